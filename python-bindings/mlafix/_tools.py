@@ -1,4 +1,4 @@
-"""The programs `mlafix-opt` and `mlafix-run` of an installation from wheels: the library of the compiler has both."""
+"""The programs `mlafix-opt` and `mlafix-run` of an installation from wheels. The compiler's library contains both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def _start(tool: str) -> int:
     if module is None:
         print(f"mlafix-{tool}: error: expected the compiler, this installation has none ({toolchain.INSTALL})", file=sys.stderr)
         return 1
-    # As in a program of C: Python ignores a closed pipe, and looks at Ctrl-C between its own instructions only.
+    # Restores the default handlers, as in a C program. Python ignores a closed pipe, and handles Ctrl-C only between
+    # its own instructions.
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     start = ctypes.CDLL(str(Path(module).with_name("libmlafix_compiler.so")))[f"mlafix_{tool}_main"]

@@ -1,7 +1,7 @@
-"""An archive of compiled kernels: one file with units for many bindings and targets, as a wheel carries it.
+"""An archive of compiled kernels: a file with units for many bindings and targets. Wheels contain such archives.
 
-Units of one target that resemble each other are compressed together, in blocks. A look-up reads the directory, a few
-records, and one block up to the unit. Integers are little-endian:
+Similar units of one target are compressed together in a block. A look-up reads the directory, a few records, and one block
+up to the unit. Integers are little-endian:
 
     0    8 bytes    magic: "MLAFIXA\\n"
     8    u64        version, 3
@@ -11,9 +11,9 @@ records, and one block up to the unit. Integers are little-endian:
                     directory: xz of JSON {"blocks": {TARGET: [[offset, bytes], …]}, "records": [[offset, bytes], …],
                     "kernels": {IDENTITY: [number of the records, begin, bytes]}}
 
-An IDENTITY is that of a kernel (`keys.identity`). Its record is JSON: {"declaration": as in docs/UnitFormat.md,
-"units": {TARGET: [[bindings, block, begin, bytes], …]}}. A dim that a unit leaves to the launch has no binding. An archive
-is code, and must be trusted as code.
+An IDENTITY identifies a kernel (`keys.identity`). Its record is JSON: {"declaration": as in docs/UnitFormat.md, "units":
+{TARGET: [[bindings, block, begin, bytes], …]}}. A dim that a unit leaves to the launch has no binding. An archive is code,
+and must be trusted as code.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ SUFFIX = ".mlafix-archive"
 _MAGIC = b"MLAFIXA\n"
 _VERSION = 3
 _HEADER = 32
-# Bytes of a GPU instruction: a block begins with one, and LZMA models bytes by their position in it.
+# The size of a GPU instruction in bytes. Units begin at a multiple of it in their block, since LZMA models bytes by
+# their position in it.
 _ALIGNMENT = 16
-# The number of records that are compressed together. With more of them a look-up takes 1 ms.
+# The bytes of records that are compressed together. With larger groups a look-up takes more than 1 ms.
 _RECORD_BYTES = 1 << 16
 _LZMA2, _PRESET = 0x21, 9 | 1 << 31  # lzma.FILTER_LZMA2, lzma.PRESET_EXTREME: lzma is imported where an archive is read
 AND_LATER = "+"
@@ -44,8 +45,8 @@ AND_LATER = "+"
 
 
 def filters(target: str) -> list[dict[str, int]]:
-    """The LZMA filters for blocks of a target. GPU instructions have 16 bytes, so a byte resembles the one 16 bytes
-    before it."""
+    """The LZMA filters for blocks of a target. GPU instructions have 16 bytes, and a byte resembles the byte 16
+    positions before it."""
     is_machine_code = target.startswith("sm_") and not target.endswith(AND_LATER)
     context = {"lc": 0, "lp": 4, "pb": 4} if is_machine_code else {"lc": 3, "lp": 0, "pb": 0}
     return [{"id": _LZMA2, "preset": _PRESET, "dict_size": 1 << (24 if target.endswith(AND_LATER) else 21), **context}]
@@ -58,7 +59,8 @@ class Archive:
         path: the file.
 
     Raises:
-        OSError, ValueError, lzma.LZMAError, ImportError: it cannot be read, or is no archive; or this Python has no lzma.
+        OSError, ValueError, lzma.LZMAError, ImportError: the file cannot be read or is not an archive, or this Python has
+        no lzma.
     """
 
     def __init__(self, path: Path) -> None:
@@ -74,19 +76,20 @@ class Archive:
         self._kernels: dict[str, list[int]] = found["kernels"]
         self._records = functools.lru_cache(maxsize=None)(self._read_records)
         self._record = functools.lru_cache(maxsize=None)(self._read_record)
-        # Decompressed data of at most two blocks.
+        # The decompressed data of at most two blocks.
         self._blocks: dict[tuple[str, int], bytes] = {}
 
     def targets(self) -> list[str]:
         return list(self._places)
 
     def declaration(self, identity: str) -> dict[str, Any] | None:
-        """How a kernel is declared, if the archive has it."""
+        """The declaration of a kernel. None if the archive does not have it."""
         found: dict[str, Any] | None = self._record(identity)["declaration"]
         return found
 
     def find(self, identity: str, bindings: Mapping[str, str], target: str) -> tuple[int, int, int] | None:
-        """The place of the unit with the most bindings that fits a call with these; None if there is none."""
+        """The place of the unit that fits a call with these bindings; of several, the one with the most bindings. None
+        if there is none."""
         record = self._record(identity)
         found = [entry for entry in record["units"].get(target, ()) if manifest.fits(entry[0], bindings, record["declaration"]["names"])]
         if not found:
@@ -95,11 +98,11 @@ class Archive:
         return block, begin, size
 
     def read(self, target: str, place: tuple[int, int, int]) -> bytes:
-        """The unit at a place that `find` has found; fewer bytes, which are no unit, if its block is damaged."""
+        """The unit at a place that `find` returned. Too few bytes if the unit's block is damaged."""
         block, begin, size = place
         held = self._blocks.get((target, block))
         if held is None or len(held) < begin + size:
-            # A process that needs a second unit of a block may need more.
+            # If the process needs a second unit of a block, it probably needs more, so this reads the whole block.
             most = -1 if held is not None else begin + size
             held = self._read_block(target, block, most)
             others = [(key, data) for key, data in self._blocks.items() if key != (target, block)]
@@ -112,7 +115,7 @@ class Archive:
         return {entry[0][name] for units in records for entries in units.values() for entry in entries if name in entry[0]}
 
     def count(self) -> int:
-        """How many units it has."""
+        """The number of units."""
         return sum(len(entries) for identity in self._kernels for entries in self._record(identity)["units"].values())
 
     def _read(self, offset: int, size: int) -> bytes:
@@ -134,12 +137,12 @@ class Archive:
             try:
                 number, begin, size = self._kernels[identity]
                 found = json.loads(self._records(number)[begin : begin + size])
-            except Exception as error:  # lzma raises it, too
+            except Exception as error:  # lzma may raise anything
                 _log.warning("%s: %s is not used: %s", self.path, identity, error)
         return found
 
     def _read_block(self, target: str, block: int, most: int) -> bytes:
-        """A block, or its first `size` bytes; empty if it is damaged."""
+        """A block, or its first `most` bytes if `most` is not negative. Empty if the block is damaged."""
         import lzma
 
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters(target))
@@ -161,7 +164,7 @@ def _archives_of(folder: Path) -> tuple[Archive, ...]:
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
             found.append(Archive(path))
-        except Exception as error:  # lzma raises it, too
+        except Exception as error:  # lzma may raise anything
             _log.warning("%s: not used: %s", path, error)
     return tuple(found)
 
@@ -182,8 +185,8 @@ def write(path: Path, declarations: Mapping[str, Any], units: Mapping[str, Seque
 
     Args:
         path: the file.
-        declarations: of each kernel, by identity.
-        units: of each target, by the block that they shall be in.
+        declarations: the declaration of each kernel, by identity.
+        units: for each target, the units of each block.
     """
     import lzma
     from concurrent.futures import ThreadPoolExecutor
@@ -204,7 +207,7 @@ def write(path: Path, declarations: Mapping[str, Any], units: Mapping[str, Seque
                     of_kernel = records[identity]["units"].setdefault(target, [])
                     of_kernel.append([dict(bindings), number, len(texts[number]), len(data)])
                     texts[number] += data + bytes(-len(data) % _ALIGNMENT)
-            # lzma lets other threads run.
+            # lzma releases the GIL, so threads work in parallel.
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 packed = list(pool.map(lambda text: lzma.compress(bytes(text), lzma.FORMAT_RAW, filters=filters(target)), texts))  # noqa: B023
             places[target] = [place(data) for data in packed]

@@ -21,8 +21,8 @@ from ..errors import ArgumentError, CompileError, DebugWarning
 from .frames import without_frames
 from .launcher import Launcher, text_of
 
-# Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
-# MLIR, for a GPU and for a CPU.
+# The stages of compilation in order, with the compiler's names for them. "nvvm" and "cpu" are the last stage in MLIR,
+# for a GPU and for a CPU.
 STAGES = {
     "source": "source",
     "specialized": "specialized",
@@ -43,15 +43,15 @@ Bindings = Mapping[str, object]
 class Kernel(Launcher):
     """A kernel: made by ``@mlafix.kernel``, or read from a file in MLIR's syntax (:meth:`load`).
 
-    Called with its arguments, in order or by name, it is compiled for them if need be, and launched: on the CPU for
-    arrays there, on the current stream for CUDA tensors. Nothing waits. Optional tensors may be None, or omitted at the
-    end or by name: the kernel is compiled without them.
+    A call with arguments, in order or by name, compiles the kernel for them if necessary and launches it: on the CPU
+    for CPU arrays, on the current stream for CUDA tensors. A launch on a GPU does not wait for it. Optional tensors may
+    be None, or omitted at the end or by name; the kernel is then compiled without them.
 
     Args:
         name: the kernel's name in the source.
         source: text in MLIR's syntax, or a function that makes it.
-        file: what messages call the source.
-        fixed: names bound already; see :meth:`specialize`.
+        file: the name of the source in messages.
+        fixed: names that are bound already; see :meth:`specialize`.
     """
 
     def __init__(
@@ -63,15 +63,15 @@ class Kernel(Launcher):
 
     @classmethod
     def load(cls, path: str | Path, name: str = "") -> Kernel:
-        """The kernel of a file in MLIR's syntax.
+        """Loads a kernel from a file in MLIR's syntax.
 
         Args:
-            path: the file.
-            name: which of its kernels; may be omitted if it has one.
+            path: the path of the file.
+            name: the kernel's name; may be omitted if the file has a single kernel.
 
         Raises:
-            CompileError: the file is no such text, or holds another number of kernels.
-            OSError: it cannot be read.
+            CompileError: the file is not valid MLIR, or has no kernel, or has several but `name` is omitted.
+            OSError: the file cannot be read.
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -110,11 +110,12 @@ class Kernel(Launcher):
 
     @property
     def digest(self) -> str:
-        """The digest in units compiled from this kernel: that of its Python function, else "". Raises CompileError."""
+        """The digest in units that are compiled from this kernel: the digest of its Python function, or "" if it has
+        none. Raises CompileError."""
         return ""
 
     def bindings(self, bindings: Bindings) -> dict[str, str]:
-        """Bindings as the compiler spells them, with what is bound already."""
+        """Bindings in the compiler's spelling, including those that are bound already."""
         return {**self._fixed, **{name: text_of(value) for name, value in bindings.items()}}
 
     def _emit(self, emit: str, targets: Sequence[str], bindings: Bindings) -> Any:
@@ -170,7 +171,7 @@ class Kernel(Launcher):
         return Report(json.loads(self._emit("report", [], bindings)))
 
     def _warn(self, bindings: Bindings) -> bool:
-        """Give the warnings of a kernel that is compiled. Returns True if there are some."""
+        """Issues the warnings of a kernel that is being compiled. Returns True if there are any."""
         fields = ("file", "line", "column", "end_line", "end_column")
         messages = [
             diagnostics.Message("warning", found["message"], *(found[field] for field in fields if field in found))
@@ -273,7 +274,7 @@ class Kernel(Launcher):
         return made
 
     def _with(self, fixed: dict[str, str]) -> Kernel:
-        """This kernel with these names bound."""
+        """This kernel with the names in `fixed` bound."""
         return type(self)(self.name, self._source_again, self.file, fixed)
 
     def _source_again(self) -> str:
@@ -317,7 +318,8 @@ class Kernel(Launcher):
 
 
 class TextlessVariants(cache.Variants):
-    """Specialisations whose names do not depend on the kernel's file and line, though their errors do."""
+    """Specialisations whose file names depend neither on the kernel's file nor on its line, although their errors
+    do."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel.name, self._without_places, kernel.file)
@@ -342,7 +344,7 @@ class TextlessVariants(cache.Variants):
         try:
             data = super()._compile(bindings, target)
         except CompileError:
-            # Compile again for the location.
+            # Compile again to get the current location in the error.
             try:
                 self._whole.specialize(**bindings)._emit("unit", [target], {})
             except CompileError as error:
@@ -354,19 +356,20 @@ class TextlessVariants(cache.Variants):
         return data
 
     def _cached(self, folder: disk.Folder | None, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        """The unit on disk. Each process that loads it repeats its warnings, with the source's current lines."""
+        """The unit on disk. Each process that loads it repeats its warnings, with the current lines of the source."""
         unit = super()._cached(folder, bindings, target)
         if unit is not None and folder is not None and not _env.strict() and folder.read_record(self._mark_of_warnings(bindings, target)) is not None:
             self._whole._warn(bindings)
         return unit
 
     def _mark_of_warnings(self, bindings: Mapping[str, str], target: str) -> str:
-        """The file beside a unit on disk whose kernel has warnings."""
+        """The name of the file that marks a unit on disk as having warnings."""
         return self._file(bindings, target).removesuffix(".mlafix") + ".warnings.json"
 
 
 def _with_binding(error: CompileError) -> CompileError:
-    """Adds to the error about a dim that no argument determines (a factor of a product, for example) how to bind it."""
+    """Adds a hint to the error about a dim that no argument determines, such as a factor of a product: how to bind
+    it."""
     if error._kind != "unbound dim":
         return error
     note = f"note: no argument determines it: kernel.specialize({error._subject}=…) binds it"
@@ -374,14 +377,14 @@ def _with_binding(error: CompileError) -> CompileError:
 
 
 def _target(given: object) -> str:
-    """A target that a caller names, or None. Raises ArgumentError."""
+    """Checks a target that a caller passes, and returns it. None gives this machine's target. Raises ArgumentError."""
     if given is not None and not isinstance(given, str):
         raise ArgumentError(f'argument "target": expected the name of a target, as "sm_90", or None, got {given!r}')
     return given or _default_target()
 
 
 def _targets(given: object) -> list[str]:
-    """Targets that a caller names. Raises ArgumentError."""
+    """Checks targets that a caller passes. Raises ArgumentError."""
     names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [None]
     if not all(isinstance(name, str) for name in names):
         raise ArgumentError(f'argument "targets": expected the names of targets, as ("sm_90", "cpu"), got {given!r}')

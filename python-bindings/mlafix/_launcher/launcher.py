@@ -1,4 +1,4 @@
-"""Calling a kernel whose signature is known: what kernels made in Python and kernels of unit files have in common."""
+"""Calls of kernels with a known signature. Shared by kernels that are made in Python and kernels of unit files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import fake, recording
 from .frames import forget_frames, without_frames
 from .recording import recorder_of_thread, recorders
 
-# torch.Tensor and two functions of torch_state.py, set at the first tensor: nothing here imports torch.
+# torch.Tensor and two functions of torch_state.py. They are set at the first tensor, since nothing here imports torch.
 _tensor: type | None = None
 _dynamo_traces: Callable[[], bool] = bool
 _must_see: Callable[[tuple[object, ...]], bool] | None = None
@@ -46,8 +46,8 @@ def _for_torch(values: tuple[object, ...]) -> bool:
 class Launcher:
     """A kernel that can be called.
 
-    Called with its arguments, in order or by name, it is launched: on the CPU for arrays there, on the current stream for
-    CUDA tensors. Nothing waits. Optional tensors may be None, or omitted at the end or by name.
+    A call with arguments, in order or by name, launches it: on the CPU for CPU arrays, on the current stream for CUDA
+    tensors. A launch on a GPU does not wait for it. Optional tensors may be None, or omitted at the end or by name.
 
     Args:
         name: the kernel's name in the source.
@@ -73,7 +73,7 @@ class Launcher:
         """The unit (or its kernel) for a call that binds these names. Raises CompileError or UnitError."""
         raise NotImplementedError
 
-    # True if each call is followed on the host first, to warn of what no kernel may do.
+    # True if each call is first followed on the host, to warn of faults.
     _is_watched: bool = False
 
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
@@ -86,13 +86,13 @@ class Launcher:
         found: dict[str, Any] = json.loads(self._signature_text)
         return found
 
-    # For an argument, which of the passed dims becomes each dim of the kernel: {"prefix_lse": (1, 0)} passes an [n, H] lse to a
-    # kernel that takes [H, n]. And lower-case dims to compile for.
+    # For some arguments, the position in the passed array of each dim of the kernel: {"prefix_lse": (1, 0)} passes an [n, H]
+    # lse to a kernel that takes [H, n]. Then the lower-case dims to compile for.
     _views: Mapping[str, Sequence[int]] = {}
     _dims: Sequence[str] = ()
 
     def _check_dtypes(self, bound: dict[str, str]) -> None:
-        """Raises ArgumentError for dtypes that the kernel is not meant for."""
+        """Raises ArgumentError for dtypes that the kernel does not support."""
 
     @cached_property
     def _dispatch(self) -> _runtime.Dispatcher:
@@ -109,7 +109,7 @@ class Launcher:
         return _runtime.Dispatcher(self.name, text, resolved, self._views, self._dims)
 
     def _bound_by(self, args: tuple[object, ...]) -> dict[str, str]:
-        """The bindings of a call with these arguments, all of them in order. Raises ArgumentError."""
+        """The bindings of a call with these arguments, given in order. Raises ArgumentError."""
         bound: dict[str, str] = {}
 
         def keep(names: dict[str, str], device_type: int, ordinal: int) -> Any:
@@ -130,7 +130,7 @@ class Launcher:
 
     @property
     def _identity(self) -> str:
-        """The mark that tells this kernel from others of its name."""
+        """Distinguishes this kernel from others with its name."""
         return f"{self._signature_text} {sorted(self._fixed.items())}"
 
     @cached_property
@@ -157,12 +157,14 @@ class Launcher:
             CompileError, UnitError, DriverError: there is no code for these arguments.
             RankError: a rank did not come to an earlier launch of the group.
         """
-        # The usual case, plain tensors: the dispatcher itself checks if torch watches, and launches nothing then.
+        # The usual case of plain tensors. The dispatcher itself checks whether torch watches calls, and then launches
+        # nothing.
         if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces() or self._is_watched or recorders) and self._dispatch.try_launch(args, stream) is not None:
             return None
         if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
             return self._call_through_torch(args, kwargs, stream)
-        # Behind the way through torch: torch.compile would trace this check, and recompile when another thread begins to record.
+        # This check comes after the way through torch. Otherwise torch.compile would trace it, and recompile when another
+        # thread begins to record.
         if recorders and recorder_of_thread():
             return self._record_key(args, kwargs)
         try:
@@ -177,12 +179,12 @@ class Launcher:
             raise
 
     def __getitem__(self, grid: object) -> NoReturn:
-        """Refuses ``kernel[grid](…)``, which other languages launch by. Raises ArgumentError."""
+        """Refuses ``kernel[grid](…)``, the syntax for launches in other languages. Raises ArgumentError."""
         call = f"{self.name}(…)"
         raise ArgumentError(f'kernel "{self.name}": expected {call}, got {self.name}[{grid!r}]; the kernel says its grid itself: for t in grid("n")')
 
     def _launch_plain(self, args: tuple[object, ...], stream: object | None = None) -> None:
-        """A call with all arguments in order, which torch does not see. Raises as a call does."""
+        """A call with all arguments in order, hidden from torch. Raises the same errors as a call."""
         if recorders and recorder_of_thread():
             return self._record_key(args, {})
         if self._is_watched:
@@ -194,7 +196,7 @@ class Launcher:
             raise
 
     def _check_fake(self, args: tuple[object, ...]) -> None:
-        """Checks a call on tensors without memory, with all arguments in order. Raises as a call does."""
+        """Checks a call with all arguments in order, on tensors without memory. Raises the same errors as a call."""
         try:
             self._check_dtypes(fake.check(self.name, self.signature["args"], args, self._fixed, self._views))
         except ArgumentError as error:
@@ -206,7 +208,7 @@ class Launcher:
                     self._record_key(addressed, {})
 
     def _name_numbers(self, error: Error) -> None:
-        """Renames the tensor in an error to the integer in whose place the caller passed it."""
+        """In an error, replaces the name of a tensor by the name of the integer for which the caller passed it."""
         if isinstance(error, ArgumentError):
             message = str(error.args[0])
             for name, tensor in self._held_numbers:
@@ -214,8 +216,8 @@ class Launcher:
             error.args = (message,)
 
     def torch_operator(self) -> str:
-        """The name of the operator in `torch.ops.mlafix_kernels` that launches this kernel, which is registered if it is not
-        yet. Raises CompileError or UnitError."""
+        """The name of the operator in `torch.ops.mlafix_kernels` that launches this kernel. Registers the operator if
+        necessary. Raises CompileError or UnitError."""
         whole("mlafix.torch_kernels")
         from ..torch_kernels import register
 
@@ -236,7 +238,7 @@ class Launcher:
     del _question
 
     def _call_through_torch(self, args: tuple[object, ...], kwargs: dict[str, object], stream: object | None) -> None:
-        # Not at the top, since it imports torch.
+        # Imported late, since it imports torch.
         whole("mlafix.torch_kernels")
         from ..torch_kernels import operators
 
@@ -284,7 +286,8 @@ class Launcher:
 
     def _order(self, args: tuple[object, ...], kwargs: dict[str, object], known: tuple[tuple[str, bool], ...] = (),
                held: tuple[tuple[str, str], ...] | None = None) -> tuple[object, ...]:
-        """The arguments in the kernel's order, `known` and `held` where they are; None for optional ones that are not given."""
+        """The arguments in the kernel's order. `known` and `held` override the kernel's own lists. None for optional arguments
+        that are not given."""
         known = known or self._arguments
         held = self._held_numbers if held is None else held
         names = [name for name, _ in known]
@@ -319,7 +322,8 @@ class Launcher:
 
 
 def _with_factors(signature: str, fixed: dict[str, str]) -> str:
-    """A signature with the factors of products, "(G K)", that are bound already: a call then finds the others."""
+    """A signature with the sizes of those factors of products, "(G K)", that are bound already, so that a call can
+    derive the others."""
     if not fixed or '"(' not in signature:
         return signature
     found: dict[str, Any] = json.loads(signature)
@@ -332,6 +336,6 @@ def _with_factors(signature: str, fixed: dict[str, str]) -> str:
 
 
 def text_of(value: object) -> str:
-    """A binding as the compiler spells it: 128, "bf16", or a dtype object of the language."""
+    """The compiler's spelling of a binding: 128, "bf16", or a dtype object of the language."""
     name = getattr(value, "name", None)
     return name if isinstance(name, str) else str(value)

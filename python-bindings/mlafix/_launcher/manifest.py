@@ -1,4 +1,4 @@
-"""The manifest of a unit file, read without loading it, and the choice of the kernel that fits a call."""
+"""The manifest of a unit file, read without loading the unit, and the choice of the kernel that fits a call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEADER = 64
 
 
 class Entry(NamedTuple):
-    """One kernel of a unit file: its name, what it is bound to, its targets, and how it was declared."""
+    """One kernel of a unit file: its name, bindings, targets and declaration."""
 
     name: str
     bindings: dict[str, str]
@@ -23,12 +23,12 @@ class Entry(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The digest of the Python function that it was made of, or ""."""
+        """The digest of the Python function that the kernel was made from, or ""."""
         return str(self.declaration.get("digest", ""))
 
 
 def entries(text: str | bytes) -> list[Entry]:
-    """The kernels of a manifest that say how they were declared (docs/UnitFormat.md)."""
+    """The kernels of a manifest that include their declaration (docs/UnitFormat.md)."""
     found = []
     for kernel in json.loads(text)["kernels"]:
         if "declaration" in kernel:
@@ -39,7 +39,7 @@ def entries(text: str | bytes) -> list[Entry]:
 
 
 def entries_of(path: Path) -> Sequence[Entry]:
-    """The kernels of a unit file; none for a file that is no unit or cannot be read."""
+    """The kernels of a unit file. Empty if the file is not a unit or cannot be read."""
     try:
         status = os.stat(path)
         return _entries_of(path, status.st_mtime_ns, status.st_size)
@@ -57,10 +57,10 @@ def _entries_of(path: Path, _modified: int, _size: int) -> list[Entry]:
 
 
 def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mapping[str, object]) -> bool:
-    """True if a kernel bound to `bindings` runs what is requested.
+    """True if a kernel bound to `bindings` can run a call that asks for `asked`.
 
-    A name that is requested may be open in the kernel, or folded away; a name of the kernel that is not requested must have
-    its default, which may be what another base is bound to.
+    A name in `asked` may be unbound in the kernel, or folded away. A bound name of the kernel that is not in `asked` must
+    have its default, which may be the value of another base.
     """
 
     def default(name: str) -> object:
@@ -71,5 +71,5 @@ def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mappin
 
 
 def is_same(bound: str, asked: str) -> bool:
-    """True if two values of a binding are one: "8" and "008" are."""
+    """True if two values of a binding are equal, as "8" and "008" are."""
     return bound == asked or (bound.isdecimal() and asked.isdecimal() and int(bound) == int(asked))

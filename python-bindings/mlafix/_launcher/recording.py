@@ -1,4 +1,4 @@
-"""Records the code that calls need without launching them: `mlafix.compile_keys`."""
+"""Records the code that calls need, without launching it. Implements `mlafix.compile_keys`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Union
 
 
 class Needed(NamedTuple):
-    """The code that a call needs: compiled specialisations (`cache.Variants`), which of them, and what the call takes where nothing
-    compiles and that is not there."""
+    """The code that a call needs: the kernel's specialisations (`cache.Variants`), the bindings of the needed one, and a substitute
+    if that one is missing and nothing compiles."""
 
     variants: Any
     bindings: Mapping[str, str]
@@ -25,7 +25,7 @@ recorders: list[Recorder] = []
 
 
 class _Own(threading.local):
-    """This thread's recorders, the innermost last."""
+    """This thread's recorders. The innermost one is last."""
 
     def __init__(self) -> None:
         self.recorders: list[Recorder] = []
@@ -35,7 +35,7 @@ _own = _Own()
 
 
 def _forget_others() -> None:
-    """In a forked child: drops recorders of threads that do not exist there."""
+    """Drops the recorders of other threads in a forked child, where these threads do not exist."""
     recorders[:] = _own.recorders
 
 
@@ -61,9 +61,9 @@ def recorder_of_thread() -> Recorder | None:
 
 @contextlib.contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
-    """Makes calls of this thread pass the code that they need to `recorder`.
+    """Passes the code that calls of this thread need to `recorder`.
 
-    They launch nothing. Calls of other threads, and calls that were bound before, are launched.
+    These calls launch nothing. Calls of other threads and calls that were bound before are launched.
     """
     recorders.append(recorder)
     _own.recorders.append(recorder)

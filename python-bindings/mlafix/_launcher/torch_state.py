@@ -1,5 +1,5 @@
-"""Queries torch's state for a call, and declares kernels to torch: for the library's operators (ops/_torch_ops.py) and
-users' kernels (torch_kernels.py)."""
+"""Queries torch's state for a call, and declares kernels to torch. Used by the library's operators (ops/_torch_ops.py)
+and by users' kernels (torch_kernels.py)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch.utils._device import DeviceContext
 from ..errors import ArgumentError
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-# The states in which torch watches calls on plain tensors. torch.compile answers the first query itself, so it must
-# come first. Looking up a name costs as much as some queries, so they are kept here.
+# Queries that tell whether torch watches calls on plain tensors. torch.compile answers the first one itself, so it must
+# come first. They are stored here because looking up their names costs as much as some of the queries.
 compiling: Callable[[], bool] = torch.compiler.is_compiling
 dynamo_traces: Callable[[], bool] = torch.compiler.is_dynamo_compiling
 dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
@@ -36,7 +36,8 @@ def _only_default_devices() -> bool:
 
 
 def must_see(tensor: torch.Tensor) -> bool:
-    """True if torch must see a call on this tensor: it stands for another, has no memory, or something watches."""
+    """True if torch must see a call on this tensor, because the tensor stands for another one or has no memory, or
+    because something watches calls."""
     return intercepted() or type(tensor) not in _PLAIN or tensor.is_meta
 
 
@@ -45,14 +46,14 @@ _OWN = frozenset({*_PLAIN, numpy.ndarray, int, float, bool, type(None)})
 
 
 def must_see_any(values: tuple[object, ...]) -> bool:
-    """True if torch must see a call with these arguments, of which some are tensors or lists of them."""
+    """True if torch must see a call with these arguments. Some arguments are tensors or lists of tensors."""
     if intercepted():
         return True
     return any(map(_stands_for_another, values))
 
 
 def _stands_for_another(value: object) -> bool:
-    """True if an argument, or a tensor of a list, is one that torch must see."""
+    """True if an argument or a tensor in a list is a subclass or has no memory, so that torch must see it."""
     if type(value) in _PLAIN:
         return bool(value.is_meta)  # type: ignore[attr-defined]
     if type(value) in _OWN:
@@ -62,12 +63,12 @@ def _stands_for_another(value: object) -> bool:
     return hasattr(type(value), "__torch_function__")
 
 
-# A symbol passed as a float becomes a constant; passed as a Scalar it stays symbolic.
+# torch turns a symbol that is passed as a float into a constant. As a Scalar it stays symbolic.
 _SCALARS = {"f32": "Scalar", "bool": "bool"}
 
 
 def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str:
-    """The operator of a kernel, as torch declares it: its arguments in the kernel's order, then others."""
+    """The declaration of a kernel's operator for torch: first the kernel's arguments in order, then `more`."""
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     declared = []
     for argument in arguments:
@@ -79,7 +80,7 @@ def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str
         if argument["kind"] == "scalar":
             kind = _SCALARS.get(argument["dtype"], "SymInt")
         elif argument["kind"] == "list":
-            kind = "Tensor[]"  # only read, and never omitted
+            kind = "Tensor[]"  # list arguments are read-only and never omitted
         else:
             kind = "Tensor" if argument["access"] == "read" else f"Tensor({next(letters)}!)"
             kind += "?" if argument["optional"] else ""
@@ -88,7 +89,7 @@ def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str
 
 
 def refuse_grad(operator: Any) -> Callable[..., Any]:
-    """Refuses arguments that autograd may follow, as a launch of plain tensors does."""
+    """Makes an operator refuse arguments that autograd tracks, as a launch on plain tensors does."""
     names = [argument.name for argument in operator._schema.arguments]
 
     def refuse(*args: Any) -> Any:

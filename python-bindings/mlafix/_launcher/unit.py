@@ -16,12 +16,13 @@ from .launcher import Launcher, text_of
 class UnitKernel(Launcher):
     """A kernel of a unit file: ``mlafix.Unit.load("kernels.mlafix")["merge_pieces"](out, lse, parts, part_lses)``.
 
-    It is called, bound and checked as a kernel made in Python is; what the unit was not compiled for is a UnitError.
+    Calls, bindings and checks work as for a kernel made in Python. A call for which the unit has no code raises
+    UnitError.
 
     Args:
         unit: a loaded unit.
         name: the kernel's name.
-        fixed: names bound already; see :meth:`specialize`.
+        fixed: names that are bound already; see :meth:`specialize`.
 
     Raises:
         UnitError: the unit has no such kernel, or does not say how it was declared.

@@ -12,16 +12,16 @@ _PLACE = ("file", "line", "column")
 
 
 def check(kernel: Kernel, bindings: Mapping[str, str], target: str | None = None) -> dict[str, Any]:
-    """The faults of one kernel, and the proofs about it. Nothing is launched, and no assembler is needed.
+    """Checks one kernel: its errors, its warnings and the proofs about it. Launches nothing, and needs no assembler.
 
     Args:
-        kernel: one of a Python file, of a file of MLIR or of the library.
-        bindings: values of its names; {} asks of the kernel as it is written, for all of them.
-        target: also generate code for it ("sm_90", "x86-64-v3"), which needs all names bound.
+        kernel: a kernel of a Python file, of a file in MLIR's syntax, or of the library.
+        bindings: values of its names; {} checks the kernel for all values.
+        target: a target to generate code for as well ("sm_90", "x86-64-v3"), which needs all names bound.
 
     Returns:
-        {"kernel", "errors", "warnings", "args"}, ready for JSON. An error or a warning is {"message"} with its "file", "line" and
-        "column" where they are known; "args" are those of `Kernel.report`, and [] where the kernel does not compile.
+        {"kernel", "errors", "warnings", "args"}, ready for JSON. An error or a warning is {"message"}, with its "file", "line"
+        and "column" if they are known. "args" are those of `Kernel.report`, or [] if the kernel does not compile.
     """
     found: dict[str, Any] = {"kernel": kernel.name, "errors": [], "warnings": [], "args": []}
     try:
@@ -36,14 +36,15 @@ def check(kernel: Kernel, bindings: Mapping[str, str], target: str | None = None
 
 
 def _described(error: CompileError) -> dict[str, Any]:
-    """An error's message, without the place and the line of the source that its text has, and its place."""
+    """An error's place, and its message without the place and the source line."""
     head = error.message.split("\n", 1)[0]
     place = {"file": error.file, "line": error.line, "column": error.column}
     return {"message": head.partition(": error: ")[2] or head, **{key: value for key, value in place.items() if value}}
 
 
 def as_text(found: Mapping[str, Any]) -> str:
-    """The result of `check` in lines: the kernel with its count of proved answers, then each error and each warning at its place."""
+    """Formats the result of `check`: a line for the kernel with its count of proved answers, then each error and warning with its
+    place."""
     answers = [answer for arg in found["args"] for answer in arg["answers"]]
     proved = sum(answer["verdict"] in ("proved", "promised") for answer in answers)
     counts = f"{proved} of {len(answers)} questions proved" if answers else "not proved, since it does not compile"

@@ -1,4 +1,4 @@
-"""The compiler's messages about a source, for people: the location, the line, and a caret under the expression."""
+"""Formats the compiler's messages about a source: the location, the source line, and a caret under the expression."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import NamedTuple
 
 from ..errors import CompileError, CompileWarning
 
-# Lines of the files that kernels are in, as they were when Python read them.
+# The lines of the files that define kernels, as they were when Python read them.
 texts: dict[str, list[str]] = {}
 
-# How the compiler's verifiers begin a message, and what it calls the operators of Python.
+# The beginning of messages of the compiler's verifiers, and the compiler's names for Python's operators.
 _OPERATION = re.compile(r"^'[a-z]+\.[a-z_.]+' op ")
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "neg": "-"}
 _SIGN = re.compile(rf"(?<=for ')({'|'.join(_SIGNS)})(?=')|(?<=by )(add|sub|mul|div)f\b")
 
-# The warnings that were given, as (text, file, line). Python's own registries are emptied by every change of a filter.
+# The warnings issued so far, as (text, file, line). Python's own registries are cleared by every change of a filter.
 _given: set[tuple[str, str, int]] = set()
 
 
 class Message(NamedTuple):
-    """One message. Lines and columns count from 1, columns in bytes of UTF-8; the end column is one past the last
-    character. Zero: not known. What callers tell apart has a kind ("several kernels", "unbound dim") and what it is about."""
+    """One message. Lines and columns count from 1, columns in bytes of UTF-8; the end column is one past the last character.
+    0 means unknown. Messages that callers distinguish have a kind ("several kernels", "unbound dim") and the name that they
+    are about."""
 
     severity: str
     text: str
@@ -38,11 +39,11 @@ class Message(NamedTuple):
 
 
 def compile_error(messages: Iterable[tuple[object, ...]], source: str = "", name: str = "") -> CompileError:
-    """The exception for what the compiler said.
+    """The exception for messages of the compiler.
 
     Args:
-        messages: the fields of a Message each; the first error gives the exception its location.
-        source: text of what the messages call `name`; other files are read from disk.
+        messages: the fields of each Message; the first error gives the exception its location.
+        source: the text of the file that messages call `name`; other files are read from disk.
     """
     parsed = [_for_its_author(Message(*fields)) for fields in messages]  # type: ignore[arg-type]
     first = next((m for m in parsed if m.severity == "error"), Message("error", "the compiler gave no reason"))
@@ -57,18 +58,19 @@ def _for_its_author(message: Message) -> Message:
 
 
 def in_python(text: str, file: str) -> str:
-    """A message without the name of the operation that says it, and with Python's operators, unless the kernel is written in operations."""
+    """A message without the name of the operation that reports it, and with Python's operators. Unchanged if the kernel is written in
+    MLIR's syntax."""
     if file.endswith(".mlir"):
         return text
     return _SIGN.sub(lambda found: _SIGNS[found[1] or found[2]], _OPERATION.sub("", text))
 
 
 def warn(messages: Iterable[Message], source: str = "", name: str = "") -> None:
-    """Give Python's warning of each message, at its line. The same one is given once (by Python's default filters).
+    """Issues a Python warning for each message, at its line. Python's default filters show the same warning once.
 
     Args:
-        messages: what the compiler warns of.
-        source: text of what the messages call `name`.
+        messages: the compiler's warnings.
+        source: the text of the file that messages call `name`.
     """
     for message in messages:
         text = "\n".join([message.text, *_underlined(message, source, name)])
@@ -79,7 +81,7 @@ def warn(messages: Iterable[Message], source: str = "", name: str = "") -> None:
 
 
 def _is_told_once(text: str, file: str, line: int) -> bool:
-    """True if the filter of Python's that fits a warning shows it once, and not each time, never or as an error."""
+    """True if Python's filter for a warning shows it once, rather than each time, never, or as an error."""
     module = file.removesuffix(".py")
     for action, pattern, category, modules, number in warnings.filters:
         if _fits(pattern, text) and _fits(modules, module) and number in (0, line) and issubclass(CompileWarning, category):
@@ -88,21 +90,22 @@ def _is_told_once(text: str, file: str, line: int) -> bool:
 
 
 def _fits(pattern: re.Pattern[str] | str | None, text: str) -> bool:
-    """True if a part of a filter fits: Python's first filters have texts for patterns."""
+    """True if a text of a warning matches a part of a filter. Python's first filters contain texts instead of
+    patterns."""
     return pattern is None or (text == pattern if isinstance(pattern, str) else pattern.match(text) is not None)
 
 
 def render(message: Message, source: str = "", name: str = "") -> str:
     """A message with its location and, if the file can be read, the line with the range underlined."""
     if not message.line:
-        # The first words of an exception's text should not be its own class again.
+        # An exception's text should not begin with the name of its class.
         return message.text if message.severity == "error" else f"{message.severity}: {message.text}"
     head = f"{message.file}:{message.line}:{message.column}: {message.severity}: {message.text}"
     return "\n".join([head, *_underlined(message, source, name)])
 
 
 def _underlined(message: Message, source: str, name: str) -> list[str]:
-    """The line of a message, and a line with a caret under its range; nothing if the file cannot be read."""
+    """The line of a message, and a line with a caret under its range. Empty if the file cannot be read."""
     line = _line(message.file, message.line, source, name)
     if not line:
         return []
@@ -126,5 +129,5 @@ def _line(file: str, number: int, source: str, name: str) -> str:
 
 
 def _characters(line: str, column: int) -> int:
-    """The 0-based position in characters of a 1-based column in bytes."""
+    """Converts a 1-based column in bytes to a 0-based position in characters."""
     return len(line.encode()[: max(column - 1, 0)].decode(errors="ignore"))

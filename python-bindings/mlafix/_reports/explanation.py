@@ -1,4 +1,4 @@
-"""Why a call runs the code that it runs: the code versions it was offered, and what the chosen one does."""
+"""Explains why a call runs certain code: which code versions it was offered, and what the chosen one does."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class CodeVersion:
 
     Attributes:
         entry: the name of its entry point.
-        refused: what the first guard that does not hold expected and got; "" if the version takes the call.
-        chosen: whether it is the one that a launch runs: the first that takes the call.
+        refused: what the first failing guard expected and got; "" if the version takes the call.
+        chosen: whether a launch runs this version, the first one that takes the call.
     """
 
     entry: str
@@ -28,13 +28,14 @@ class CallExplanation:
 
     Attributes:
         kernel: the kernel's name.
-        bindings: what its code was compiled for: {"D": "128", …}.
-        target: of the code: "sm_90", "x86-64-v3".
-        versions: the code versions, in the order in which they are asked.
-        rows: rows of the grid; without the inner ones where the grid is ragged. 0: nothing is launched.
-        blocks, threads: the launch's blocks, and the threads of one; 0 on a CPU.
-        bytes_read, bytes_written: of the arguments that are read and written, if each of their elements is moved once.
-        bandwidth: of the GPU's memory, in bytes a second; 0 on a CPU, or if the driver does not tell.
+        bindings: the bindings of its code: {"D": "128", …}.
+        target: the code's target: "sm_90", "x86-64-v3".
+        versions: the code versions, in the order in which a call tries them.
+        rows: rows of the grid; without the inner ones where the grid is ragged. 0: nothing is launched. blocks,
+        threads: the number of blocks, and of threads in each; 0 on a CPU. bytes_read, bytes_written: of the arguments
+        that are read and written, if each of their elements is moved once.
+        bandwidth: the bandwidth of the GPU's memory in bytes per second; 0 on a CPU, or if the driver does not report
+            it.
     """
 
     kernel: str
@@ -55,7 +56,7 @@ class CallExplanation:
 
     @classmethod
     def of(cls, info: Mapping[str, Any]) -> CallExplanation:
-        """The explanation that a bound call's launch_info gives."""
+        """The explanation in the launch_info of a bound call."""
         versions = tuple(
             CodeVersion(entry, refused, number == info["variant"])
             for number, (entry, refused) in enumerate(info["versions"])

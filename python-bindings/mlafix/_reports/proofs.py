@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Report(dict[str, Any]):
-    """The result of :meth:`Kernel.report`: a dict, whose text is a table of arguments, questions and answers."""
+    """The result of :meth:`Kernel.report`: a dict that prints as a table of arguments, questions and answers."""
 
     def __str__(self) -> str:
         rows = [("argument", "question", "answer", "")]
@@ -24,5 +24,5 @@ class Report(dict[str, Any]):
 
 
 def _placed(text: str, entry: Mapping[str, Any]) -> str:
-    """A text with the line that it is about, if that is known."""
+    """A text with the source line that it is about, if that line is known."""
     return f"{text} (line {entry['line']})".lstrip() if entry.get("line") else text

@@ -1,4 +1,4 @@
-"""The compiler's remarks about a kernel: by code version, with those marked that cost calls time."""
+"""The compiler's remarks about a kernel, by code version. Marks those that cost calls time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ class Remark:
     """One remark.
 
     Attributes:
-        message: as the compiler gave it.
-        subject: the entry of the code version that it is about, or the kernel's name if it is about all of them.
-        text: what it says.
+        message: the compiler's message.
+        subject: the entry of the code version that the remark is about, or the kernel's name for a remark about all
+            versions.
+        text: the content of the remark.
         kind: "passed" (done), "missed" (not done) or "analysis" (a choice).
-        name: to search for in docs/Troubleshooting.md: "narrow-access".
-        matters: whether something was missed in code that calls use: not in the last of several code versions, which
-            takes what the others refuse.
-        bytes: of each row, that move in a way which costs time; 0 where the remark does not say.
+        name: a word to search for in docs/Troubleshooting.md: "narrow-access".
+        matters: whether it reports a missed optimisation in code that calls normally use. False for the last of several
+            code versions, which only takes calls that the others refuse.
+        bytes: the bytes per row that are moved inefficiently; 0 if the remark gives none.
     """
 
     message: Message
@@ -38,7 +39,8 @@ class Remark:
 
 
 def parse(messages: Iterable[Sequence[object]]) -> tuple[list[Remark], list[str]]:
-    """The remarks, in the compiler's order, and the entries of the code versions, in the order in which they are asked."""
+    """The remarks in the compiler's order, and the entries of the code versions in the order in which a call tries
+    them."""
     found = []
     for fields in messages:
         message = Message(*fields)  # type: ignore[arg-type]
@@ -51,14 +53,14 @@ def parse(messages: Iterable[Sequence[object]]) -> tuple[list[Remark], list[str]
 
 
 def costs(remarks: Sequence[Remark], versions: Sequence[str]) -> list[Remark]:
-    """What costs the code most that calls with the longest rows get, in bytes of each row: three remarks at most."""
+    """At most three remarks: those that cost calls with the longest rows most, in bytes per row."""
     large = next((version for version in versions if not _FOR_SHORT_ROWS.search(version)), "")
     found = [one for one in remarks if one.matters and one.bytes and (one.subject == large or one.subject not in versions)]
     return sorted(found, key=lambda one: -one.bytes)[:_MOST_COSTS]
 
 
 def as_text(messages: Iterable[Sequence[object]], source: str, file: str) -> str:
-    """The remarks as :meth:`Kernel.remarks` returns them."""
+    """The text that :meth:`Kernel.remarks` returns."""
     remarks, versions = parse(messages)
     shown: set[tuple[str, int, int]] = set()
     said: set[tuple[str, int, int, str]] = set()
@@ -72,7 +74,7 @@ def as_text(messages: Iterable[Sequence[object]], source: str, file: str) -> str
             said.add((*place, remark.text))
             message = remark.message._replace(severity="remark (matters)" if remark.matters else "remark")
             text = render(message, source, file)
-            # The line of the source once is enough.
+            # Show each source line only once.
             texts.append(text.partition("\n")[0] if place in shown else text)
             shown.add(place)
         return texts

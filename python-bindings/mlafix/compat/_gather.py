@@ -1,6 +1,6 @@
 """Gathers queries and latent KV from the ranks of decode context parallelism before attention, as vLLM does.
 
-Only creating a workspace, which has tensors, imports torch.
+torch is imported only when a workspace, which holds tensors, is created.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..ops import Array
 
 
 class _Workspace:
-    """The ranks of a group that gather, and the parameters that they agree on."""
+    """The ranks of a group that gather rows, and the parameters on which they agree."""
 
     def __init__(self, group: Any, device: Any, dtype: Any, num_ubatches: int, sizes: dict[str, int]) -> None:
         import torch
@@ -34,7 +34,7 @@ class _Workspace:
                 if size < 1:
                     raise wrong(name, "1 or more", size)
         except ArgumentError as error:
-            problem = error  # the other ranks are told
+            problem = error  # reported after the other ranks know of it
         agree(*meeting_of(group, self.device), {**sizes, "dtype": str(dtype if problem else self.dtype)}, problem)
         self._ranks = ranks_of(group, self.device)
         self.rank, self.world_size = self._ranks.rank, self._ranks.size
@@ -54,7 +54,7 @@ class _Workspace:
             raise wrong(name, "a tensor that autograd does not follow", "one that requires grad")
 
     def _ubatch(self) -> int:
-        """The micro-batch that vLLM's worker is in."""
+        """The micro-batch that vLLM's worker is processing."""
         ubatching = sys.modules.get("vllm.v1.worker.ubatching")
         found: int = ubatching.dbo_current_ubatch_id() if ubatching else 0
         if not 0 <= found < self.num_ubatches:
@@ -62,7 +62,7 @@ class _Workspace:
         return found
 
     def _gathered(self, received: Any, sent: Any) -> None:
-        """The bytes of all ranks, one behind another."""
+        """Exchanges bytes, so that `received` holds those of all ranks in order."""
         import torch
 
         everyone, mine = received.view(self.world_size, -1), sent.contiguous().view(1, -1)
@@ -70,7 +70,7 @@ class _Workspace:
 
 
 def _dtype_of(dtype: Any) -> Any:
-    """torch's dtype for torch's, or for one of our names. Raises ArgumentError."""
+    """The torch dtype for a torch dtype or for a dtype name of mlafix. Raises ArgumentError."""
     import torch
 
     if isinstance(dtype, torch.dtype):

@@ -1,4 +1,4 @@
-"""Partial states of a group's ranks, merged as the engines' functions do it."""
+"""Merges the partial states of a group's ranks with the semantics of the engines' functions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ of_ranks = renames(partial="cp_attn_out", lse="cp_attn_lse", group="cp_group")
 
 
 def merged_over_ranks(out: Any, lse: Any, group: Any, *, return_lse: bool, **how: Any) -> Any:
-    """`mlafix.distributed`'s merge of `out`, or of `(out, lse)`; the inputs themselves where the group has one rank.
+    """Merges `out` or `(out, lse)` over the ranks with `mlafix.distributed`. A group of one rank returns the inputs themselves.
 
-    As in the engines, a dim of 1 between tokens and heads, or behind the heads of the lse, is dropped. A payload whose last dim is
-    strided, and an lse of bf16, f16 or f64, are copied first.
+    As in the engines, a dim of 1 between tokens and heads, or after the heads of the lse, is dropped. Payloads with a strided last
+    dim and lses of bf16, f16 or f64 are copied first.
 
-    torch is imported here: who passes tensors has it, and numpy users of the other drop-ins do not need it.
+    torch is imported in this function: callers that pass tensors have it, and the other drop-ins work without it.
     """
     from ..distributed.once import reduce_once
 
@@ -37,8 +37,8 @@ def has_one_rank(group: Any) -> bool:
 
 
 def _squeezed(array: Any, dims: int) -> Any:
-    """Drops the dim of 1 from `[B, 1, H, ...]` with `dims` dims, or from an lse `[B, H, 1]`; returns others
-    unchanged."""
+    """Drops the dim of 1 from an array `[B, 1, H, ...]` with `dims` dims, or from an lse `[B, H, 1]`. Returns other
+    arrays as they are."""
     shape = getattr(array, "shape", ())
     if len(shape) != dims:
         return array

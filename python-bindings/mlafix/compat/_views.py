@@ -13,7 +13,7 @@ from .._launcher.arrays import check_dtype, is_torch, numpy_dtype, rows_of, torc
 
 
 def widened(offsets: Any) -> Any:
-    """Integers of fewer than 32 bits as a new array of i32; other arrays as they are."""
+    """Copies integers of fewer than 32 bits to a new i32 array. Returns other arrays as they are."""
     if isinstance(offsets, numpy.ndarray):
         return offsets.astype(numpy.int32) if offsets.dtype.kind in "iu" and offsets.dtype.itemsize < 4 else offsets
     if not is_torch(offsets):
@@ -23,7 +23,7 @@ def widened(offsets: Any) -> Any:
 
 
 def as_f32(lse: Any) -> Any:
-    """An lse of bf16, f16 or f64 as a new array of f32; other arrays as they are."""
+    """Copies an lse of bf16, f16 or f64 to a new f32 array. Returns other arrays as they are."""
     if isinstance(lse, numpy.ndarray):
         is_other = lse.dtype.name in ("bfloat16", "float16", "float64")
         return lse.astype(numpy.float32) if is_other else lse
@@ -41,14 +41,14 @@ def check_shape(array: Any, name: str, shape: tuple[int, ...]) -> None:
 
 
 def rows_of_rank(out: Any) -> Any:
-    """A rank's rows `[B, H, D]`, of which a dim of 1 may follow B; a view. Raises ArgumentError for a dtype that no payload has."""
+    """Views a rank's rows as `[B, H, D]`; a dim of 1 may follow B. Raises ArgumentError for a dtype that payloads cannot have."""
     check_dtype(out, "out")
     return out[:, 0] if len(out.shape) == 4 and out.shape[1] == 1 else out
 
 
 def lses_of_ranks(lses: Any, rank: int, rows: Any) -> Any:
-    """The lses of all ranks `[N, B, H]`, of which a dim of 1 may follow N or H, in f32. Raises ArgumentError for a rank that is none,
-    and for lses that are not those of rows `[B, H, D]`."""
+    """The lses of all ranks `[N, B, H]` in f32; a dim of 1 may follow N or H. Raises ArgumentError if `rank` is out of range, or if
+    the lses do not fit rows `[B, H, D]`."""
     check_integer("cp_rank", rank)
     shares = as_f32(lses)
     if len(shape := getattr(shares, "shape", ())) == 4 and 1 in (shape[1], shape[3]):
@@ -62,7 +62,8 @@ def lses_of_ranks(lses: Any, rank: int, rows: Any) -> Any:
 
 
 def segments_reduced(output: Any, maxima: Any, sums: Any, seq_lens: Any, tile_size: int, **how: Any) -> tuple[Any, Any]:
-    """The reduction of segments `[T, H, S, D]`, sums with maxima and sums of weights `[T, H, S]`, by `mlafix.ops.combine_split_kv`."""
+    """Reduces segments with `mlafix.ops.combine_split_kv`. They are sums `[T, H, S, D]`, with maxima and sums of weights `[T, H,
+    S]`."""
     from .. import ops
 
     rows_of(output, "segm_output", ("T", "H", "S", "D"))
@@ -80,7 +81,8 @@ of_segments = renames(partial="segm_output", partial_lse="segm_max", partial_sum
 
 
 def in_rows(payload: Any) -> Any:
-    """A payload whose last dim is strided as a new array with rows in one piece; others as they are."""
+    """Copies a payload whose last dim is strided to a new array with contiguous rows. Returns other payloads as they
+    are."""
     if not getattr(payload, "ndim", 0) or payload.shape[-1] < 2:
         return payload
     if isinstance(payload, numpy.ndarray):
@@ -89,7 +91,8 @@ def in_rows(payload: Any) -> Any:
 
 
 def bytes_as_fp8(payload: Any) -> Any:
-    """A payload of elements of one byte as one of f8e4m3fn over the same memory: its zero is theirs."""
+    """Views a payload with one-byte elements as f8e4m3fn over the same memory. Zero has the same bits in all of these
+    dtypes."""
     if getattr(getattr(payload, "dtype", None), "itemsize", 0) != 1:
         return payload
     if isinstance(payload, numpy.ndarray):
@@ -98,7 +101,8 @@ def bytes_as_fp8(payload: Any) -> Any:
 
 
 def rows_of_heads(payload: Any, name: str) -> Iterator[Any]:
-    """A payload `[N, ...]` of any rank as arrays `[N, H, D]` over the same memory that hold all of its elements."""
+    """Views a payload `[N, ...]` with any number of dims as arrays `[N, H, D]` over the same memory. Together these
+    hold all of its elements."""
     dims = len(payload.shape)
     if 0 in payload.shape:
         return
@@ -118,12 +122,12 @@ def rows_of_heads(payload: Any, name: str) -> Iterator[Any]:
 
 
 def _flattened(payload: Any) -> Any:
-    """Joins the dims between the first and the last by a view; None if they are not evenly spaced."""
+    """Joins the dims between the first and the last by a view. None if they are not evenly spaced."""
     return viewed(payload, (payload.shape[0], math.prod(payload.shape[1:-1]), payload.shape[-1]))
 
 
 def with_rows_joined(array: Any, name: str, dims: tuple[str, ...]) -> Any:
-    """`[…, *dims]` as `[p, *dims]` over the same memory: what is before `dims` as one dim."""
+    """Views `[…, *dims]` as `[p, *dims]`: joins all dims before `dims` into one, over the same memory."""
     shape = getattr(array, "shape", None)
     if shape is None or len(shape) == len(dims) + 1:
         return array
@@ -136,7 +140,8 @@ def with_rows_joined(array: Any, name: str, dims: tuple[str, ...]) -> Any:
 
 
 def joined(array: Any, *, is_payload: bool = True) -> Any:
-    """`[A, B, C, D]`, or without a payload `[A, B, C]`, as `[A, B * C, D]` over the same memory; None where no view is that."""
+    """Views `[A, B, C, D]`, or `[A, B, C]` if it is not a payload, as `[A, B * C, D]` over the same memory. None if no view can
+    do that."""
     if is_payload:
         return _flattened(array)
     flat = _flattened(array[..., None])
@@ -144,17 +149,17 @@ def joined(array: Any, *, is_payload: bool = True) -> Any:
 
 
 def repeated(row: Any, times: int) -> Any:
-    """A row several times over: itself, or a new array."""
+    """Repeats a row `times` times in a new array. Returns the row itself for `times` of 1."""
     if times == 1:
         return row
     return numpy.tile(row, times) if isinstance(row, numpy.ndarray) else row.repeat(times)
 
 
 def counted(count: int, like: Any) -> Any:
-    """0 to `count` less 1 as an array of i32 beside `like`."""
+    """The numbers from 0 to `count` - 1 as an i32 array beside `like`."""
     if isinstance(like, numpy.ndarray):
         return numpy.arange(count, dtype=numpy.int32)
     torch = sys.modules["torch"]
-    if type(like) is not torch.Tensor:  # Created from the tensor, so that tensor subclasses create their like.
+    if type(like) is not torch.Tensor:  # created from the tensor, so that a subclass creates instances of itself
         return like.new_ones((count,), dtype=torch.int32).cumsum(0, dtype=torch.int32) - 1
     return torch.arange(count, dtype=torch.int32, device=like.device)

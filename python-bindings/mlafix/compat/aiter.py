@@ -72,7 +72,7 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
 
 
 def _lse_of_rows(lse: Any, payload: Any) -> Any:
-    """`[…, H]` or `[…, H, 1]`, of rows `[p, H, D]`, as `[p, H]`."""
+    """Views an lse `[…, H]` or `[…, H, 1]` of rows `[p, H, D]` as `[p, H]`."""
     shape = getattr(lse, "shape", ())
     if len(shape) > 2 and shape[-1] == 1 and shape[-2] == getattr(payload, "shape", shape)[-2]:
         lse = lse[..., 0]
@@ -80,7 +80,7 @@ def _lse_of_rows(lse: Any, payload: Any) -> Any:
 
 
 def _tiles_in_order(indptr: Any, parts: Any) -> tuple[Any, Any]:
-    """The first final row of each tile and the one behind its last, if there is no map."""
+    """The first final row of each tile, and one past its last, if there is no map."""
     first = indptr[:-1].clip(0, parts.shape[0] - 2)
     length = parts[first + 1] - parts[first]
     begins = counted(length.shape[0], indptr) * length
@@ -88,9 +88,10 @@ def _tiles_in_order(indptr: Any, parts: Any) -> tuple[Any, Any]:
 
 
 def _by_query(indptr: Any, parts: Any, begins: Any, ends: Any, queries: int) -> tuple[Any, Any, Any]:
-    """Bounds, parts and rows of groups of one query each: the first queries of all tiles, then the second ones, and so on.
+    """Bounds, parts and rows of groups with one query each: first the first queries of all tiles, then the second ones,
+    and so on.
 
-    Between these the bounds make one more group, whose row is none.
+    The bounds contain one extra group between these, whose row is out of range.
     """
     query = counted(queries, indptr)[:, None]
     each = begins[None] + query

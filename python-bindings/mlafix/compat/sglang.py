@@ -360,7 +360,7 @@ def _check_place(size: Any, rank: Any, interleave: Any) -> None:
 
 
 def _flat(array: Any, name: str) -> Any:
-    """Integers of any shape as `[n]` over the same memory."""
+    """Views integers of any shape as `[n]` over the same memory."""
     shape = getattr(array, "shape", None)
     if shape is None:
         raise wrong(name, "an array", type(array).__qualname__)
@@ -374,7 +374,7 @@ def _flat(array: Any, name: str) -> Any:
 
 
 def _flat_like(array: Any, name: str) -> tuple[Any, Any]:
-    """A new array `[n]`, and the integers that it is made like as `[n]`."""
+    """A new array `[n]`, and a view `[n]` of the integers after which it is modelled."""
     flat = _flat(array, name)
     return empty(flat, (flat.shape[0],)), flat
 

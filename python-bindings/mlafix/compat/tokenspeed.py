@@ -79,7 +79,8 @@ def _merge(v_a: Array, s_a: Array, v_b: Array, s_b: Array, inplace: bool, base: 
 def _base_of(scale: float) -> Base:
     if scale == LSE_LOG2:
         return "2"
-    # log2(e) as an f32 as well. Not math.isclose, which torch.compile cannot ask about a float that it follows.
+    # log2(e) is also compared as an f32. math.isclose would not work, since torch.compile cannot trace it for a
+    # symbolic float.
     if abs(scale - LSE_LN) <= 1e-6 * LSE_LN:
         return "e"
     raise wrong("lse_scale_log2", f"{LSE_LOG2} (base 2) or log2(e) = {LSE_LN} (base e)", scale)

@@ -82,7 +82,7 @@ class SDPAMerger:
         return array[:, :, self._first_half() :] if self._seq_dim == 2 else array[:, self._first_half() :]
 
     def _first_half(self) -> int:
-        """The tokens of the first half: as many as the second has, or one more, as torch's chunks are."""
+        """The number of tokens in the first half: that of the second half or one more, like torch's chunks."""
         tokens: int = self._out.shape[self._seq_dim]
         return (tokens + 1) // 2
 

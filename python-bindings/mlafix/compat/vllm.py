@@ -71,7 +71,7 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
 
 
 def _format_of(output: Any, scale: Any, block_scale: Any) -> ops.OutFormat | None:
-    """The format for vLLM's arguments."""
+    """The output format that vLLM's arguments describe."""
     if block_scale is None:
         return None if scale is None else ops.Fp8(scale)
     if scale is None:
@@ -446,7 +446,8 @@ def unpack_seq_triton(packed_tensor: Array, lengths: Array, block_t: int = 64, b
 
 
 def _evenly_spaced(array: Any, lead: int) -> Any:
-    """Views an array so that the dims behind `lead` are one; copies it if no view can do that, as a reshape does."""
+    """Views an array so that all dims after the first `lead` are joined. Copies it if no view can do that, as reshape
+    does."""
     strides = array.stride() if is_torch(array) else getattr(array, "strides", ())
     size = 1 if is_torch(array) else getattr(array, "itemsize", 1)
     for dim in range(len(strides) - 1, lead - 1, -1):
@@ -457,7 +458,7 @@ def _evenly_spaced(array: Any, lead: int) -> Any:
 
 
 def _starts(lengths: Any, rows: Any) -> Any:
-    """The offsets of sequences with these lengths, on the rows' device; the host waits for them."""
+    """The offsets of sequences with these lengths, on the device of `rows`. The host waits for them."""
     count = rows_of(lengths, "lengths", ("B",))[0]
     if not (kind := spelling_of(lengths.dtype)).startswith(("int", "uint")):
         raise wrong("lengths", "a dtype of integers", kind)

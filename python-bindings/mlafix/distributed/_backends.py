@@ -1,6 +1,7 @@
-"""How a call's rows get to the ranks that merge them. Each backend owns its workspace.
+"""Moves a call's rows to the ranks that merge them. Each backend owns its workspace.
 
-Every group that has collectives can pack, exchange and merge; _symmetric.py is for those whose ranks address each other's memory.
+The backend here packs, exchanges and merges, and works for every group with collectives. The one in _symmetric.py needs ranks
+that address each other's memory.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from ._cut import Cut
 from .blocks import Blocks, block_size, blocks_in
 from .ranks import Ranks
 
-# A count up to this is compiled into the merge, whose loop over the ranks then unrolls.
+# Up to this many ranks, the count is compiled into the merge, which unrolls its loop over the ranks.
 MOST_BOUND_RANKS = 8
 
 
 class Call(NamedTuple):
-    """The arrays of one call; see `Reducer.reduce`. Everything was checked; there is a token at least."""
+    """The arrays of one call; see `Reducer.reduce`. All of them are checked, and there is at least one token."""
 
     partial: torch.Tensor
     lse: torch.Tensor
@@ -34,14 +35,15 @@ class Call(NamedTuple):
 
 
 class Backend(Protocol):
-    """Computes out and out_lse of a call: the rows that this rank owns, merged in the order of the ranks."""
+    """Computes out and out_lse of a call: the merged state of the rows that this rank owns, in the order of the
+    ranks."""
 
     name: str
     workspace_bytes: int
 
     def prepare(self, call: Call) -> None:
-        """Compiles the kernels of such a call, connects the ranks if that happens at their first call, and makes the
-        call. Collective."""
+        """Compiles the kernels of such a call, connects the ranks if their first call would do so, and makes the call.
+        Collective."""
 
     def verify(self, call: Call) -> None:
         """Raises the errors that the launches of a call would raise. Sends nothing."""
@@ -54,15 +56,15 @@ class Backend(Protocol):
 
 
 class ExchangeBackend:
-    """Packs rows into blocks, exchanges these in one collective, and merges the received ones. Only the exchange is not
-    a kernel of ours.
+    """Packs rows into blocks, exchanges these in one collective, and merges the received ones. All steps but the
+    exchange are kernels of mlafix.
 
     Args:
-        ranks: what moves the blocks.
-        cut: which rows each rank merges.
+        ranks: the transport that moves the blocks.
+        cut: decides which rows each rank merges.
         sink: `[heads] f32`, or None.
         head_dim: D of the payloads.
-        wire_dtype: of the payloads on the wire: their own, or f8e4m3fn.
+        wire_dtype: the payloads' dtype on the wire: their own, or f8e4m3fn.
         max_tokens: the most tokens of a call.
         device: where the workspace is.
     """
@@ -102,14 +104,14 @@ class ExchangeBackend:
         exchange(self.ranks, self.cut, sent, received, call, self.sink)
 
     def inputs(self, tokens: int) -> None:
-        """None: a partial state may be anywhere, since it is packed."""
+        """Returns None: a partial state may be anywhere in memory, since it is packed."""
 
     def check(self) -> None:
         """Does nothing: the collectives raise their own errors."""
 
 
 def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
-    """Packs, exchanges and merges. One rank merges what it packed: `received` is `sent` then."""
+    """Packs, exchanges and merges. For one rank, `received` is `sent`, and it merges the rows that it packed."""
     pack(ranks.rank, cut, sent, call)
     if ranks.size > 1:
         move = ranks.all_gather if cut.name == "none" else ranks.all_to_all
@@ -118,7 +120,7 @@ def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call,
 
 
 def verify(rank: int, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
-    """Raises what `exchange` would raise before and after it has sent rows."""
+    """Raises the errors that `exchange` would raise before or after it has sent rows."""
     for kernel, arguments in (_packing(rank, cut, sent, call), _merging(rank, cut, received, call, sink)):
         kernel.bind(*arguments)
 
@@ -134,14 +136,14 @@ def _may_be_refused(call: Call, sink: torch.Tensor | None, *, is_fp8: bool) -> b
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
-    """The first address of a tensor and the one past its last."""
+    """The first address of a tensor, and one past its last."""
     begin = tensor.data_ptr()
     reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride())) + 1 if tensor.numel() else 0
     return begin, begin + reach * tensor.itemsize
 
 
 def merge(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
-    """Merges the blocks of all ranks, of which the last tokens may be padding, into a call's outputs."""
+    """Merges the blocks of all ranks into a call's outputs. The last tokens of the blocks may be padding."""
     kernel, arguments = _merging(rank, cut, received, call, sink)
     kernel(*arguments)
 
@@ -157,9 +159,10 @@ def _merging(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tens
 
 
 def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
-    """This rank's own payloads of the rows that it merges, `[tokens, heads, D]`. They are not sent.
+    """This rank's own payloads of the rows that it merges, `[tokens, heads, D]`, which need not be sent.
 
-    None where every rank merges all rows: they are then rounded as on the wire, so that all ranks have the same bits.
+    None if every rank merges all rows. A rank's own rows are then rounded as on the wire, so that all ranks get the
+    same bits.
     """
     tokens, heads = cut.owned(rank, call.partial.shape[0])
     if cut.name == "none":
@@ -187,8 +190,8 @@ def _packing(rank: int, cut: Cut, blocks: Blocks, call: Call) -> tuple[Kernel, t
 
 
 def parts_of(cut: Cut, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-    """A call's partial state as `[parts, tokens, heads, D]` and `[parts, tokens, heads]`: a part for each rank where heads are cut,
-    else one."""
+    """A call's partial state as `[parts, tokens, heads, D]` and `[parts, tokens, heads]`. If heads are cut, there is a part for
+    each rank, else one part."""
     partial, lse = call.partial, call.lse
     if cut.name != "heads":
         return partial[None], lse[None]

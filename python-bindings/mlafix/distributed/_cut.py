@@ -21,7 +21,7 @@ class Cut:
         heads: heads of the partial state.
 
     Raises:
-        ArgumentError: no such cut, or heads that the ranks do not divide.
+        ArgumentError: there is no such cut, or the number of ranks does not divide the number of heads.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Cut:
 
     @property
     def blocks(self) -> int:
-        """The number of different blocks that a rank sends; 1 if nothing is cut, since all ranks get the same block."""
+        """The number of different blocks that a rank sends. 1 if nothing is cut, since all ranks get the same block."""
         return 1 if self.name == "none" else self.ranks
 
     @property

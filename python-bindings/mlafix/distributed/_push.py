@@ -1,4 +1,5 @@
-"""Rows that ranks store into each other's memory: one kernel sends them, waits for those of all ranks, merges and writes."""
+"""Exchanges rows by stores to the memory of other ranks. One kernel sends a rank's rows, waits for those of all ranks,
+merges and writes."""
 
 from __future__ import annotations
 
@@ -17,18 +18,20 @@ from .blocks import block_size, blocks_in
 
 ExchangeName = Literal["auto", "pull", "push"]
 
-# By compute capability: the range of block sizes, in bytes, for which pushing is faster than pulling. (9, 0): all that
-# were measured on two and four H100s and H200s (docs/Distributed.md), a guess for more ranks.
+# By compute capability: the range of block sizes, in bytes, for which pushing is faster than pulling. For (9, 0) this
+# holds for all sizes measured on two and four H100s and H200s (docs/Distributed.md). For more ranks it is a guess.
 EVERYTHING, NOTHING = (0, 1 << 62), (1, 0)
 PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): EVERYTHING}
 
 
-# If nothing is cut, each rank has 2 N blocks of whole states; "auto" does not push larger ones than this.
+# If nothing is cut, each rank has 2 N blocks of whole states. "auto" does not push blocks that need more bytes than
+# this.
 MAX_UNCUT_BYTES = 20 << 20
 
 
 def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[int, int]:
-    """The least and the most bytes of the blocks that a reducer's ranks store into each other's memory; others are read."""
+    """The smallest and largest size in bytes of blocks that a reducer's ranks push to each other. Other blocks are
+    pulled."""
     if exchange == "auto" and device.type == "cuda":
         least, most = PUSHED.get(torch.cuda.get_device_capability(device), NOTHING)
         return least, min(most, MAX_UNCUT_BYTES) if cut == "none" else most
@@ -36,7 +39,7 @@ def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[i
 
 
 class Staged(NamedTuple):
-    """The memory of each rank that others store to, for a number of tokens: `[2, ranks, tokens, heads, ...]`."""
+    """The memory of each rank to which others store, for a number of tokens: `[2, ranks, tokens, heads, ...]`."""
 
     rows: PeerTensors
     lses: PeerTensors
@@ -46,14 +49,13 @@ class Staged(NamedTuple):
 class Push:
     """The launch of a call whose ranks store their blocks into each other's memory.
 
-    Every rank has two halves there, each with a block of every rank: a launch stores to the one that the launch before it did
-    not use, which another rank may still be reading.
+    Every rank's memory has two halves, each with a block for every rank. Launches alternate between the halves, because
+    another rank may still be reading the half of the previous launch.
 
     Args:
-        rank: this one.
-        buffers: of each rank, as this one addresses it: `bytes_of` bytes.
-        group: with `slots_of` slots.
-        cut, sink, head_dim, wire_dtype, max_tokens: as for `ExchangeBackend`.
+        rank: this rank.
+        buffers: the memory of each rank, `bytes_of` bytes, as this rank addresses it.
+        group: a group with `slots_of` slots. cut, sink, head_dim, wire_dtype, max_tokens: as for `ExchangeBackend`.
     """
 
     def __init__(self, rank: int, buffers: list[torch.Tensor], group: PeerGroup, cut: Cut, sink: torch.Tensor | None, *,
@@ -74,12 +76,12 @@ class Push:
 
     @staticmethod
     def bytes_of(cut: Cut, max_tokens: int, head_dim: int, wire_dtype: torch.dtype) -> int:
-        """Bytes of each rank's memory."""
+        """The size of each rank's memory in bytes."""
         return 2 * cut.ranks * block_size(cut.block_tokens(max_tokens), cut.block_heads, head_dim, wire_dtype).total
 
     @staticmethod
     def slots_of(cut: Cut, max_tokens: int) -> int:
-        """The most blocks of a launch: a row for each."""
+        """The most blocks of a launch, which has one per row."""
         return cut.block_tokens(max_tokens) * cut.block_heads
 
     def launch(self, call: Call) -> tuple[Kernel, tuple[Any, ...]]:
@@ -87,7 +89,7 @@ class Push:
         tokens = call.partial.shape[0]
         staged = self._staged(tokens)
         partial, lse = parts_of(self.cut, call)
-        if self.cut.name == "none":  # every rank has the same part
+        if self.cut.name == "none":  # every rank gets the same part
             partial, lse = (one.expand(self.cut.ranks, *one.shape[1:]) for one in (partial, lse))
         starts = call.query_start_loc
         rows = (partial, lse, call.seq_lens, starts, halvings(starts), self.rank)

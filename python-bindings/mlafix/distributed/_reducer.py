@@ -24,7 +24,7 @@ OverflowName = Literal["error", "exchange"]
 # The default of the runtime's groups.
 _MOST_SECONDS = 1e9
 
-# Matches errors of torch's allocators and of the driver if memory is short, and no "illegal memory access".
+# Matches errors of torch's allocators and of the driver about lack of memory, but no "illegal memory access".
 _SHORT_OF_MEMORY = re.compile(r"out.of.memory|(allocate|enough) memory", re.IGNORECASE)
 
 # Backends whose workspace a captured graph uses. Kept alive, since the graph may be replayed after its reducer is gone.

@@ -30,7 +30,7 @@ _LINE = 128
 
 
 class Pulled(NamedTuple):
-    """The memory that the kernel reads for a number of tokens: the rows that this rank merges, of each rank."""
+    """The memory that the kernel reads for a number of tokens: from each rank, the rows that this rank merges."""
 
     rows: PeerTensors
     lses: PeerTensors
@@ -38,23 +38,23 @@ class Pulled(NamedTuple):
 
 
 class SymmetricMemory:
-    """A buffer of each rank that all ranks of a group address: torch's symmetric memory. Made by all ranks together.
+    """torch's symmetric memory: a buffer on each rank that all ranks of a group can address. Creating it is collective.
 
     Args:
         ranks: the group; its GPUs are those of one node.
-        size: bytes of each rank.
-        device: this rank's.
+        size: the bytes of each rank's buffer.
+        device: the device of this rank.
 
     Raises:
         RuntimeError: torch cannot connect the GPUs.
     """
 
     def __init__(self, ranks: CollectiveRanks, size: int, device: torch.device) -> None:
-        # A module of torch's that some builds lack.
+        # some builds of torch lack this module
         from torch.distributed import _symmetric_memory as symmetric
 
         self.own = symmetric.empty(size, dtype=torch.uint8, device=device)
-        # Before others can write to it.
+        # Zero the buffer before other ranks can write to it.
         self.own.zero_()
         torch.cuda.synchronize(device)
         self.handle = symmetric.rendezvous(self.own, ranks.group)
@@ -64,8 +64,8 @@ class SymmetricMemory:
 
 
 class SymmetricPlan(NamedTuple):
-    """The layout of a rank's symmetric memory, in bytes: the group's flags, then what others read, then what they
-    write."""
+    """The layout of a rank's symmetric memory, in bytes: first the group's flags, then the data that others read, then
+    the data that others write."""
 
     slots: int
     """The most blocks of a launch that pushes."""
@@ -100,16 +100,17 @@ class SymmetricPlan(NamedTuple):
 class SymmetricBackend:
     """Merges through symmetric memory, in the order of the ranks.
 
-    A call that pulls has its partial state there (`inputs`), or copies it there first; then a collective kernel reads those of
-    all ranks. It is one launch, or two with lengths: lses are masked in place. A call that pushes is one launch, wherever its
-    partial state is: a collective kernel stores each rank's rows to those that merge them (`Push`).
+    A call that pulls has its partial state in symmetric memory (`inputs`), or copies it there first. Then a collective kernel
+    reads the partial states of all ranks. This takes one launch, or two with lengths, since lses are masked in place. A call
+    that pushes takes one launch, wherever its partial state is: a collective kernel stores each rank's rows to the ranks that
+    merge them (`Push`).
 
     Args:
         ranks: the group, of at least 2 ranks on one node.
-        memory: of `SymmetricPlan.total` bytes or more.
-        cut, sink, head_dim, wire_dtype, max_tokens: as for `ExchangeBackend`.
+        memory: symmetric memory of at least `SymmetricPlan.total` bytes. cut, sink, head_dim, wire_dtype, max_tokens: as for
+        `ExchangeBackend`.
         timeout: how long a launch waits for a rank, in seconds.
-        pushed: which blocks are pushed, from how many bytes on, and up to how many.
+        pushed: the smallest and largest size in bytes of blocks that are pushed.
     """
 
     name = "symmetric"
@@ -135,7 +136,8 @@ class SymmetricBackend:
         self._pulled = functools.lru_cache(maxsize=64)(functools.partial(_pull, self._states, self.group, cut, ranks.rank))
 
     def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """`[tokens, heads, D]` and `[tokens, heads] f32` in symmetric memory; None where rows travel as fp8, or are pushed."""
+        """The arrays `[tokens, heads, D]` and `[tokens, heads] f32` in symmetric memory. None if rows travel as fp8 or are
+        pushed."""
         if self.wire_dtype == FP8 or self._pushes(tokens) is not None:
             return None
         own = self._states[self.ranks.rank]
@@ -164,7 +166,7 @@ class SymmetricBackend:
         kernel(*arguments)
 
     def verify(self, call: Call) -> None:
-        """Raises what the launch of a call would raise, before a partial state is copied or sent."""
+        """Raises the errors that the launch of a call would raise, before a partial state is copied or sent."""
         push = self._pushes(call.partial.shape[0])
         kernel, arguments = self._merge(call) if push is None else push.launch(call)
         kernel.bind(*arguments)
@@ -202,7 +204,7 @@ class SymmetricBackend:
         return same and (call.seq_lens is None) == (call.query_start_loc is None)
 
     def _copy(self, call: Call) -> None:
-        """Copies a partial state to symmetric memory, rows without keys as the identity."""
+        """Copies a partial state to symmetric memory. Rows without keys become the identity."""
         tokens, own = call.partial.shape[0], self._states[self.ranks.rank]
 
         def part(of: torch.Tensor) -> torch.Tensor:
@@ -217,7 +219,7 @@ class SymmetricBackend:
 
 
 def _pull(states: list[Blocks], group: PeerGroup, cut: Cut, rank: int, tokens: int) -> Pulled:
-    """The tensors that a rank reads of all ranks' states."""
+    """The tensors of all ranks' states that a rank reads."""
     mine, heads = cut.owned(rank, tokens)
 
     def of_all(parts: list[torch.Tensor]) -> PeerTensors:
@@ -234,13 +236,13 @@ def _state_in(buffer: torch.Tensor, tokens: int, heads: int, head_dim: int, wire
 
 
 def connect(ranks: Ranks, size: int, device: torch.device, *, required: bool) -> SymmetricMemory | None:
-    """Symmetric memory of a group, or None on every rank where it has none.
+    """Allocates symmetric memory for a group. Returns None on every rank if the group cannot have any.
 
     Args:
         ranks: the group.
-        size: bytes of each rank.
-        device: this rank's.
-        required: whether that is an error, raised on every rank.
+        size: the bytes of each rank's buffer.
+        device: the device of this rank.
+        required: whether a lack of symmetric memory is an error, raised on every rank.
 
     Raises:
         ArgumentError: `required`, and the group has no symmetric memory.
@@ -272,7 +274,7 @@ def _connect(ranks: CollectiveRanks, size: int, device: torch.device) -> tuple[S
 
 
 def _why_not(ranks: Ranks, device: torch.device) -> str:
-    """The reason why a group cannot have symmetric memory, as far as each rank knows by itself; "" if it may."""
+    """The reason why a group cannot have symmetric memory, as far as a rank can tell alone. "" if it knows none."""
     if device.type != "cuda" or not isinstance(ranks, CollectiveRanks):
         return f"tensors on {device.type} and {ranks.name}"
     if not 2 <= ranks.size <= MAX_RANKS:

@@ -12,16 +12,17 @@ from ..errors import ArgumentError
 from .ranks import Ranks
 
 _BYTES = 1024
-# Texts are truncated to this many characters, or to fewer if all together do not fit.
+# Texts are truncated to this many characters, to fewer if they do not fit together.
 _CUTS = 400, 200, 40
 
 
 def gather_facts(ranks: Ranks, device: torch.device, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """The facts of every rank, in order, long texts cut. Waits for all of them: not legal while a stream is captured."""
+    """The facts of every rank, in order, with long texts truncated. Waits for all ranks, so it is illegal while a stream
+    is captured."""
     if ranks.size == 1:
         return [facts]
     mine = torch.frombuffer(bytearray(_encoded(facts)), dtype=torch.uint8).to(device)[None]
-    # Not torch.empty: a call that compares allocates no tensors on the host.
+    # torch.empty would allocate a tensor on the host, which a call that compares must not do.
     everyone = torch.frombuffer(bytearray(ranks.size * _BYTES), dtype=torch.uint8).view(ranks.size, _BYTES).to(device)
     ranks.all_gather(everyone, mine)
     texts = everyone.cpu().numpy().tobytes()
@@ -41,13 +42,13 @@ def _encoded(facts: dict[str, Any]) -> bytes:
 def agree(ranks: Ranks, device: torch.device, facts: dict[str, Any], problem: Exception | None) -> None:
     """Raises an ArgumentError on every rank where one has a problem, or where a fact differs from rank 0's.
 
-    Ranks without a problem of their own raise the first other's.
+    Ranks without a problem of their own raise that of the first rank with one.
 
     Args:
         ranks: the group.
-        device: of the group's tensors.
-        facts: numbers, strings and booleans by the argument's name.
-        problem: what this rank raises once the others know.
+        device: the device of the group's tensors.
+        facts: numbers, strings and booleans, by argument name.
+        problem: the error that this rank raises after informing the others.
     """
     everyone = gather_facts(ranks, device, facts if problem is None else {"problem": str(problem) or type(problem).__qualname__})
     if problem is not None:

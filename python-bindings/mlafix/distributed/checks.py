@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 
 
 class Expected(NamedTuple):
-    """The requirements of a tensor. None as a tensor is an argument that was omitted, and fits."""
+    """The requirements of a tensor. A tensor of None is an omitted argument, which always fits."""
 
     name: str
     tensor: Any
@@ -63,12 +63,12 @@ def _dtype(dtype: torch.dtype) -> str:
 
 
 def payload_dtype(dtype: Any) -> torch.dtype:
-    """torch's dtype of payloads; ArgumentError for others."""
+    """The torch dtype of payloads. Raises ArgumentError for other dtypes."""
     return _one_of("dtype", dtype, ("bf16", "f16", "f32"))
 
 
 def wire_dtype_of(dtype: Any, payloads: torch.dtype) -> torch.dtype:
-    """torch's dtype of payloads between ranks, these or fp8; ArgumentError for others."""
+    """The torch dtype of payloads between ranks: that of the payloads, or fp8. Raises ArgumentError for others."""
     return _one_of("wire_dtype", dtype, (dtype_name(payloads), "f8e4m3fn"))
 
 

@@ -1,4 +1,4 @@
-"""One merge over the ranks of a group with a workspace of its own, as the engines' functions allocate theirs."""
+"""Merges once over the ranks of a group, with a temporary workspace, as the engines' functions do."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: Cu
                 return_lse: bool = False, heads_first: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Like `Reducer.reduce`, without a reducer: buffers are allocated by each call.
 
-    Ranks of a gloo group compare shapes, dtypes and errors first; others compare nothing. Legal in capture: the buffers are then
-    part of the graph's memory. `heads_first`: the result is `[heads, tokens, D]`, contiguous.
+    Ranks of a gloo group first compare shapes, dtypes and errors; other groups compare nothing. Legal in capture; the buffers
+    then belong to the graph's memory. With `heads_first` the result is `[heads, tokens, D]`, contiguous.
     """
     problem: Exception | None = _problem(partial, lse, seq_lens, query_start_loc)
     made = buffers = call = None
     try:
         ranks = ranks_of(group, partial.device if isinstance(partial, torch.Tensor) else default_device(group))
-    except ArgumentError as error:  # not a group: nobody to tell
+    except ArgumentError as error:  # without a group there are no other ranks to inform
         raise problem or error from None
     compares = ranks.name == "gloo"
     if problem is None:
@@ -52,7 +52,7 @@ def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: Cu
 
 
 def _problem(partial: Any, lse: Any, seq_lens: Any, query_start_loc: Any) -> ArgumentError | None:
-    """The first argument that does not fit, or None."""
+    """The error for the first argument that does not fit, or None."""
     for name, tensor in (("partial", partial), ("lse", lse)):
         if not isinstance(tensor, torch.Tensor):
             return wrong(name, "a torch.Tensor", type(tensor).__qualname__)
@@ -65,7 +65,7 @@ def _problem(partial: Any, lse: Any, seq_lens: Any, query_start_loc: Any) -> Arg
 
 def _call(ranks: Ranks, cut: Cut, partial: torch.Tensor, lse: torch.Tensor, seq_lens: torch.Tensor | None,
           query_start_loc: torch.Tensor | None, return_lse: bool, heads_first: bool, base: str) -> Call:
-    """The call, with outputs of its own."""
+    """The arrays of the call, with new outputs."""
     rows, columns = cut.owned(ranks.rank, partial.shape[0])
     tokens, heads, head_dim = rows.stop - rows.start, columns.stop - columns.start, partial.shape[2]
     out = partial.new_empty((heads, tokens, head_dim)).transpose(0, 1) if heads_first else partial.new_empty((tokens, heads, head_dim))
@@ -74,7 +74,7 @@ def _call(ranks: Ranks, cut: Cut, partial: torch.Tensor, lse: torch.Tensor, seq_
 
 
 def _buffers(ranks: Ranks, cut: Cut, partial: torch.Tensor) -> tuple[Blocks, Blocks]:
-    """The blocks that are sent and those that are received; the same if there is one rank."""
+    """The blocks to send and the blocks to receive. These are the same if there is one rank."""
     form = (cut.block_tokens(partial.shape[0]), cut.block_heads, partial.shape[2], partial.dtype)
     size = block_size(*form).total
     counts = [cut.blocks, ranks.size] if ranks.size > 1 else [1]

@@ -49,14 +49,14 @@ TAG = 0x6D6C6166
 
 
 class GlooRanks:
-    """A gloo group on the CPU. Ranks send to each other directly, so that an error can name the one that did not
+    """A gloo group on the CPU. Ranks send to each other directly, so that an error can name the rank that did not
     arrive.
 
-    Messages have the tag `TAG`, which the group's other users leave alone.
+    Messages have the tag `TAG`, which other users of the group do not use.
 
     Args:
         group: the process group.
-        timeout: how long to wait for each rank, in seconds; None is what the group was made with.
+        timeout: how long to wait for each rank, in seconds; None uses the group's timeout.
     """
 
     name = "gloo"
@@ -77,7 +77,7 @@ class GlooRanks:
         failed: dict[int, RuntimeError] = {}
         works = []
         peers = [rank for rank in range(self.size) if rank != self.rank]
-        # If one peer fails, the others still get their rows: they must find out as well who did not arrive.
+        # If one peer fails, the other peers still get their rows, since they must also find out who did not arrive.
         for move, data in ((dist.irecv, received), (dist.isend, sent)):
             for peer in peers:
                 block = data[peer if move is dist.irecv else block_for[peer]]
@@ -109,10 +109,10 @@ class GlooRanks:
 
 
 class EngineRanks:
-    """An engine's group object without a process group of torch's: `world_size`, `rank_in_group` and its own collectives.
+    """An engine's group object that has no torch process group: `world_size`, `rank_in_group` and its own collectives.
 
-    It has `all_to_all_single(output, input)`, or at least `all_gather(tensor, dim)`, which moves as many times more bytes as
-    there are ranks.
+    It has `all_to_all_single(output, input)`, or at least `all_gather(tensor, dim)`, which moves N times the bytes for N
+    ranks.
     """
 
     name = "engine"
@@ -138,12 +138,13 @@ def ranks_of(group: Any, device: torch.device, backend: str = "auto", timeout: f
     Args:
         group: a process group of torch's, None for the default one, or an engine's group: an object whose `device_group` is a
             process group, or one that `EngineRanks` describes.
-        device: where the tensors are.
-        backend: "auto", or one that the group must have: "nccl", "gloo"; "symmetric" has the group's own beside it.
+        device: the device of the tensors.
+        backend: "auto", or the backend that the group must have: "nccl" or "gloo". "symmetric" also uses the group's own
+            backend.
         timeout: see `GlooRanks`.
 
     Raises:
-        ArgumentError: no such backend, or what is given is no group.
+        ArgumentError: there is no such backend, or `group` is not a group.
     """
     if backend not in ("auto", "symmetric", "nccl", "gloo"):
         raise wrong("backend", '"auto", "symmetric", "nccl" or "gloo"', repr(backend))
@@ -159,7 +160,7 @@ def ranks_of(group: Any, device: torch.device, backend: str = "auto", timeout: f
 
 
 def group_of(group: Any) -> dist.ProcessGroup | None:
-    """The process group of torch's behind a group, or None where it is an engine's own.
+    """The torch process group behind a group. None for an engine's own group.
 
     Raises:
         ArgumentError: `group` is not a process group, or this process is not in it.
@@ -185,7 +186,7 @@ def _not_a_rank() -> ArgumentError:
 
 
 def backend_for(group: dist.ProcessGroup, device_type: str) -> str:
-    """The backend that a process group has for a type of device; "" where it has none."""
+    """The backend of a process group for a type of device. "" if it has none."""
     return _backends_of(group).get(device_type, "")
 
 
@@ -198,7 +199,7 @@ def _devices_of(group: dist.ProcessGroup) -> str:
 
 
 def default_device(group: Any) -> torch.device:
-    """The current CUDA device where a group has a backend of its own for it, else the CPU."""
+    """The current CUDA device if a group has its own backend for it, else the CPU."""
     process_group = group_of(group)
     on_gpu = torch.cuda.is_available() and (process_group is None or backend_for(process_group, "cuda") not in ("", "gloo"))
     return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
@@ -207,8 +208,8 @@ def default_device(group: Any) -> torch.device:
 def meeting_of(group: Any, device: torch.device | None = None, timeout: float | None = None) -> tuple[Ranks, torch.device]:
     """The group over which ranks compare their arguments, and the device for its tensors.
 
-    It depends on the group alone, so that ranks with different arguments meet: over gloo on the host where the group has that,
-    which waits for no device. An engine's own group is not asked what it has: `device` then.
+    The choice depends on the group alone, so that ranks with different arguments meet. It is gloo on the host if the group has
+    it, since that waits for no device. An engine's own group does not reveal its backends, so `device` decides.
     """
     process_group = group_of(group)
     if process_group is None:
