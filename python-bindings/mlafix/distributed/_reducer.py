@@ -1,4 +1,4 @@
-"""The object that merges partial states over the ranks of a group."""
+"""Merges partial states over the ranks of a group, with a workspace that calls reuse."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .ranks import CollectiveRanks, GlooRanks, default_device, meeting_of, ranks
 
 OverflowName = Literal["error", "exchange"]
 
-# The default of the runtime's groups.
+# The default timeout of the runtime's groups.
 _MOST_SECONDS = 1e9
 
 # Matches errors of torch's allocators and of the driver about lack of memory, but no "illegal memory access".
@@ -135,14 +135,15 @@ class Reducer:
         return ExchangeBackend(self._ranks, self.cut, sink, **form, device=self.device)
 
     def _backend_for(self, tokens: int) -> Backend:
-        """The backend for a call; beyond max_tokens, the group's collectives with buffers allocated per call."""
+        """The backend for a call. Calls beyond max_tokens use the group's collectives, with buffers allocated per
+        call."""
         if tokens <= self.max_tokens:
             return self._backend
         return ExchangeBackend(self._ranks, self.cut, self._sink, head_dim=self.head_dim, wire_dtype=self.wire_dtype, max_tokens=tokens,
                                device=self.device)
 
     def _prepare(self) -> None:
-        """One call of one row."""
+        """Makes a call with a single row, which compiles the kernels."""
         partial = torch.zeros(1, self.heads, self.head_dim, dtype=self.dtype, device=self.device)
         lse = torch.zeros(1, self.heads, device=self.device)
         rows, heads = self._owned_shape(1)
@@ -257,7 +258,7 @@ class Reducer:
         return call.out, call.out_lse
 
     def refuse(self, problem: ArgumentError) -> NoReturn:
-        """Raises an error that a caller found in a call. With `check_calls`, informs the other ranks first."""
+        """Raises an error that the caller found in a call. With `check_calls`, informs the other ranks first."""
         if self._check_calls:
             self._compare(None, None, problem)
         raise problem
@@ -272,7 +273,7 @@ class Reducer:
             try:
                 if tokens:
                     backend.verify(call)
-            except Exception as error:  # any error: the others must not wait for this rank
+            except Exception as error:  # any error, since the other ranks must not wait for this one
                 problem = error
         agree(*self._meeting, facts, problem)
 

@@ -1,8 +1,8 @@
-"""Files that FlashInfer's trace apply takes as solutions: `python -m mlafix flashinfer-solutions`.
+"""Writes files that FlashInfer's trace apply takes as solutions: `python -m mlafix flashinfer-solutions`.
 
-FlashInfer names a definition by its function and the sizes that are constants, `merge_state_h32_d128`, and calls a solution
-in Python by keywords. It has no definition of `merge_state_in_place` that a solution can stand in for: that returns nothing,
-and its trace does not say where results go.
+FlashInfer names a definition by its function and its constant sizes, as in `merge_state_h32_d128`, and calls a Python
+solution with keywords. No solution can replace `merge_state_in_place`: it returns nothing, and its trace does not tell where
+results are stored.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MERGES = {
     "merge_state": ("v_a, s_a, v_b, s_b", "v_a, s_a.float(), v_b, s_b.float()"),
     "merge_states": ("v, s", "v, s.float()"),
 }
-"""Functions of FlashInfer, with parameters as its traces name them, and what `mlafix.compat.flashinfer` is called with.
-FlashInfer converts the lses too."""
+"""Functions of FlashInfer: their parameters, with the names in its traces, and the call of `mlafix.compat.flashinfer`
+that replaces them. FlashInfer converts lses as well."""
 
 SOURCE = '''"""FlashInfer's {name} by mlafix."""
 

@@ -1,7 +1,8 @@
-"""Folders of Hugging Face's `kernels`, out of libraries of TVM-FFI functions: `python -m mlafix hub-kernels`.
+"""Makes folders for Hugging Face's `kernels` from libraries of TVM-FFI functions: `python -m mlafix hub-kernels`.
 
 A repository of the hub has a folder for each variant, `build/tvm-ffi01-cu130-x86_64-linux`: a framework with its version, a
-backend, a processor. The variant holds a Python package, metadata.json, and here the libraries that `mlafix_add_tvm_ffi` makes.
+backend, a processor. The variant holds a Python package, metadata.json, and in our case the libraries that `mlafix_add_tvm_ffi`
+makes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .._runtime import __version__
 from ..errors import ArgumentError
 
 VERSION_OF_TVM_FFI = "01"
-"""0.1, whose C ABI the libraries use."""
+"""Version 0.1, whose C ABI the libraries use."""
 
 FUNCTIONS = {
     "rmsnorm": '''def rmsnorm(x: Any, weight: Any, epsilon: float = 1e-6, *, out: Any = None) -> Any:
@@ -71,14 +72,15 @@ def text_of(names: list[str]) -> str:
 
 
 def variant_of(backend: str) -> str:
-    """The folder's name for "cpu", or for a CUDA version, "cu130", on this machine's processor."""
+    """The folder's name for "cpu" or for a CUDA version such as "cu130", on this machine's processor."""
     if not re.fullmatch(r"cpu|cu\d{2,3}", backend):
         raise ArgumentError(f'--backend: expected cpu or a CUDA version as in cu130, got "{backend}"')
     return f"tvm-ffi{VERSION_OF_TVM_FFI}-{backend}-{platform.machine()}-linux"
 
 
 def write(folder: Path, libraries: dict[str, Path], backend: str) -> Path:
-    """Writes a variant, from libraries by their kernel's name; returns its folder. Raises ArgumentError for other kernels."""
+    """Writes a variant from `libraries`, whose keys are kernel names, and returns its folder. Raises ArgumentError for a
+    kernel that FUNCTIONS lacks."""
     if not libraries or (strange := sorted(set(libraries) - set(FUNCTIONS))):
         raise ArgumentError(f"expected KERNEL=FILE.so with KERNEL one of {', '.join(FUNCTIONS)}, got {', '.join(strange) if libraries else 'none'}")
     variant = folder / "build" / variant_of(backend)

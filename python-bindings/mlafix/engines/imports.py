@@ -1,6 +1,6 @@
-"""Does something to a module of an engine as soon as it is imported, and imports nothing by itself.
+"""Calls functions as soon as an engine imports a module, without importing the module itself.
 
-An engine loads its plugins in processes that need few of its modules: to import the others there would take seconds.
+An engine loads its plugins in processes that need few of its modules. Importing the others there would take seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 
 
 class Finder:
-    """Finds awaited modules by the finders behind it, and has their loaders call the functions that wait."""
+    """A finder that asks the finders after it for awaited modules, and makes the loaders of these call the waiting
+    functions."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[], object]]] = {}
@@ -38,7 +39,7 @@ class Finder:
                     logging.getLogger("mlafix").exception("mlafix: %s is left as it is", name)
 
         loader: Any = spec.loader
-        with contextlib.suppress(AttributeError):  # a loader without arguments
+        with contextlib.suppress(AttributeError):  # some loaders do not allow to set attributes
             loader.exec_module = exec_module
         return spec
 
@@ -47,7 +48,7 @@ _finder = Finder()
 
 
 def when_imported(name: str, call: Callable[[], object]) -> None:
-    """Calls a function once a module is imported: now if it is. What it raises then is logged."""
+    """Calls a function once a module is imported, at once if it already is. Logs what the function raises."""
     if name in sys.modules:
         call()
         return

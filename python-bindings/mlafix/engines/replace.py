@@ -1,4 +1,5 @@
-"""Goes through the table of seams and replaces what an engine's version, the choice and the signatures allow."""
+"""Goes through the table of seams and replaces those that the engine's version, the user's choice and the signatures
+permit."""
 
 from __future__ import annotations
 
@@ -17,14 +18,15 @@ from .signatures import misfit, outside
 from .switch import Choice, Function, Replaced, compared, stand_in
 
 Make = Callable[[Function, Function], Function]
-"""Makes what stands in for the engine's function, of that and the drop-in."""
+"""Makes the stand-in for an engine's function from that function and the drop-in."""
 
 Way = Callable[[Seam, Make], str]
-"""Replaces at one seam; returns why it did not, or ""."""
+"""Replaces the function at one seam. Returns the reason if it cannot, or ""."""
 
 
 def installed(name: str) -> str:
-    """The version of an engine in this environment, "" if it is not known. A distribution of another name has its package."""
+    """The version of an engine in this environment. "" if it is unknown. Asks the loaded package if no distribution has this
+    name."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -54,7 +56,8 @@ def fitting(seam: Seam, engine: str) -> tuple[Function, Function]:
 
 
 def maker(seam: Seam, choice: Choice, replaced: Replaced) -> Make:
-    """Returns the function that makes the stand-in at this seam. Over ranks nothing falls back or is compared: one rank alone cannot decide that."""
+    """Returns the function that makes the stand-in at this seam. Functions over ranks neither fall back nor compare, since one rank alone cannot
+    decide that."""
     tally = replaced.tally(seam.function)
     if seam.only_by_name:
         return lambda own, mine: stand_in(own, mine, tally, refusals=())
@@ -65,7 +68,8 @@ def maker(seam: Seam, choice: Choice, replaced: Replaced) -> Make:
 
 def replace_all(engine: str, version: str, choice: Choice, ways: Mapping[str, Way], replaced: Replaced,
                 when: Callable[[str, Callable[[], object]], None]) -> None:
-    """Replaces at each seam of the engine that the choice wants, the first of alternatives that can be.
+    """Replaces the functions at all seams of the engine that the choice selects. Of alternatives, it replaces the first
+    that permits it.
 
     `when` calls a function once a module is imported, or at once.
     """
@@ -89,12 +93,13 @@ def _is_outside(seam: Seam, version: str, replaced: Replaced) -> bool:
 
 
 def replace_one_of(group: Iterable[Seam], choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
-    """Replaces at the first of these seams where that is possible, and notes why not at those before it. Never raises."""
+    """Replaces the function at the first of these seams that permits it. Notes the reasons at the seams before that.
+    Never raises."""
     for seam in group:
         replaced.done.add(seam.function)
         try:
             why = ways[seam.kind](seam, maker(seam, choice, replaced))
-        except Exception as error:  # An engine must start without its plugins.
+        except Exception as error:  # The engine must start even if its plugins fail.
             why = str(error) if isinstance(error, LookupError) else f"{type(error).__name__}: {error}"
         if not why:
             replaced.note(seam.function, seam.place)

@@ -1,4 +1,4 @@
-"""What could be replaced in the engines that are installed, or in a wheel: `python -m mlafix engines`."""
+"""Reports what can be replaced in the installed engines or in a wheel: `python -m mlafix engines`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 
 def rows(engine: str, version: str, read: source.Read) -> Iterator[Row]:
-    """Each seam of an engine's version: whether it can be replaced, and why not."""
+    """For each seam of an engine's version: whether it can be replaced, and the reason if not."""
     for group in seams.alternatives(engine):
         found = [_row(engine, seam, version, read) for seam in group]
         first = next((row for row in found if row.fits), None)
@@ -41,7 +41,8 @@ def _row(engine: str, seam: Seam, version: str, read: source.Read) -> Row:
 
 def _misfit(engine: str, seam: Seam, read: source.Read) -> str:
     if seam.kind == "operator":
-        # A wheel has its schemas in machine code; vLLM's function in Python has the same arguments, in another order.
+        # A wheel contains its operators' schemas only in machine code. vLLM's Python function has the same arguments in
+        # another order.
         return unknown(source.signature(read, "vllm._custom_ops", seam.function), seam.parameters)
     own = source.signature(read, seam.module, seam.attribute)
     return unknown(own, seams.MERGE_KERNEL) if seam.kind == "kernel" else misfit(own, inspect.signature(seams.drop_in(engine, seam.function)))
@@ -65,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the tables of the engines that are there; status 1 if there are none."""
+    """Prints the tables of the installed engines, or of a wheel. Returns status 1 if there are none."""
     found: list[tuple[str, str, source.Read]] = []
     for path in options.wheel:
         name, version = source.version_of(path)

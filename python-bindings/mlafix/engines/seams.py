@@ -1,4 +1,4 @@
-"""The table of seams: where an engine calls a function that mlafix has a drop-in for."""
+"""The table of seams: places where an engine calls a function for which mlafix has a drop-in."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ Kind = Literal["operator", "kernel", "function", "hook"]
 class Seam(NamedTuple):
     """One place of an engine that can be replaced.
 
-    Seams of a function that follow each other with one `path` are alternatives: the first that can be replaced is, and the
-    others are left alone.
+    Consecutive seams of a function with the same `path` are alternatives. Only the first one that can be replaced is.
     """
 
     function: str
-    """The drop-in of `mlafix.compat`, and the name in MLAFIX_VLLM or MLAFIX_SGLANG."""
+    """The name of the drop-in in `mlafix.compat`, and in MLAFIX_VLLM or MLAFIX_SGLANG."""
     place: str
-    """"module:attribute"; of an operator "namespace::name"."""
+    """"module:attribute", or "namespace::name" for an operator."""
     kind: Kind
     """operator: torch's dispatcher; kernel: vLLM's registry of Triton kernels; function: every module that holds it;
     hook: SGLang's registry."""
     since: str
-    """The first release whose wheel has it, of those from 0.26.0 (vLLM) and 0.5.10.post1 (SGLang) on."""
+    """The first release whose wheel contains it, among those since 0.26.0 (vLLM) and 0.5.10.post1 (SGLang)."""
     last: str = ""
-    """The last release that has it, "" if the newest has it."""
+    """The last release that contains it. "" if the newest does."""
     path: str = ""
-    """What the alternatives are alternatives for; "" if there are none."""
+    """The name of the code path whose alternatives these are. "" if there are none."""
     writes: tuple[str, ...] = ()
     """The engine's parameters that a call writes, for comparisons."""
     only_by_name: str = ""
-    """Why "1" does not replace it, "" if it does."""
+    """The reason why "1" does not replace it. "" if it does."""
     parameters: tuple[str, ...] = ()
-    """Of an operator and a kernel: its parameters, as far as the drop-in takes them."""
+    """For an operator or a kernel: its parameters, as far as the drop-in accepts them."""
 
     @property
     def module(self) -> str:
@@ -111,13 +110,13 @@ SEAMS: dict[str, tuple[Seam, ...]] = {"vllm": VLLM, "sglang": SGLANG}
 
 
 def alternatives(engine: str) -> Iterator[list[Seam]]:
-    """The seams of an engine; those that are alternatives of each other together."""
+    """The seams of an engine, in groups of alternatives."""
     for (_, path), seams in groupby(SEAMS[engine], key=lambda seam: (seam.function, seam.path)):
         found = list(seams)
         yield from ([found] if path else [[seam] for seam in found])
 
 
 def drop_in(engine: str, function: str) -> Callable[..., Any]:
-    """The function of `mlafix.compat` that stands in."""
+    """The function of `mlafix.compat` that replaces an engine's function."""
     found: Callable[..., Any] = getattr(importlib.import_module(f"mlafix.compat.{engine}"), function)
     return found

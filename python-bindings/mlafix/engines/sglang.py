@@ -1,6 +1,7 @@
-"""The plugin of SGLang: entry point `sglang.srt.plugins`. MLAFIX_SGLANG says what it replaces; unset or 0, nothing.
+"""The plugin of SGLang: entry point `sglang.srt.plugins`. MLAFIX_SGLANG selects what it replaces. If that is unset or
+0, it does nothing.
 
-SGLang applies the hooks once all plugins are loaded, also in modules that imported a function before.
+SGLang applies the hooks after loading all plugins, even in modules that have already imported a function.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def replace_by_hook(seam: Seam, make: Make) -> str:
 
 
 def warm_when_models_load(replaced: Replaced) -> None:
-    """Has SGLang's runner make the model's calls ready once it has loaded the model."""
+    """Makes SGLang's runner prepare the model's calls after it has loaded the model."""
     if not replaced.places:
         return
     hooks = importlib.import_module("sglang.srt.plugins.hook_registry")

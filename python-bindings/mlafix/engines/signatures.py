@@ -1,4 +1,4 @@
-"""Decides whether a drop-in can stand in for a function, by their signatures and by the engine's version."""
+"""Decides from signatures and the engine's version whether a drop-in can stand in for a function."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """(0, 33, 0) of "0.33.0+cu130"; a post-release follows its release."""
+    """Parses "0.33.0+cu130" into (0, 33, 0). A post-release sorts after its release."""
     found = re.match(r"\d+(?:\.\d+)*", version)
     numbers = tuple(int(number) for number in found[0].split(".")) if found else ()
     post = re.search(r"\.post(\d+)", version)
@@ -15,7 +15,7 @@ def release_of(version: str) -> tuple[int, ...]:
 
 
 def outside(since: str, last: str, version: str) -> str:
-    """The reason why a version is not among those from `since` to `last` ("": the newest); "" if it is, or is unknown."""
+    """The reason why a version is not between `since` and `last` ("": the newest). "" if it is, or if it is unknown."""
     if version and release_of(version) < release_of(since):
         return f"{version} is older than {since}"
     if version and last and release_of(version) > release_of(last):
@@ -24,15 +24,16 @@ def outside(since: str, last: str, version: str) -> str:
 
 
 def unknown(own: inspect.Signature, known: tuple[str, ...]) -> str:
-    """The reason why a function with these parameters cannot stand in for `own`; "" if it can."""
+    """The reason why a function with the parameters `known` cannot stand in for `own`. "" if it can."""
     strange = [name for name in own.parameters if name not in known]
     return f"parameters that mlafix does not know: {', '.join(strange)}" if strange else ""
 
 
 def misfit(own: inspect.Signature, mine: inspect.Signature) -> str:
-    """The reason in the signatures why `mine` cannot stand in for `own`; "" if there is none.
+    """The reason in the signatures why `mine` cannot stand in for `own`. "" if there is none.
 
-    Every parameter of `own` must be one of `mine`, with the same default, and the positional ones in the same order.
+    Every parameter of `own` must be a parameter of `mine` with the same default. Positional parameters must have the
+    same order.
     """
     known = mine.parameters
     if unknown := [name for name in own.parameters if name not in known]:

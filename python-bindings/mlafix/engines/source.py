@@ -1,4 +1,4 @@
-"""Signatures of an engine's functions, read from its files: nothing of the engine is imported or run."""
+"""Reads the signatures of an engine's functions from its files, without importing or running the engine."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 Read = Callable[[str], "str | None"]
-"""The text of a file by its path in the distribution, "vllm/_custom_ops.py"; None if there is none."""
+"""Returns the text of a file by its path in the distribution, such as "vllm/_custom_ops.py". None if there is no such
+file."""
 
 
 class Text(str):
-    """A default that is no literal, as its source text."""
+    """A default that is not a literal, as source text."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -33,7 +34,7 @@ def wheel(path: Path) -> Read:
 
 
 def environment(name: str) -> str | None:
-    """The text of a file of an installed package; None if there is none."""
+    """The text of a file of an installed package. None if there is no such file."""
     package, _, rest = name.partition("/")
     try:
         spec = importlib.util.find_spec(package)
@@ -46,7 +47,8 @@ def environment(name: str) -> str | None:
 
 
 def version_of(path: Path) -> tuple[str, str]:
-    """("vllm", "0.33.0") of a wheel, or of a folder with its dist-info. Raises LookupError for other things."""
+    """The name and version of a wheel, or of a folder with its dist-info: ("vllm", "0.33.0"). Raises LookupError for
+    anything else."""
     names = [folder.name for folder in path.glob("*.dist-info")] if path.is_dir() else [path.name]
     for name in names:
         if found := re.match(r"([\w.]+?)-(\d[\w.+!]*?)(?:\.dist-info|-)", name):
@@ -90,7 +92,8 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
 
 
 def _definitions(tree: ast.AST) -> Iterator[Any]:
-    """Yields functions, classes and imports of a module, also those under if and try, in reverse order: the last definition of a name counts."""
+    """Yields functions, classes and imports of a module in reverse order, since the last definition of a name counts. Includes those inside if
+    and try."""
     for node in reversed(list(ast.iter_child_nodes(tree))):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.ImportFrom)):
             yield node
@@ -126,7 +129,8 @@ _DTYPES = {"torch.bfloat16": "bf16", "torch.float16": "f16", "torch.float32": "f
 
 
 def _value(default: ast.expr | None) -> Any:
-    """Evaluates a default: a literal, an infinity or NaN, or a torch dtype, which becomes its mlafix name (bf16). Returns Text for anything else."""
+    """Evaluates a default. A literal, an infinity or NaN is returned as it is, a torch dtype as its mlafix name (bf16). Returns Text for anything
+    else."""
     if default is None:
         return inspect.Parameter.empty
     text = ast.unparse(default)

@@ -1,4 +1,4 @@
-"""Stands in for an engine's function: counts its calls, falls back to it, compares with it."""
+"""Stands in for an engine's function: counts calls, falls back to the function, and compares results with it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from ..errors import ArgumentError, CompileError, UnitError
 Function = Callable[..., Any]
 
 REFUSALS = (ArgumentError, UnitError, CompileError)
-"""What mlafix raises before it launches or writes anything: the engine's own function can do the call."""
+"""The errors that mlafix raises before it launches or writes anything. The engine's own function can still make the
+call."""
 
 
 class Choice(NamedTuple):
-    """What MLAFIX_VLLM or MLAFIX_SGLANG asks for."""
+    """The functions and modes that MLAFIX_VLLM or MLAFIX_SGLANG selects."""
 
     names: frozenset[str]
-    """Functions; none: all that the table does not keep for their names."""
+    """The names of functions. Empty: all functions, except those that the table replaces only by name."""
     compares: bool
     counts: bool
 
@@ -34,7 +35,7 @@ class Choice(NamedTuple):
 
 
 def choice_of(text: str) -> Choice | None:
-    """Parses words with commas between them: "1", "compare", "count", names. Returns None if nothing is replaced."""
+    """Parses comma-separated words: "1", "compare", "count", or names. Returns None if nothing is to be replaced."""
     words = {word.strip() for word in text.split(",")} - {""}
     if not words or words & {"0", "off", "false", "no"}:
         return None
@@ -52,7 +53,7 @@ class Tally:
         self._said: set[str] = set()
 
     def fall_back(self, error: Exception) -> None:
-        """Counts a call that the engine's own function does, and logs each reason once."""
+        """Counts a call that the engine's own function makes. Logs each reason once."""
         self.fallbacks += 1
         reason = f"{type(error).__name__}: {error}"
         if reason not in self._said:
@@ -68,7 +69,7 @@ class Tally:
 
 
 def stand_in(own: Function, mine: Function, tally: Tally, refusals: tuple[type[Exception], ...] = REFUSALS) -> Function:
-    """A function that calls `mine`, and `own` where `mine` refuses before it writes anything."""
+    """Returns a function that calls `mine`, or `own` if `mine` refuses before it writes anything."""
 
     @functools.wraps(own)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -83,9 +84,9 @@ def stand_in(own: Function, mine: Function, tally: Tally, refusals: tuple[type[E
 
 
 def compared(own: Function, mine: Function, tally: Tally, writes: Iterable[str]) -> Function:
-    """Like `stand_in`, but each call is also done by `own`, on copies of what it writes. The results that stay are those of `mine`.
+    """Like `stand_in`, but each call also runs `own` on copies of the outputs, and compares. The results of `mine` remain.
 
-    Waits for the device. While a graph is captured, and where `mine` refuses, nothing is compared.
+    Waits for the device. Compares nothing while a graph is captured, or if `mine` refuses.
     """
     order = list(inspect.signature(own).parameters)
     both = stand_in(own, mine, tally)
@@ -119,7 +120,7 @@ def _results(theirs: Any, ours: Any) -> list[tuple[Any, Any]]:
 
 
 def difference(theirs: Any, ours: Any) -> float:
-    """The largest difference of two tensors' elements; NaN equals NaN, and shapes that differ differ by infinity."""
+    """The largest difference between elements of two tensors. NaN equals NaN; different shapes differ by infinity."""
     if theirs.shape != ours.shape:
         return float("inf")
     if not ours.numel():
@@ -136,7 +137,8 @@ def _captures() -> bool:
 
 
 def _timed(function: Function, given: Mapping[str, Any]) -> tuple[Any, float]:
-    """The result of a call, and microseconds: between events on the stream where a tensor is on a GPU, else of the host."""
+    """Calls a function. Returns its result and its time in microseconds, which is that between events on the stream if a
+    tensor is on a GPU, else that of the host."""
     import torch
 
     on_gpu = any(getattr(value, "is_cuda", False) for value in given.values())
@@ -153,7 +155,7 @@ def _timed(function: Function, given: Mapping[str, Any]) -> tuple[Any, float]:
 
 
 def rebind(own: object, new: object) -> int:
-    """Puts `new` in place of `own` in every module that holds it under any name; returns in how many places."""
+    """Replaces `own` by `new` in every module that holds it, under any name. Returns the number of replacements."""
     places = 0
     for module in list(sys.modules.values()):
         for name, value in list(getattr(module, "__dict__", {}).items()):
@@ -164,7 +166,7 @@ def rebind(own: object, new: object) -> int:
 
 
 class Log:
-    """Lines about one engine, at INFO where its logger shows that, else on stderr."""
+    """Writes lines about one engine: to its logger at INFO if that shows them, else to stderr."""
 
     def __init__(self, name: str) -> None:
         self.logger = logging.getLogger(name)
@@ -177,20 +179,22 @@ class Log:
 
 
 class Replaced:
-    """What a plugin does in this process: counts by function, and the reasons for what it leaves alone."""
+    """The state of a plugin in this process: counts of calls by function, and the reasons for everything that it does
+    not replace."""
 
     def __init__(self, engine: str, log: Log) -> None:
         self.engine, self.log = engine, log
         self.tallies: dict[str, Tally] = {}
         self.wanted: set[str] = set()
-        self.done: set[str] = set()  # Functions whose module is imported.
+        self.done: set[str] = set()  # functions whose module has been imported
         self.places: dict[str, list[str]] = {}
         self.left: dict[str, str] = {}
         self._is_said = False
         self._reported: dict[str, int] = {}
 
     def note(self, function: str, place: str, why: str = "") -> None:
-        """Notes that a function was replaced at a place, or why not. After the summary each is a line of the log."""
+        """Notes that a function was replaced at a place, or the reason why not. After the summary, each note becomes a
+        line of the log."""
         if why:
             self.left[f"{function} at {place}"] = why
         else:
@@ -202,7 +206,7 @@ class Replaced:
         return self.tallies.setdefault(function, Tally(f"{self.engine}.{function}", self.log.logger))
 
     def say(self) -> None:
-        """Logs what was replaced until now, what is once its module is imported, and what is not."""
+        """Logs what has been replaced, what will be once its module is imported, and what will not be."""
         self._is_said = True
         done = ", ".join(f"{name} ({'; '.join(places)})" for name, places in self.places.items()) or "nothing yet"
         later = ", ".join(sorted(self.wanted - self.done))
@@ -213,7 +217,8 @@ class Replaced:
         Finalize(None, self.report, exitpriority=10)
 
     def report_each(self, seconds: float) -> None:
-        """Reports what was called since, from time to time: an engine that ends its processes by SIGKILL leaves them no exit."""
+        """Periodically reports the functions that were called. Needed for engines that end their processes by SIGKILL, which
+        skips exit handlers."""
 
         def wait_and_report() -> None:
             while True:

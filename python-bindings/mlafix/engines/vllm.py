@@ -1,6 +1,7 @@
-"""The plugin of vLLM: entry point `vllm.general_plugins`. MLAFIX_VLLM says what it replaces; unset or 0, nothing.
+"""The plugin of vLLM: entry point `vllm.general_plugins`. MLAFIX_VLLM selects what it replaces. If that is unset or 0,
+it does nothing.
 
-vLLM calls it in each of its processes, in some of them more than once.
+vLLM calls it in each of its processes, in some more than once.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from .seams import Seam
 from .switch import Function, Log, Replaced, choice_of, rebind
 from .warm import requests, warm
 
-LOG = Log("vllm.mlafix")  # A child of vLLM's logger, whose level and format it takes.
+LOG = Log("vllm.mlafix")  # a child of vLLM's logger, with its level and format
 
 LOADER = "vllm.model_executor.model_loader.base_loader"
 
 state: Replaced | None = None
-"""What was replaced in this process; None before `register`, and where MLAFIX_VLLM is off."""
+"""The functions that were replaced in this process. None before `register`, and if MLAFIX_VLLM is off."""
 
-_libraries: list[Any] = []  # An override lasts as long as its torch.library.Library.
+_libraries: list[Any] = []  # an override lasts as long as its torch.library.Library
 
 def register() -> None:
     """Replaces what MLAFIX_VLLM asks for. Never raises, and does nothing the second time."""
@@ -47,7 +48,7 @@ def register() -> None:
 
 
 def named(names: tuple[str, ...], function: Function) -> Function:
-    """A function of these parameters that calls another by their names, with those that were passed."""
+    """A function with these parameters that passes those which were given on to `function`, by name."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(**dict(zip(names, args)), **kwargs)
@@ -102,14 +103,14 @@ def replace_kernel(seam: Seam, make: Make) -> str:
 
 
 def replace_function(seam: Seam, make: Make) -> str:
-    """Puts a function in the place of vLLM's in every module that holds it."""
+    """Replaces a function of vLLM in every module that holds it."""
     own, mine = fitting(seam, "vllm")
     rebind(own, make(own, mine))
     return ""
 
 
 def warm_when_models_load(replaced: Replaced) -> None:
-    """Has vLLM's loader of models make the model's calls ready once it has loaded one. Never raises."""
+    """Makes vLLM's model loader prepare the model's calls after it has loaded a model. Never raises."""
     loader = getattr(sys.modules[LOADER], "BaseModelLoader", None)
     own = getattr(loader, "load_model", None)
     if loader is None or own is None:
@@ -130,7 +131,7 @@ def warm_when_models_load(replaced: Replaced) -> None:
 
 
 def model_requests(replaced: Replaced, vllm_config: Any, model_config: Any = None) -> list[Any]:
-    """The calls of a model, by default vllm_config's own: heads of this rank, lengths of its rows, its dtype."""
+    """The calls of a model, by default that of vllm_config: heads per rank, row lengths and dtype."""
     model = model_config or vllm_config.model_config
     text = getattr(model, "hf_text_config", None)
     dims = {model.get_head_size()}

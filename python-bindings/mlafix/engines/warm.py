@@ -1,4 +1,4 @@
-"""Makes the code of a model's calls ready as the model is loaded, so that nothing compiles or loads later."""
+"""Prepares the code of a model's calls while the model is loaded, so that nothing compiles or loads later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Request = tuple[Any, dict[str, Any]]
 
 
 def requests(functions: Iterable[str], heads: int, dims: Iterable[int], dtype: Any) -> Iterator[Request]:
-    """Calls of one token, of the functions that an engine calls with a model's rows."""
+    """Requests for one-token calls of the functions that an engine calls with a model's rows."""
     import torch
 
     names = set(functions)
@@ -37,9 +37,11 @@ def requests(functions: Iterable[str], heads: int, dims: Iterable[int], dtype: A
 
 
 def warm(wanted: Iterable[Request], device: str, log: Log) -> None:
-    """Makes calls ready on a device; from then on a call that compiles is refused, and the engine's own does it.
+    """Prepares calls on a device. From then on, a call that would compile is refused and falls back to the engine's own
+    function.
 
-    A call that cannot be made ready is logged, and is the engine's own. An engine may load a second model, a draft.
+    A call that cannot be prepared is logged, and the engine's own function makes it. An engine may load a second model,
+    such as a draft model.
     """
     ready = 0
     _env.forbid_compiling(False)

@@ -1,4 +1,4 @@
-"""The facts on a page, from the compiler or, as far as it has them, from a unit's file."""
+"""The facts on a page. They come from the compiler or, as far as it contains them, from a unit's file."""
 
 from __future__ import annotations
 
@@ -28,29 +28,30 @@ class Facts:
     target: str
     bindings: dict[str, Any]
     args: list[dict[str, Any]]
-    """As docs/UnitFormat.md has them."""
+    """The arguments, in the form of docs/UnitFormat.md."""
     versions: list[dict[str, Any]]
     """The manifest's code versions."""
     aliases: list[list[int]] = field(default_factory=list)
     file: str = ""
-    """The source's name; empty where the source is unknown."""
+    """The name of the source file. Empty if the source is unknown."""
     source: list[Line] = field(default_factory=list)
     stages: dict[str, list[Line]] = field(default_factory=dict)
-    """Text of the compiler's stages by name, from the language to code."""
+    """The text of the compiler's stages by name, from the language to machine code."""
     canonical: list[Line] = field(default_factory=list)
-    """The stage of which the accesses are read; empty where it is unknown."""
+    """The stage from which the accesses are read. Empty if it is unknown."""
     proofs: dict[str, Any] = field(default_factory=dict)
     """The output of ``--emit=report``, or the part that the unit has; empty if it is unknown."""
     chip: dict[str, int] = field(default_factory=dict)
-    """Published numbers of a chip of the target: "multiprocessors", "bandwidth" in GB/s; empty where it is unknown."""
+    """Published numbers of a chip of the target: "multiprocessors", and "bandwidth" in GB/s. Empty if the chip is
+    unknown."""
     remarks: list[Remark] = field(default_factory=list)
-    """What the compiler says of the kernel and of its code versions; none of a unit."""
+    """The compiler's remarks about the kernel and its code versions. Empty for a unit."""
     notes: list[str] = field(default_factory=list)
     """The facts that are unknown, and why."""
 
 
 def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) -> Facts:
-    """Everything, from a kernel's source.
+    """All facts, from the source of a kernel.
 
     Raises:
         CompileError: the kernel does not compile so.
@@ -69,7 +70,7 @@ def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) ->
     canonical = emit("canonical", line_info=True)
     facts.file = located_file(canonical)
     linecache.checkcache(facts.file)
-    facts.source = source_lines("".join(linecache.getlines(facts.file)))  # of a notebook's cell, too
+    facts.source = source_lines("".join(linecache.getlines(facts.file)))  # includes cells of notebooks
     if not facts.source:
         facts.notes.append(f"The source, {facts.file or kernel.name}, is not at hand.")
     facts.canonical = mlir_lines(canonical, facts.file)
@@ -89,17 +90,17 @@ def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) ->
 
 
 def facts_of_unit(path: Path, name: str, bindings: Mapping[str, str], target: str) -> Facts:
-    """The contents of a unit's file: its kernels' arguments, code versions and PTX.
+    """The facts in a unit's file: its kernels' arguments, code versions and PTX.
 
     Args:
         path: the file.
-        name: which of its kernels; may be empty if it has one.
-        bindings: of the specialisation, if there are several of that name.
-        target: one of those that the kernel has code for.
+        name: the kernel's name; may be empty if the unit has one kernel.
+        bindings: the bindings of the specialisation, if several have that name.
+        target: a target for which the kernel has code.
 
     Raises:
-        UnitError: the file is no unit.
-        ArgumentError: it holds no such kernel, or no code for the target.
+        UnitError: the file is not a unit.
+        ArgumentError: the unit has no such kernel, or no code for the target.
     """
     try:
         facts = _of_manifest(path.read_bytes(), name, bindings, target)
@@ -119,7 +120,8 @@ def read_manifest(data: bytes) -> dict[str, Any]:
 
 
 def _chosen(data: bytes, name: str, bindings: Mapping[str, str]) -> dict[str, Any]:
-    """The kernel of a unit that has this name, or any name, and these bindings. Raises ArgumentError unless it is one."""
+    """The only kernel of a unit with these bindings and this name ("" is any name). Raises ArgumentError unless there is
+    exactly one."""
     kernels = read_manifest(data)["kernels"]
     fitting = [
         kernel

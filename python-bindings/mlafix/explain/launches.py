@@ -14,9 +14,9 @@ from ..errors import ArgumentError
 from .facts import Facts
 
 DEFAULT_SIZE = 1024
-"""The size of a dynamic dim that the caller gives no size."""
+"""The size of a dynamic dim for which the caller gives none."""
 SECTOR = 32
-"""Bytes that a GPU's memory moves at least (CUDA programming guide, device memory accesses)."""
+"""The smallest number of bytes that a GPU's memory transfers (CUDA programming guide, device memory accesses)."""
 WARP = 32
 ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3fn": 1, "f8e5m2": 1, "f8e8m0": 1, "f4e2m1": 0.5, "i32": 4, "i64": 8, "i8": 1, "u8": 1, "bool": 1}
 
@@ -30,13 +30,13 @@ _INDEXED = re.compile(r"%([\w$.-]+)\[([^\]]*)\]")
 
 @dataclass(frozen=True)
 class Access:
-    """One access of the kernel's text."""
+    """One access in the kernel's text."""
 
     argument: int
     indices: tuple[int | None, ...]
-    """For each index, its position among the grid's indices; None if it is not one of them."""
+    """For each index, its position among the grid's indices. None if it is not an index of the grid."""
     text: str
-    """"prefix[i, j]"."""
+    """The access as text: "prefix[i, j]"."""
     is_store: bool
     source: int
     whole_row: bool
@@ -62,7 +62,7 @@ class Coalescing:
 
 
 class Sizes:
-    """The sizes of a launch: the given ones, those compiled in, else DEFAULT_SIZE."""
+    """The sizes of a launch: the given ones and those that were compiled in; DEFAULT_SIZE for all others."""
 
     def __init__(self, facts: Facts, given: Mapping[str, int]) -> None:
         self.facts = facts
@@ -95,7 +95,7 @@ class Sizes:
 
 
 def check_names(facts: Facts, given: Mapping[str, int]) -> None:
-    """Raises ArgumentError if a size belongs to no dim or scalar."""
+    """Raises ArgumentError if a size is given for a name that is neither a dim nor a scalar."""
     known = {name: None for arg in facts.args for name in (*arg.get("dims", ()), arg.get("at_most", "")) if name}
     known.update({arg["name"]: None for arg in facts.args if arg["kind"] == "scalar"})
     for name in given:
@@ -144,7 +144,7 @@ def find_accesses(facts: Facts) -> list[Access]:
     """The loads and stores of the kernel's text, in order."""
     names = {arg["name"]: index for index, arg in enumerate(facts.args)}
     grid: dict[str, int] = {}
-    loops: list[int] = []  # columns of the loops that are open
+    loops: list[int] = []  # columns of the enclosing loops
     found = []
     for line in facts.canonical:
         column = len(line.text) - len(line.text.lstrip())
@@ -196,13 +196,13 @@ def _moved(sizes: Sizes, accesses: list[Access]) -> int:
 
 
 def pack_of(layout: Mapping[str, int], size: int) -> int:
-    """Elements of a pack of a row of `size` elements."""
+    """The number of elements in a pack, for a row of `size` elements."""
     return min(layout["pack"], size & -size) if size else 1
 
 
 def coalescing(sizes: Sizes, access: Access, version: Mapping[str, Any]) -> Coalescing | None:
-    """The memory that the first warp's first access touches, in tensors without gaps. It is that of one row if an index is not one
-    of the grid, or if lane groups share a row. Returns None for such an access of a scalar."""
+    """The memory that the first warp's first access touches, for tensors without gaps. Considers only one row if an index does not
+    come from the grid, or if lane groups share a row. Returns None if the access is to a scalar."""
     layout, geometry = version["layout"], version["geometry"]
     known = None not in access.indices and geometry["kind"] == "rows"
     if not known and not access.whole_row:

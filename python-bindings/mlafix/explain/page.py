@@ -1,4 +1,4 @@
-"""The page: HTML that needs nothing but itself."""
+"""Writes the page as self-contained HTML."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .style import SCRIPT, STYLE
 
 
 def write_page(facts: Facts, sizes: Sequence[Mapping[str, int]] = ({},), bandwidth: float = 0.0) -> str:
-    """The page as text.
+    """The text of the page.
 
     Args:
-        facts: what it says.
-        sizes: for each launch to be shown, sizes of dynamic dims and values of scalars by name. The picture of the
-            accesses is of the first.
-        bandwidth: of the memory, in GB/s; 0 is that of a common chip of the target, where it is known.
+        facts: the facts to show.
+        sizes: for each launch to show, sizes of dynamic dims and values of scalars by name. The picture of the accesses
+            shows the first launch.
+        bandwidth: the memory's bandwidth in GB/s; 0 takes that of a common chip of the target, if it is known.
 
     Raises:
-        ArgumentError: a size is one of no dim or scalar.
+        ArgumentError: a size is given for a name that is neither a dim nor a scalar.
     """
     launches = [Sizes(facts, given) for given in sizes]
     for given in sizes:
@@ -54,7 +54,7 @@ def _bindings(facts: Facts) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Cells are HTML; those of the columns `numbers` are aligned to the right."""
+    """A table whose cells are HTML. The columns `numbers` are aligned to the right."""
 
     def cells(tag: str, texts: Sequence[str]) -> str:
         return "".join(f"<{tag}{' class=n' if i in numbers else ''}>{text}</{tag}>" for i, text in enumerate(texts))
@@ -67,7 +67,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequenc
 
 
 def _code(lines: Sequence[Line], stage: str, hidden: bool, notes: Mapping[int, Sequence[str]] | None = None) -> str:
-    """The lines of a stage; with `notes`, HTML by line, those of the source, which are numbered."""
+    """The lines of a stage. With `notes`, which are HTML by line number, they are the source's lines, and are
+    numbered."""
 
     def one(line: Line) -> str:
         number = f"<b>{line.source:4} </b>" if notes is not None else ""
@@ -78,7 +79,7 @@ def _code(lines: Sequence[Line], stage: str, hidden: bool, notes: Mapping[int, S
     return f'<div class="code" data-stage="{escape(stage)}"{" hidden" if hidden else ""}>{"".join(map(one, lines))}</div>'
 
 
-# The meanings of the stages, shown where the pointer rests on their names.
+# The meanings of the stages, shown as tooltips of their names.
 _STAGES = {
     "mlafix dialect": "the kernel in the mlafix dialect, with its names bound and its constants computed",
     "rows and scalars": "the same without states: operations on rows, numbers and memory",
@@ -112,8 +113,8 @@ def _narrow(facts: Facts) -> dict[str, Remark]:
 
 
 def _notes(facts: Facts, accesses: Sequence[Access]) -> dict[int, list[str]]:
-    """By line of the source, what the compiler says of it: of all code versions and of the first one. What costs time comes
-    first; a narrow access is said beside each line that makes it."""
+    """The compiler's remarks by source line, for all code versions and for the first one. Remarks about lost time come
+    first. A remark about narrow accesses appears at each line that makes them."""
     narrow = _narrow(facts)
     said: dict[int, dict[Remark, None]] = {}
     for access in accesses:
@@ -133,7 +134,8 @@ def _notes(facts: Facts, accesses: Sequence[Access]) -> dict[int, list[str]]:
 
 
 def _panes(facts: Facts, accesses: Sequence[Access]) -> str:
-    """The source, trimmed to the kernel, with remarks below its lines; the stages before the last; the last one."""
+    """Three panes: the source, trimmed to the kernel, with remarks below its lines; all stages but the last; the last
+    stage."""
     if not facts.stages:
         return ""
     *between, last = facts.stages
@@ -233,7 +235,7 @@ def _count(number: int, what: str) -> str:
 
 
 def guard_text(guard: Mapping[str, Any], args: Sequence[Mapping[str, Any]]) -> str:
-    """A guard as a sentence; its exact meaning is in docs/UnitFormat.md."""
+    """A guard as a sentence. docs/UnitFormat.md defines its exact meaning."""
     names = ", ".join(args[index]["name"] for index in guard.get("args", [guard["arg"]] if "arg" in guard else []))
     dim = args[guard["arg"]]["dims"][guard["dim"]] or f"dim {guard['dim']}" if "dim" in guard else ""
     if guard["kind"] == "stride":
@@ -353,7 +355,7 @@ def _proofs(facts: Facts) -> str:
     return f"<h2>Proofs</h2><p>{text}</p><ul>{legend}</ul>{_table(['argument', 'question', 'answer', ''], rows)}{notes}"
 
 
-# The remark about an argument that is several tensors.
+# The words for an argument that is several tensors.
 _MANY = {"peers": ["of each rank"], "list": ["each of a list"]}
 
 

@@ -1,4 +1,4 @@
-"""The layout as a picture: which lane of which warp holds which bytes of a row. SVG, as text."""
+"""Draws the layout as SVG text: which lane of which warp holds which bytes of a row."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MOST_PACKS = 512
 
 
 def draw_row(layout: Mapping[str, int], size: int, width: int, on_gpu: bool) -> str:
-    """Rows of `size` elements of `width` bytes, as the first threads of a block hold them.
+    """Draws rows of `size` elements with `width` bytes each, as the first threads of a block hold them.
 
     Args:
         layout: "lanes", "pack", "packs", "rows": docs/Dialect.md, LayoutAttr.
-        on_gpu: whether lanes are threads of warps; on a CPU one lane goes through the packs.
+        on_gpu: whether lanes are threads of warps; on a CPU, a single lane processes all packs.
     """
     pack = pack_of(layout, size)
     rows = max(1, min(_MOST_ROWS, layout["rows"], WARP // layout["lanes"] if layout["lanes"] < WARP else 1)) if on_gpu else 1
@@ -54,7 +54,7 @@ def _pack(first: int, count: int, thread: int, scale: float, top: int, width: in
 
 
 def _axis(size: int, width: int, scale: float, top: int) -> str:
-    """Bytes, at up to nine marks."""
+    """An axis of bytes with up to nine marks."""
     step = max(width, -(-size * width // 8 // 16) * 16) if size * width >= 128 else max(width, size * width // 4 or width)
     marks = [*range(0, size * width, step), size * width]
     texts = "".join(

@@ -1,5 +1,5 @@
-"""The page's style and its script: hovering over a line marks what comes of it; a click keeps the mark and scrolls. Panes open
-on the first line that comes of the kernel's body."""
+"""The style and the script of the page. Hovering over a line highlights the lines that come from it; a click keeps the
+highlight and scrolls. Panes initially show the first line that comes from the kernel's body."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2733; --soft: #5a6b7d; --rule: #d9e0e7; --mark: #ffe9a8; --panel: #f7f9fb; --paper: #fff;

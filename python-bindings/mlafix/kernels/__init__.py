@@ -1,7 +1,7 @@
 """The kernel library: every kernel that the package launches, in the modules that `mlafix.ops` has for their functions.
 
-`scripts/gen-kernels` writes those that are compiled ahead as text (kernels/*.mlir); others compile when first used. A kernel whose
-result may be fp8 or fp4 is a family (`scaling.Family`), one for each way to store it.
+`scripts/gen-kernels` writes the kernels that are compiled ahead as text (kernels/*.mlir); all others compile when first used. A
+kernel whose result may be fp8 or fp4 is a family (`scaling.Family`), with one member for each way to store the result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ MODULES = ("blank", "checks", "merge", "merge_many", "merge_mapped", "metadata",
 
 
 def _modules(*names: str) -> Iterator[ModuleType]:
-    """All modules; those first that define such a name, then those that mention one: importing all takes 10 ms."""
+    """All modules, starting with those that define one of the names, then those that mention one. Importing all of them
+    takes 10 ms."""
 
     def distance(module: str) -> int:
         text = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
@@ -34,7 +35,7 @@ def names() -> list[str]:
 
 
 def families() -> list[str]:
-    """Names of the families, likewise."""
+    """Names of the families, in the order of the modules."""
     return _names_of(Family)
 
 

@@ -40,13 +40,13 @@ from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
-# The bases of two sides and of their merge, and the one in which they meet: B, unless a call says others.
+# The bases of both sides and of their merge, and the base in which they are merged. All default to B.
 PREFIX, SUFFIX = Base("PrefixBase", default=B), Base("SuffixBase", default=B)
 RESULT, MEETING = Base("ResultBase", default=B), Base("MeetingBase", default=B)
 # The dtype of the logits of sinks.
 C = DType("C", default=f32)
 
-FEW = 128  # tokens, whose rows take less time than finding out which of them count
+FEW = 128  # tokens whose rows take less time to load than it takes to find out which of them have keys
 
 
 @dataclasses.dataclass(frozen=True)

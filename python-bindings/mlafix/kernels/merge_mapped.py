@@ -38,7 +38,7 @@ from mlafix.kernels.scaling import Scaling, heads_of, result, scaled_or_bare, st
 
 T = DType("T")
 B = Base("B", default="e")
-# The base of the result: B, unless a call says another.
+# The base of the result, by default B.
 RESULT = Base("ResultBase", default=B)
 O = DType("O")  # noqa: E741 (the library's name)
 P = DType("T", default=f32)
@@ -46,7 +46,7 @@ P = DType("T", default=f32)
 
 @dataclasses.dataclass(frozen=True)
 class Groups:
-    """Parts, and the maps by which they are groups: arguments of a kernel, which `groups` declares."""
+    """The arguments for parts, and for the maps that group them. `groups` declares them."""
 
     parts: Any
     lses: Any
@@ -59,13 +59,13 @@ class Groups:
 
 
 def groups(dtype: Any, row: str) -> Groups:
-    """The declaration of groups of parts with such rows."""
+    """Declares groups of parts whose rows lie along `row`."""
     return Groups(In[dtype, f"p H {row}"], In[f32, "p H"])
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """A group: its row, its parts, whether these are any, and whether the group is merged."""
+    """A group: its row, the bounds of its parts, whether it has parts, and whether it is merged."""
 
     row: Any
     first: Any
@@ -89,7 +89,7 @@ def group_of(g, of):
 
 @inline
 def parts_of(group, of):
-    """Where a group's parts begin and end, and where those end that the map, or the parts, have: the rest is empty."""
+    """The bounds of a group's parts, and the number of entries of the map (without a map, of parts). Parts past that are empty."""
     named = of.part_map.shape[0] if present(of.part_map) else shape("p")
     return index(group.first), index(group.last), named
 
@@ -111,10 +111,10 @@ def merged_parts(group, bounds, of, h, row):
 
 @dataclasses.dataclass(frozen=True)
 class Sums:
-    """The sums of weights of parts whose lses are the maxima of their scores: arguments of kernels.
+    """The arguments for parts whose lses are the maxima of their scores: the sums of their weights.
 
     Args:
-        to_log2: what makes the maxima those of base 2.
+        to_log2: the factor that converts maxima to base 2.
     """
 
     sums: Any = In[f32, "p H"]
@@ -123,7 +123,7 @@ class Sums:
 
 @inline
 def part_at(j, of):
-    """The row of a part, or -1."""
+    """The row of a part, or -1 if there is no such part."""
     i = j
     if present(of.part_map):
         i = index(load(of.part_map[j], where=j < of.part_map.shape[0], otherwise=-1))
@@ -132,7 +132,7 @@ def part_at(j, of):
 
 @inline
 def maximum_of(i, h, of, beside):
-    """The maximum of a part's scores; -inf where it is empty, or none."""
+    """The maximum of a part's scores. -inf if the part is empty or does not exist."""
     there = 0 <= i < shape("p")
     largest = load(of.lses[i, h], where=there, otherwise=-math.inf)
     total = load(beside.sums[i, h], where=there)
@@ -141,7 +141,7 @@ def maximum_of(i, h, of, beside):
 
 @inline
 def summed_parts(group, bounds, of, beside, h, row):
-    """The state of a group's parts, which are not normalised: each row is read once, and there is one division."""
+    """Merges a group's parts, which are not normalised. Reads each row once, and divides once."""
     start, end, named = bounds
     behind = min(end, named) if group.sound else start
     largest = -math.inf
@@ -156,7 +156,7 @@ def summed_parts(group, bounds, of, beside, h, row):
         rows = rows + load(of.parts[i, h], where=counts) * weight
         total = total + load(beside.sums[i, h], where=counts) * weight
     empty = largest == -math.inf
-    divisor = 1.0 if empty else math.nan if total == math.inf else total  # a sum that overflows is no empty row's
+    divisor = 1.0 if empty else math.nan if total == math.inf else total  # an overflowing sum does not make the row empty
     return make_state(rows / divisor, -math.inf if empty else largest + log2(divisor) / beside.to_log2, base=B)
 
 
@@ -176,7 +176,7 @@ def store_lse(merged, t, h, out_lse, of):
 
 @inline
 def store_group(merged, group, p, to, out_lse, of):
-    """The rows of one head, or of those that share a group of elements, with their scales, and their lses."""
+    """Stores the rows of one head, or of the heads that share a group of elements, with their scales and lses."""
     heads = heads_of(p, to.how)
     rows = [payload(with_sink(merged[j], of, heads[j])) for j in range(to.how.joined)]
     store_rows(rows, group.row, p, to)
@@ -185,7 +185,8 @@ def store_group(merged, group, p, to, out_lse, of):
 
 
 def map_races(how: Scaling) -> set[str]:
-    """What kernels of groups may do: with `first_row` the map's entries, which are distinct, are more cases than the proofs look at."""
+    """The warnings that kernels of groups suppress. With `first_row`, the entries of the map are distinct, but the proofs do not
+    consider that."""
     return set() if how.is_bare else {"races"}
 
 
@@ -223,7 +224,7 @@ def merge_states_mapped(scaling: Scaling) -> Any:
                 bounds = parts_of(group, of)
                 merged = [merged_parts(group, bounds, of, head, row) for head in heads_of(h, scaling)]
                 if scaling.is_bare:
-                    # Without a branch on whether there are sinks, which most calls leave open.
+                    # Uses no branch on the presence of sinks, which most calls leave open.
                     whole = merge(merged[0], sink(load(of.sinks[h], where=present(of.sinks), otherwise=-math.inf), base="e"))
                     store_state(whole, to.out[group.row, h], None)
                     store_lse(merged[0], group.row, h, out_lse, of)

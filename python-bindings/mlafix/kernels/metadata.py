@@ -49,7 +49,7 @@ def mark_prefilling(
 
 @inline
 def context_len(t, j, seq_lens, live_rows):
-    """The length of the context of token j among the last l tokens of request t. It is computed in 64 bits, so that nothing wraps around."""
+    """The context length of token j among the last l tokens of request t. Computed in 64 bits, so that nothing wraps around."""
     reads = (t < live_rows) & (t < seq_lens.shape[0])
     length = i64(load(seq_lens[t], where=reads))
     distance = i64(shape("l") - j - 1)
@@ -100,7 +100,7 @@ def tokens_of(live, live_tokens, slots, cu_seqlens):
     return tokens
 
 
-@kernel(allow={"races"})  # offsets behind the live ones are written, the last live one is read
+@kernel(allow={"races"})  # offsets after the live ones are written, while the last live one is read
 def pad_metadata(
     batch: Metadata(),
     entries: index,

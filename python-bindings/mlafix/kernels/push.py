@@ -36,7 +36,8 @@ from mlafix.dsl import (
 
 @dataclasses.dataclass(frozen=True)
 class Staged:
-    """The rows that ranks send each other, in each one's memory, and scales of fp8 or None: arguments of a kernel, which `staged` declares."""
+    """The arguments for rows that ranks send to each other: the rows in each rank's memory, and the fp8 scales or None. `staged` declares
+    them."""
 
     staged: Any
     staged_lses: Any
@@ -45,11 +46,11 @@ class Staged:
 
 @dataclasses.dataclass(frozen=True)
 class Travel:
-    """How rows travel.
+    """The way in which rows travel.
 
     Args:
         is_fp8: payloads travel as in `pack_blocks_fp8`.
-        of_two: between two ranks, which alone launch such a kernel.
+        of_two: there are exactly two ranks.
     """
 
     is_fp8: bool = False
@@ -60,19 +61,20 @@ FP8 = Travel(is_fp8=True)
 
 
 def staged(how: Travel, tokens: str = "n") -> Staged:
-    """The declaration of two halves for so many tokens of each rank."""
+    """Declares two halves with blocks of this many tokens from each rank."""
     numbers = Peers[InOut[f32, f"turns=2 r {tokens} H"]]
     return Staged(Peers[InOut[f8e4m3fn if how.is_fp8 else T, f"turns=2 r {tokens} H D"]], numbers, numbers if how.is_fp8 else None)
 
 
 def unbounded(how: Travel) -> set[str]:
-    """What a kernel is allowed to do. With `of_two` it reads of the other rank, which is there, since two launch it."""
+    """The checks that a kernel suppresses. With `of_two` it reads the memory of the other rank, which exists, since two
+    ranks launch the kernel."""
     return {"bounds"} if how.is_fp8 else set()
 
 
 @dataclasses.dataclass(frozen=True)
 class Partial:
-    """A rank's state, and whose rows they are: arguments of a kernel, which `partial` declares."""
+    """The arguments for a rank's partial state and its requests. `partial` declares them."""
 
     partial: Any
     partial_lse: Any
@@ -80,13 +82,14 @@ class Partial:
 
 
 def partial(tokens: str = "n") -> Partial:
-    """The declaration of p parts with so many tokens."""
+    """Declares p parts with this many tokens."""
     return Partial(In[T, f"p {tokens} H D"], In[f32, f"p {tokens} H"], Requests())
 
 
 @inline
 def send_row(i, part, token, t, h, half, rank, live, sent, own):
-    """Stores a row of this rank's state into rank i's memory; of one that is not live no payload, and an lse of -inf."""
+    """Stores a row of this rank's state to rank i's memory. For a row that is not live, stores no payload, and an lse of
+    -inf."""
     row = load(own.partial[part, token, h], where=live)
     lse = load(own.partial_lse[part, token, h], where=live, otherwise=-math.inf)
     if sent.staged_scales is not None:
@@ -100,13 +103,14 @@ def send_row(i, part, token, t, h, half, rank, live, sent, own):
 
 @inline
 def next_rank(rank, step, count):
-    """The rank that many steps behind: ranks begin with different ones, so that their stores share out the links."""
+    """The rank that is `step` steps after this one. Since ranks begin with different ranks, their stores spread over
+    the links."""
     return (rank + step) % count
 
 
 @inline
 def received_row(i, t, h, half, rank, exists, sent):
-    """The row that rank i has sent, and its lse: 0 and -inf where it has not, which `exists` says."""
+    """The row that rank i has sent, and its lse. 0 and -inf if `exists` is false."""
     row = load(sent.staged[rank][half, i, t, h], where=exists)
     if sent.staged_scales is not None:
         row = row * load(sent.staged_scales[rank][half, i, t, h], where=exists)
@@ -115,11 +119,11 @@ def received_row(i, t, h, half, rank, exists, sent):
 
 @inline
 def store_merged_row(t, h, half, rank, place, mine, live, of_two, sent, own, to, is_stored):
-    """Stores the merge, in the order of ranks, of what the others have sent and of this rank's own row, [place, mine, h] of its state.
+    """Stores the merge, in the order of the ranks, of the received rows and of this rank's own row, [place, mine, h] of its state.
 
-    Of two ranks each merges the same two rows, in an order that all threads know. Rows that are converted anyhow are merged and stored
-    in a branch, which costs nothing for an element (merged in one alone, they would meet the sink as a state, with other bits); others
-    are selected, in two iterations that load one row (docs/Experiments.md).
+    Two ranks merge the same two rows, in an order that all threads know. Rows that are converted in any case are merged and stored in
+    a branch, which costs nothing per element. (A branch around the merge alone would merge the sink as a state, with other bits.)
+    Other rows are selected, in two iterations that load one row each (docs/Experiments.md).
     """
     row = load(own.partial[place, mine, h], where=live)
     lse = load(own.partial_lse[place, mine, h], where=live, otherwise=-math.inf)
@@ -144,7 +148,7 @@ def store_merged_row(t, h, half, rank, place, mine, live, of_two, sent, own, to,
 
 @inline
 def push_row(t, h, rank, of_two, sent, own, to):
-    """Stores the merge of row t, h of a part of each rank's state; part i is for rank i."""
+    """Sends row t, h of part i of this rank's state to rank i, for each i, and stores the merge of the rows for this rank."""
     half = turn()
     live = has_keys(t, own.requests)
     for step in range(1, ranks(sent.staged)):
@@ -156,7 +160,7 @@ def push_row(t, h, rank, of_two, sent, own, to):
 
 @inline
 def push_token(t, h, rank, of_two, sent, own, to, token_step):
-    """Stores the merge of row t, h of each rank's tokens from i * token_step on, for rank i."""
+    """Stores the merge of row t, h over all ranks, for tokens from i * token_step on, which belong to rank i."""
     half = turn()
     tokens = own.partial.shape[1]
     for step in range(1, ranks(sent.staged)):
@@ -244,8 +248,8 @@ push_and_merge_tokens, push_and_merge_tokens_fp8, push_and_merge_tokens_fp8_of_t
     _tokens, (Travel(), FP8, Travel(is_fp8=True, of_two=True))
 )
 
-# Names, by the cut and whether rows travel as fp8, for two ranks or for any number. Where nothing is cut, own rows are rounded like the
-# others'.
+# Names of kernels, by the cut and by whether rows travel as fp8, for any number of ranks and for two. If nothing is cut, a
+# rank's own rows are rounded like the others.
 OF_MANY = {
     ("heads", False): "push_and_merge",
     ("heads", True): "push_and_merge_fp8",

@@ -42,18 +42,18 @@ from mlafix.dsl import (
 
 T = DType("T")
 O = DType("O")  # noqa: E741 (the library's name)
-E = DType("E", default=i32)  # only moved
+E = DType("E", default=i32)  # only copied
 S = DType("S", default=i32)
 Q = DType("Q", default=i32)
 B = Base("B", default="e")
 
-# A row of fp8 whose largest magnitude is smaller is scaled as if this were its largest magnitude.
+# Rows whose largest magnitude is smaller than this are scaled as if they had this magnitude.
 SMALLEST = 2.0**-100
 
 
 @dataclasses.dataclass(frozen=True)
 class Requests:
-    """Keys of the requests on this rank, and where each request's tokens start: arguments of a kernel, as they are declared.
+    """The arguments for the keys of requests on this rank, and for the first token of each request.
 
     Args:
         halvings: see `segment_of`.
@@ -66,7 +66,7 @@ class Requests:
 
 @dataclasses.dataclass(frozen=True)
 class Merged:
-    """Where merged rows are stored, the logits of a sink, and the scale of fp8: arguments of a kernel, as they are declared."""
+    """The arguments for the merged rows, the logits of a sink, and the fp8 scale."""
 
     out: Any = Out[O, "n H D"]
     out_lse: Any = Out[f32, "n H"] | None
@@ -154,8 +154,8 @@ def pack_blocks_fp8(
 
 @inline
 def store_merged(merged, t, h, to, live=True):
-    """Merges a row's state with its sink, whose logit is in base e, and stores it if it is live. In a branch the sink would be merged by
-    itself, with other bits, so a predicate decides."""
+    """Merges a row's state with its sink, whose logit is in base e, and stores it if it is live. Uses a predicate, since a branch would
+    merge the sink separately, with other bits."""
     if to.sink is not None:
         merged = merge(merged, sink(to.sink[h], base="e"))
     if to.out_scale is not None:

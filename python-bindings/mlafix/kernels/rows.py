@@ -1,4 +1,4 @@
-"""Rows that are no states: norms, softmax, quantisation."""
+"""Kernels on rows that are not attention states: norms, softmax, quantisation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def softmax(y: Out[T, "n D"], x: In[T, "n D"], scale: f32):
 
 @inline
 def score_of(row, weight, epsilon):
-    """The dot of a weight and a row's RMSNorm."""
+    """The dot product of a weight and a row's RMSNorm."""
     return sum(row * weight) * rsqrt(sum(row * row) / f32(shape("D")) + epsilon)
 
 
@@ -184,7 +184,7 @@ def norm_rows(scaling: Scaling) -> Any:
 def store_in_pages(scaling: Scaling) -> Any:
     """Rows of tokens stored into the slots of a paged cache; the rows of a cache that no slot names are left, and their scales."""
 
-    @kernel(allow={"races"})  # slots are distinct, and so are their pages and offsets, which the proofs do not look at
+    @kernel(allow={"races"})  # slots are distinct, and so are their pages and offsets, but the proofs do not consider that
     def store_in_pages(
         to: result(scaling, "pages size", some=True), x: In[T, "n H (G K)"], slots: In[P, "n"]
     ):

@@ -1,4 +1,5 @@
-"""Stores results: turned by the angles of their positions, and in fp8 or fp4 with a scale for each group of a row or of several heads' rows.
+"""Stores results: turned by the angles of their positions, or in fp8 or fp4 with a scale per group. A group lies in one row, or in the rows
+of several heads.
 
 Scales are `[n, P, Q, G]`: the scale of group g of head h is at `[t, h // Q, h % Q, g]`. With Q = 1 they are tensors `[n, H, G]` of
 any strides; with Q * G = 4 bytes, words that hold the scales of four groups. In tiles they are `[m, H, G]`, and token t has the row
@@ -37,13 +38,14 @@ from mlafix.dsl import (
 
 T = DType("T")
 S = DType("S")
-# Dtypes: a result that is not scaled, cosines and sines, positions, gates.
+# Dtypes of results that are not scaled, of cosines and sines, of positions, and of gates.
 O = DType("O")  # noqa: E741 (the library's name)
 A = DType("A", default=f32)
 N = DType("N", default="i64")
 Y = DType("Y")
 
-# Smaller magnitudes of a group, and smaller scales that are powers of two, count as this number, as in engines' quantisers.
+# Smaller magnitudes of a group count as this number. So do smaller scales that are powers of two. Engines' quantisers use
+# it, too.
 SMALLEST = 1e-10
 # 1 / 6, in f32.
 SIXTH = float.fromhex("0x1.555556p-3")
@@ -57,22 +59,22 @@ class Scaling:
 
     Args:
         is_power: scales are powers of two, rounded up.
-        rounding: the dtype that rows are rounded to first; f32 for none.
-        pads: heads do not fill the last words of scales.
+        rounding: the dtype to which rows are first rounded; f32 rounds nothing.
+        pads: the scales of the heads do not fill the last word of scales.
         is_fp4: elements are f4e2m1: with scales that are powers of two MXFP4, else NVFP4, whose scales are f8e4m3fn and have a
             global scale.
-        tile_rows: scales lie in tiles of so many rows, 128 or 8, and 4 columns; 0: in rows.
+        tile_rows: the rows of a tile of scales, 128 or 8; tiles have 4 columns. 0: scales lie in rows.
         floors: scales of MXFP4 are rounded down.
         is_static: elements are f8e4m3fn with one scale, which a call passes in place of scales; G is 1.
-        joined: heads that share a group, of f8e4m3fn.
-        is_plain: elements are not scaled: of a dtype of their own; G is 1.
-        is_bare: rows are stored as they are: they have D elements, and there are no other arguments.
-        turned: elements of each row that are turned by the angles of its position, before all else; 0: none.
+        joined: the number of heads that share a group of f8e4m3fn elements.
+        is_plain: elements are not scaled, and have their own dtype; G is 1.
+        is_bare: rows of D elements are stored unchanged, without further arguments.
+        turned: the number of elements per row that are first turned by the angles of its position; 0: none.
         first: the index of the first turned element.
-        halves: pairs are (x[i], x[turned / 2 + i]), else neighbours.
+        halves: pairs are (x[i], x[turned / 2 + i]) instead of neighbours.
         by_head: scales are [n, H, 1, G], which holds for any H.
-        gate: rows are multiplied by the sigmoid of a gate before they are turned: "head" for one number a head, "row" for one an
-            element; "" for none.
+        gate: rows are multiplied by the sigmoid of a gate before they are turned. "head": one number per head; "row": one per
+            element; "": no gate.
     """
 
     is_power: bool = False
@@ -107,7 +109,8 @@ class Scaling:
         return O if self.is_plain else f4e2m1 if self.is_fp4 else f8e4m3fn
 
     def scales(self, dims: str, some: bool) -> Any:
-        """The type of the argument of scales, or of the one scale that a call passes. `dims`: theirs in rows; `some`: rows may stay unwritten."""
+        """The type of the argument for scales, or for the single scale that a call passes. `dims`: the dims of scales in rows; `some`: rows may
+        stay unwritten."""
         if self.is_plain:
             return In[f32, "one=1"] | None
         if self.is_static:
@@ -121,7 +124,7 @@ class Scaling:
 
 BARE = Scaling(is_bare=True)
 
-# The scalings with a name, which ends the name of a kernel: "merge_attn_states_nvfp4".
+# The scalings that have a name. It ends the names of their kernels: "merge_attn_states_nvfp4".
 FORMATS = {
     "fp8": Scaling(is_static=True),
     "fp8_groups": Scaling(),
@@ -135,11 +138,11 @@ FORMATS = {
 
 
 class Family:
-    """Makes a kernel for each way to scale its result. Called with a `Scaling`, it returns the kernel, and makes it once.
+    """A kernel for each way to scale its result. Called with a `Scaling`, it returns that kernel, and makes it only once.
 
     Args:
-        named: names of kernels beside those of FORMATS, with the arguments that make them: {"copy": (BARE, True)}. The kernel "" has
-            the family's own name.
+        named: further kernels besides those of FORMATS: their names, with the arguments that make them, as in {"copy": (BARE,
+            True)}. The kernel "" has the family's own name.
     """
 
     def __init__(self, make: Callable[..., Any], named: Mapping[str, tuple[Any, ...]] | None = None) -> None:
@@ -164,13 +167,13 @@ scaled_or_bare = functools.partial(Family, named={"": (BARE,)})
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """Says where a kernel stores rows, by arguments that `result` declares, and how, by a `Scaling`.
+    """The arguments that tell where a kernel stores rows. `result` declares them for a `Scaling`, which tells how.
 
     Args:
         first_row: the row of token 0 in tiles of scales.
         positions: each token's position in `cos_sin`; None if rows are not turned.
         cos_sin: the cosines and the sines of positions.
-        sign: -1 turns back.
+        sign: 1, or -1 to turn in the opposite direction.
         gate: numbers whose sigmoids multiply the rows; None if there is no gate.
     """
 
@@ -201,7 +204,7 @@ def result(how: Scaling, tokens: str = "n", some: bool = False, bare: DType = T)
 
 @inline
 def heads_of(p, how):
-    """The heads of group p, or head p itself."""
+    """The heads of group p. Without groups, the head p itself."""
     return [p * how.joined + j for j in range(how.joined)] if how.joined > 1 else [p]
 
 
@@ -228,7 +231,7 @@ def turned(row, position, to):
 
 @inline
 def scale_of(largest, how):
-    """The scale of a group with this largest magnitude."""
+    """The scale of a group whose largest magnitude is `largest`."""
     scale = max(largest, SMALLEST) / 448.0
     if how.is_power:
         scale = f8e8m0(max(scale, SMALLEST))
@@ -301,7 +304,8 @@ def joined_rows(rows, how):
 
 @inline
 def as_stored(rows, to):
-    """Returns the scales and the elements, as they are stored, of one head's row or of rows that share a group. 0.0 stands for no scales."""
+    """Returns the scales and the elements as they are stored, for one head's row or for rows that share a group. Scales of 0.0 mean that
+    there are none."""
     if to.how.is_plain:
         scale, elements = 0.0, rows
     elif to.how.is_static:

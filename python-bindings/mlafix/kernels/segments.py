@@ -1,4 +1,4 @@
-"""Finds in kernels the sequence, or request, that a token belongs to, from the places where each begins."""
+"""Finds the sequence or request to which a token belongs, from the first tokens of all sequences."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from mlafix.dsl import i64, index, inline
 def segment_of(row, starts, first, halvings):
     """The segment s with starts[s] <= row < starts[s + 1], for a row from `first`, which is starts[0], to starts[-1] - 1.
 
-    Segments of equal lengths, the common case of a decode, are found by one division; others by halving, as many times as
-    `halvings` says: 1 + log2(segments). No contents of `starts` read out of bounds.
+    Segments of equal lengths, the common case of a decode, take one division. Others take a binary search of `halvings`
+    steps, 1 + log2(segments). No contents of `starts` cause reads out of bounds.
     """
     position, high = i64(row), starts.shape[0] - 1
     low = index((position - first) * i64(high) // (i64(starts[high]) - first))

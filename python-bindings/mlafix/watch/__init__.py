@@ -1,10 +1,10 @@
-"""Which row, which layer, which kernel: checks behind the seams of a running engine.
+"""Finds the row, layer and kernel of a fault in a running engine, by checks after the seams.
 
     MLAFIX_WATCH=1 vllm serve MODEL
 
-A check is one launch that reads rows once and writes nothing where they are right (`mlafix.ops.check_states` and its neighbours). The
-first offence is one line: step, layer, seam, request and token, class, what was expected and what was found. docs/Watch.md is for
-users. Needs torch; nothing else in mlafix imports this package but the command line.
+A check is one launch. It reads rows once, and writes nothing if they are right (`mlafix.ops.check_states` and its neighbours). The
+first fault is reported in one line: step, layer, seam, request and token, class, the expected and the actual values. docs/Watch.md is
+for users. Needs torch. Only the command line imports this package.
 """
 
 from .choice import Choice, choice_of

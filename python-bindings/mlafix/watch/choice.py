@@ -7,14 +7,15 @@ from typing import NamedTuple
 from ..errors import ArgumentError
 
 SEAMS = ("attention", "merge", "reduce", "cache", "metadata")
-"""Where an engine is watched: behind attention, behind merges, behind what ranks reduce, the cache, and a batch's lengths and tables."""
+"""The places where an engine is watched: after attention, merges and reductions over ranks, the cache, and a batch's lengths and
+tables."""
 
 _OFF = {"", "0", "off", "false", "no"}
 _ON = {"1", "on", "true", "yes"}
 
 
 class Choice(NamedTuple):
-    """The words of MLAFIX_WATCH."""
+    """The parsed words of MLAFIX_WATCH."""
 
     seams: frozenset[str]
     every: int = 1
@@ -23,7 +24,7 @@ class Choice(NamedTuple):
 
 
 def choice_of(text: str) -> Choice | None:
-    """Parses words with commas between them: "1", seams, "every=100", "poison", "repair". Returns None if nothing is watched.
+    """Parses comma-separated words: "1", seams, "every=100", "poison", "repair". Returns None if nothing is to be watched.
 
     Raises:
         ArgumentError: a word is none of these.

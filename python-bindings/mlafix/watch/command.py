@@ -1,4 +1,5 @@
-"""`python -m mlafix watch REPORT`: the card of a row, public reports of its class, its repair, and a script that shows it again."""
+"""`python -m mlafix watch REPORT`: shows the card of a row, public reports of its class, its repair, and a script that reproduces
+it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the card; status 2 if there is no such report or script."""
+    """Prints the card. Returns status 2 if there is no such report or script."""
     try:
         report = read(options.report, options.number)
         print(page(report, public_reports(report.record)))
@@ -33,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def public_reports(record: dict[str, Any]) -> list[str]:
-    """Addresses of public reports about the class of a row."""
+    """The URLs of public reports about the class of a row."""
     from ..audit.reports import link, reports_of
 
     words = {"another lse": "base of the lse"}.get(record["class"], "")
@@ -42,10 +43,11 @@ def public_reports(record: dict[str, Any]) -> list[str]:
 
 
 def script_of(record: dict[str, Any], backend: str) -> str:
-    """The audit's script for the call of a row: its sizes, lengths and kind of memory, with the audit's own numbers.
+    """The audit's script for the call that produced a row. It has the call's sizes, lengths and kind of memory, but the
+    audit's own numbers.
 
     Raises:
-        ValueError: there is no backend, or the report does not say the sizes of a call.
+        ValueError: there is no backend, or the report lacks the sizes of the call.
     """
     from ..audit.bundle import script
     from ..audit.cases import Adapter
@@ -88,7 +90,8 @@ def _backend(text: str) -> Any:
 
 
 def attention_case(record: dict[str, Any]) -> Any:
-    """The call of a row of attention as a case of the audit: the lengths of its step's requests, or of its own where there are many."""
+    """The attention call of a row as a case of the audit. It has the lengths of the step's requests, or only those of the row's request
+    if there are many."""
     from ..audit.cases import Case
 
     sizes, lens, starts = record["arguments"], record["lens"], record["cu_seqlens"]
@@ -105,7 +108,7 @@ def attention_case(record: dict[str, Any]) -> Any:
 
 
 def state_case(record: dict[str, Any]) -> Any:
-    """The merge of a row as a case of the audit."""
+    """The merge call of a row as a case of the audit."""
     from ..audit.cases import StateCase
 
     sizes = record["arguments"]

@@ -1,7 +1,8 @@
-"""The plugins of vLLM and SGLang: entry points `mlafix_watch`. MLAFIX_WATCH says what is watched; unset or 0, nothing.
+"""The plugins of vLLM and SGLang: entry points `mlafix_watch`. MLAFIX_WATCH selects what they watch. If that is unset or 0, they do
+nothing.
 
-A seam is a function of the engine that is called as before, with checks behind it. What a check raises is logged once, and the seam is
-left alone from then on: a watch never stops an engine.
+A seam is a function of the engine that runs as before, followed by checks. If a check raises, the error is logged once and the seam is
+no longer checked, so that a watch never stops an engine.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Check = Callable[[Watch, Given, Any], None]
 
 
 class Seam(NamedTuple):
-    """A function or method of an engine, and the checks behind its calls."""
+    """A function or method of an engine, with the checks before and after its calls."""
 
     place: str
     """"module:function" or "module:Class.method"."""
@@ -44,9 +45,10 @@ def before_attention(watch: Watch, given: Given, _: Any) -> None:
 
 
 def behind_attention(watch: Watch, given: Given, result: Any, name: str = "flash_attn_varlen_func") -> None:
-    """flash_attn_varlen_func: q, k, v, q_v, cu_seqlens_q, seqused_k or cu_seqlens_k, block_table, softmax_scale, causal, return_softmax_lse.
+    """Checks flash_attn_varlen_func: q, k, v, q_v, cu_seqlens_q, seqused_k or cu_seqlens_k, block_table, softmax_scale, causal,
+    return_softmax_lse.
 
-    Contexts without a table are left out: vLLM masks their rows without keys next (`behind_mask`), and then merges them.
+    Contexts without a table are skipped: vLLM next masks their rows without keys (`behind_mask`), and then merges them.
     """
     out, lse = (result[0], result[1]) if isinstance(result, (tuple, list)) else (result, None)
     q, k, v, starts, lens = given["q"], given["k"], given["v"], given["cu_seqlens_q"], given.get("seqused_k")
@@ -58,7 +60,7 @@ def behind_attention(watch: Watch, given: Given, result: Any, name: str = "flash
     is_plain = given.get("window_size") in (None, (-1, -1), [-1, -1]) and not given.get("softcap") and k.element_size() > 1
     is_plain &= all(given.get(each) is None for each in ("alibi_slopes", "s_aux", "sinks", "mask_mod", "dynamic_causal", "score_mod", "rel_bias"))
     scale = given.get("softmax_scale") or q.shape[-1] ** -0.5
-    if given.get("q_v") is not None:  # a latent cache: keys are values and what follows them
+    if given.get("q_v") is not None:  # a latent cache, where a key is the value and the elements after it
         q, k = _latent(given["q_v"], q, v, k)
         is_plain &= k is not None
     if is_plain:
@@ -69,28 +71,31 @@ def behind_attention(watch: Watch, given: Given, result: Any, name: str = "flash
 
 
 def _latent(q_latent: Any, q_turned: Any, latent: Any, turned: Any) -> tuple[Any, Any]:
-    """Queries and keys of attention whose score is the sum of two products; no keys if both parts of a key are not one row of memory."""
+    """Queries and keys of attention whose score is the sum of two products. No keys if the two parts of a key are not contiguous in
+    memory."""
     import torch
 
     return torch.cat([q_latent, q_turned], -1), _latent_rows(latent, turned)
 
 
 def _latent_rows(latent: Any, turned: Any) -> Any:
-    """The rows of a latent cache: values and what follows them; None if they do not lie in one piece."""
+    """The rows of a latent cache, each a value and the elements after it. None if a row is not contiguous."""
     steps = [[stride for stride, size in zip(each.stride()[:2], each.shape) if size > 1] for each in (latent, turned)]
     is_row = turned.data_ptr() == latent.data_ptr() + latent.shape[-1] * latent.element_size() and steps[0] == steps[1]
     return latent.as_strided((*latent.shape[:-1], latent.shape[-1] + turned.shape[-1]), latent.stride()) if is_row else None
 
 
 def behind_mask(watch: Watch, given: Given, _: Any) -> None:
-    """mask_empty_context: lse, output, query_start_loc, context_start_loc: a chunk of context, with rows that have no keys in it."""
+    """Checks mask_empty_context: lse, output, query_start_loc, context_start_loc. The rows are a chunk of context, some of them
+    without keys."""
     watch.states("attention", given["output"], given["lse"], key_starts=given["context_start_loc"], cu_seqlens=given["query_start_loc"], name="mask_empty_context")
 
 
 def before_layer(watch: Watch, given: Given, _: Any) -> None:
-    """AttentionImpl.forward: layer, output, and the pages that it will read."""
+    """Runs before AttentionImpl.forward: notes the layer, poisons the output, and checks the pages that the call will
+    read."""
     watch.layer = str(getattr(given.get("layer"), "layer_name", "") or watch.layer)
-    watch.last_rows = 0  # another tensor may have had this one's address
+    watch.last_rows = 0  # another tensor may have had the same address
     watch.poison(given.get("output"))
     metadata, cache = given.get("attn_metadata"), given.get("kv_cache")
     table = getattr(metadata, "block_table", None)
@@ -99,13 +104,15 @@ def before_layer(watch: Watch, given: Given, _: Any) -> None:
 
 
 def _pages(watch: Watch, cache: Any, table: Any, lens: Any) -> None:
-    """Checks pages `[m, p, …]` of a cache of 16 or 32 bits whose rows lie in one piece. vLLM's cache for CPUs has another order."""
+    """Checks pages `[m, p, …]` of a 16-bit or 32-bit cache whose rows are contiguous. Skips vLLM's cache for CPUs, which has
+    another order."""
     if cache.is_cuda and cache.is_floating_point() and cache.element_size() > 1 and cache[0].is_contiguous():
         watch.blocks(cache, table, lens, name="kv_cache")
 
 
 def behind_layer(watch: Watch, given: Given, result: Any) -> None:
-    """AttentionImpl.forward of vLLM: output [n, H, D] or [n, H * D], attn_metadata with num_actual_tokens, seq_lens, query_start_loc, block_table."""
+    """Checks AttentionImpl.forward of vLLM: output [n, H, D] or [n, H * D], attn_metadata with num_actual_tokens, seq_lens, query_start_loc,
+    block_table."""
     metadata, out = given.get("attn_metadata"), given.get("output")
     lens, starts = getattr(metadata, "seq_lens", None), getattr(metadata, "query_start_loc", None)
     if metadata is None or out is None or lens is None or starts is None:
@@ -114,13 +121,14 @@ def behind_layer(watch: Watch, given: Given, result: Any) -> None:
     watch.batch(lens, starts, getattr(metadata, "block_table", None))
     rows = out.view(out.shape[0], own.num_heads, -1)[: metadata.num_actual_tokens]
     if rows.data_ptr() == watch.last_rows:
-        return  # flash_attn_varlen_func wrote them
+        return  # flash_attn_varlen_func wrote these rows, and its seam has checked them
     call = {name: each for name, each in (("q", given["query"]), ("k", given["key"]), ("v", given["value"])) if getattr(each, "ndim", 0) == 3}
     watch.states("attention", rows, lens=lens, cu_seqlens=starts, causal=True, name=f"{type(own).__name__}.forward", **call)
 
 
 def before_latent_layer(watch: Watch, given: Given, _: Any) -> None:
-    """MLAAttention.forward_impl: its name, output, and the latent pages that decodes will read."""
+    """Runs before MLAAttention.forward_impl: notes its name, poisons the output, and checks the latent pages that
+    decodes will read."""
     watch.layer = given["self"].layer_name
     watch.poison(given.get("output"))
     decode = getattr(given.get("attn_metadata"), "decode", None)
@@ -129,7 +137,7 @@ def before_latent_layer(watch: Watch, given: Given, _: Any) -> None:
 
 
 def before_latent_prefill(watch: Watch, given: Given, _: Any) -> None:
-    """MLACommonBaseImpl.forward_mha: its rows are those of the batch behind the decodes."""
+    """Runs before MLACommonBaseImpl.forward_mha, whose rows come after those of the decodes in the batch."""
     watch.first_row = given["attn_metadata"].num_decode_tokens
 
 
@@ -138,7 +146,7 @@ def behind_latent_prefill(watch: Watch, given: Given, _: Any) -> None:
 
 
 def behind_latent_layer(watch: Watch, given: Given, _: Any) -> None:
-    """MLAAttention.forward_impl: output [n, H * D]; attn_metadata has lengths of decodes alone."""
+    """Checks MLAAttention.forward_impl: output [n, H * D]. attn_metadata has lengths of decodes only."""
     metadata, own, out = given.get("attn_metadata"), given["self"], given["output"]
     if metadata is None or not out.is_floating_point() or out.element_size() < 2:
         return
@@ -148,9 +156,10 @@ def behind_latent_layer(watch: Watch, given: Given, _: Any) -> None:
 
 
 def before_merge(watch: Watch, given: Given, _: Any, *, layout: str = "", name: str = "merge_attn_states") -> None:
-    """The sides of merge_attn_states: whether they were right before, and a copy of one that the result is written over.
+    """Runs before merge_attn_states: notes whether its sides are right, and copies a side that the result will
+    overwrite.
 
-    `layout`: that of an lse, if the engine has no other.
+    `layout`: the layout of lses, if the engine has only one.
     """
     out = given.get("output")
     for side in ("prefix", "suffix"):
@@ -161,9 +170,11 @@ def before_merge(watch: Watch, given: Given, _: Any, *, layout: str = "", name: 
 
 
 def behind_merge(watch: Watch, given: Given, result: Any, *, layout: str = "", name: str = "merge_attn_states") -> None:
-    """merge_attn_states, merge_state: output and output_lse, or what is returned. fp8 results are not compared.
+    """Checks merge_attn_states and merge_state: output and output_lse, or the returned tensors. Does not compare fp8
+    results.
 
-    Rows past `prefill_tokens_with_context` take the suffix: a prefix without keys says the same, and one with keys was lost.
+    Rows past `prefill_tokens_with_context` take the suffix. That is right for a prefix without keys; a prefix with keys is
+    lost, which is a fault.
     """
     out, lse = given.get("output"), given.get("output_lse")
     if isinstance(result, (tuple, list)):
@@ -183,7 +194,8 @@ def behind_reduce(watch: Watch, given: Given, result: Any) -> None:
 
 
 def before_step(watch: Watch, given: Given, _: Any) -> None:
-    """A runner's step: the names of its requests, and its lengths where the batch has them. Dummy runs are no steps."""
+    """Begins a step of a runner, with the names of its requests, and its lengths if the batch has them. Ignores dummy
+    runs."""
     batch = given.get("forward_batch")
     if batch is not None:
         _sglang_step(watch, batch)
@@ -196,7 +208,8 @@ def before_step(watch: Watch, given: Given, _: Any) -> None:
 
 
 def _sglang_step(watch: Watch, batch: Any) -> None:
-    """A step of SGLang's ModelRunner.forward: forward_batch with rids, lengths on the host, and of a prefill the number of each one's tokens."""
+    """Begins a step of SGLang's ModelRunner.forward: forward_batch with rids and host lengths; for a prefill, also the number of tokens of each
+    request."""
     requests, mode, counts = getattr(batch, "rids", None) or (), getattr(batch, "forward_mode", None), getattr(batch, "extend_seq_lens_cpu", None)
     if mode is not None and mode.is_idle():
         watch.rest()
@@ -208,7 +221,7 @@ def _sglang_step(watch: Watch, batch: Any) -> None:
 
 
 def behind_inputs(watch: Watch, given: Given, result: Any) -> None:
-    """GPUModelRunner._prepare_inputs: the batch of a step is known."""
+    """Runs after GPUModelRunner._prepare_inputs, when the batch of a step is known."""
     runner = given["self"]
     batch, table = runner.input_batch, runner.input_batch.block_table[0]
     n, tokens = batch.num_reqs, given["scheduler_output"].total_num_scheduled_tokens
@@ -219,7 +232,8 @@ def behind_inputs(watch: Watch, given: Given, result: Any) -> None:
 
 
 def behind_prepare(watch: Watch, given: Given, result: Any) -> None:
-    """GPUModelRunner.prepare_attn of vLLM's second runner: input_batch; results are block tables and slots of each group of caches."""
+    """Runs after GPUModelRunner.prepare_attn of vLLM's second runner: input_batch. Its results are the block tables and slots of each
+    group of caches."""
     runner, batch, tables = given["self"], given["input_batch"], given["self"].block_tables
     n = batch.num_reqs
     _batch(watch, batch.req_ids, batch.seq_lens[:n], batch.seq_lens_cpu_upper_bound[:n], batch.query_start_loc_np[: n + 1], batch.query_start_loc[: n + 1],
@@ -229,7 +243,8 @@ def behind_prepare(watch: Watch, given: Given, result: Any) -> None:
 
 def _batch(watch: Watch, names: Any, lens: Any, host_lens: Any, host_starts: Any, starts: Any, table: Any, slots: Any, page_size: int, pages: int,
            is_exact: bool) -> None:  # fmt: skip
-    """Keeps a step's batch for reports, and checks its metadata. The host's lengths are exact unless drafts may be rejected."""
+    """Stores a step's batch for reports, and checks its metadata. The host's lengths are exact unless drafts may be
+    rejected."""
     watch.batch(host_lens, host_starts, table, requests=list(names))
     if watch.wants("metadata", lens):
         expected = host_lens.to(lens.device, lens.dtype, non_blocking=True) if is_exact else None
@@ -237,27 +252,29 @@ def _batch(watch: Watch, names: Any, lens: Any, host_lens: Any, host_starts: Any
 
 
 def before_sglang_layer(watch: Watch, given: Given, _: Any) -> None:
-    """AttentionBackend.forward of SGLang: its layer."""
+    """Runs before AttentionBackend.forward of SGLang, and notes its layer."""
     watch.layer, watch.last_rows = str(given["layer"].layer_id), 0
 
 
 def behind_sglang_layer(watch: Watch, given: Given, result: Any) -> None:
-    """AttentionBackend.forward of SGLang: result [n, H * D], layer with layer_id and tp_q_head_num, forward_batch with seq_lens.
+    """Checks AttentionBackend.forward of SGLang: result [n, H * D], layer with layer_id and tp_q_head_num, forward_batch with
+    seq_lens.
 
-    A result with an lse is a side of a merge, and looked at there.
+    A result with an lse is a side of a merge, which checks it.
     """
     layer, batch = given["layer"], given["forward_batch"]
     if not hasattr(result, "dim"):
         return
     rows = result.view(result.shape[0], layer.tp_q_head_num, -1)
     if rows.data_ptr() == watch.last_rows:
-        return  # a function of FlashAttention wrote them
+        return  # a function of FlashAttention wrote these rows, and its seam has checked them
     decodes = batch.forward_mode.is_decode() and watch.wants("attention", rows)
     watch.states("attention", rows, lens=as_i32(batch.seq_lens) if decodes else None, name=f"{type(given['self']).__name__}.forward")
 
 
 def before_sglang_pages(watch: Watch, given: Given, _: Any) -> None:
-    """flash_attn_with_kvcache of SGLang: the pages that it will read. A latent cache has one row for keys and values."""
+    """Runs before flash_attn_with_kvcache of SGLang, and checks the pages that it will read. A latent cache has one row
+    for key and value."""
     table, keys, values = given.get("page_table"), given["k_cache"], given["v_cache"]
     watch.poison(given.get("out"))
     if table is None or not hasattr(given.get("cache_seqlens"), "dim"):
@@ -268,7 +285,7 @@ def before_sglang_pages(watch: Watch, given: Given, _: Any) -> None:
 
 
 def behind_sglang_pages(watch: Watch, given: Given, result: Any) -> None:
-    """flash_attn_with_kvcache of SGLang: its rows, some of them computed again."""
+    """Checks the rows of flash_attn_with_kvcache of SGLang, and recomputes some of them."""
     if given.get("page_table") is None or given.get("k") is not None or not hasattr(given.get("cache_seqlens"), "dim"):
         return
     renamed = {"k": given["k_cache"], "v": given["v_cache"], "q_v": given.get("qv"), "seqused_k": given["cache_seqlens"], "block_table": given["page_table"]}
@@ -276,7 +293,7 @@ def behind_sglang_pages(watch: Watch, given: Given, result: Any) -> None:
 
 
 def behind_sglang_varlen(watch: Watch, given: Given, result: Any) -> None:
-    """flash_attn_varlen_func of SGLang: new tokens, some of them computed again, or a chunk of context, with rows that have no keys in it."""
+    """Checks flash_attn_varlen_func of SGLang. Recomputes some rows of new tokens. Rows of a chunk of context may have no keys."""
     if given.get("causal") or given.get("page_table") is not None:
         behind_attention(watch, {**given, "q_v": given.get("qv"), "block_table": given.get("page_table")}, result)
         return
@@ -289,7 +306,8 @@ _SIDES = {"v_a": "prefix_output", "s_a": "prefix_lse", "v_b": "suffix_output", "
 
 
 def of_sglang(check: Callable[..., None], name: str) -> Check:
-    """The check of a merge of SGLang: an lse is [n, H], and merge_state_v2 has other names for the sides."""
+    """Adapts the check of a merge to SGLang, where an lse is [n, H] and merge_state_v2 has other names for the
+    sides."""
 
     def named(watch: Watch, given: Given, result: Any) -> None:
         for theirs, ours in _SIDES.items():
@@ -300,7 +318,7 @@ def of_sglang(check: Callable[..., None], name: str) -> Check:
 
 
 def _layout(rows: Any, lse: Any) -> str:
-    """The layout of an lse of rows [n, H, D], heads first where both fit."""
+    """The layout of the lse of rows [n, H, D]. "hn" if both fit."""
     return "hn" if tuple(lse.shape) == (rows.shape[1], rows.shape[0]) else "nh"
 
 
@@ -343,12 +361,13 @@ watches: dict[str, Watch] = {}
 
 
 def register_vllm() -> None:
-    """Watches what MLAFIX_WATCH asks for in vLLM, as soon as each module is imported. Never raises, and does nothing the second time."""
+    """Watches the functions of vLLM that MLAFIX_WATCH selects, as soon as their modules are imported. Never raises, and does nothing the
+    second time."""
     _register("vllm", _install_function)
 
 
 def register_sglang() -> None:
-    """Watches what MLAFIX_WATCH asks for in SGLang, by its hooks. Never raises."""
+    """Watches the functions of SGLang that MLAFIX_WATCH selects, by SGLang's hooks. Never raises."""
     _register("sglang", _install_hook)
 
 
@@ -359,8 +378,8 @@ def _register(engine: str, install: Callable[[Seam, Watch, Log], None]) -> None:
         if choice is None or engine in watches:
             return
         watch = watches[engine] = Watch(choice, say=log.logger.error, json=_env.watch_report() or None)
-        watch.rest()  # what an engine runs before its first step is no request's
-        layers = {"attention", "cache"} if "cache" in choice.seams else {"attention"}  # pages are looked at where a layer reads them
+        watch.rest()  # calls before the first step belong to no request
+        layers = {"attention", "cache"} if "cache" in choice.seams else {"attention"}  # pages are checked where a layer reads them
         chosen = choice.seams | layers if choice.seams & layers else choice.seams
         wanted = [seam for seam in (VLLM if engine == "vllm" else SGLANG) if seam.seam == "step" or seam.seam in chosen]
         for seam in wanted:
@@ -371,7 +390,7 @@ def _register(engine: str, install: Callable[[Seam, Watch, Log], None]) -> None:
 
 
 def _find(place: str) -> tuple[Any, str, Any]:
-    """The module or class that holds a function, the function's name in it, and the function."""
+    """The module or class that holds a function, the function's name in it, and the function itself."""
     module, _, path = place.partition(":")
     holder: Any = importlib.import_module(module)
     *outer, name = path.split(".")
@@ -406,7 +425,7 @@ def _install_hook(seam: Seam, watch: Watch, log: Log) -> None:
 
 
 class _Guard:
-    """Runs checks of one seam until one raises."""
+    """Runs the checks of one seam until one of them raises."""
 
     def __init__(self, seam: Seam, log: Log) -> None:
         self._seam, self._log, self._is_off = seam, log, False
@@ -423,7 +442,7 @@ class _Guard:
 
 
 def watched(own: Callable[..., Any], seam: Seam, watch: Watch, log: Log | None = None) -> Callable[..., Any]:
-    """A function that calls `own`, with the seam's checks before and behind it."""
+    """A function that calls `own`, with the seam's checks before and after it."""
     call_of = _caller(own, seam, watch, log or Log("mlafix"))
 
     @functools.wraps(own)
@@ -434,7 +453,7 @@ def watched(own: Callable[..., Any], seam: Seam, watch: Watch, log: Log | None =
 
 
 def _caller(own: Callable[..., Any], seam: Seam, watch: Watch, log: Log) -> Callable[..., Any]:
-    """Calls what is given as `own` is called, with the seam's checks before and behind it."""
+    """A function with the signature of `own` that calls it, with the seam's checks before and after it."""
     order = list(inspect.signature(own).parameters)
     guarded = _Guard(seam, log)
 

@@ -1,4 +1,4 @@
-"""Functions of attention that are watched: any, and those of transformers."""
+"""Watches attention functions: any function, and those of transformers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .watcher import Watch
 
 
 def watch(function: Callable[..., Any], *, on: Watch | None = None, layer: str = "", lse_layout: str = "hn") -> Callable[..., Any]:
-    """A function with each of its results checked: `out`, or `(out, lse, …)`, of torch's tensors.
+    """A function that calls `function` and checks each result, which is `out` or `(out, lse, …)` of torch tensors.
 
     Args:
         function: returns rows `[n, H, D]`, or `[…, H, D]` without an lse.
         on: the watch; a new one if None. `watched.watch` names it.
-        layer: what the line about an offence calls the layer.
+        layer: the name of the layer in reports.
         lse_layout: "hn" or "nh".
     """
     made = on or Watch()
@@ -39,7 +39,7 @@ def watch(function: Callable[..., Any], *, on: Watch | None = None, layer: str =
 
 @contextmanager
 def watching(module: Any, names: Iterable[str], on: Watch | None = None) -> Iterator[Watch]:
-    """Watches functions of a module, or methods of a class, inside a `with`; waits for the device at its end."""
+    """Watches functions of a module or methods of a class inside a `with` block. Waits for the device at its end."""
     made = on or Watch()
     own = {name: getattr(module, name) for name in names}
     for name, function in own.items():
@@ -57,9 +57,10 @@ def watching(module: Any, names: Iterable[str], on: Watch | None = None) -> Iter
 
 
 def register_transformers(on: Watch | None = None, prefix: str = "watched_") -> Watch:
-    """Registers each attention of transformers again as `watched_NAME`: `attn_implementation="watched_sdpa"` takes it.
+    """Registers each attention of transformers again as `watched_NAME`; select one with
+    `attn_implementation="watched_sdpa"`.
 
-    Rows are checked for NaN, for infinities, and for magnitudes above those of the values.
+    Checks rows for NaN, for infinities, and for magnitudes larger than those of the values.
     """
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -72,7 +73,8 @@ def register_transformers(on: Watch | None = None, prefix: str = "watched_") -> 
 
 
 def watched_attention(function: Callable[..., Any], made: Watch) -> Callable[..., Any]:
-    """An attention with transformers' arguments, `(module, query, key, value, attention_mask, …)`, that gives `(out [B, L, H, D], weights)`."""
+    """A watched attention with transformers' arguments, `(module, query, key, value, attention_mask, …)`, that returns `(out [B, L, H, D],
+    weights)`."""
 
     @functools.wraps(function)
     def attention(module: Any, query: Any, key: Any, value: Any, attention_mask: Any = None, *args: Any, **kwargs: Any) -> Any:

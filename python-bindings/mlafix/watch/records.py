@@ -1,4 +1,4 @@
-"""The arrays on the device that checks write, and how they come to the host without a wait."""
+"""The arrays on the device that checks write to, and their transfer to the host without a wait."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ UNKNOWN_LIVE = 2**31 - 1
 """The count of live tokens if the caller gives none."""
 
 Kind = str
-"""Kinds of a record's places: "rows" (token, head), "blocks" (request, entry of its table), "entries" (request or token, 0)."""
+"""The kinds of places in a record: "rows" (token, head), "blocks" (request, entry of its table), "entries" (request or token,
+0)."""
 
 
 class Found(NamedTuple):
-    """A broken row, as a record has it."""
+    """A broken row, read from a record."""
 
     step: int
     seam: int
@@ -23,11 +24,12 @@ class Found(NamedTuple):
     kind: Kind
     row: tuple[int, ...]
     values: tuple[float, ...]
-    """The lse and the largest magnitude that were found, and those that were expected; none for blocks and entries."""
+    """The actual lse and largest magnitude, then the expected ones. Empty for blocks and entries."""
 
 
 def _zeros(*shape: int, dtype: str, **where: Any) -> Any:
-    """A tensor of zeros that may be written anywhere. One that an engine's inference mode made could be written there alone."""
+    """A tensor of zeros that may be written in any mode of torch. A tensor created in an engine's inference mode could only be
+    written in that mode."""
     import torch
 
     with torch.inference_mode(False):
@@ -42,9 +44,9 @@ class _Record:
 
 
 class Records:
-    """The records of one device, and the step that its graphs read.
+    """The records of one device, and the step number that its graphs read.
 
-    Launches of all seams write into the same records: a place keeps the first seam of the first step that found it broken.
+    Launches of all seams share these records. Each place keeps the first seam of the first step that found it broken.
     """
 
     def __init__(self, device: Any) -> None:
@@ -55,14 +57,14 @@ class Records:
         self.flags = _zeros(FLAGS, dtype="int32", device=self.device)
         self.step = _zeros(1, dtype="int32", device=self.device)
         self.live = _zeros(1, dtype="int32", device=self.device)
-        """The number of tokens that checks look at; 0 in steps that are not sampled."""
+        """The number of tokens to check. 0 in steps that are not sampled."""
         self._host = _zeros(FLAGS, dtype="int32", pin_memory=self.is_cuda)
         self._copied: Any = None
         self._records: dict[tuple[Kind, int], _Record] = {}
-        self._outgrown: list[_Record] = []  # captured graphs still write into these
+        self._outgrown: list[_Record] = []  # captured graphs still write to these
 
     def arrays(self, kind: Kind, rows: int, columns: int) -> dict[str, Any]:
-        """The arrays of a check of this many places: views of the records."""
+        """The arrays for a check with this many places, as views of the records."""
         key = (kind, columns)
         record = self._records.get(key)
         if record is None or record.shape[0] < rows:
@@ -78,11 +80,11 @@ class Records:
         self.live.fill_(live)
 
     def ask(self) -> None:
-        """Copies the flags to the host, in the order of the stream; nothing waits for them."""
+        """Enqueues a copy of the flags to the host on the stream, without waiting."""
         import torch
 
         if self._copied is not None and not self._is_there():
-            return  # the one before is still on its way
+            return  # the previous copy has not arrived yet
         self._host.copy_(self.flags, non_blocking=True)
         self._copied = True
         if self.is_cuda:
@@ -93,14 +95,14 @@ class Records:
         return self._copied is True or bool(self._copied.query())
 
     def answer(self) -> bool | None:
-        """True if the last copy that arrived has a flag; None if none has arrived since the last answer."""
+        """True if the last copy that arrived has a flag set. None if no copy has arrived since the last answer."""
         if self._copied is None or not self._is_there():
             return None
         self._copied = None
         return bool(self._host.any())
 
     def take(self) -> list[Found]:
-        """All broken rows, by step, seam and row; the records begin anew. Waits for the device."""
+        """All broken rows, sorted by step, seam and row. Clears the records. Waits for the device."""
         found = []
         for record in [*self._outgrown, *self._records.values()]:
             places = record.words.nonzero()

@@ -1,4 +1,4 @@
-"""Reports of an offence: one line, a record for logs, and the page of `python -m mlafix watch`."""
+"""Reports of a fault: as one line, as a record for logs, and as the page of `python -m mlafix watch`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHECK_OF = {
     "another value": "A14", "NaN in a block": "A4", "negative length": "A11", "falling offsets": "A11", "slot out of range": "A10",
     "page out of range": "A10", "another length": "A7",
 }  # fmt: skip
-"""The check of the audit that looks for the same, by class."""
+"""The check of the audit that looks for the same fault, by class."""
 
 EXPECTED = {
     "NaN": "finite numbers in a row with keys",
@@ -50,15 +50,15 @@ REPAIRS = {
     "slot out of range": "ops.pad_metadata(seq_lens, live_rows, slots=…)",
     "falling offsets": "ops.cumulate_lens(lens, live_rows)",
 }
-"""The call of mlafix that repairs rows of a class. ops.merge_attn_states repairs results of merges."""
+"""The call of mlafix that repairs rows of a class. For results of merges it is ops.merge_attn_states."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The first offence of a step."""
+    """The first fault of a step."""
 
     record: dict[str, Any]
-    """The report as JSON, with the fields that `report_of` sets."""
+    """The report as a JSON object, with the fields that `report_of` sets."""
 
     @property
     def line(self) -> str:
@@ -71,15 +71,15 @@ class Report:
 
 
 def report_of(first: Found, same: Sequence[Found], places: Sequence[Any], before: str, batch: Any, sizes: dict[str, Any], now: int) -> Report:
-    """The report of the first offence of all.
+    """The report of the first fault.
 
     Args:
-        same: all broken rows of its step and seam.
+        same: all broken rows of the same step and seam.
         places: the seams by number.
-        before: the seam that ran right before; "" if none did.
-        batch: the metadata of its step, None if it is not known any more.
-        sizes: the arguments of its check: sizes, dtypes and numbers.
-        now: the step in which it is reported.
+        before: the seam that ran just before; "" if there is none.
+        batch: the metadata of the step; None if it is no longer known.
+        sizes: the arguments of the check: sizes, dtypes and numbers.
+        now: the step in which the fault is reported.
     """
     place = places[first.seam]
     in_batch = first._replace(row=(first.row[0] + sizes.get("first_row", 0), *first.row[1:]))
@@ -101,7 +101,7 @@ def _number(value: float) -> str:
 
 
 def _got(found: Found, lse: float | None, largest: float) -> str:
-    """What the row has; `lse` is None if the check had none."""
+    """Describes the contents of the row. `lse` is None if the check had none."""
     if found.kind != "rows":
         return {"blocks": "a page with others", "entries": "another"}[found.kind]
     return f"{'' if lse is None else f'an lse of {_number(lse)} and '}a largest magnitude of {_number(largest)}"
@@ -112,7 +112,7 @@ def _list(values: Any) -> list[Any] | None:
 
 
 def _request_of(found: Found, batch: Any) -> tuple[str, int | None]:
-    """The request that a row belongs to, and which of its tokens it is; "" and None if that is not known."""
+    """The request to which a row belongs, and the number of its token in the request. "" and None if unknown."""
     if found.kind == "blocks" or batch is None:
         index, token = (found.row[0], None) if found.kind == "blocks" else (None, None)
     else:
@@ -138,7 +138,7 @@ def _at(found: Found, request: str, token: int | None) -> str:
 
 
 def _lengths(found: Found, batch: Any) -> dict[str, Any]:
-    """The step's lengths, offsets, and the table of the request."""
+    """The step's lengths and offsets, and the table of the request."""
     if batch is None:
         return {"lens": None, "cu_seqlens": None, "block_table_row": None}
     request, _ = _request_of(found, batch)
@@ -152,10 +152,10 @@ def _lengths(found: Found, batch: Any) -> dict[str, Any]:
 
 
 def read(path: Path, number: int = -1) -> Report:
-    """A report of a file of JSON lines: the last one unless `number` says another.
+    """Reads a report from a file of JSON lines: the last one, or the one with index `number`.
 
     Raises:
-        ValueError: there is none, or it is no report.
+        ValueError: there is no such line, or it is not a report.
     """
     lines = [(at, line) for at, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if line.strip()]
     if not -len(lines) <= number < len(lines):
@@ -169,7 +169,7 @@ def read(path: Path, number: int = -1) -> Report:
 
 
 def page(report: Report, reports: Sequence[str]) -> str:
-    """The card of the row: where it is, what was expected, what repairs it, and public reports of its class."""
+    """The card of the row: its place, the expected values, its repair, and public reports of its class."""
     r = report.record
     lines = [report.line, "", f"  step {r['step']} (reported in step {r['reported_in_step']}), {r['place']}", f"  {r['at']}",
              f"  class     {r['class']}: {r['rows']} rows of this seam and step", f"  expected  {r['expected']}", f"  got       {r['got']}",
@@ -184,7 +184,7 @@ def page(report: Report, reports: Sequence[str]) -> str:
 
 
 def repair_of(record: dict[str, Any]) -> str:
-    """The call of mlafix that repairs a row, "" if there is none."""
+    """The call of mlafix that repairs a row. "" if there is none."""
     if record["seam"] in ("merge", "reduce") and record["class"] not in ("NaN in a block",):
         return "ops.merge_attn_states(prefix, prefix_lse, suffix, suffix_lse), or merge_states of all sides, in place of the engine's merge"
     return REPAIRS.get(record["class"], "")

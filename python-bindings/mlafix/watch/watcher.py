@@ -1,4 +1,4 @@
-"""The watch of a process: checks behind seams, and what they found."""
+"""The watch of a process: runs checks after seams, and collects their findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .report import Report, report_of
 
 _MOST_LIVE = UNKNOWN_LIVE
 _MOST_COUNTED = 64
-"""The most counts of keys that are kept within a step. If there are more, nobody ends the step: all are dropped."""
+"""The most key counts that are kept within a step. If there are more, no caller ends the step, and all are dropped."""
 _KEPT_STEPS = 16
 """The number of steps whose lengths and tables are kept for reports."""
 
@@ -44,29 +44,29 @@ class Batch(NamedTuple):
     cu_seqlens: Any
     block_table: Any
     calls: dict[int, dict[str, Any]]
-    """The sizes of each call by the seam's number, in the order of the calls. Calls in a replayed graph are missing."""
+    """The sizes of each call, by the seam's number, in the order of the calls. Lacks calls of a replayed graph."""
 
 
 class Counted(NamedTuple):
-    """The keys that each token of a step sees, counted once for the seams of all layers."""
+    """The number of keys that each token of a step sees, counted once for the seams of all layers."""
 
     keys: Any
     lens: Any
     """The keys of each sequence."""
     of: tuple[Any, Any]
-    """The tensors they were counted from, kept so that their addresses are not reused."""
+    """The tensors from which the keys were counted, kept so that their addresses are not reused."""
     places: set[Place]
 
 
 class Watch:
-    """Checks attention states behind seams, and reports the first offence.
+    """Checks attention states after seams, and reports the first fault.
 
     Args:
-        choice: which seams, every how many steps, and whether to poison and to repair.
-        say: takes the one line about an offence; by default it is written to stderr.
-        json: a file that each report is appended to, one line of JSON each.
-        sample: `attention` computes token t again at the checked step number s if (t + s) % sample is 0.
-        most_keys: `attention` computes no token again that sees more keys.
+        choice: the seams, the interval in steps, and whether to poison and to repair.
+        say: a function that is called with the line about a fault; by default the line is written to stderr.
+        json: a file to which each report is appended, as a line of JSON.
+        sample: `attention` recomputes token t in the checked step number s if (t + s) % sample is 0.
+        most_keys: `attention` recomputes no token that sees more keys.
     """
 
     def __init__(self, choice: Choice | None = None, *, say: Callable[[str], None] | None = None, json: str | Path | None = None,
@@ -83,7 +83,7 @@ class Watch:
         self.first_row = 0
         """The number in the step of the token in row 0, if a seam's tensors hold only a part of the batch."""
         self.last_rows = 0
-        """The address of the rows that `states` checked last."""
+        """The address of the rows that `states` last checked."""
         self._say = say or (lambda line: print(line, file=sys.stderr, flush=True))
         self._json = Path(json) if json else None
         self._places: list[Place] = []
@@ -103,12 +103,12 @@ class Watch:
     # -- Steps ------------------------------------------------------------------------------------------------------------
 
     def step(self, live: int | None = None, *, requests: Sequence[str] = (), lens: Any = None, cu_seqlens: Any = None, block_table: Any = None) -> None:
-        """Begins a step: of eager calls, or of a replay. Looks at what the checks of earlier steps have found, and waits for nothing.
+        """Begins a step of eager calls or of a replay. Processes the findings of earlier steps, without waiting.
 
         Args:
-            live: how many tokens the step has; rows behind them only pad. None: all rows are live.
-            requests: the names of the batch's requests.
-            lens, cu_seqlens, block_table: its lengths, offsets and pages: tensors or lists, for the line about a row.
+            live: the number of tokens of the step; rows past them are padding. None: all rows are live.
+            requests: the names of the batch's requests. lens, cu_seqlens, block_table: the lengths, offsets and pages of the batch,
+            as tensors or lists, for the line about a row.
         """
         self.now += 1
         self._in_step.clear()
@@ -122,14 +122,15 @@ class Watch:
             self._kept.append((self.now, Batch(requests, *map(_on_host, (lens, cu_seqlens, block_table)), calls={})))
 
     def batch(self, lens: Any, cu_seqlens: Any, block_table: Any = None, *, requests: Sequence[str] = ()) -> None:
-        """Gives the step its lengths, offsets and pages, and its requests in their order, if a seam knows them and `step` was not given any."""
+        """Gives the step its lengths, offsets and pages, and its requests in order. For a seam that knows them, if `step` was called without
+        them."""
         if not self._kept or self._kept[-1][0] != self.now or self._kept[-1][1].lens is not None or _captures(lens):
             return
         kept = self._kept.pop()[1]
         self._kept.append((self.now, Batch(requests or kept.requests, *map(_on_host, (lens, cu_seqlens, block_table)), calls=kept.calls)))
 
     def rest(self) -> None:
-        """Looks at no row until the next step: for runs on dummy data, such as those before a capture. Checks are launched all the same."""
+        """Checks no row until the next step, for runs on dummy data such as those before a capture. Checks are still launched."""
         self._live = 0
         self._counted.clear()
         if self._records is not None:
@@ -141,11 +142,12 @@ class Watch:
         return self.now % self.choice.every == 0
 
     def wants(self, seam: str, tensor: Any) -> bool:
-        """True if the seam is chosen, and the step is checked or a graph is captured. In replays, the count of live rows on the device decides."""
+        """True if the seam is chosen, and either the step is checked or a graph is captured. In replays, the count of live rows on the device
+        decides."""
         return seam in self.choice.seams and (self.samples or _captures(tensor))
 
     def finish(self) -> Report | None:
-        """Waits for the device, and gives the report of the first offence that is not reported yet."""
+        """Waits for the device and returns the report of the first fault that is not reported yet."""
         before = len(self.reports)
         if self._records is not None:
             self._look(wait=True)
@@ -155,15 +157,15 @@ class Watch:
 
     def states(self, seam: str, out: Any, lse: Any = None, *, name: str = "", lse_layout: Any = "hn", lens: Any = None, cu_seqlens: Any = None,
                key_starts: Any = None, causal: bool = False, limit: Any = None, **call: Any) -> Any:
-        """Checks rows behind a seam: see `mlafix.ops.check_states`. Repairs those without keys if that is chosen.
+        """Checks rows after a seam: see `mlafix.ops.check_states`. Repairs rows without keys if that is chosen.
 
         Args:
             lens, cu_seqlens, causal: the keys of each token, or those of each sequence, as `mlafix.ops.visible_keys` takes them.
-            key_starts: where the keys of each sequence begin, `[B + 1]`, in place of `lens`.
-            call: other tensors of the call that made the rows, such as q, k and v: a report has their sizes.
+            key_starts: the first key of each sequence, `[B + 1]`, in place of `lens`.
+            call: other tensors of the call that produced the rows, such as q, k and v. A report contains their sizes.
 
         Returns:
-            The keys of each sequence; None if nobody gave them.
+            The keys of each sequence; None if they were not given.
         """
         if not self.wants(seam, out):
             return None
@@ -183,7 +185,7 @@ class Watch:
 
     def merge(self, out: Any, lse: Any, sides: Sequence[Any], side_lses: Sequence[Any], *, seam: str = "merge", name: str = "", lse_layout: Any = "hn",
               base: Any = "e") -> None:
-        """Checks the result of a merge against its sides: see `mlafix.ops.check_merge`. Repairs it by a merge of ours if that is chosen."""
+        """Checks the result of a merge against its sides: see `mlafix.ops.check_merge`. Repairs it by our own merge if that is chosen."""
         if not self.wants(seam, out):
             return
         common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], sides=len(sides), base=base,
@@ -196,7 +198,7 @@ class Watch:
 
     def attention(self, out: Any, lse: Any, q: Any, k: Any, v: Any, *, cu_seqlens: Any, scale: float, lens: Any = None, key_starts: Any = None, name: str = "",
                   seam: str = "attention", lse_layout: Any = "hn", first: Any = None, block_table: Any = None, v_scale: float = 1.0, causal: bool = True, base: Any = "e") -> None:
-        """Checks rows behind attention, and computes some of them again: see `mlafix.ops.check_attention`."""
+        """Checks rows after attention, and recomputes some of them: see `mlafix.ops.check_attention`."""
         if not self.wants(seam, out):
             return
         lens = self.states(seam, out, lse, name=name, lse_layout=lse_layout, lens=lens, key_starts=key_starts, cu_seqlens=cu_seqlens, causal=causal)
@@ -208,7 +210,7 @@ class Watch:
         try:
             ops.check_attention(out, lse, q, k, v, lens=lens, cu_seqlens=cu_seqlens, block_table=block_table, first=first, scale=scale, v_scale=v_scale,
                                 causal=causal, every=self.sample, step_size=self.choice.every, most_keys=self.most_keys, lse_layout=lse_layout, base=base, **common)  # fmt: skip
-        except UnitError as error:  # its code is in no wheel; all other checks go on
+        except UnitError as error:  # no wheel contains its code; all other checks go on
             self._recomputes = False
             self._say(f"mlafix watch: attention is not computed again: {error}")
 
@@ -231,7 +233,7 @@ class Watch:
                            block_table=block_table, **common)  # fmt: skip
 
     def poison(self, *outputs: Any) -> None:
-        """Fills outputs with NaN before a kernel writes them, if that is chosen."""
+        """Fills outputs with NaN before a kernel writes them, if poisoning is chosen."""
         if self.choice.poison and any(self.wants(seam, output) for seam in self.choice.seams for output in outputs[:1]):
             for output in outputs:
                 if output is not None:
@@ -240,8 +242,8 @@ class Watch:
     # -- What is found ----------------------------------------------------------------------------------------------------
 
     def _common(self, kind: str, place: Place, tensor: Any, rows: int, columns: int, **sizes: Any) -> dict[str, Any]:
-        """Arguments of all checks: records, seam, step and count of live rows. On a GPU, and while calls are captured, step and count are
-        tensors on the device, so that a call before a capture and one in it run the same code."""
+        """The arguments that all checks share: records, seam, step and count of live rows. On a GPU and during a capture, step and count
+        are tensors on the device, so that the same code runs before and during a capture."""
         if self._records is None:
             self._records = Records(tensor.device)
             self._records.begin(self.now, self._live if self.samples else 0)
@@ -269,8 +271,8 @@ class Watch:
         return {**given, "seam": number, "step": self.now, "live_rows": min(self._live, rows)}
 
     def _count_keys(self, place: Place, out: Any, lens: Any, key_starts: Any, starts: Any, causal: bool) -> Counted:
-        """Counts the keys that each token of `out` sees, or returns an earlier count of the step. If `place` comes again, another pass over the
-        layers has begun: counts anew, since kernels may have changed the lengths in place."""
+        """Counts the keys that each token of `out` sees, or returns the step's earlier count. If the same `place` comes again, a new pass over
+        the layers has begun, and the keys are counted anew, since kernels may have changed the lengths in place."""
         import torch
 
         source = key_starts if lens is None else lens
@@ -306,7 +308,7 @@ class Watch:
         calls = batch.calls if batch is not None else {}
         ran = list(calls)
         order = {number: at for at, number in enumerate(ran)}
-        # Seams that did not run in this step are those of a graph: they were numbered in turn as it was captured.
+        # Seams that did not run in this step belong to a graph. They were numbered in order during its capture.
         first = min((one for one in found if one.step == step), key=lambda one: (order.get(one.seam, len(order)), one.seam, one.row))
         same = [one for one in found if (one.step, one.seam) == (first.step, first.seam)]
         before = ran[order[first.seam] - 1 :][:1] if order.get(first.seam) else []
@@ -334,8 +336,8 @@ def _captures(tensor: Any) -> bool:
 
 
 def _order_of(tensor: Any) -> tuple[int, int]:
-    """The current stream of a tensor's device, and the number of the capture that it is in, 0 if none: kernels with the same numbers run in their
-    order, now or in each replay."""
+    """The current stream of a tensor's device, and the number of the capture in progress (0 if none). Kernels with equal numbers run in order,
+    now or in each replay."""
     if not tensor.is_cuda:
         return 0, int(capturing_on_host)
     import torch
@@ -351,11 +353,11 @@ def _order_of(tensor: Any) -> tuple[int, int]:
 
 
 capturing_on_host = False
-"""True while a test without a GPU records calls to make them again, as a captured graph does."""
+"""True while a test without a GPU records calls and later repeats them, as a captured graph does."""
 
 
 def _on_host(values: Any) -> Any:
-    """A copy on the host. Nothing waits for it: it is read after a record has arrived."""
+    """Copies a tensor to the host without waiting. It is only read after a record has arrived."""
     if not hasattr(values, "is_cuda"):
         return values.copy() if hasattr(values, "copy") else values
     import torch
@@ -371,13 +373,14 @@ def _described(value: Any) -> Any:
 
 
 def _identity(tensor: Any) -> tuple[Any, ...]:
-    """A key that changes if torch reallocates or writes the tensor. Writes by other libraries' kernels do not change it."""
+    """A key that changes if torch reallocates or writes the tensor. Writes by kernels of other libraries do not change
+    it."""
     version = 0 if tensor.is_inference() else tensor._version
     return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), version
 
 
 def as_i32(values: Any) -> Any:
-    """The same integers as i32."""
+    """Converts integers to i32."""
     import torch
 
     return values if values.dtype == torch.int32 else values.to(torch.int32)
@@ -398,7 +401,7 @@ def _alike(tensors: Sequence[Any]) -> list[Any]:
 
 
 def fill_nan(tensor: Any) -> None:
-    """Fills a tensor of floats with NaN, one of fp8 with the bits of NaN."""
+    """Fills a float tensor with NaN, and an fp8 tensor with the bits of NaN."""
     import torch
 
     if tensor.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
@@ -408,7 +411,8 @@ def fill_nan(tensor: Any) -> None:
 
 
 def poison_cache(caches: Sequence[Any], block_table: Any, lens: Any) -> None:
-    """Fills the slots behind each sequence's end in its last page with NaN: kernels must not read them (docs/Contract.md, C4).
+    """Fills the slots past each sequence's end in its last page with NaN. Kernels must not read these slots (docs/Contract.md,
+    C4).
 
     Args:
         caches: tensors `[m, p, …]`.
