@@ -1,13 +1,13 @@
-"""Where compiled kernels come from, in this order: memory, units compiled ahead, the cache on disk, the compiler.
+"""Finds compiled kernels, in this order: in memory, among units compiled ahead, in the cache on disk, with the compiler.
 
-A specialisation is a kernel's source with bindings (``{"H": "128", "D": "128", "T": "bf16", "out_lse": "absent"}``)
-for one target. On disk it is one unit file, named by a digest of exactly that; the cache keeps a folder for each compiler,
-so that another version, or another assembler, has files of its own. One process compiles while others that need the
-same specialisation wait for it. A file that does not load, or that holds something else, is compiled anew; of a folder
-that cannot be used a CacheWarning says so, and kernels are compiled without it.
+A specialisation is a kernel's source with bindings (``{"H": "128", "D": "128", "T": "bf16", "out_lse": "absent"}``) for
+one target. On disk it is one unit file, whose name contains a digest of these. The cache has a folder for each compiler,
+so that other versions of compiler and assembler have their own files. One process compiles while others that need the same
+specialisation wait for it. If a file does not load or holds something else, the kernel is compiled again. If a folder
+cannot be used, a CacheWarning says so, and kernels are compiled without it.
 
-A call needs the specialisation for exactly the optional arguments that it passes. If there is none, one that leaves
-them open is used, if it was compiled ahead or by name, so that no compiler runs.
+A call asks for the specialisation with exactly the optional arguments that it passes. If that is missing, it uses one that
+leaves them open, provided that this was compiled ahead or explicitly, so that no compiler runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _guard = threading.Lock()
 
 
 def _forget_locks() -> None:
-    """In a forked child, which does not have the threads that held locks."""
+    """Replaces locks in a forked child, since the threads that held them do not exist there."""
     global _guard
     _guard = threading.Lock()
     _locks.clear()
@@ -45,14 +45,14 @@ os.register_at_fork(after_in_child=_forget_locks)
 
 
 def target_of(device_type: int, ordinal: int = 0) -> str:
-    """The target that a device runs best.
+    """The target with the best code for a device.
 
     Args:
-        device_type: DLPack's: 1 for the CPU, 2 for CUDA.
-        ordinal: the CUDA device's.
+        device_type: the type in DLPack: 1 for the CPU, 2 for CUDA.
+        ordinal: the number of the CUDA device.
 
     Raises:
-        DriverError: no CUDA driver, or no such device.
+        DriverError: there is no CUDA driver or no such device.
     """
     return _target_of(device_type, ordinal, os.environ.get("MLAFIX_CPU_TARGET"))
 
@@ -72,9 +72,9 @@ class Variants:
     """The compiled specialisations of one kernel.
 
     Args:
-        kernel: its name in the source.
+        kernel: the kernel's name in the source.
         source: the text in MLIR's syntax, or a function that makes it.
-        file: what stands for the source in messages.
+        file: the name of the source in messages.
     """
 
     def __init__(self, kernel: str, source: str | Callable[[], str], file: str = "") -> None:
@@ -95,16 +95,16 @@ class Variants:
         return self._source
 
     def _compiled(self) -> str:
-        """The text to compile, with locations if code needs them (MLAFIX_LINE_INFO)."""
+        """The text to compile. It has locations if the code needs them (MLAFIX_LINE_INFO)."""
         return self.source
 
     def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> _runtime.Unit | _runtime.KernelInfo:
-        """For a Dispatcher: the kernel for a call on a device. Raises as :meth:`load` does, and DriverError.
+        """The kernel for a call on a device, for a Dispatcher. Raises the errors of :meth:`load`, and DriverError.
 
         Args:
-            bindings: as the call has them, "present" or "absent" for each optional argument.
-            device_type: DLPack's: 1 for the CPU, 2 for CUDA.
-            ordinal: the CUDA device's.
+            bindings: the bindings of the call, with "present" or "absent" for each optional argument.
+            device_type: the type in DLPack: 1 for the CPU, 2 for CUDA.
+            ordinal: the number of the CUDA device.
         """
         if recording.recorders and (recorder := recording.recorder_of_thread()):
             recorder(recording.Needed(self, bindings))
@@ -112,14 +112,14 @@ class Variants:
         return self._chosen(self.unit_of_call(bindings, target_of(device_type, ordinal)), bindings)
 
     def _chosen(self, unit: _runtime.Unit, bindings: Mapping[str, str]) -> _runtime.Unit | _runtime.KernelInfo:
-        """The unit, or its kernel if that leaves bound names to the launch, since the call's bindings do not find
-        it."""
+        """The unit. If its only kernel leaves a name open that the call binds, the kernel itself, since the call's bindings
+        would not find it in the unit."""
         kernel = unit.kernels[0]
         is_found = all(name in kernel.bindings for name, value in bindings.items() if value not in ("present", "absent"))
         return unit if is_found or len(unit.kernels) > 1 else kernel
 
     def unit_of_call(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit:
-        """The unit that runs a call with these bindings, as a call has them. Raises as :meth:`load` does."""
+        """The unit that runs a call with these bindings. Raises the errors of :meth:`load`."""
         loose = {name: value for name, value in bindings.items() if value not in ("present", "absent")}
         if len(loose) == len(bindings):
             return self._ready(bindings, target) or self._archived(bindings, target) or self.load(bindings, target)
@@ -134,16 +134,16 @@ class Variants:
             raise error
 
     def load(self, bindings: Mapping[str, object], target: str) -> _runtime.Unit:
-        """The unit of one specialisation, compiled if there is none yet.
+        """The unit of one specialisation. Compiles it if necessary.
 
         Args:
-            bindings: a value for each upper-case name, "present" or "absent" for optional arguments that are not to be
-                left open: {"H": 128, "D": 128, "T": "bf16", "out_lse": "present"}.
+            bindings: a value for each upper-case name, and "present" or "absent" for optional arguments that should not
+                stay open: {"H": 128, "D": 128, "T": "bf16", "out_lse": "present"}.
             target: "sm_90", "x86-64-v3".
 
         Raises:
             CompileError: the kernel does not compile so.
-            UnitError: there is none, and compiling is forbidden (MLAFIX_STRICT=1) or there is no compiler.
+            UnitError: the unit does not exist, and compiling is forbidden (MLAFIX_STRICT=1) or there is no compiler.
         """
         bound = {name: str(value) for name, value in bindings.items()}
         name = self._file(bound, target)
@@ -159,7 +159,8 @@ class Variants:
         return unit
 
     def is_kept(self, bindings: Mapping[str, object], target: str) -> bool:
-        """True if another process would find the specialisation compiled: ahead, or in the cache on disk."""
+        """True if another process would find the compiled specialisation among units compiled ahead or in the cache on
+        disk."""
         bound = {name: str(value) for name, value in bindings.items()}
         return (self._prebuilt(bound, target) or self._cached(compiler_cache(), bound, target)) is not None
 
@@ -168,7 +169,7 @@ class Variants:
         return keys.unit_file_name(self.kernel, self._compiled(), bindings, target, *options)
 
     def _ready(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        """The unit in memory, or of a file that was compiled ahead or cached."""
+        """The unit if it is in memory, was compiled ahead, or is in the cache on disk. None otherwise."""
         name = self._file(bindings, target)
         unit = _memory.get(name)
         if unit is None:
@@ -190,11 +191,11 @@ class Variants:
 
     @property
     def identity(self) -> str:
-        """The kernel's identity in an archive; "" if it is in none."""
+        """The kernel's identity in archives. "" if no archive has the kernel."""
         return keys.identity(self.kernel, self.source)
 
     def _archived(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        """The unit of an archive that runs such a call, possibly compiled with fewer bindings."""
+        """The unit in an archive that runs such a call. It may have fewer bindings."""
         identity = "" if _env.line_info() else self.identity
         if not identity:
             return None
@@ -203,7 +204,8 @@ class Variants:
                 place = archive.find(identity, bindings, name)
                 if place is None:
                     continue
-                # Not keyed by the call's bindings: all sizes of a dim that is left to the launch run the same unit.
+                # The key lacks the call's bindings, since all sizes of a dim that is left to the launch run the same
+                # unit.
                 key = f"{archive.path} {name} {place}"
                 unit = _memory.get(key) or self._unit(archive.path, archive.read(name, place), bindings, name.removesuffix(_archive.AND_LATER))
                 if unit is not None:
@@ -218,7 +220,7 @@ class Variants:
         return None if data is None else self._unit(folder.path / name, data, bindings, target)
 
     def _unit(self, path: Path, data: bytes, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        """The unit of a file's bytes, or None if it does not load or is another specialisation."""
+        """Loads the unit from a file's bytes. None if it does not load, or if it is another specialisation."""
         try:
             unit = _runtime.Unit.from_bytes(data)
         except UnitError as error:
@@ -271,7 +273,7 @@ class Variants:
         return bytes(data)
 
     def _without_compiler(self, bindings: dict[str, str], target: str) -> _runtime.Unit:
-        """The unit for an older GPU of the same major version. Otherwise raises an error that lists where it
+        """The unit for an older GPU of the same major version. If there is none, raises an error that lists where it
         searched."""
         for other in _older_targets(target):
             unit = self._prebuilt(bindings, other)
@@ -290,7 +292,7 @@ class Variants:
         )
 
     def _places(self) -> list[str]:
-        """Describes where units compiled ahead are searched: "one in a folder"."""
+        """Describes where units compiled ahead are searched, for example "one in a folder"."""
         return [f"one in {folder}" for folder in prebuilt_folders()]
 
     def _ahead(self, target: str) -> str:
@@ -299,7 +301,7 @@ class Variants:
 
 
 def compiler_cache() -> disk.Folder | None:
-    """The folder on disk for what this compiler makes, or None if nothing is kept."""
+    """The cache folder of this compiler. None if nothing is kept on disk."""
     root = _env.cache_dir()
     if root is None:
         return None
@@ -307,17 +309,17 @@ def compiler_cache() -> disk.Folder | None:
 
 
 def prebuilt_folders() -> list[Path]:
-    """Folders of units compiled ahead, in the order in which to look."""
+    """Folders of units compiled ahead, in search order."""
     return [*_env.prebuilt_dirs(), _PACKAGE_UNITS]
 
 
-# Jetson GPUs run no machine code of another GPU: CUDA C++ Programming Guide, "Binary Compatibility".
+# Jetson GPUs cannot run machine code of other GPUs: CUDA C++ Programming Guide, "Binary Compatibility".
 _BOARDS = ("sm_87", "sm_88", "sm_110")
 
 
 def _image_targets(target: str) -> list[str]:
-    """Targets of an archive whose code a device of `target` runs, best first: a GPU of a server or a workstation runs machine code of
-    earlier ones of its major version, and each GPU PTX of all earlier ones."""
+    """Targets in an archive whose code a device of `target` runs, best first. A server or workstation GPU runs machine code of
+    earlier GPUs with its major version. Every GPU runs PTX of all earlier ones."""
     older = _older_targets(target)
     if not target.startswith("sm_"):
         return [target, *older]
@@ -326,7 +328,7 @@ def _image_targets(target: str) -> list[str]:
 
 
 def _older_targets(target: str) -> list[str]:
-    """Targets whose code, or PTX, a device of `target` runs too, best first."""
+    """Targets whose machine code or PTX a device of `target` also runs, best first."""
     if not target.startswith("sm_"):
         cpus = [name for name in _runtime.TARGETS if name.startswith(target.partition("-v")[0])]
         return cpus[cpus.index(target) + 1 :] if target in cpus else []
@@ -335,5 +337,5 @@ def _older_targets(target: str) -> list[str]:
 
 
 def listed(bindings: Mapping[str, str]) -> str:
-    """Bindings in a message: "D=64, T=f16"."""
+    """Formats bindings for a message: "D=64, T=f16"."""
     return ", ".join(f"{name}={value}" for name, value in sorted(bindings.items())) or "any call"

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """Base of every exception that mlafix raises; by itself, an error of the library."""
+    """Base of every exception that mlafix raises. Raised itself for an error of the library."""
 
 
 class CompileError(Error):
     """A kernel that does not compile.
 
     Args:
-        message: what is wrong, with the offending line and a caret under the range where those are known.
+        message: the error, with the offending line and a caret under the range if these are known.
         file: the source file, or "" if unknown.
         line: 1-based line in it, or 0 if unknown.
         column: 1-based column, or 0 if unknown.
     """
 
-    # The kind and subject of a message that the package explains further (_diagnostics.Message).
+    # The kind and subject of a message to which the package adds an explanation (_diagnostics.Message).
     _kind = _subject = ""
 
     def __init__(self, message: str, file: str = "", line: int = 0, column: int = 0) -> None:
@@ -35,11 +35,11 @@ class CompileError(Error):
 
 
 class CompileWarning(UserWarning):
-    """A warning about a kernel that compiles; ``warnings.filterwarnings`` chooses what becomes of it."""
+    """A warning about a kernel that compiles. Use ``warnings.filterwarnings`` to hide it or to raise it."""
 
 
 class CacheWarning(UserWarning):
-    """The cache of compiled kernels cannot be used, or nothing is kept in it; kernels are compiled without it."""
+    """The cache of compiled kernels cannot be used, or nothing can be kept in it. Kernels are compiled without it."""
 
 
 class DebugWarning(UserWarning):

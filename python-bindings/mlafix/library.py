@@ -32,14 +32,14 @@ def _files() -> dict[str, Path]:
 
 
 def names() -> list[str]:
-    """Names of the library's kernels: first those that are compiled ahead, then those that compile when first used. Those that
-    quantise their result to groups are families (`mlafix.kernels.families`), whose members :func:`kernel` and `mlafix.warmup` take
-    too: "merge_attn_states_nvfp4" (`mlafix.kernels.scaling.FORMATS`)."""
+    """Names of the library's kernels: first those that are compiled ahead, then those that compile when first used. Kernels that
+    quantise their result in groups are families (`mlafix.kernels.families`). :func:`kernel` and `mlafix.warmup` also accept their
+    members, such as "merge_attn_states_nvfp4" (`mlafix.kernels.scaling.FORMATS`)."""
     return list(dict.fromkeys([*_files(), *_in_python().names()]))
 
 
 def _in_python() -> Any:
-    """The package of kernels, which loads the language."""
+    """The package of kernels. Importing it loads the language."""
     whole("mlafix.kernels")
     return sys.modules["mlafix.kernels"]
 
@@ -57,7 +57,7 @@ def _python_kernel(name: str) -> Kernel:
 
 
 def path(name: str) -> Path:
-    """The file that holds a kernel: its text, or the Python file where nothing is compiled ahead. Raises ArgumentError for a name
+    """The file that contains a kernel: its text, or the Python file if it is not compiled ahead. Raises ArgumentError for a name
     that is not in the library."""
     found = _files().get(name)
     return Path(inspect.getfile(inspect.unwrap(_python_kernel(name)))) if found is None else found
@@ -72,9 +72,10 @@ def source(name: str) -> str:
 
 @functools.lru_cache(maxsize=None)
 def signature(name: str) -> str:
-    """A kernel's signature: JSON text with "name", "args" and "names" (what can be bound, and to what by default).
+    """A kernel's signature as JSON text with "name", "args" and "names" (the names that can be bound, with their
+    defaults).
 
-    The build leaves it beside the package, so that launching what is compiled already does not load the compiler.
+    The build stores it in the package, so that launching a compiled kernel does not load the compiler.
     """
     made = _SIGNATURES / f"{name}.json"
     if made.is_file():
@@ -92,7 +93,7 @@ _INTEGERS = ("i32", "i64")
 
 @functools.lru_cache(maxsize=None)
 def _legal_dtypes(name: str) -> dict[str, tuple[dict[str, Any], tuple[str, ...]]]:
-    """For each dtype variable of a kernel: the signature's argument that binds it, and what it can be bound to.
+    """For each dtype variable of a kernel: the argument that binds it, and the dtypes that it may be bound to.
 
     A float variable takes bf16, f16 and f32; fp8 only if the kernel never reads its tensors.
     """
@@ -105,7 +106,7 @@ def _legal_dtypes(name: str) -> dict[str, tuple[dict[str, Any], tuple[str, ...]]
 
 
 def check_dtypes(name: str, bound: Mapping[str, str], stored: Sequence[str] = ()) -> None:
-    """Raises ArgumentError unless a kernel's dtype variables are bound to what they may be; `stored`: see `dispatcher`."""
+    """Raises ArgumentError unless a kernel's dtype variables are bound to legal dtypes. `stored`: see `viewed`."""
     for variable, (argument, dtypes) in _legal_dtypes(name).items():
         got = bound.get(variable, dtypes[0])
         if got in dtypes or (variable in stored and got == _FP8):
@@ -128,15 +129,15 @@ def viewed(
     specialize: Sequence[str] = (),
     stored: Sequence[str] = (),
 ) -> Kernel:
-    """A library kernel whose arguments are passed as callers have them, with a table of its own.
+    """A library kernel that takes arguments in the caller's form, with its own table of calls.
 
     Args:
-        name: the kernel's.
+        name: the kernel's name.
         bindings: names to bind beside those that the arguments bind: {"B": "2"}.
-        views: for an argument, which of the passed dims becomes each dim of the kernel: {"prefix_lse": (1, 0)} passes
-            an [n, H] lse to a kernel that takes [H, n].
+        views: for some arguments, the position in the passed array of each dim of the kernel: {"prefix_lse": (1, 0)}
+            passes an [n, H] lse to a kernel that takes [H, n].
         specialize: lower-case dims to compile for as well.
-        stored: dtype variables of arguments that the kernel writes and never reads: fp8 is legal there.
+        stored: dtype variables of arguments that the kernel writes but never reads; these may be fp8.
     """
     made = kernel(name).specialize(**(bindings or {}))
     made._views, made._dims = dict(views or {}), tuple(specialize)
@@ -146,7 +147,7 @@ def viewed(
 
 
 class _LibraryKernel(Kernel):
-    """A kernel of the library: the build made its signature and its common specialisations."""
+    """A kernel of the library. The build provides its signature and its common specialisations."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _specialized, (self.name, self._fixed)

@@ -1,8 +1,8 @@
-"""Kernels of one's own as operators of torch: `torch.ops.mlafix_kernels.<kernel>_<digest>`.
+"""Registers users' kernels as operators of torch: `torch.ops.mlafix_kernels.<kernel>_<digest>`.
 
-An operator takes the kernel's arguments in the kernel's order; its schema is made from the kernel's signature and declares
-what is mutated. Since a kernel only fills what it is given, the fake implementation checks the arguments and returns nothing. A kernel
-registers itself when torch first traces a call of it; who loads an exported program calls `register(kernel)` before.
+An operator takes the kernel's arguments in the kernel's order. Its schema is derived from the kernel's signature and declares which
+arguments it mutates. Since a kernel only fills given tensors, the fake implementation checks the arguments and returns nothing. A
+kernel is registered when torch first traces a call of it. Programs that load an exported program must call `register(kernel)` first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _registered: set[str] = set()
 
 
 def register(kernel: Kernel) -> str:
-    """Registers the operator of a kernel if it is not yet; its name. Kernels of one name and one text have one operator.
+    """Registers the operator of a kernel unless it is registered, and returns its name. Kernels with equal names and
+    texts share an operator.
 
     Raises:
         CompileError, UnitError: the kernel has no signature.

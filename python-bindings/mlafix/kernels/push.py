@@ -160,7 +160,7 @@ def push_row(t, h, rank, of_two, sent, own, to):
 
 @inline
 def push_token(t, h, rank, of_two, sent, own, to, token_step):
-    """Stores the merge of row t, h over all ranks, for tokens from i * token_step on, which belong to rank i."""
+    """Sends row t + i * token_step, h of this rank's state to rank i, for each i, and stores the merge of the rows for this rank."""
     half = turn()
     tokens = own.partial.shape[1]
     for step in range(1, ranks(sent.staged)):

@@ -7,7 +7,7 @@ functions; docs/ops has a page on each module, made of the docstrings.
 import sys
 
 from . import blank, checks, formats, merge, merge_many, merge_mapped, metadata, rope, rows, tokens
-from . import drop_ins as drop_ins  # its operators, too
+from . import drop_ins as drop_ins  # registers its operators, too
 from ._launch import register_torch_operators
 from ._types import Array, Base, Bases, Bound, LseLayout, Stream
 from .blank import *
@@ -34,5 +34,6 @@ __all__ += rows.__all__
 __all__ += tokens.__all__
 __all__ += rope.__all__
 
-if sys.modules.get("torch") is not None:  # Else when the first tensor is met: importing torch takes seconds.
+# If torch is not loaded yet, its operators are registered at the first tensor, since importing torch takes seconds.
+if sys.modules.get("torch") is not None:
     register_torch_operators()

@@ -1,4 +1,4 @@
-"""The bases and the layout of log-sum-exps, as calls say them and as kernels take them."""
+"""The bases and the layout of log-sum-exps, in the form of calls and in the form of kernels."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, Dict, NamedTuple, Tuple
 from .._launcher.arguments import wrong
 
 TO_LOG2 = {"e": math.log2(math.e), "2": 1.0}
-"""What makes a number in units of a base one in units of base 2."""
+"""The factors that convert numbers in units of a base to units of base 2."""
 
 
 def base_of(name: str, base: Any) -> str:
-    """The base, "e" or "2", of an argument called `name`. Raises ArgumentError."""
+    """Checks the base "e" or "2" of an argument called `name`, and returns it as text. Raises ArgumentError."""
     if not isinstance(base, str) or base not in TO_LOG2:
         raise wrong(name, "'e' or '2'", repr(base))
     return base
 
 
 def layout_of(layout: Any) -> str:
-    """The layout of an argument "lse_layout": "hn" or "nh". Raises ArgumentError."""
+    """Checks the argument "lse_layout", "hn" or "nh". Raises ArgumentError."""
     if not isinstance(layout, str) or layout not in ("hn", "nh"):
         raise wrong("lse_layout", "'hn' for [H, n] or 'nh' for [n, H]", repr(layout))
     return layout
@@ -32,7 +32,7 @@ def check_bases(name: str, base: Any) -> None:
 
 
 class LseBases(NamedTuple):
-    """The bases of the lses of a merge: each "e" or "2". `prefix` is that of all inputs where they share one."""
+    """The bases of the lses of a merge, each "e" or "2". `prefix` is the base of all inputs if they share one."""
 
     prefix: str
     suffix: str
@@ -44,12 +44,13 @@ class LseBases(NamedTuple):
 
     @property
     def meeting(self) -> str:
-        """The base in which two sides are merged: e, to which every lse converts within the range of f32, unless one of base 2 stays in it."""
+        """The base in which two sides are merged. This is e, to which every lse converts within the range of f32, unless an lse of base 2 can
+        stay in base 2."""
         return "2" if self.result == "2" and "2" in (self.prefix, self.suffix) else "e"
 
     def bindings(self, sides: bool = False) -> Dict[str, str]:
-        """The bindings for these bases, without a kernel's defaults. `sides`: it merges a prefix and a suffix, else
-        states of one base."""
+        """The bindings for these bases, without a kernel's defaults. `sides`: the kernel merges a prefix and a suffix;
+        otherwise its states share a base."""
         named = {"ResultBase": self.result}
         if sides:
             named |= {"SuffixBase": self.suffix, "MeetingBase": self.meeting}
@@ -57,13 +58,13 @@ class LseBases(NamedTuple):
         return others if self.prefix == "e" else {"B": self.prefix, **others}
 
     def key(self, layout: str, sides: bool = False) -> Tuple[str, ...]:
-        """The launch key of a kernel for these."""
+        """The launch key of a kernel for these bases."""
         return (layout, self.prefix, *(f"{name}={base}" for name, base in self.bindings(sides).items() if name != "B"))
 
 
 def bases_of(base: Any, *lses: str) -> LseBases:
-    """The bases that an argument "base" gives these lses, of which the last is the result's: one for all, or a tuple of one for each.
-    Raises ArgumentError."""
+    """The bases that an argument "base" gives to these lses, the last of which is the result's. It is one base for all, or a tuple
+    with one for each. Raises ArgumentError."""
     if isinstance(base, str):
         return LseBases(*([base_of("base", base)] * 3))
     if not isinstance(base, (tuple, list)) or len(base) != len(lses):

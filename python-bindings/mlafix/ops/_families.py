@@ -1,4 +1,4 @@
-"""The kernels that this package's functions launch, and facts about their calls from their signatures."""
+"""The kernels that the functions of this package launch. Facts about their calls are derived from their signatures."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ._bases import base_of, layout_of
 TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
 
 Key = Tuple[str, ...]
-"""A launch key: the layout and the base of the lse, then the lower-case dims that are bound as well, and names with their values
+"""A launch key: the layout and the base of the lse, then the lower-case dims that are bound, and names with their values
 ("ResultBase=2")."""
 
 PLAIN: Key = ("hn", "e")
-"""The launch key of a kernel without an lse whose layout or base a caller chooses."""
+"""The launch key of a kernel that has no lse whose layout or base a caller can choose."""
 
 _LSE_DIMS = {("H", "n"): "hn", ("n", "H"): "nh"}
 
 
 class KeyedKernel(Dict[Key, Kernel]):
-    """A kernel of the library by launch key, each made when it is first looked up.
+    """Maps launch keys to kernels of the library. Makes each kernel when it is first looked up.
 
-    `stored` names the dtype variables of payloads that are written and never read: these may be fp8 too. Everything else comes from
-    the kernel's signature.
+    `stored` names the dtype variables of payloads that are written but never read; these may also be fp8. Everything else comes
+    from the kernel's signature.
     """
 
     __slots__ = ("fast", "kernel", "stored")  # Each call reads `fast`.
@@ -34,27 +34,28 @@ class KeyedKernel(Dict[Key, Kernel]):
         super().__init__()
         self.kernel = kernel
         self.stored = stored
-        # `Dispatcher.try_launch` for each launch key; it refuses calls that were not resolved yet.
+        # `Dispatcher.try_launch` for each launch key. It refuses calls that have not been resolved yet.
         self.fast: dict[Key, TryLaunch] = {}
         FAMILIES[kernel] = self
 
     @property
     def arguments(self) -> list[dict[str, Any]]:
-        """The kernel's arguments in order, as docs/UnitFormat.md has them."""
+        """The kernel's arguments in order, in the form of docs/UnitFormat.md."""
         found: list[dict[str, Any]] = json.loads(library.signature(self.kernel))["args"]
         return found
 
     @property
     def native(self) -> str:
-        """The layout of the lse arguments in the kernel's own signature: "hn" or "nh"; "hn" where there are none."""
+        """The layout of the lse arguments in the kernel's own signature, "hn" or "nh". "hn" if there are none."""
         return next(iter(self._lses().values()), "hn")
 
     def views(self, layout: str) -> dict[str, tuple[int, int]]:
-        """The arguments whose transposed views are passed where the lses have this layout; nothing is copied."""
+        """The lse arguments that are passed as transposed views if the caller's lses have this layout. Copies
+        nothing."""
         return {} if layout == self.native else dict.fromkeys(self._lses(), (1, 0))
 
     def _lses(self) -> dict[str, str]:
-        """The arguments with one f32 for each token and head, and their layout."""
+        """The arguments with one f32 per token and head, with their layouts."""
         layouts = {arg["name"]: _LSE_DIMS.get(tuple(arg.get("dims", ()))) for arg in self.arguments if arg["dtype"] == "f32"}
         return {name: layout for name, layout in layouts.items() if layout}
 

@@ -55,18 +55,19 @@ keys' attention; and what is wrong with blocks and metadata."""
 _STATED = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
 _MOST_SIDES = 8
 _READ_AT_ONCE = 1 << 20
-"""The elements of a result up to which `check_states` reads rows while the count of live ones is on its way from memory."""
+"""The largest number of elements for which `check_states` reads rows before the count of live rows has arrived from
+memory."""
 
 
 class Offence(NamedTuple):
-    """A row that is broken."""
+    """A broken row."""
 
     step: int
     seam: int
     fault: str
     """One of `FAULTS`."""
     row: tuple[int, ...]
-    """Where it is in the record."""
+    """Its place in the record."""
 
 
 def offences(record: Any) -> list[Offence]:
@@ -94,7 +95,7 @@ def offences(record: Any) -> list[Offence]:
 
 
 def _common(record: Any, flags: Any, seam: Any, step: Any, live_rows: Any, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """The numbers that all kernels take: seam, then live rows and step, and the arrays that hold those."""
+    """The numbers that all kernels take: the seam, then live rows and step with the arrays that hold those."""
     check_integer("seam", seam)
     if not is_symbol(seam) and not 0 <= seam < 1 << 24:
         raise wrong("seam", "a number from 0 to 2^24 - 1", seam)
@@ -111,7 +112,7 @@ def _rows_to_read(shape: tuple[Any, Any, Any], live: Any, live_at: Any) -> tuple
 
 
 def _in_base(name: str, base: Any) -> Any:
-    """The kernel for lses of a base."""
+    """The kernel for lses with this base."""
     kernel = library.kernel(name)
     return kernel if base_of("base", base) == "e" else kernel.specialize(B="2")
 

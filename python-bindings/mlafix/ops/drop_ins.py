@@ -15,7 +15,7 @@ _weights: dict[tuple[str, Base], Any] = {}
 
 
 def _in_base(name: str, base: Base) -> Any:
-    """A kernel for lses in this base."""
+    """The kernel for lses with this base."""
     if (name, base) not in _weights:
         kernel = library.kernel(name)
         _weights[name, base] = kernel.specialize(B=base) if base != "e" else kernel
@@ -24,7 +24,8 @@ def _in_base(name: str, base: Base) -> Any:
 
 @operation(writes=("out", "out_lse"))
 def weight_of_rank(out: Array, out_lse: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
-    """Gives a rank's rows `[n, H, D]` their weight among all ranks, whose lses are `[r, n, H]`, and writes the merged lse `[n, H]`."""
+    """Multiplies a rank's rows `[n, H, D]` by the rank's weight among all ranks, whose lses are `[r, n, H]`. Writes the merged lse
+    `[n, H]`."""
     launch(_in_base("weigh_rank", base), (out, out_lse, out, lses, rank), stream)
 
 
@@ -36,9 +37,10 @@ def weigh_rank(out: Array, out_lse: Array, rows: Array, lses: Array, rank: int, 
 
 @operation(writes=("rows", "lses"))
 def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stream = None) -> None:
-    """The heads of `[n, H, D]` and `[n, H]` that each of r ranks takes, as blocks `[r, n or more, H / r, D]` and `[r, n or more, H / r]`, of
-    which the first n tokens are written."""
-    # Slice only behind torch's operator: torch rebuilds slices of written tensors in the wrong place (docs/Limits.md).
+    """Packs the heads of `[n, H, D]` and `[n, H]` that each of r ranks takes into blocks `[r, n or more, H / r, D]` and `[r, n or more, H /
+    r]`. Writes only the first n tokens of the blocks."""
+    # Slice only inside of torch's operator, since torch rebuilds slices of written tensors in the wrong place
+    # (docs/Limits.md).
     tokens = rows_of(out, "out", ("n", "H", "D"))[0]
     blocks: Any = rows
     sums: Any = lses
@@ -47,18 +49,19 @@ def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stre
 
 @operation(writes=("lse",))
 def mask_rows_without_keys(lse: Array, seq_lens: Array, query_start_loc: Array, *, stream: Stream = None) -> None:
-    """-inf for the lses `[n, H]` of tokens whose request has no keys, and of padding."""
+    """Sets the lses `[n, H]` of padding and of tokens whose request has no keys to -inf."""
     bounds = query_start_loc.shape[0]
-    # Halvings to find one of this many requests. Without memory nothing is searched, and the count may be symbolic.
+    # The halvings that find one of this many requests. Tensors without memory are not searched, and their count may be
+    # symbolic.
     halvings = bounds.bit_length() if isinstance(bounds, int) else 0
     launch(library.kernel("mask_rows_without_keys"), (lse, seq_lens, query_start_loc, halvings), stream)
 
 
 @operation(writes=("out", "lse"))
 def fold_state(out: Array, lse: Array, block: Array, block_lse: Array, index: Index = None, *, stream: Stream = None) -> None:
-    """Merges a block `[b, n, H, D]` or `[n, H, D]` with its lses `[b, H, n]` or `[H, n]` into an accumulator of f32 with lses
-    `[b, n, H, 1]`, or into the part of both that an index gives."""
-    # Not before torch gets the call: see `pack_heads`.
+    """Merges a block `[b, n, H, D]` or `[n, H, D]` with lses `[b, H, n]` or `[H, n]` into an f32 accumulator with lses `[b,
+    n, H, 1]`, or into the part of the accumulator that an index selects."""
+    # Only after torch has got the call: see `pack_heads`.
     arrays: list[Any] = [out, lse, block, block_lse]
     if index is not None:
         try:
@@ -79,19 +82,20 @@ def merge_stats_blocks(out: Array, rows: Array, stats: Array, scale: float, *, s
 
 @operation(writes=("out",))
 def lens_of_rank_between(out: Array, lens: Array, starts: Array | None, rank: int, ranks: int, interleave: int, *, stream: Stream = None) -> None:
-    """How many of `lens` tokens from `starts` on lie on a rank, all `[n]`."""
+    """Counts how many of `lens` tokens, starting at `starts`, lie on a rank. All arrays are `[n]`."""
     launch(library.kernel("lens_of_rank_between"), (out, lens, starts, rank, ranks, interleave), stream)
 
 
 @operation(writes=("out",))
 def localize_indices(out: Array, indices: Array, rank: int, ranks: int, interleave: int, *, stream: Stream = None) -> None:
-    """The places `[n]` on a rank, or -1, of what has these places in the context of all ranks."""
+    """Converts places `[n]` in the context of all ranks to places on one rank; -1 for places on other ranks."""
     launch(library.kernel("localize_indices"), (out, indices, rank, ranks, interleave), stream)
 
 
 @operation(writes=("out",))
 def requests_of_tokens(out: Array, query_start_loc: Array, mapped: int, count: int, *, stream: Stream = None) -> None:
-    """The requests of the first `count` tokens, 0 at or past `mapped`, into the front of an array; offsets `[r + 1]`."""
+    """Writes the requests of the first `count` tokens to the front of an array, 0 at or past `mapped`. Offsets are `[r +
+    1]`."""
     bounds = query_start_loc.shape[0]
     halvings = bounds.bit_length() if isinstance(bounds, int) else 0
     places: Any = out
@@ -100,7 +104,7 @@ def requests_of_tokens(out: Array, query_start_loc: Array, mapped: int, count: i
 
 @operation(writes=("out", "lse"))
 def blank_rows(out: Array, lse: Array, first: int, end: int, *, stream: Stream = None) -> None:
-    """Makes the rows `first` to `end` of `[n, H, D]` and their lses in `[H, n]` empty. The slices are made here: see `pack_heads`."""
+    """Makes the rows `first` to `end` of `[n, H, D]` and their lses in `[H, n]` empty. Slices the arrays here: see `pack_heads`."""
     rows: Any = out
     lses: Any = lse
     launch(FAMILIES["fill_pad_rows"][PLAIN], (rows[first:end], lses[:, first:end], 0, None), stream)
@@ -110,7 +114,7 @@ def blank_rows(out: Array, lse: Array, first: int, end: int, *, stream: Stream =
 def merge_into_rows(out: Array, lse: Array, suffix: Array | None, suffix_lse: Array, first: int, end: int, merged: int, *,
                     stream: Stream = None) -> None:
     """Merges a state into the first `merged` of the rows `first` to `end` of `[n, H, D]` and their lses in `[H, n]`, and copies the
-    others; without `suffix` their lses alone. The slices are made here: see `pack_heads`."""
+    other rows. Without `suffix`, copies only their lses. Slices the arrays here: see `pack_heads`."""
     arrays: list[Any] = [out, lse]
     rows, lses = arrays[0][first:end], arrays[1][:, first:end]
     launch(FAMILIES["merge_attn_states_copy"][PLAIN], (rows, lses, rows, lses, rows if suffix is None else suffix, suffix_lse, merged), stream)

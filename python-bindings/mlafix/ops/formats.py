@@ -37,7 +37,8 @@ _ROUNDINGS = ("bf16", "f16", "f32")
 
 
 class How(NamedTuple):
-    """A `mlafix.kernels.scaling.Scaling` whose `rounding` is the dtype's name: a part of a key, which each call looks up."""
+    """A `mlafix.kernels.scaling.Scaling` with the name of a dtype as its `rounding`. It is part of a key that each call
+    looks up."""
 
     is_power: bool = False
     rounding: str = "f32"
@@ -75,16 +76,16 @@ class OutFormat:
         return (*shape[:-1], shape[-1] // 2) if self.is_fp4 else tuple(shape)
 
     def empty(self, like: Any, shape: Rows) -> Any:
-        """A result beside `like` for rows of this shape."""
+        """A new result beside `like` for rows of this shape."""
         return empty(like, self.stored_shape(shape), "u8" if self.is_fp4 else "f8e4m3fn")
 
     def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
-        """The format for rows `[…, H, D]`; `like` is an input, whose dtype the result has without a format unless `dtype` says
-        another. Raises ArgumentError."""
+        """The format for rows `[…, H, D]`. `like` is an input; without a format the result has its dtype, or `dtype` if that
+        is given. Raises ArgumentError."""
         raise NotImplementedError
 
     def heads_of(self, dim: int) -> int:
-        """In how many heads the kernel takes rows `[n, D]` without heads."""
+        """The number of heads into which the kernel divides rows `[n, D]` without heads."""
         return 1
 
     def _rounding(self, like: Any, dtype: Any) -> str:
@@ -97,7 +98,7 @@ class OutFormat:
         return name
 
     def wrong(self, field: str, expected: str) -> ArgumentError:
-        """The error for a field that has another value than is expected."""
+        """The error for a field with a wrong value."""
         return wrong(f"{type(self).__name__}.{field}", expected, repr(getattr(self, field)))
 
 
@@ -190,7 +191,8 @@ _WORDS_GROUP = 128
 
 
 class _Blocks(OutFormat):
-    """A format with scales of a byte for blocks of `size` elements, in rows or in tiles of 128 x 4 or 8 x 4."""
+    """A format with one-byte scales for blocks of `size` elements. Scales lie in rows, or in tiles of 128 x 4 or 8 x
+    4."""
 
     size: ClassVar[int]
     scale_dtype: ClassVar[str]
@@ -359,7 +361,7 @@ class NvFp4(_Blocks):
 
 
 class Plain(OutFormat):
-    """The result's usual dtype: what kernels with more to do than a merge take in place of a format."""
+    """A result with its usual dtype. Kernels that do more than merge take it in place of a format."""
 
     def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
         return Placed((None, None, 0), How(is_plain=True))

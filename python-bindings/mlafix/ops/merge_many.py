@@ -41,8 +41,8 @@ __all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_
 MAX_LIST = 8
 """The most states that `merge_states_list` merges in one launch."""
 
-# A count up to this is compiled into the kernel, whose loop over the states then unrolls. Where nothing compiles, the kernels
-# that were compiled ahead for any count run.
+# Counts up to this are compiled into the kernel, which unrolls its loop over the states. If nothing can compile, kernels that
+# were compiled ahead for any count run.
 _BOUND_COUNT = 8 if toolchain.compiler_file() else 0
 
 _DENSE = KeyedKernel("merge_states")
@@ -55,12 +55,12 @@ _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 
 def _key(base: Any, count: int, name: str) -> Key:
-    """The launch key of a merge in one base; that of several bases has more behind it."""
+    """The launch key of a merge with a single base. A key for several bases has further entries."""
     return ("nh", base, name) if bound_count(count) else ("nh", base)
 
 
 def bound_count(count: int) -> int:
-    """The count that is compiled into a kernel, 0 for any: that of a tensor without memory may be a symbol."""
+    """The count to compile into a kernel, or 0 for any count. The count of a tensor without memory may be a symbol."""
     return count if type(count) is int and count <= _BOUND_COUNT else 0
 
 
@@ -114,7 +114,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
 def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | None, return_lse: bool, base: Bases,
                   out_format: OutFormat | None, rope: Rope | None,
                   stream: Stream) -> tuple[Any, Any]:
-    """`merge_states`, less the fast path."""
+    """`merge_states` without the fast path."""
     bases = bases_of(base, "s", "out_lse")
     n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     rows = n, heads, dim
@@ -241,7 +241,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
 
 @functools.lru_cache(maxsize=64)
 def _new_of(dtype: Any) -> NewTensor | None:
-    """Returns None for a value that is no dtype: no kernel accepts it for an output."""
+    """The output for an `out_dtype`. None if the value is not a dtype, since no kernel accepts it for an output."""
     try:
         return NewTensor(dtype_name(dtype))
     except ArgumentError:
@@ -250,7 +250,8 @@ def _new_of(dtype: Any) -> NewTensor | None:
 
 def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: NewTensor | None, out_dtype: Any, base: Any,
               stream: Stream, out_lse: Array | None = None) -> tuple[Any, ...] | None:
-    """A combine on the fast path, with the lse allocated as `new_lse` says where it is not given; None where there is no fast path."""
+    """Combines splits on the fast path. Allocates the lse as `new_lse` says if it is not given. Returns None if there is no fast
+    path."""
     shape = getattr(partial, "shape", None)
     if not shape or out is not None and out_dtype is not None:
         return None
@@ -355,7 +356,7 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
                       tile_len: int | None, cu_seqlens: Array | None, beside: Array | None, beside_lse: Array | None, sinks: Array | None,
                       out: Array | None, out_lse: Array | None, out_dtype: DTypeLike, return_lse: bool, lse_layout: LseLayout, base: Bases,
                       out_format: OutFormat | None, rope: Rope | None, gate: Array | None, stream: Stream) -> tuple[Any, Any]:
-    """`combine_split_kv`, less the fast path."""
+    """`combine_split_kv` without the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, "partial_lse", "out_lse")
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
     name = out_dtype_name(out_dtype, out, out_format)

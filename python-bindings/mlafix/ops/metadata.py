@@ -163,7 +163,7 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
         raise wrong("buffer", f"room for {num_decodes} x {max_decode_len} = {size} lengths", capacity)
     if not is_contiguous(buffer):
         raise wrong("buffer", "contiguous memory", "an array with gaps")
-    # Indexing is not in what __dlpack__ promises, but every library of arrays has it.
+    # __dlpack__ does not promise indexing, but every array library has it.
     out: Any = buffer[:size].reshape(num_decodes, max_decode_len)  # type: ignore[index]
     _expand_context_lens(out, seq_lens, num_decodes if live_rows is None else live_rows, stream=stream)
     return out
@@ -171,7 +171,8 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
 
 @operation({**_COUNT, "out": "buffer"}, writes=("lens",))
 def _expand_context_lens(lens: Array, seq_lens: Array, live_rows: int | Array, *, stream: Stream) -> None:
-    """Writes the context lengths: torch knows no operator that returns a view of its argument."""
+    """Writes the context lengths. A separate operator, because a torch operator cannot return a view of its
+    argument."""
     launch(_LENS[PLAIN], (lens, seq_lens, *count_or_tensor(live_rows)), stream)
 
 
@@ -364,7 +365,7 @@ def pages_of_rank(out: Array, token_table: Array, requests: Array, local_lens: A
 
 
 def _check_fits(name: str, value: Any, holder: str, array: Any) -> None:
-    """Raises ArgumentError unless a value is an integer that fits the dtype of an array, the argument `holder`: i64 if that is None."""
+    """Raises ArgumentError unless a value is an integer that fits the dtype of the array `holder`, or i64 if the array is None."""
     check_integer(name, value)
     if array is not None and spelling_of(array.dtype) == "int32" and not -(2**31) <= value < 2**31:
         raise wrong(name, f'an integer that fits int32, the dtype of "{holder}"', value)

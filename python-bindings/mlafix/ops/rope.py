@@ -24,7 +24,8 @@ __all__ = ["Rope"]
 
 
 class Turned(NamedTuple):
-    """How the rows of one call are turned: the kernel's arguments, how many elements of a row, and the first of them."""
+    """The rotation of a call's rows: the kernel's arguments, the number of turned elements in a row, and the first of
+    them."""
 
     arguments: Tuple[Any, Any, float]
     turned: int
@@ -66,7 +67,7 @@ class Rope:
 
     def place(self, rows: Tuple[Any, ...]) -> Turned:
         """The kernel's arguments for rows `[…, H, D]`. Raises ArgumentError."""
-        dim = int(rows[-1])  # A kernel is compiled for this size, so it is a number even for tensors without memory.
+        dim = int(rows[-1])  # The kernel is compiled for this size, so it must be a number even for tensors without memory.
         check_integers(self.positions, "Rope.positions")
         check_dtype(self.table, "Rope.table")
         halves = self._halves()
@@ -86,7 +87,7 @@ class Rope:
         return Turned((self.positions, halves, -1.0 if self.inverse else 1.0), turned, first)
 
     def check_groups(self, dim: int, groups: int) -> None:
-        """Raises ArgumentError unless the pairs of rows of `dim` elements can be exchanged beside groups."""
+        """Raises ArgumentError unless the kernel can exchange the pairs of a row of `dim` elements that has this many groups."""
         size, step = int(dim // groups), 2 if self.interleaved else int(self._halves().shape[2]) * 2
         if size & (size - 1) and size % step:
             raise wrong("out_format", f"groups of a power of two or a multiple of {step} elements beside Rope", f"groups of {size}")

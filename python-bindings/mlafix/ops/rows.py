@@ -238,10 +238,10 @@ def _bound_to(count: int) -> Any:
 
 def _stored(name: str, x: Any, out_format: OutFormat | None, out: Any, rows: dict[str, Any], more: tuple[Any, ...], stream: Any,
             splits: bool = False) -> Any:
-    """Launches a kernel whose result is stored in a format, or binds it where `stream` is a `Binding`; `out`.
+    """Launches a kernel whose result is stored in a format, or binds it if `stream` is a `Binding`. Returns `out`.
 
-    `rows` are the kernel's arguments of the shape of `x`, with or without heads, by name; `more` those behind them. `splits`: a row
-    without heads may be taken for several, which the kernel treats each by itself.
+    `rows` are the kernel's arguments with the shape of `x`, with or without heads, by name; `more` are the arguments after these.
+    `splits`: a row without heads may be divided into several, each of which the kernel treats separately.
     """
     shape = getattr(x, "shape", None)
     if shape is None:
@@ -266,7 +266,7 @@ def _stored(name: str, x: Any, out_format: OutFormat | None, out: Any, rows: dic
 
 
 def _with_heads(array: Any, name: str, heads: int) -> Any:
-    """Rows [n, D] as [n, heads, D / heads], over the same memory."""
+    """Views rows [n, D] as [n, heads, D / heads]."""
     if len(getattr(array, "shape", ())) != 2:
         raise wrong(name, "2 dims [n, D]", len(array.shape) if hasattr(array, "shape") else type(array).__qualname__)
     if heads == 1:

@@ -202,7 +202,7 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
         number = pad if is_symbol(pad) else float(pad)
         _launch_rows("pack_rows", (padded, rows, starts, number), lambda size: ("pack_chunks", (*_in_chunks(size, out=padded, x=rows), starts, number)), stream)
     elif is_symbol(pad):
-        return out  # the operator says what is wrong when it runs
+        return out  # the operator reports the error when it runs
     elif kind in _INTEGERS:
         info = numpy.iinfo(_INTEGERS[kind])
         if pad != pad or not info.min <= pad <= info.max or pad != int(pad):
@@ -295,18 +295,19 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
 
 
 CHUNKS = (256, 64, 16, 8, 4, 1)
-"""How many elements a chunk of a row may have."""
+"""The possible numbers of elements in a chunk of a row."""
 
 _RowsKey = tuple[str, tuple[int, ...], str, str]
 _Chunked = Callable[[int], tuple[str, tuple[Any, ...]]]
-# Calls without a kernel for their rows, where nothing compiles.
+# Keys of calls that have no kernel for their rows and cannot compile one.
 _in_chunks_alone: set[_RowsKey] = set()
 
 
 def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, stream: Any) -> None:
-    """Launches a kernel that is compiled for the length of its rows; where that is not there and nothing compiles, one that moves chunks.
+    """Launches a kernel that is compiled for the length of its rows. If it does not exist and nothing compiles, launches one that moves
+    chunks.
 
-    `chunked` gives that one's name and arguments for a size of chunks that divides the rows.
+    `chunked` returns the name and the arguments of the second kernel for a chunk size that divides the rows.
     """
     if recorders and (recorder := recorder_of_thread()) and _nothing_compiles():
         return _record_rows(name, arguments, chunked, stream, recorder)
@@ -334,19 +335,19 @@ def _launch_chunks(key: _RowsKey, chunked: _Chunked, stream: Any) -> None:
 
 
 def _record_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, stream: Any, recorder: Recorder) -> None:
-    """Says what `_launch_rows` needs where nothing compiles: the one kernel or the other."""
+    """Records the kernel that `_launch_rows` needs, and the substitute if nothing compiles."""
     found: list[Needed] = []
     with recording(found.append):
-        with contextlib.suppress(UnitError):  # its signature is not known either
+        with contextlib.suppress(UnitError):  # without the kernel its signature is unknown as well
             launch(library.kernel(name), arguments, stream)
         _launch_chunks(_rows_key(name, arguments, stream), chunked, stream)
-    if found:  # else a size of the call is a symbol
+    if found:  # otherwise a size of the call is a symbol
         recorder(found[0]._replace(instead=found[1]) if found[1:] else found[0])
 
 
 def _rows_key(name: str, arguments: tuple[Any, ...], stream: Any) -> _RowsKey:
-    """The key by which code for the rows of a call is found: the kernel, the lengths of rows, their dtype and their
-    device. A length that is a symbol, of a call that is only checked, counts as 1."""
+    """The key of the code for a call's rows: the kernel, the row lengths, their dtypes and the device. A symbolic
+    length, which occurs only in a call that is checked, counts as 1."""
     arrays = [argument for argument in arguments if hasattr(argument, "dtype")]
     lengths = tuple(1 if is_symbol(array.shape[-1]) else array.shape[-1] for array in arrays if len(array.shape) > 1)
     return name, lengths, str(arrays[0].dtype), str(getattr(arrays[0], "device", ""))
@@ -357,19 +358,19 @@ def _nothing_compiles() -> bool:
 
 
 def _in_chunks(size: int, **arrays: Any) -> list[Any]:
-    """Arrays of rows, by name, with each row as chunks of this size, over the same memory."""
+    """Views the rows of arrays, by name, as chunks of this size."""
     for name, array in arrays.items():
         _check_rows(array, name)
     return [viewed(array, (*array.shape[:-1], array.shape[-1] // size, size)) for array in arrays.values()]
 
 
 def _bits_in(size: int, **arrays: Any) -> list[Any]:
-    """The same of arrays whose elements are only moved."""
+    """Like `_in_chunks`, for arrays whose elements are only moved."""
     return [as_bits(array) for array in _in_chunks(size, **arrays)]
 
 
 def _check_caches(caches: Any) -> None:
-    """Raises ArgumentError unless this is a sequence of as many caches as one launch clears."""
+    """Raises ArgumentError unless the value is a sequence with at most as many caches as one launch clears."""
     if not isinstance(caches, (list, tuple)):
         raise wrong("cache", "an array or a sequence of arrays", type(caches).__qualname__)
     if not 1 <= len(caches) <= MAX_CACHES:
@@ -377,7 +378,7 @@ def _check_caches(caches: Any) -> None:
 
 
 def _zero_tails(caches: Any, ids: Any, kept: Any, stream: Any) -> None:
-    """Clears blocks behind the tokens that stay."""
+    """Clears blocks after the tokens that stay."""
     _check_caches(caches)
     names = ["cache"] if len(caches) == 1 else [f"cache[{i}]" for i in range(len(caches))]
     pages = [_pages(each, name) for each, name in zip(caches, names)]
@@ -390,25 +391,25 @@ def _zero_tails(caches: Any, ids: Any, kept: Any, stream: Any) -> None:
 
 
 def _strides_of(array: Any) -> tuple[int, ...] | None:
-    """In torch's elements or numpy's bytes; None for an array that does not say."""
+    """The strides of an array, in elements for torch and in bytes for numpy. None if the array has none."""
     strides: tuple[int, ...] | None = array.stride() if is_torch(array) else getattr(array, "strides", None)
     return strides
 
 
 def _outer_first(strides: tuple[int, ...] | None, dims: range) -> list[int]:
-    """The dims in the order in which they lie in memory, as they are if that is not known."""
+    """The dims in memory order, the outermost first. Unchanged if the strides are unknown."""
     return list(dims) if strides is None else sorted(dims, key=lambda dim: -abs(strides[dim]))
 
 
 def _turned(array: Any, dims: tuple[int, ...]) -> Any:
-    """The array with its dims in another order, over the same memory."""
+    """Views an array with its dims in another order."""
     if dims == tuple(range(len(dims))):
         return array
     return array.permute(dims) if is_torch(array) else array.transpose(dims)
 
 
 def _pages(cache: Any, name: str) -> Any:
-    """A cache `[m, page_size, …]` as `[m, A, page_size, B, R]` over the same memory: dims that lie outside of a token's, and inside."""
+    """Views a cache `[m, page_size, …]` as `[m, A, page_size, B, R]`: the dims outside of the token's, then those inside."""
     shape = _rows_shape(cache, name, 2)
     cache = as_moved(cache)
     strides = _strides_of(cache)
@@ -428,7 +429,8 @@ def _zero_chunks(caches: Sequence[Any], ids: Any, size: int) -> tuple[str, tuple
 
 
 def _rows_shape(array: Any, name: str, lead: int) -> Any:
-    """The shape of an array of rows behind `lead` dims. Raises ArgumentError if it is no array or has fewer dims."""
+    """The shape of an array of rows with `lead` leading dims. Raises ArgumentError if it is not an array or has fewer
+    dims."""
     shape = getattr(array, "shape", None)
     if shape is None:
         raise wrong(name, "an array", type(array).__qualname__)
@@ -438,7 +440,7 @@ def _rows_shape(array: Any, name: str, lead: int) -> Any:
 
 
 def _flat(array: Any, name: str, lead: int) -> Any:
-    """An array with the dims behind the first `lead` as one, over the same memory."""
+    """Views an array with all dims after the first `lead` joined."""
     shape = array.shape
     if len(shape) == lead + 1:
         return array
@@ -449,7 +451,7 @@ def _flat(array: Any, name: str, lead: int) -> Any:
 
 
 def _blocks(cache: Any, name: str) -> Any:
-    """A cache `[m, …]` of any rank as `[m, P, R]` over the same memory, in whatever order its dims between lie there."""
+    """Views a cache `[m, …]` with any number of dims as `[m, P, R]`, whatever the memory order of its inner dims."""
     shape = _rows_shape(cache, name, 1)
     cache = as_moved(cache)
     if len(shape) == 2:
@@ -464,7 +466,7 @@ def _blocks(cache: Any, name: str) -> Any:
 
 
 def _bytes_of(blocks: Any, name: str) -> Any:
-    """Blocks `[m, P, R]` as bytes, over the same memory."""
+    """Views blocks `[m, P, R]` as bytes."""
     if not isinstance(blocks, numpy.ndarray) and not is_torch(blocks):
         raise wrong(name, "caches of one dtype, or arrays of numpy's or torch's", type(blocks).__qualname__)
     _check_rows(blocks, name)
@@ -472,7 +474,7 @@ def _bytes_of(blocks: Any, name: str) -> Any:
 
 
 def _check_rows(array: Any, name: str) -> None:
-    """Raises ArgumentError for an array of numpy's or torch's whose rows are not contiguous."""
+    """Raises ArgumentError for a numpy or torch array whose rows are not contiguous."""
     if 0 in array.shape or not (isinstance(array, numpy.ndarray) or is_torch(array)):
         return
     last = array.stride(-1) if is_torch(array) else array.strides[-1] // array.itemsize
