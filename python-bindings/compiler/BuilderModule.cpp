@@ -28,7 +28,7 @@ namespace {
   throwCompileError(builder.diagnostics(), {}, {});
 }
 
-/// `result`, or the builder's errors as an exception.
+/// Returns `result`, or throws the builder's errors as an exception.
 template <typename T> T checked(const KernelBuilder &builder, T result) {
   if (!static_cast<bool>(result))
     throwLast(builder);
@@ -41,7 +41,7 @@ Values checked(const KernelBuilder &builder, Values result) {
   return result;
 }
 
-/// None stands for no value.
+/// Converts None to an empty value.
 Value orNone(const Value *value) { return value ? *value : Value(); }
 
 const char *spell(ValueType::Kind kind) {
@@ -63,8 +63,8 @@ const char *spell(ValueType::Kind kind) {
 using Builder = KernelBuilder;
 using Loc = SourceLocation;
 
-/// A method of the builder as one that raises what went wrong. A bool says
-/// whether it succeeded, and is not returned.
+/// Wraps a method of the builder so that it throws its errors. A bool result
+/// only tells whether it succeeded, and is not returned.
 template <typename Result, typename... Args>
 auto valueOf(Result (Builder::*method)(Args...)) {
   return [method](Builder &b, Args... args) {

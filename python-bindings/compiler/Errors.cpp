@@ -11,7 +11,7 @@
 namespace nb = nanobind;
 using namespace mlafix;
 
-/// Text of a source need not be UTF-8.
+/// The text of a source may be invalid UTF-8.
 static nb::object toText(std::string_view text) {
   return nb::steal(PyUnicode_DecodeUTF8(text.data(), text.size(), "replace"));
 }

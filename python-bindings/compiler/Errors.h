@@ -19,8 +19,8 @@ namespace mlafix::python {
 /// Tuples of the fields of mlafix._reports.diagnostics.Message, notes included.
 nanobind::list toList(const std::vector<Diagnostic> &messages);
 
-/// Throws the mlafix.CompileError that says what `messages` say; `source` is
-/// the text of what they call `name`, and may be empty.
+/// Throws a mlafix.CompileError with the given messages. `source` is the text
+/// of the file that they call `name`, or "".
 [[noreturn]] void throwCompileError(const std::vector<Diagnostic> &messages,
                                     std::string_view source,
                                     std::string_view name);

@@ -37,7 +37,7 @@ namespace {
   throwCompileError({diagnostic}, {}, {});
 }
 
-/// The bytes of a str or bytes; they live as long as it.
+/// The bytes of a str or bytes object, valid as long as the object lives.
 Text bytesOf(nb::handle source) {
   Py_ssize_t size = 0;
   if (PyUnicode_Check(source.ptr())) {

@@ -13,7 +13,8 @@
 namespace nb = nanobind;
 using namespace mlafix::python;
 
-/// Of bytes that two elements share, given as bytes or as torch's pairs.
+/// Doubles the last size of a view with two elements per byte, given as bytes
+/// or as torch's pairs. Fails for other dtypes.
 static void countHalves(const ArgContext &place, TensorView &view) {
   if (view.dtype == MLAFIX_U8)
     view.dtype = MLAFIX_F4E2M1;
@@ -25,7 +26,8 @@ static void countHalves(const ArgContext &place, TensorView &view) {
     view.sizes[view.ndim - 1] *= 2;
 }
 
-/// `; the dims are "n H D"`; nothing for a function whose tensors have others.
+/// Returns `; the dims are "n H D"`, or "" if the tensors of the function have
+/// other dims.
 static std::string listDims(const ArgSpec &spec) {
   if (!spec.view.empty() || spec.dims.empty())
     return "";
@@ -47,7 +49,7 @@ void CallArgs::readView(const ArgSpec &spec, PyObject *object,
 
 void CallArgs::fitView(const ArgSpec &spec, const ArgContext &place,
                        TensorView &view) {
-  // The dim that counts several tensors is not a dim of each.
+  // The dim that counts several tensors is not a dim of the single ones.
   size_t ndim = spec.dims.size() - (spec.isMany() ? 1 : 0);
   if (view.ndim == 0 && ndim == 1) {
     // A tensor without dims is one element.
@@ -66,7 +68,8 @@ void CallArgs::fitView(const ArgSpec &spec, const ArgContext &place,
   }
   if (spec.dtype == MLAFIX_F4E2M1)
     countHalves(place, view);
-  // A byte that is 0 or 1 reads as an unsigned integer.
+  // A bool is a byte of 0 or 1, so the kernel can read it as an unsigned
+  // integer.
   if (view.dtype == MLAFIX_BOOL && spec.dtype == MLAFIX_U8 && !spec.written)
     view.dtype = MLAFIX_U8;
   if (spec.dtype != 0 && view.dtype != spec.dtype)
@@ -79,7 +82,7 @@ void CallArgs::fitView(const ArgSpec &spec, const ArgContext &place,
 
 void CallArgs::addTensor(uint32_t index) {
   TensorView &view = views[index];
-  // Only a guess at the work, so that a product that wraps does no harm.
+  // This only estimates the work, so a product that wraps does no harm.
   auto size = static_cast<uint64_t>(
       mlafix_dtype_size(static_cast<mlafix_dtype>(view.dtype)));
   for (uint32_t i = 0; i < view.ndim; ++i)
@@ -282,8 +285,8 @@ nb::dict CallArgs::presence(const Signature &signature) const {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Checks a product whose factors are known, or finds the one that is not.
-/// Returns whether it has found one.
+/// Checks a product whose factors are both known, or computes the unknown
+/// factor. Returns whether it has computed one.
 bool CallArgs::bindProduct(const Signature &signature, uint32_t index,
                            const Product &product) {
   const ArgSpec &spec = signature.args[index];
@@ -319,7 +322,7 @@ bool CallArgs::bindProduct(const Signature &signature, uint32_t index,
   return true;
 }
 
-/// Each factor that is found may be what another product lacks.
+/// A factor that is found here may be a known factor of another product.
 void CallArgs::bindProducts(const Signature &signature) {
   for (bool again = true; again;) {
     again = false;
@@ -336,15 +339,16 @@ void CallArgs::bindProducts(const Signature &signature) {
 
 namespace {
 
-/// Types whose numbers would have to be fetched from a device, or that are
-/// tensors of one element by accident.
+/// True for types whose numbers would have to be fetched from a device, and for
+/// tensors that happen to have one element.
 bool isTensorLike(PyObject *object) {
   return !PyLong_Check(object) && !PyFloat_Check(object) &&
          hasAttribute(object, "__dlpack__") && hasAttribute(object, "shape") &&
          !hasAttribute(object, "__array_struct__");
 }
 
-/// An integer in digits; in bits where these would fill a message.
+/// An integer as decimal digits, or as its number of bits if the digits would
+/// fill the message.
 std::string integerText(nb::handle integer) {
   constexpr int64_t mostBits = 128;
   nb::object bits = integer.attr("bit_length")();
@@ -369,7 +373,8 @@ int64_t readInteger(PyObject *object, const ArgContext &place) {
   return value;
 }
 
-/// Whatever is finite stays so. Infinity is itself.
+/// Reads a number and rounds it to f32. Fails for a finite number that would
+/// become infinite.
 float readFloat(PyObject *object, const ArgContext &place) {
   if (PyBool_Check(object) || isTensorLike(object))
     place.fail("expected a number, got %s", typeName(object).c_str());
@@ -400,7 +405,8 @@ bool readBool(PyObject *object, const ArgContext &place) {
   return truth == 1;
 }
 
-/// The number in a stream object's attribute or method, or false.
+/// Reads the number in an attribute or method of a stream object. Returns false
+/// if there is none.
 bool streamHandle(PyObject *object, uintptr_t &handle) {
   // torch.cuda.Stream
   nb::object value = nb::steal(PyObject_GetAttrString(object, "cuda_stream"));

@@ -15,14 +15,14 @@
 
 namespace mlafix::python {
 
-/// Python's flags beside those of mlafix_launch_flags.
+/// Flags of the Python bindings in addition to those of mlafix_launch_flags.
 enum : uint32_t {
   /// Accept tensors that require grad: the caller is below autograd.
   flagIgnoreGrad = 1u << 16,
   runtimeFlags = 0xffff
 };
 
-/// The words for an argument in messages.
+/// Describes an argument for messages.
 inline ArgContext contextOf(const Signature &signature, const ArgSpec &spec) {
   return {signature.name.c_str(), spec.name.c_str(), spec.expected.c_str(),
           spec.dtypes.c_str()};
@@ -39,48 +39,51 @@ struct DeviceText {
   char text[24];
 };
 
-/// The arguments of one call, read and checked as far as that goes without the
-/// specialised kernel. On the stack; nothing that is not used is initialised.
+/// The arguments of one call, read and checked as far as possible without the
+/// specialised kernel. Lives on the stack; unused members stay uninitialised.
 struct CallArgs {
   Conversion conversion;
   mlafix_device device;
   Key key;
   uint32_t count;
-  uint64_t bytes; ///< of all tensors, about
+  uint64_t bytes; ///< total of all tensors, approximately
   mlafix_arg args[MLAFIX_MAX_ARGS];
   mlafix_tensor tensors[MLAFIX_MAX_ARGS];
   TensorView views[MLAFIX_MAX_ARGS];
   PeerArgs peers;
 
-  /// One tensor, as `spec` wants it; what depends on other arguments apart.
+  /// Reads one tensor as `spec` requires. Does not check requirements that
+  /// depend on other arguments.
   static void readView(const ArgSpec &spec, PyObject *object,
                        const ArgContext &place, Conversion &conversion,
                        TensorView &view);
   /// Reads the tuple `given`. Throws ArgumentError.
   void read(const Signature &signature, PyObject *given, uint32_t flags);
 
-  // The steps of `read`, for calls whose outputs are made in between.
+  // The steps of `read`, for calls that allocate outputs between them.
   void begin(const Signature &signature, PyObject *given, uint32_t flags);
   void readArg(const Signature &signature, uint32_t index, PyObject *object);
-  /// A tensor whose view is known.
+  /// Sets the argument to a tensor whose view is known.
   void setArg(const Signature &signature, uint32_t index,
               const TensorView &view);
-  /// An integer that is the size of a tensor read before; false if it is none.
+  /// Reads an integer that is the size of a tensor read before. Returns false
+  /// if the argument is not such an integer.
   bool readSize(const Signature &signature, uint32_t index, int32_t arg,
                 int32_t dim);
   void finish(const Signature &signature);
-  /// The element of `given` that `read` finds at `index`: None past its end.
+  /// The element of `given` that `read` takes for argument `index`. None past
+  /// the end of `given`.
   static PyObject *argument(PyObject *given, uint32_t index);
 
-  /// {"D": "128", "T": "bf16"}: what the key binds. Names that only arguments
-  /// omitted have are not in it.
+  /// The bindings of the key: {"D": "128", "T": "bf16"}. Names that only occur
+  /// in omitted arguments are left out.
   nanobind::dict bindings(const Signature &signature) const;
-  /// {"lse": "absent"}: which optional arguments were given, in the compiler's
-  /// words.
+  /// Which optional arguments were given, in the compiler's form: {"lse":
+  /// "absent"}.
   nanobind::dict presence(const Signature &signature) const;
 
 private:
-  /// The view of a tensor as `spec` wants it. Throws ArgumentError.
+  /// Adapts the view of a tensor to `spec`. Throws ArgumentError.
   static void fitView(const ArgSpec &spec, const ArgContext &place,
                       TensorView &view);
   void addTensor(uint32_t index);
@@ -93,10 +96,10 @@ private:
   bool bindProduct(const Signature &signature, uint32_t index,
                    const Product &product);
 
-  uint64_t present; ///< a bit for each tensor that was given
+  uint64_t present; ///< one bit per tensor, set if it was given
   bool haveDevice;
-  uint32_t deviceFrom;       ///< the argument that decided the device
-  uint32_t boundBy[maxKeys]; ///< the argument that decided a key
+  uint32_t deviceFrom;       ///< the argument that determined the device
+  uint32_t boundBy[maxKeys]; ///< the argument that determined each key
 };
 
 /// Reads a Python number into `out`. Throws ArgumentError.

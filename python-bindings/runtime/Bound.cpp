@@ -129,18 +129,18 @@ void Bound::setPointers(nb::handle args) {
     nb::object object = i < given.size() ? nb::object(given[i]) : nb::none();
     pointers[i] = nullptr;
     if (specs[i].isMany())
-      continue; // they keep theirs
+      continue; // arguments with several tensors keep their pointers
     if (specs[i].isTensor())
       pointers[i] = reinterpret_cast<void *>(
           newPointer(specs[i], object, i, place, fresh));
     else
       readScalar(object.ptr(), specs[i], place, scalars[i]);
   }
-  // All is read; from here on only the runtime's own checks can fail, and they
-  // leave the bound as it was.
+  // All arguments are read. From here on only the runtime's own checks can
+  // fail, and these leave the bound call unchanged.
   check(mlafix_bound_set_args(handle.get(), pointers, scalars,
                               static_cast<uint32_t>(specs.size())));
-  // Tensors that stay keep their memory, too.
+  // Tensors that are not replaced must stay alive as well.
   nb::list kept;
   for (size_t i = 0; i < specs.size(); ++i)
     kept.append(specs[i].isMany()  ? nb::object(tensors[i])

@@ -14,8 +14,8 @@
 
 namespace mlafix::python {
 
-/// CPU launches of at least this many bytes release the interpreter's lock:
-/// taking it again costs more than a smaller one runs.
+/// CPU launches of at least this many bytes release the interpreter's lock. For
+/// smaller ones, taking the lock again costs more than the launch.
 constexpr uint64_t releaseBytes = 256 << 10;
 
 struct BoundDeleter {
@@ -31,8 +31,8 @@ public:
         nanobind::object tensors, uint32_t flags);
 
   void launch(nanobind::handle stream) const;
-  /// Replaces pointers and scalars. New tensors, or the addresses of such, have
-  /// the same dtypes, sizes, strides and device.
+  /// Replaces pointers and scalars. New tensors (or addresses of tensors) must
+  /// have the same dtypes, sizes, strides and device.
   void setPointers(nanobind::handle args);
   /// The arguments of the driver's launch call, for graphs that are built by
   /// hand.
@@ -50,13 +50,14 @@ private:
   std::shared_ptr<const Signature> signature;
   std::shared_ptr<mlafix_unit> unit; // destroyed after the handle
   std::unique_ptr<mlafix_bound, BoundDeleter> handle;
-  /// The view of each tensor, without the pointer; ndim only if it was omitted.
+  /// The view of each tensor, without its pointer. An omitted tensor has only
+  /// an ndim.
   std::vector<TensorView> shapes;
   std::vector<bool> present;
   Conversion conversion;
   mlafix_device device;
   uint64_t bytes;
-  /// Launches that let other Python threads run, and are not done.
+  /// The number of running launches that have released the interpreter's lock.
   mutable int inFlight = 0;
 };
 

@@ -22,7 +22,7 @@ namespace mlafix::python {
 struct DTypeName {
   int32_t dtype; ///< a mlafix_dtype
   std::string_view
-      name; ///< of numpy with ml_dtypes, and of torch after "torch."
+      name; ///< the name in numpy with ml_dtypes, and in torch after "torch."
 };
 
 namespace foreign {
@@ -32,7 +32,7 @@ inline constexpr std::string_view F32 = "float32";
 inline constexpr std::string_view F8E4M3FN = "float8_e4m3fn";
 inline constexpr std::string_view F8E5M2 = "float8_e5m2";
 inline constexpr std::string_view F8E8M0 = "float8_e8m0fnu";
-// Of torch alone: ml_dtypes has a byte for each element.
+// Exists in torch only; ml_dtypes uses a whole byte per element.
 inline constexpr std::string_view F4E2M1 = "float4_e2m1fn_x2";
 inline constexpr std::string_view I32 = "int32";
 inline constexpr std::string_view I64 = "int64";
@@ -46,7 +46,7 @@ inline constexpr DTypeName dtypeNames[] = {
 #include "mlafix/DTypes.def"
 };
 
-/// The dtype that is called so; 0 if there is none.
+/// The dtype with this name. 0 if there is none.
 constexpr int32_t dtypeByName(std::string_view name) {
   for (const DTypeName &entry : dtypeNames)
     if (entry.name == name)

@@ -42,7 +42,7 @@ Dispatcher::Entry Dispatcher::resolveEntry(const CallArgs &call) {
     return mlafix_unit_find_kernel(unit.handle.get(), signature->name.c_str(),
                                    bindingsText(wanted).c_str(), kernel);
   };
-  // A kernel that leaves optional arguments open runs every call.
+  // A kernel that leaves optional arguments open can run every call.
   const mlafix_kernel *kernel = nullptr;
   if (find(all, &kernel) != MLAFIX_OK)
     check(find(bindings, &kernel));
@@ -105,7 +105,7 @@ bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
       nb::steal(PyTuple_New(static_cast<Py_ssize_t>(signature->numOutputs)));
   if (!outputs.is_valid())
     nb::raise_python_error();
-  // Placeholders, until the inputs are read.
+  // The placeholders of outputs, until the inputs are read.
   const NewTensor *wanted[MLAFIX_MAX_ARGS] = {};
   for (uint32_t i = 0; i < call.count; ++i) {
     PyObject *object = CallArgs::argument(args.ptr(), i);
@@ -155,7 +155,7 @@ nb::object Dispatcher::tryLaunch(nb::handle args, nb::handle stream) {
     check(status);
     return outputs;
   } catch (nb::python_error &error) {
-    // Return None: the fallback launcher reports the wrong argument.
+    // For a wrong argument, return None. The fallback launcher reports it.
     if (!error.matches(classOfArgumentErrors()))
       throw;
     return nb::none();

@@ -26,21 +26,21 @@ public:
              nanobind::object specialize);
 
   void launch(nanobind::handle args, nanobind::handle stream, uint32_t flags);
-  /// As `launch`, for plain torch tensors while no mode or tracer is active,
-  /// and code that is loaded: allocates the outputs that a NewTensor stands for
-  /// and returns all, a tuple. Returns None, and has launched nothing, for any
-  /// other call.
+  /// Like `launch`, for plain torch tensors and loaded code, while no mode or
+  /// tracer is active. Allocates the outputs for which a NewTensor is given,
+  /// and returns all outputs as a tuple. Returns None for any other call,
+  /// without launching anything.
   nanobind::object tryLaunch(nanobind::handle args, nanobind::handle stream);
   Bound bind(nanobind::handle args, uint32_t flags);
-  /// Resolves and loads what a call with these arguments would run.
+  /// Resolves and loads the code that a call with these arguments would run.
   KernelInfo prepare(nanobind::handle args);
   size_t numSpecializations() const { return table.size(); }
-  /// Forgets what was resolved.
+  /// Forgets all resolved calls.
   void clear();
 
   // For the garbage collector.
   nanobind::object resolve;
-  Watches watches; ///< what each call compares before it launches
+  Watches watches; ///< the names that each call compares before it launches
 
 private:
   struct Entry {
@@ -51,8 +51,9 @@ private:
   /// Reads the arguments into `call` and finds the kernel for them.
   Entry find(nanobind::handle args, uint32_t flags, CallArgs &call);
   Entry resolveEntry(const CallArgs &call);
-  /// Reads the arguments, and allocates what is to be allocated into `outputs`,
-  /// a tuple. False where that is not possible. Throws what is wrong.
+  /// Reads the arguments, and allocates the outputs that need it into the tuple
+  /// `outputs`. Returns false if allocating is not possible. Throws an error
+  /// for a wrong argument.
   bool readAllocating(nanobind::handle args, CallArgs &call,
                       nanobind::object &outputs);
   /// The stream that a call names, or the current one.

@@ -43,8 +43,9 @@ const char *torchName(int32_t dtype) {
   }
 }
 
-/// torch's C interface for compiled models (torch/csrc/inductor/aoti_torch/c/
-/// shim.h), and the function by which torch makes a tensor's Python object.
+/// Allocates tensors through torch's C interface for compiled models
+/// (torch/csrc/inductor/aoti_torch/c/ shim.h), and through the function that
+/// makes their Python objects.
 class Allocator {
 public:
   Allocator() {
@@ -68,7 +69,7 @@ public:
         .find("_Z16THPVariable_WrapRKN2at10TensorBaseE", wrap);
   }
 
-  /// The tensor; null where the interface lacks something, or has failed.
+  /// Makes the tensor. Returns null if the interface is incomplete or fails.
   nb::object make(TensorView &view) const {
     int32_t dtype = dtypes[view.dtype];
     int32_t device = view.device.type == MLAFIX_CPU ? cpu : cuda;
@@ -86,14 +87,15 @@ public:
       return {};
     nb::object object = nb::steal(wrap(tensor));
     status = address(tensor, &view.data);
-    destroy(tensor); // A reference, of which the object has another.
+    destroy(tensor); // one of two references; the object holds the other
     if (!object.is_valid())
       nb::raise_python_error();
     return status ? nb::object() : object;
   }
 
 private:
-  int32_t dtypes[maxDTypes] = {}; ///< by mlafix_dtype; -1: has none
+  /// by mlafix_dtype; -1 if the interface lacks it
+  int32_t dtypes[maxDTypes] = {};
   int32_t cpu = -1, cuda = -1;
   int32_t (*empty)(int64_t ndim, const int64_t *sizes, const int64_t *strides,
                    int32_t dtype, int32_t deviceType, int32_t deviceIndex,
@@ -116,8 +118,9 @@ bool isZero(PyObject *function) {
 
 PyObject *keep(nb::object object) { return object.release().ptr(); }
 
-/// Who sees this thread's calls of torch: by torch's C++ functions, and where
-/// it does not export all of them, by those in Python that call them.
+/// Finds out who watches this thread's calls of torch. Uses torch's C++
+/// functions, or the Python functions that call them if torch does not export
+/// all of them.
 class Watchers {
 public:
   explicit Watchers(nb::handle internal)
@@ -148,7 +151,7 @@ private:
   PyObject *pythonDispatch, *pythonFunctions, *pythonTracing;
 };
 
-/// The functions of torch that are called. References are kept for ever.
+/// The functions of torch that this file calls. References are never released.
 struct Torch {
   nb::handle module;
   Allocator allocator;
@@ -169,7 +172,7 @@ nb::list makeList(const int64_t *values, uint32_t count) {
   return list;
 }
 
-/// Through Python, which raises what keeps torch from it.
+/// Allocates through Python, which raises the reason if torch cannot.
 nb::object makeStrided(TensorView &view) {
   nb::handle module = torch().module;
   nb::object device = view.device.type == MLAFIX_CPU

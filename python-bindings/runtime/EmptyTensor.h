@@ -12,14 +12,15 @@
 
 namespace mlafix::python {
 
-/// True if torch, which is loaded, allocates outputs of this dtype.
+/// True if torch, which must be loaded, can allocate outputs of this dtype.
 bool canAllocate(int32_t dtype);
 
-/// torch.empty_strided of the dtype (one that can be allocated), device, sizes
-/// and strides of `view`, whose `data` is set. Throws what torch raises.
+/// Calls torch.empty_strided with the dtype, device, sizes and strides of
+/// `view`, and sets its `data`. The dtype must be one that canAllocate accepts.
+/// Throws the exceptions of torch.
 nanobind::object makeEmpty(TensorView &view);
 
-/// torch.empty_like.
+/// Calls torch.empty_like.
 nanobind::object makeLike(PyObject *other);
 
 /// True if no mode or tracer of torch is active, so that a plain tensor is not

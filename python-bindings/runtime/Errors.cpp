@@ -45,7 +45,7 @@ PyObject *classOf(mlafix_status status) {
 }
 
 [[noreturn]] void raise(PyObject *type, const std::string &text) {
-  // The text may quote anything: a file's name, what a library says.
+  // The text may contain anything, such as a file name or a library's message.
   nb::object message = nb::steal(PyUnicode_DecodeUTF8(
       text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
   if (message.is_valid())
@@ -53,11 +53,12 @@ PyObject *classOf(mlafix_status status) {
   throw nb::python_error();
 }
 
-/// The bytes of `text`, a new reference to a str or null, in UTF-8.
+/// Encodes a str in UTF-8. `text` is a new reference or null; for null, returns
+/// the name of the object's type.
 std::string toUtf8(PyObject *text, nb::handle object) {
   nb::object owned = nb::steal(text);
   nb::object bytes;
-  // Surrogates that stand alone have no form in UTF-8.
+  // Unpaired surrogates have no encoding in UTF-8.
   if (owned.is_valid())
     bytes = nb::steal(
         PyUnicode_AsEncodedString(owned.ptr(), "utf-8", "backslashreplace"));

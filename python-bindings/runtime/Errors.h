@@ -15,10 +15,11 @@
 
 namespace mlafix::python {
 
-/// Looks the classes of mlafix.errors up; once, when the module is loaded.
+/// Looks up the classes of mlafix.errors. Called once, when the module is
+/// loaded.
 void importErrors();
 
-/// mlafix.ArgumentError; borrowed.
+/// Returns mlafix.ArgumentError as a borrowed reference.
 PyObject *classOfArgumentErrors();
 
 /// Sets mlafix.ArgumentError with that message and throws.
@@ -36,21 +37,21 @@ PyObject *classOfArgumentErrors();
 /// printf() to a string of any length.
 std::string formatted(const char *format, va_list args);
 
-/// Forgets the pending Python exception, if there is one, to be followed by an
-/// error of our own. But what no `except Exception` would catch (SystemExit,
-/// KeyboardInterrupt) is thrown on.
+/// Clears a pending Python exception, before an error of our own replaces it.
+/// Rethrows an exception that `except Exception` would not catch (SystemExit,
+/// KeyboardInterrupt).
 void clearException();
 
-/// True if the object has the attribute. An exception other than AttributeError
-/// counts as no, with the same exceptions to it.
+/// True if the object has the attribute. False if reading it raises an
+/// exception; like clearException, rethrows SystemExit and KeyboardInterrupt.
 bool hasAttribute(PyObject *object, const char *name);
 
-/// The name of the object's type with its module, less "builtins":
+/// The name of the object's type with its module, but without "builtins":
 /// "torch.Tensor", "list".
 std::string typeName(nanobind::handle object);
 
-/// str(object), or repr(object), in UTF-8, whatever it holds; the name of its
-/// type if it has no such text.
+/// str(object) or repr(object) in UTF-8, whatever it contains. If there is no
+/// such text, the name of the object's type.
 std::string textOf(nanobind::handle object);
 std::string reprOf(nanobind::handle object);
 

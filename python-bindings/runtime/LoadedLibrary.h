@@ -12,13 +12,14 @@
 
 namespace mlafix::python {
 
-/// A library that is loaded already.
+/// A library that the process has already loaded.
 class LoadedLibrary {
 public:
   explicit LoadedLibrary(const char *name)
       : handle(dlopen(name, RTLD_NOW | RTLD_NOLOAD)) {}
 
-  /// Sets `function`, to null where there is none of this name.
+  /// Sets `function`, or sets it to null if the library has no function of this
+  /// name.
   template <typename Function>
   void find(const char *name, Function *&function) const {
     function =
@@ -26,7 +27,7 @@ public:
   }
 
 private:
-  void *handle; // Never closed: torch stays.
+  void *handle; // never closed, since torch stays loaded
 };
 
 } // namespace mlafix::python

@@ -51,7 +51,7 @@ struct ManagedTensorVersioned {
 /// -1 with a Python exception set.
 struct ExchangeApi {
   Version version;
-  ExchangeApi *previous; // of an older major version
+  ExchangeApi *previous; // the table of an older major version
   void *allocate;
   void *toManaged;
   void *fromManaged;

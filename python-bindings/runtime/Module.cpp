@@ -23,8 +23,8 @@
 
 namespace nb = nanobind;
 
-/// Text that is read and constants that are folded must not depend on the
-/// rounding mode of the thread that happens to need them.
+/// Makes parsing of text and folding of constants independent of the rounding
+/// mode of the calling thread.
 static void bindArithmetic(nb::module_ &module) {
   module.def(
       "default_arithmetic",
@@ -58,7 +58,8 @@ NB_MODULE(_runtime, module) {
 #define MLAFIX_CPU_TARGET(NAME, ARCHITECTURE, LEVEL) targets.append(NAME);
 #include "mlafix/Targets.def"
   module.attr("TARGETS") = nb::tuple(targets);
-  // The command line's, which works where the compiler is not installed.
+  // The emissions of the command line, which must also work if the compiler is
+  // not installed.
 #define MLAFIX_EMISSION(EMIT, NAME, MEANING) emissions.append(NAME);
 #define MLAFIX_ASSEMBLER(KIND, NAME, MEANING) assemblers.append(NAME);
 #include "mlafix/CompilerOptions.def"
@@ -72,6 +73,7 @@ NB_MODULE(_runtime, module) {
   mlafix::python::bindNewTensor(module);
   mlafix::python::bindPeers(module);
   mlafix::python::bindDispatcher(module);
-  // Kernels are module globals, which outlive the interpreter's last sweep.
+  // Kernels are module globals, and may thus outlive the interpreter's check
+  // for leaks.
   nb::set_leak_warnings(false);
 }

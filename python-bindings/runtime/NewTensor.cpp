@@ -17,8 +17,8 @@ using namespace mlafix::python;
 
 namespace {
 
-/// The view of an output, except for its memory; false where the call does not
-/// say.
+/// Computes the view of an output except for its memory. Returns false if the
+/// call does not determine it.
 bool findShape(const ArgSpec &spec, const CallArgs &call,
                const NewTensor &wanted, TensorView &shape) {
   if (spec.sources.empty() ||
@@ -39,13 +39,13 @@ bool findShape(const ArgSpec &spec, const CallArgs &call,
   for (uint32_t i = shape.ndim; i-- > 0;) {
     uint32_t dim = wanted.order.empty() ? i : wanted.order[i];
     shape.strides[dim] = stride;
-    // There are tensors of these sizes, so the product does not wrap.
+    // Tensors of these sizes exist, so the product does not wrap.
     stride *= shape.sizes[dim] ? shape.sizes[dim] : 1;
   }
   return canAllocate(shape.dtype);
 }
 
-/// True if an argument that is read by the same `spec.view` has that shape.
+/// True if an argument with the same `spec.view` has that shape.
 bool matches(const TensorView &shape, const ArgSpec &spec,
              const TensorView &view) {
   for (uint32_t i = 0; i < shape.ndim; ++i) {
@@ -101,8 +101,7 @@ nb::object mlafix::python::allocate(const Signature &signature, CallArgs &call,
   TensorView shape;
   if (!findShape(spec, call, wanted, shape))
     return {};
-  // Of an input with gaps or another order of dims, the strides are torch's
-  // affair.
+  // For an input with gaps or another order of dims, torch chooses the strides.
   if (spec.twin >= 0 && wanted.like == spec.twin &&
       call.views[spec.twin].dtype == shape.dtype &&
       !matches(shape, spec, call.views[spec.twin])) {

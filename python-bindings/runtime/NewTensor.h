@@ -14,12 +14,13 @@ namespace mlafix::python {
 
 /// A placeholder among a call's arguments for an output to allocate.
 struct NewTensor {
-  int32_t dtype = 0; ///< a mlafix_dtype; 0: the signature's, or that of `like`
-  /// The index of an argument, or -1. If that has the same dims, its strides
-  /// are followed, too, as torch.empty_like does.
+  /// a mlafix_dtype; 0: the signature's dtype, or that of `like`
+  int32_t dtype = 0;
+  /// The index of an argument, or -1. If that argument has the same dims, the
+  /// output also gets its strides, as with torch.empty_like.
   int32_t like = -1;
-  /// Dims as the caller sees them, the outermost in memory first; empty: in
-  /// their order.
+  /// The caller's dims in memory order, the outermost first. Empty: in their
+  /// given order.
   std::vector<uint8_t> order;
 
   NewTensor(const std::string &dtype, int32_t like, nanobind::object order);
@@ -33,13 +34,13 @@ struct SizeOf {
   SizeOf(int32_t arg, int32_t dim) : arg(arg), dim(dim) {}
 };
 
-/// The object as one of these; null if it is none.
+/// The object as a NewTensor. Null if it is something else.
 const NewTensor *asNewTensor(PyObject *object);
 const SizeOf *asSizeOf(PyObject *object);
 
-/// Allocates output `index` of a call whose inputs are in `call`, by torch, and
-/// adds it to `call`: the tensor, or null where the call does not say its sizes
-/// or dtype. Throws what torch raises.
+/// Allocates output `index` of a call by torch, and adds it to `call`, which
+/// contains the inputs. Returns null if the call does not determine its sizes
+/// or dtype. Throws the exceptions of torch.
 nanobind::object allocate(const Signature &signature, CallArgs &call,
                           nanobind::handle args, uint32_t index,
                           const NewTensor &wanted);

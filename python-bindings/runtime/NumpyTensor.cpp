@@ -58,11 +58,11 @@ int32_t dtypeOf(PyObject *array, const ArrayInterface &info) {
   case 'f':
     if (info.itemsize == 4)
       return dlpack::dtypeByCode(dlpack::codeFloat, bits);
-    // Some versions of ml_dtypes give their types this kind.
+    // Some versions of ml_dtypes use this kind for their types.
     [[fallthrough]];
   case 'V':
-    // numpy has neither bf16 nor fp8: those are of ml_dtypes, which numpy only
-    // knows by name.
+    // numpy has neither bf16 nor fp8. They come from ml_dtypes, and numpy only
+    // knows them by name.
     return dtypeByName(dtypeText(array));
   default:
     return 0;

@@ -50,8 +50,9 @@ static std::string listText(const int64_t *numbers, uint32_t count) {
   return text + "]";
 }
 
-/// The property in which the tensor `each` differs from the first one, whose
-/// view counts them in its dim 0; "" if none does.
+/// The name of a property in which the tensor `each` differs from the first
+/// tensor. "" if there is none. The view of `first` counts the tensors in dim
+/// 0.
 static std::string differenceOf(const TensorView &each, const TensorView &first,
                                 const std::string &whose,
                                 const std::string &others) {

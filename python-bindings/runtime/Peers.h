@@ -37,8 +37,8 @@ struct PeerTensors {
   nanobind::object group; ///< a PeerGroup, or None
 };
 
-/// The memory that arguments of several tensors point to in one call. On the
-/// stack; nothing that is not used is initialised.
+/// The memory to which arguments with several tensors point in one call. Lives
+/// on the stack; unused members stay uninitialised.
 struct PeerArgs {
   struct One {
     mlafix_peers peers;
@@ -48,9 +48,9 @@ struct PeerArgs {
   One args[mlafix::limits::peers];
   uint32_t count;
 
-  /// The tensors of `object`, a list, a tuple or, of ranks, a PeerTensors, the
-  /// first dim of `view` counting them. Each is read by `read`. Throws
-  /// ArgumentError.
+  /// Reads the tensors of `object`, a list, a tuple or, for tensors of ranks, a
+  /// PeerTensors. The first dim of `view` counts them. `read` reads each
+  /// tensor. Throws ArgumentError.
   const mlafix_peers *
   add(PyObject *object, bool isList, const ArgContext &place,
       void (*read)(void *context, PyObject *object, TensorView &view),

@@ -13,8 +13,8 @@ using namespace mlafix::python;
 
 namespace {
 
-/// The `stream` argument of __dlpack__: None on the CPU; on CUDA a number, in
-/// which the legacy default stream is 1.
+/// The `stream` argument of __dlpack__: None on the CPU, a number on CUDA,
+/// where 1 is the legacy default stream.
 nb::object streamArgument(long deviceType, void *stream) {
   if (deviceType != dlpack::deviceCuda &&
       deviceType != dlpack::deviceCudaManaged)
@@ -23,7 +23,7 @@ nb::object streamArgument(long deviceType, void *stream) {
   return nb::int_(number == 0 ? 1 : number);
 }
 
-/// The type of device that the producer names: the first of a pair of integers.
+/// The type of the producer's device, which is the first of a pair of integers.
 long readDeviceType(PyObject *producer, const ArgContext &place) {
   nb::object answer =
       nb::steal(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
@@ -41,9 +41,9 @@ long readDeviceType(PyObject *producer, const ArgContext &place) {
   return type;
 }
 
-/// Null with an exception pending where the producer gives none. Older ones
-/// know neither `max_version` nor the capsule that says whether memory is
-/// read-only.
+/// Returns null with an exception pending if the producer gives no capsule.
+/// Older producers know neither `max_version` nor the capsule with a flag for
+/// read-only memory.
 nb::object makeCapsule(nb::handle producer, nb::object stream) {
   nb::object method =
       nb::steal(PyObject_GetAttrString(producer.ptr(), "__dlpack__"));
@@ -66,13 +66,13 @@ nb::object makeCapsule(nb::handle producer, nb::object stream) {
 
 } // namespace
 
-/// True if the object says in the buffer protocol that its memory is read-only.
+/// True if the object's buffer protocol calls its memory read-only.
 static bool isReadOnlyBuffer(PyObject *object) {
   if (!PyObject_CheckBuffer(object))
     return false;
   Py_buffer buffer;
   if (PyObject_GetBuffer(object, &buffer, PyBUF_FULL_RO) != 0) {
-    clearException(); // of a dtype that the protocol lacks
+    clearException(); // the protocol may lack the dtype
     return false;
   }
   bool isReadOnly = buffer.readonly;
@@ -80,8 +80,8 @@ static bool isReadOnlyBuffer(PyObject *object) {
   return isReadOnly;
 }
 
-/// The same of the pair (address, is read-only) in an array interface of
-/// numpy's or numba's.
+/// True if an array interface of numpy or numba, which has a pair (address, is
+/// read-only), calls the memory read-only.
 static bool isReadOnlyInterface(PyObject *object, const char *name) {
   nb::object interface = nb::steal(PyObject_GetAttrString(object, name)), data;
   if (interface.is_valid() && PyDict_Check(interface.ptr()))
@@ -105,8 +105,7 @@ void mlafix::python::readProducer(PyObject *object, const ArgContext &place,
       object, streamArgument(deviceType, conversion.producerStream));
   if (!capsule.is_valid())
     place.failBecause(object, "whose __dlpack__ failed");
-  // The capsule stays ours and unused: its own destructor gives the memory
-  // back.
+  // The capsule stays unused, so that its own destructor frees the memory.
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     auto *managed = static_cast<dlpack::ManagedTensorVersioned *>(
         PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
@@ -114,7 +113,7 @@ void mlafix::python::readProducer(PyObject *object, const ArgContext &place,
       place.fail("expected a tensor of DLPack %u, got one of DLPack %u",
                  dlpack::majorVersion, managed->version.major);
     readDLPack(managed->tensor, place, view);
-    // A write to a copy reaches nobody.
+    // A kernel must not write to a copy, since no one would see the result.
     view.readOnly =
         managed->flags & (dlpack::flagReadOnly | dlpack::flagIsCopied);
   } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {

@@ -46,8 +46,8 @@ int32_t scalarKind(const std::string &dtype) {
                      dtype.c_str());
 }
 
-/// The dtypes that a variable may be if `example` is one of them, as " (bf16,
-/// f16, …)": all dtypes if its elements are only moved. Empty for bool.
+/// The dtypes that a variable may have if `example` is one of them, as " (bf16,
+/// f16, …)". All dtypes if its elements are only moved. Empty for bool.
 std::string dtypesLike(const std::string &example, bool isMoved) {
   if (example == "bool")
     return "";
@@ -114,7 +114,7 @@ private:
     nb::object shape = nb::borrow<nb::dict>(json)["shape"];
     for (nb::handle dim : nb::borrow<nb::dict>(json)["dims"]) {
       std::string name = textOf(dim);
-      // A size that the kernel says itself binds nothing.
+      // A size that the kernel fixes itself binds no key.
       bool isFree = nb::cast<int64_t>(shape[arg.dims.size()]) < 0;
       bool bound =
           !name.empty() &&
@@ -131,7 +131,7 @@ private:
                          MLAFIX_MAX_DIMS, arg.name.c_str(), arg.dims.size());
   }
 
-  /// `name`: "(G 128)".
+  /// Adds a product, whose `name` has the form "(G 128)".
   void addProduct(const std::string &name, ArgSpec &arg) {
     size_t space = name.find(' ');
     if (space == std::string::npos || name.back() != ')')
@@ -206,7 +206,8 @@ void applyView(Signature &signature, const std::string &name,
                      name.c_str());
 }
 
-/// Finds where a call that allocates its outputs has their sizes from.
+/// Finds the inputs from which a call takes the sizes of outputs that it
+/// allocates.
 void findSources(Signature &signature) {
   auto &args = signature.args;
   while (signature.numOutputs < args.size() &&

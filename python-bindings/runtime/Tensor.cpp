@@ -16,21 +16,20 @@ namespace {
 
 enum class Kind { NotATensor, Numpy, Torch, TorchSubclass, Exchange, Producer };
 
-/// How to read the objects of a type.
+/// Tells how to read the objects of a type.
 struct TypeEntry {
-  PyTypeObject *type; ///< owned, so that its address stays its own
+  PyTypeObject *type; ///< owned, so that its address is not reused
   Kind kind;
   const dlpack::ExchangeApi *api;
   bool isImmutable = false;
 };
 
-/// Classes whose arrays never change. The libraries share the memory of equal
-/// ones, and their compilers keep what they hold; DLPack does not tell.
+/// Classes whose arrays are immutable. The libraries share memory of equal
+/// arrays, and their compilers keep the contents; DLPack does not tell.
 constexpr const char *immutableClasses[][2] = {
     {"jax", "Array"}, {"tensorflow", "Tensor"}, {"pyarrow", "Array"}};
 
-/// Programs have a few tensor types; those past the last are looked at anew
-/// each time.
+/// Programs have few tensor types. Any further types are examined at each call.
 constexpr size_t maxKnownTypes = 32;
 TypeEntry knownTypes[maxKnownTypes];
 size_t numKnownTypes = 0;
@@ -56,7 +55,7 @@ const dlpack::ExchangeApi *findExchangeApi(PyTypeObject *type) {
              : nullptr;
 }
 
-/// 0: not of that class, 1: a subclass, 2: that class itself.
+/// Returns 2 if the type is that class, 1 if it is a subclass, else 0.
 int relation(PyTypeObject *type, const char *module, const char *name) {
   PyObject *loaded = importedModule(module);
   if (!loaded)
@@ -76,8 +75,8 @@ TypeEntry classify(PyTypeObject *type) {
   auto *holder = reinterpret_cast<PyObject *>(type);
   const dlpack::ExchangeApi *api = findExchangeApi(type);
   if (int torch = relation(type, "torch", "Tensor")) {
-    // Parameters are tensors under another name; other subclasses may redefine
-    // what a tensor is.
+    // A Parameter is a plain tensor. Other subclasses may change the meaning of
+    // a tensor.
     bool plain = torch == 2 || relation(type, "torch.nn", "Parameter") == 2;
     return {type, plain ? Kind::Torch : Kind::TorchSubclass,
             plain ? api : nullptr};
@@ -100,7 +99,8 @@ TypeEntry lookUp(PyTypeObject *type) {
     if (knownTypes[i].type == type)
       return knownTypes[i];
   TypeEntry entry = classify(type);
-  // A type that is no tensor's now may become one when its module is imported.
+  // Results of NotATensor are not kept, since the type may be recognised once
+  // its module is imported.
   if (entry.kind != Kind::NotATensor && numKnownTypes < maxKnownTypes) {
     Py_INCREF(reinterpret_cast<PyObject *>(type));
     knownTypes[numKnownTypes++] = entry;
@@ -166,7 +166,8 @@ const dlpack::ExchangeApi *mlafix::python::plainTorchApi(PyTypeObject *type) {
 void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
                                 const ArgContext &place, TensorView &view) {
   view.dtype = dlpack::dtypeOf(tensor.dtype);
-  // Sizes count bytes, as those of bytes that hold such elements do.
+  // Sizes count bytes of two elements each, as for arrays of bytes that hold
+  // such elements.
   if (tensor.dtype.code == dlpack::codeFloat4E2M1FN && tensor.dtype.bits == 4 &&
       tensor.dtype.lanes == 2)
     view.dtype = MLAFIX_F4E2M1;
@@ -206,7 +207,7 @@ void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
     view.sizes[i] = tensor.shape[i];
     view.strides[i] = tensor.strides ? tensor.strides[i] : contiguous;
     if (!tensor.strides)
-      // A product that wraps is no stride; the runtime checks the sizes.
+      // If a product wraps, it is not a stride. The runtime checks the sizes.
       contiguous = static_cast<int64_t>(static_cast<uint64_t>(contiguous) *
                                         static_cast<uint64_t>(view.sizes[i]));
   }

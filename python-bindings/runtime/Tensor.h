@@ -23,8 +23,8 @@
 
 namespace mlafix::python {
 
-/// A tensor argument as it came. Left uninitialised on purpose: an array of
-/// them lives on the stack of every call.
+/// A tensor argument as the caller passed it. Left uninitialised on purpose: an
+/// array of them lives on the stack of every call.
 struct TensorView {
   void *data;
   int32_t dtype; ///< a mlafix_dtype
@@ -35,22 +35,23 @@ struct TensorView {
   int64_t strides[MLAFIX_MAX_DIMS];
 };
 
-/// Which argument, for messages.
+/// Identifies an argument in messages.
 struct ArgContext {
   const char *kernel;
   const char *name;
   const char *expected; ///< "a tensor of dtype T", ...
-  const char *dtypes;   ///< what T may be, in parentheses; or ""
+  const char *dtypes;   ///< the dtypes allowed for T, in parentheses; or ""
 
-  /// ArgumentError: kernel "k": argument "a": …
+  /// Throws ArgumentError: kernel "k": argument "a": …
   [[noreturn]] void fail(const char *format, ...) const
       __attribute__((format(printf, 2, 3)));
 
-  /// The same for a tensor of a dtype that mlafix does not have.
+  /// Throws the error for a tensor whose dtype mlafix does not have.
   [[noreturn]] void failOfDType(const char *dtype) const;
 
-  /// The same where Python code, of `object` or for it, raised an exception:
-  /// "got TYPE, WHERE: TEXT". What is no Exception (SystemExit) is thrown on.
+  /// Throws the error after Python code, called for `object`, has raised an
+  /// exception: "got TYPE, WHERE: TEXT". Rethrows exceptions that are not an
+  /// Exception (SystemExit).
   [[noreturn]] void failBecause(PyObject *object, const char *where) const;
 };
 
@@ -58,34 +59,35 @@ struct ArgContext {
 struct Conversion {
   /// True: accept tensors that require grad (the caller is below autograd).
   bool ignoreGrad = false;
-  /// True if torch's grad mode is on; negative: not asked yet.
+  /// 1 if torch's grad mode is on, 0 if it is off, -1 if unknown yet.
   int gradEnabled = -1;
-  /// The stream that producers with __dlpack__ order their work before; none:
+  /// The stream before which producers with __dlpack__ order their work. Null:
   /// the legacy default stream.
   void *producerStream = nullptr;
   /// The first framework with a current stream among the CUDA arguments.
   const dlpack::ExchangeApi *streamApi = nullptr;
-  /// A torch tensor on a CUDA device came, and torch has no exchange API.
+  /// True if a torch tensor on a CUDA device was read, and torch has no
+  /// exchange API.
   bool torchStream = false;
-  /// Objects that must live until the launch is made: capsules.
+  /// Capsules that must live until the launch.
   std::vector<nanobind::object> keepAlive;
 };
 
-/// Fills in `view`. Throws ArgumentError for anything that is no tensor which
-/// a kernel could take.
+/// Fills in `view`. Throws ArgumentError for an object that is not a tensor
+/// which kernels can take.
 void readTensor(PyObject *object, const ArgContext &place,
                 Conversion &conversion, TensorView &view);
 
-/// True if a tensor that was read by DLPack must not be written: its library
-/// never changes an array (jax), or another of its protocols says so. DLPack's
-/// own flag is TensorView::readOnly.
+/// True if a tensor that was read by DLPack must not be written, because its
+/// library never changes an array (jax), or because another of its protocols
+/// says so. DLPack's own flag is TensorView::readOnly.
 bool isImmutable(PyObject *object);
 
-/// The table of C functions of a plain torch tensor's type; null for all other
-/// types, and for a torch that has none.
+/// The table of C functions of a plain torch tensor's type. Null for all other
+/// types, and if torch has none.
 const dlpack::ExchangeApi *plainTorchApi(PyTypeObject *type);
 
-// The readers that readTensor chooses among; each in a file of its own.
+// The readers among which readTensor chooses. Each is in its own file.
 void readNumpy(PyObject *object, const ArgContext &place, TensorView &view);
 void readTorch(PyObject *object, const dlpack::ExchangeApi *api,
                const ArgContext &place, Conversion &conversion,
@@ -95,24 +97,24 @@ void readProducer(PyObject *object, const ArgContext &place,
 void readDLPack(const dlpack::Tensor &tensor, const ArgContext &place,
                 TensorView &view);
 
-/// True if a protocol of Python other than DLPack calls the memory of an object
-/// read-only.
+/// True if the buffer protocol or an array interface says that an object's
+/// memory is read-only. Does not use DLPack.
 bool saysReadOnly(PyObject *object);
 
-/// torch's current stream on a CUDA device, asked of torch itself.
+/// torch's current stream on a CUDA device, from torch itself.
 void *currentTorchStream(int32_t ordinal);
 
-/// A tuple of the elements of `object`, if that has two; else null.
+/// The elements of `object` as a tuple if it has exactly two, else null.
 nanobind::object pairOf(nanobind::handle object);
 
 /// The module if it has been imported already, else null; borrowed.
 PyObject *importedModule(const char *name);
 
-/// Objects that the first call looks up and that are kept for ever, as the
-/// process keeps Python's modules. The interpreter's lock is held.
+/// Objects that the first call looks up. They are never released, like the
+/// modules of the process. The caller holds the interpreter's lock.
 template <typename Found> const Found &lookedUp() {
-  // No variable with a guard: who waits for it keeps the interpreter's lock,
-  // which the thread that fills the variable in may want.
+  // Not a guarded static variable: a waiting thread would hold the
+  // interpreter's lock, which the initialising thread may need.
   static const Found *found = nullptr;
   if (!found) {
     auto made = std::make_unique<Found>();

@@ -34,16 +34,18 @@ using namespace mlafix::python;
 
 namespace {
 
-/// The at::Tensor in torch's object for one: what comes first in it.
+/// The at::Tensor within torch's Python object. It is the first member after
+/// the header.
 const void *tensorIn(PyObject *object) { return object + 1; }
 
-/// True if it is there: an at::Tensor is a pointer, which torch tells.
+/// True if the object holds an at::Tensor at this place. The check compares its
+/// pointer with the one that torch reports.
 bool holdsTensor(nb::handle object) {
   auto address = nb::cast<uintptr_t>(object.attr("_cdata"));
   return *static_cast<const uintptr_t *>(tensorIn(object.ptr())) == address;
 }
 
-/// What torch tells of a lazy negation.
+/// Queries torch about lazy negation.
 struct TorchNegation {
   PyObject *isNeg = PyUnicode_InternFromString("is_neg");
   bool (*ask)(const void *tensor);
@@ -71,8 +73,8 @@ struct TorchNegation {
 
 } // namespace
 
-/// tensor.is_neg(): whether memory holds the other sign of a torch tensor's
-/// values. `isPlain`: it is no subclass of torch.Tensor but Parameter.
+/// tensor.is_neg(): whether the memory holds a torch tensor's values with the
+/// opposite sign. `isPlain`: its type is torch.Tensor or Parameter.
 static bool isNegated(PyObject *tensor, bool isPlain) {
   const TorchNegation &torch = lookedUp<TorchNegation>();
   if (isPlain && torch.ask)
@@ -90,11 +92,10 @@ static bool isNegated(PyObject *tensor, bool isPlain) {
 
 namespace {
 
-/// The functions of torch that are called at every call. References are kept
-/// for ever.
+/// The functions of torch that every call uses. References are never released.
 struct Torch {
   PyObject *isGradEnabled;
-  PyObject *requiresGrad; ///< the attribute's descriptor, and what reads it
+  PyObject *requiresGrad; ///< the attribute's descriptor, and its getter
   descrgetfunc getRequiresGrad;
 
   Torch() {
@@ -106,7 +107,7 @@ struct Torch {
         PyType_GetSlot(Py_TYPE(requiresGrad), Py_tp_descr_get));
   }
 
-  /// tensor.requires_grad, without the search through the type's bases.
+  /// tensor.requires_grad, without searching the bases of the type.
   PyObject *askRequiresGrad(PyObject *tensor) const {
     return getRequiresGrad(requiresGrad, tensor,
                            reinterpret_cast<PyObject *>(Py_TYPE(tensor)));
@@ -129,8 +130,8 @@ bool truth(PyObject *value) {
   return owned.ptr() == Py_True;
 }
 
-/// Asked once a call: one question for all tensors where grad is disabled, as
-/// it is where these kernels serve.
+/// Asks for the grad mode once per call. If grad is disabled, as usual where
+/// these kernels are used, no tensor is asked.
 bool gradMatters(Conversion &conversion) {
   if (conversion.ignoreGrad)
     return false;
@@ -149,7 +150,8 @@ void refuseUnusable(PyObject *object, const ArgContext &place,
                "negated view (call resolve_neg())");
 }
 
-/// Says why torch would not describe the tensor; returns if it gives no reason.
+/// Throws the reason why torch does not describe the tensor. Returns if torch
+/// gives none.
 void explain(PyObject *object, const ArgContext &place) {
   std::string layout = attributeText(object, "layout");
   if (layout != "torch.strided")
@@ -164,8 +166,7 @@ void explain(PyObject *object, const ArgContext &place) {
                device.c_str());
 }
 
-/// True if the tensor is one that torch.vmap or another transform of torch.func
-/// wraps.
+/// True if torch.vmap or another transform of torch.func wraps the tensor.
 bool isOfTransform(PyObject *object) {
   PyObject *functorch = importedModule("torch._C._functorch");
   if (!functorch)
@@ -176,7 +177,7 @@ bool isOfTransform(PyObject *object) {
   return answer.is_valid() && answer.ptr() == Py_True;
 }
 
-/// "torch.bfloat16" to MLAFIX_BF16; 0 if there is no such dtype here.
+/// Converts "torch.bfloat16" to MLAFIX_BF16. 0 if mlafix has no such dtype.
 int32_t dtypeOf(std::string_view text) {
   constexpr std::string_view module = "torch.";
   return text.substr(0, module.size()) == module
@@ -184,8 +185,8 @@ int32_t dtypeOf(std::string_view text) {
              : 0;
 }
 
-/// Subclasses that redefine what operations do hold no memory of their own, or
-/// not what they stand for.
+/// Refuses subclasses that redefine operations. They have no memory of their
+/// own, or memory with another meaning.
 void refuseRedefined(PyObject *object, const ArgContext &place) {
   nb::object module = nb::borrow(importedModule("torch"));
   nb::object type = nb::borrow(reinterpret_cast<PyObject *>(Py_TYPE(object)));
@@ -234,7 +235,7 @@ void mlafix::python::readTorch(PyObject *object, const dlpack::ExchangeApi *api,
   if (api) {
     dlpack::Tensor tensor;
     if (api->view(object, &tensor) != 0) {
-      // torch's own words hold a C++ stack trace.
+      // torch's own message contains a C++ stack trace.
       clearException();
       explain(object, place);
       if (isOfTransform(object))

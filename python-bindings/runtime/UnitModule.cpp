@@ -39,7 +39,7 @@ Unit loadUnit(nb::object path) {
   return Unit::adopt(unit);
 }
 
-/// A text of the caller's in UTF-8.
+/// Reads a text argument in UTF-8.
 std::string textArgument(nb::handle object, const char *name,
                          const char *expected) {
   std::string text;
@@ -87,7 +87,8 @@ nb::typed<nb::dict, nb::str, nb::str> bindingsDict(const KernelInfo &kernel) {
   while (!rest.empty()) {
     std::string_view one = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-    // Neither names nor values hold '=' or ',', as the unit's loader checked.
+    // Names and values contain neither '=' nor ',', as the unit's loader has
+    // checked.
     size_t equals = one.find('=');
     out[nb::str(one.data(), equals)] =
         nb::str(one.data() + equals + 1, one.size() - equals - 1);
@@ -141,7 +142,7 @@ nb::typed<nb::list, NamedValues> argsOf(const KernelInfo &kernel) {
   return out;
 }
 
-/// The compiler's own report, less times and places.
+/// The compiler's report without times and places.
 NamedValues reportOf(const KernelInfo &kernel) {
   nb::list args;
   int64_t last = -1;
@@ -214,7 +215,7 @@ void bindContents(nb::class_<Unit> &unit) {
       .def(
           "__contains__",
           [](const Unit &unit, nb::handle object) {
-            // An object that is no name in UTF-8 is in no unit.
+            // If the object is not a name in UTF-8, no unit contains it.
             std::string_view name;
             if (!nb::try_cast<std::string_view>(object, name))
               return false;

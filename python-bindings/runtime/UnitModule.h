@@ -15,8 +15,8 @@
 
 namespace mlafix::python {
 
-/// A loaded unit. What it holds is shared, so that a kernel or a bound call
-/// outlives the Python object.
+/// A loaded unit. Its contents are shared, so that a kernel or a bound call may
+/// outlive the Python object.
 struct Unit {
   std::shared_ptr<mlafix_unit> handle;
 
@@ -31,11 +31,12 @@ struct KernelInfo {
   const mlafix_kernel *handle;
 };
 
-/// "D=128,T=bf16" of {"D": 128, "T": "bf16"}; None is no binding. Throws
-/// ArgumentError for anything else.
+/// Converts {"D": 128, "T": "bf16"} to "D=128,T=bf16". None gives no binding.
+/// Throws ArgumentError for anything else.
 std::string bindingsText(nanobind::handle bindings);
 
-/// A device as Python names it: "cpu", "cuda", "cuda:1". Throws ArgumentError.
+/// Parses a device in Python's form: "cpu", "cuda", "cuda:1". Throws
+/// ArgumentError.
 mlafix_device parseDevice(std::string_view text);
 
 void bindUnits(nanobind::module_ &module);

@@ -29,14 +29,14 @@ bool Watches::Name::holds() const {
   if (kind == Item) {
     found = PyDict_GetItemWithError(holder, key);
   } else {
-    // A pointer that is given back to the object is not dereferenced, only
-    // compared.
+    // A pointer that is passed back to the object is only compared, not
+    // dereferenced.
     nb::object of = nb::borrow(holder);
     found = PyObject_GetAttr(of.ptr(), key);
     Py_XDECREF(found);
   }
   if (!found)
-    PyErr_Clear(); // whoever looks the name up anew says what is wrong
+    PyErr_Clear(); // the next look-up of the name reports the error
   return found == expected;
 }
 

@@ -13,20 +13,22 @@
 
 namespace mlafix::python {
 
-/// Names that a kernel was compiled with, each with the object that it stood
-/// for. A call compares pointers: a few nanoseconds a name.
+/// Names with which a kernel was compiled, each with the object for which it
+/// stood. A call compares pointers, in a few nanoseconds per name.
 class Watches {
 public:
-  /// `names` is a list of tuples (holder, key, value): an item of a dict, the
-  /// attribute `key` of another object, or of a list (key None) the tuple of
-  /// its elements. (holder, key) is an item that a dict does not have.
-  /// `changed()` is called when a comparison fails: it raises if a name means
-  /// something else, and returns the list to compare with from then on.
+  /// Sets the names to watch. `names` is a list of tuples (holder, key, value):
+  /// an item of a dict, an attribute `key` of another object, or, with the key
+  /// None, a list with the tuple of its elements. A tuple (holder, key) stands
+  /// for an item that a dict must not have. `changed()` is called if a
+  /// comparison fails. It raises if a name means something else, and otherwise
+  /// returns the names to watch from then on.
   void set(nanobind::list names, nanobind::object changed);
 
-  /// Raises what `changed` raises.
+  /// Compares the names. Throws the exceptions of `changed`.
   void check() {
-    // By index, since an attribute may run Python code, which may call `set`.
+    // Iterate by index, since an attribute may run Python code that calls
+    // `set`.
     for (size_t i = 0; i < watched.size(); ++i)
       if (!watched[i].holds()) {
         renew();
@@ -40,7 +42,7 @@ public:
 private:
   struct Name {
     enum { Item, Attribute, Elements } kind;
-    PyObject *holder, *key, *value; ///< owned by `names`
+    PyObject *holder, *key, *value; ///< borrowed from `names`
     bool holds() const;
   };
 

@@ -86,7 +86,7 @@ public:
   virtual ~Outcome() = default;
   virtual double before(int buffer, int64_t index) const = 0;
   virtual double after(int buffer, int64_t index) const = 0;
-  /// Number of roundings between launches: see Implementation.
+  /// The number of roundings between launches: see Implementation.
   int roundings = 0;
 };
 
@@ -99,8 +99,9 @@ struct Implementation {
   std::string name; ///< "mlafix", "mlafix, dependent", "cuda", ...
   bool isBaseline = false;
   bool isDependent = false; ///< with programmatic dependent launch
-  std::string against; ///< for baselines: the mlafix implementation to compare
-                       ///< with
+  /// for baselines: the mlafix implementation to compare with
+  std::string against;
+  ///< with
   std::vector<Launch> launches;
   int roundings = 0; ///< roundings of intermediate results to the rows' type
   Check check = {};  ///< replaces the case's check, unless it is empty

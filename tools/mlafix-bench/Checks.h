@@ -24,7 +24,7 @@ namespace mlafix::bench {
 /// Partial states: rows [n, H, D], lse [n, H].
 struct States {
   View rows, lse;
-  /// Their token that belongs to token t; t itself if empty.
+  /// The token of these states that belongs to token t. Empty: t itself.
   std::function<int64_t(int64_t t)> token = {};
 };
 

@@ -45,12 +45,13 @@ public:
 
   static constexpr int roof = -1, emptyLaunch = -2, dependentRoof = -3;
   struct Run {
-    std::function<void(int64_t)> body; ///< one iteration on a set
+    /// runs one iteration on a set of buffers
+    std::function<void(int64_t)> body;
     std::unique_ptr<Replay> replay;
     int64_t iterations = 0;
     std::vector<double> times;
     int implementation = roof; ///< index of an implementation, or one of these
-                               ///< constants
+                               /// special values of `implementation`
   };
 
   Workload buffers;
@@ -72,7 +73,7 @@ std::unique_ptr<Replay> Meter::record(const std::function<void(int64_t)> &run,
 
 double Meter::tryOut(const std::function<void(int64_t)> &run, int64_t sets,
                      int64_t bytes) {
-  // Enough that one launch more or less does not matter, but short, since many
+  // Enough that a single launch makes little difference, but short, since many
   // forms are tried.
   constexpr int64_t most = 64, enoughBytes = int64_t(2) << 30;
   bool isGraph = machine.device().type == MLAFIX_CUDA;

@@ -71,7 +71,7 @@ public:
   /// The arguments of a launch of mlafix.
   std::vector<Arg> arguments(const Launch &launch, int64_t set) const;
 
-  /// Checks what the implementation left in set 0.
+  /// Checks the results of the implementation in set 0.
   std::string check(const Implementation &implementation) const;
 
 private:
@@ -83,7 +83,7 @@ private:
   Machine &machine;
   const Case &work;
   int64_t perSet, numSets;
-  std::vector<int64_t> offsets; ///< of each buffer within its set
+  std::vector<int64_t> offsets; ///< the offset of each buffer within its set
   Arena arena;
   /// Two periods of random elements on the device, by type and content.
   std::map<std::pair<int, int>, std::unique_ptr<Arena>> patterns;
