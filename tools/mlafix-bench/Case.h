@@ -99,9 +99,8 @@ struct Implementation {
   std::string name; ///< "mlafix", "mlafix, dependent", "cuda", ...
   bool isBaseline = false;
   bool isDependent = false; ///< with programmatic dependent launch
-  /// for baselines: the mlafix implementation to compare with
+  /// For baselines: the mlafix implementation to compare with.
   std::string against;
-  ///< with
   std::vector<Launch> launches;
   int roundings = 0; ///< roundings of intermediate results to the rows' type
   Check check = {};  ///< replaces the case's check, unless it is empty

@@ -45,13 +45,13 @@ public:
 
   static constexpr int roof = -1, emptyLaunch = -2, dependentRoof = -3;
   struct Run {
-    /// runs one iteration on a set of buffers
+    /// Runs one iteration on a set of buffers.
     std::function<void(int64_t)> body;
     std::unique_ptr<Replay> replay;
     int64_t iterations = 0;
     std::vector<double> times;
     int implementation = roof; ///< index of an implementation, or one of these
-                               /// special values of `implementation`
+                               ///< constants
   };
 
   Workload buffers;
