@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""mlafix's Python functions against Triton, torch and engines, in torch's CUDA graphs, on the shapes of mlafix-bench.
+"""Compares mlafix's Python functions with Triton, torch and engines, in torch's CUDA graphs, on the shapes of mlafix-bench.
 
     python3 benchmarks/python [--device cuda:0|cpu] [--case REGEX] [--json FILE] [--rounds N] [--rotate MIB] [--quick]
 
-Needs the mlafix package and torch; Triton, vLLM, sgl-kernel, FlashInfer and FlashAttention are measured where they can be imported. The JSON has the
-form that docs/Benchmark.md describes. Exit code: 1 where a result of ours was wrong.
+Needs the mlafix package and torch. Triton, vLLM, sgl-kernel, FlashInfer and FlashAttention are measured if they can be imported. The JSON has the
+form that docs/Benchmark.md describes. The exit code is 1 if a result of ours is wrong.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import mlafix  # noqa: E402
 
 
 def triton_baselines_of(group: str) -> dict[str, Prepare]:
-    """None where there is no Triton."""
+    """The Triton baselines of a group. Empty without Triton."""
     try:
         import triton_baselines
     except ImportError:
@@ -46,12 +46,12 @@ def implementations_of(group: str, is_cuda: bool) -> dict[str, Prepare]:
 
 
 def size_of(tensors: Tensors) -> int:
-    """Bytes."""
+    """The total size of tensors in bytes."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
 def check(case: Case, settings: Settings, prepare: Prepare) -> str:
-    """Runs an implementation once; a sentence where its result is wrong. Raises Unavailable."""
+    """Runs an implementation once. Returns a sentence if its result is wrong. Raises Unavailable."""
     before = case.make(torch.Generator(settings.device).manual_seed(0), settings.device)
     after = {name: tensor.clone() for name, tensor in before.items()}
     prepare(after)()
@@ -83,7 +83,7 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
         except Unavailable as error:
             print(f"  {name:<16} skipped: {error}")
             continue
-        except Exception as error:  # a baseline of any kind may fail in any way; ours may not
+        except Exception as error:  # baselines may fail in any way, but ours must not
             if name == "mlafix":
                 raise
             entries[name] = {**entry, "against": "mlafix", "failed": f"{type(error).__name__}: {first_line(error)}"}
@@ -122,7 +122,7 @@ def print_case(entry: dict[str, Any]) -> None:
 
 
 def last_cache(device: torch.device) -> int:
-    """Bytes."""
+    """The size of the last-level cache in bytes."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).L2_cache_size)
     size = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")

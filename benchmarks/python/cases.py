@@ -1,4 +1,4 @@
-"""All cases: the work of mlafix-bench under its names, and more that engines have kernels for."""
+"""All cases: the work of mlafix-bench with its names, and further work for which engines have kernels."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ FP8_SCALE = 0.5
 
 
 def shape_case(n: int, heads: int, dim: int) -> Case:
-    """A merge of two of another shape; lse [H, n]."""
+    """A merge of two states with another shape; lse [H, n]."""
     case = merge_case(n, heads, dim)
     return Case("shapes/" + case.name.removeprefix("merge/"), case.read, case.written, case.make, case.check)
 
 
 def rows_first_case(n: int, heads: int, dim: int, dtype: torch.dtype = torch.bfloat16) -> Case:
-    """A merge of two with the lse as SGLang and FlashInfer have it, [n, H]."""
+    """A merge of two states whose lse is [n, H], as in SGLang and FlashInfer."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         return {"prefix": payload(generator, device, n, heads, dim, dtype=dtype), "prefix_lse": lses(generator, device, n, heads),
@@ -30,12 +30,12 @@ def rows_first_case(n: int, heads: int, dim: int, dtype: torch.dtype = torch.bfl
 
 
 def name_of(dtype: torch.dtype) -> str:
-    """As cases spell it."""
+    """The spelling of a dtype in names of cases."""
     return {torch.bfloat16: "bf16", torch.float16: "f16"}[dtype]
 
 
 def threshold_case(n: int, heads: int = 128, dim: int = 128) -> Case:
-    """A merge of two of which the second half of the rows has no context; lse [H, n]."""
+    """A merge of two states in which the second half of the rows has no context; lse [H, n]."""
     whole = merge_case(n, heads, dim)
     context = n // 2
 
@@ -51,7 +51,7 @@ def threshold_case(n: int, heads: int = 128, dim: int = 128) -> Case:
 
 
 def fp8_case(n: int, heads: int = 128, dim: int = 128) -> Case:
-    """A merge of two into fp8 with one scale; lse [H, n], and none out."""
+    """A merge of two states into fp8 with one scale; lse [H, n], without an output lse."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         tensors = merge_case(n, heads, dim).make(generator, device)
@@ -68,7 +68,7 @@ def fp8_case(n: int, heads: int = 128, dim: int = 128) -> Case:
 
 
 def in_place_case(n: int, heads: int = 64, dim: int = 128, masked: bool = False) -> Case:
-    """Another f16 state merged into the first, into half of the rows if `masked`; lse [n, H], in base 2."""
+    """Merges a second f16 state into the first, only in half of the rows if `masked`; lse [n, H], in base 2."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         mask = torch.arange(n, device=device) % 2 == 0 if masked else torch.ones(n, device=device, dtype=torch.bool)
@@ -94,7 +94,8 @@ def states_case(ways: int, n: int, heads: int = 64, dim: int = 128) -> Case:
 
 
 def mask_case(requests: int = 64, tokens: int = 128, heads: int = 128, dim: int = 128, rows: bool = False) -> Case:
-    """The lse of the tokens of every other request, which has no context, becomes -inf, and with `rows` their rows 0; lse [H, n]."""
+    """Sets the lse of the tokens of every other request, which has no context, to -inf, and with `rows` their rows to 0; lse [H,
+    n]."""
     n = requests * tokens
     lengths = [100 * (request % 2) for request in range(requests)]
     starts = [sum(lengths[:request]) for request in range(requests + 1)]
@@ -118,7 +119,8 @@ def mask_case(requests: int = 64, tokens: int = 128, heads: int = 128, dim: int 
 
 
 def fixup_cases(rows_first: bool) -> list[Case]:
-    """Zero-KV rows of some batches. Those with the lse as [n, H], as SGLang has it, are more."""
+    """Fixups of zero-KV rows for several batches. With `rows_first`, the lse is [n, H] as in SGLang, and there are more
+    batches."""
     common = [
         fixup_case("all_dead_h128_d128/n8192", [8192], [True], rows_first=rows_first),
         fixup_case("short_dead_16384_and_255x1", [16384] + [1] * 255, [False] + [True] * 255, rows_first=rows_first),
@@ -133,7 +135,7 @@ def fixup_cases(rows_first: bool) -> list[Case]:
 
 
 def all_cases() -> list[Case]:
-    """Names with a slash that `mlafix-bench --list` has are the same work as there."""
+    """All cases. A name with a slash that `mlafix-bench --list` also has denotes the same work."""
     half = torch.float16
     return [
         *(merge_case(n) for n in (1, 16, 64, 256, 1024, 4096, 8192)),

@@ -1,8 +1,8 @@
-"""The kernels of engines, where they are installed: vLLM, SGLang (sgl-kernel), FlashInfer, FlashAttention.
+"""The kernels of the installed engines: vLLM, SGLang (sgl-kernel), FlashInfer, FlashAttention.
 
-Each in the layout that the engine keeps: FlashInfer's lse is in base 2. Conversions are made before anything is timed. FlashInfer
-allocates its results. `flashinfer_cuda` is no package of FlashInfer's: a module of that name may bind
-`VariableLengthMergeStates` of its C++ headers, which none of its Python functions calls.
+Each uses the engine's own layout; FlashInfer's lse, for example, is in base 2. Conversions are not timed. FlashInfer allocates
+its results. `flashinfer_cuda` is not a package of FlashInfer. A module with that name may bind `VariableLengthMergeStates` of
+FlashInfer's C++ headers, which none of its Python functions calls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TO_BASE_2 = math.log2(math.e)
 
 
 def imported(module: str, name: str) -> Any:
-    """A function of a module; raises Unavailable where either is missing."""
+    """A function of a module. Raises Unavailable if either is missing."""
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, OSError, RuntimeError) as error:
@@ -46,7 +46,7 @@ def vllm_merge(module: str) -> Prepare:
 
 
 def vllm_threshold(module: str) -> Prepare:
-    """The same where the second half of the rows has no context."""
+    """vLLM's merge, where the second half of the rows has no context."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported(module, "merge_attn_states")
@@ -57,7 +57,7 @@ def vllm_threshold(module: str) -> Prepare:
 
 
 def vllm_mask(t: Tensors) -> Callable[[], object]:
-    """vLLM's mask_empty_context where a set has rows, else mask_empty_context_lse; both are Triton."""
+    """vLLM's mask_empty_context if a set has rows, else its mask_empty_context_lse. Both are in Triton."""
     starts = t["query_start_loc"], t["context_start_loc"]
     if "out" in t:
         function = imported(VLLM_TRITON, "mask_empty_context")
@@ -67,7 +67,7 @@ def vllm_mask(t: Tensors) -> Callable[[], object]:
 
 
 def sglang_merge(module: str, name: str) -> Prepare:
-    """SGLang's merge into outputs that are there; lse [n, H]."""
+    """SGLang's merge into existing outputs; lse [n, H]."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported(module, name)
@@ -89,7 +89,7 @@ def sglang_fixup(t: Tensors) -> Callable[[], object]:
 
 
 def sglang_combine(t: Tensors) -> Callable[[], object]:
-    """The second stage of SGLang's Triton decode, on partials as it lays them out, [B, H, S, D]; it has no lse."""
+    """The second stage of SGLang's Triton decode, on partials in its layout, [B, H, S, D]. It returns no lse."""
     function = imported(f"{SGLANG_OPS}.decode_attention", "_decode_softmax_reducev_fwd")
     splits, batch, queries = t["partial"].shape[:3]
     if queries != 1:
@@ -118,7 +118,7 @@ def flashinfer_pair(t: Tensors) -> Callable[[], object]:
 
 
 def flashinfer_in_place(t: Tensors) -> Callable[[], object]:
-    """FlashInfer's merge_state_in_place; the mask only where it excludes rows."""
+    """FlashInfer's merge_state_in_place, with a mask only if it excludes rows."""
     function = imported("flashinfer", "merge_state_in_place")
     mask = t["mask"] if not bool(t["mask"].all()) else None
     return lambda: function(t["v"], t["s"], t["v_other"], t["s_other"], mask)
@@ -149,7 +149,7 @@ def flashinfer_ragged_triton(t: Tensors) -> Callable[[], object]:
 
 
 def flashinfer_ragged(name: str) -> Prepare:
-    """The same in C++."""
+    """FlashInfer's VariableLengthMergeStates in C++."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported("flashinfer_cuda", name)
@@ -161,11 +161,11 @@ def flashinfer_ragged(name: str) -> Prepare:
 
 
 FLASH_ATTN = {"flash_attn 3": "flash_attn_interface", "flash_attn 4": "flash_attn.cute.interface"}
-"""Modules of FlashAttention that have a flash_attn_combine: what it is called in the tables, and where it is."""
+"""Modules of FlashAttention with a flash_attn_combine, by their names in the tables."""
 
 
 def flash_attn_combine(module: str) -> Prepare:
-    """FlashAttention's combine, into outputs that are there. Its lse is new."""
+    """FlashAttention's combine into existing outputs. It allocates the lse."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported(module, "flash_attn_combine")
@@ -180,7 +180,8 @@ def flash_attn_combine(module: str) -> Prepare:
 
 
 def baselines_of(group: str) -> dict[str, Prepare]:
-    """By the name in the table; those that are not installed raise Unavailable when they are prepared."""
+    """The baselines by their names in the table. Those that are not installed raise Unavailable when they are
+    prepared."""
     merges = {"vllm": vllm_merge(VLLM), "vllm, triton": vllm_merge(VLLM_TRITON)}
     return {"merge": merges, "shapes": merges, "merge_fp8": merges,
             "threshold": {"vllm": vllm_threshold(VLLM), "vllm, triton": vllm_threshold(VLLM_TRITON)},
@@ -198,7 +199,8 @@ def baselines_of(group: str) -> dict[str, Prepare]:
 
 
 def public_calls_of(group: str) -> dict[str, Prepare]:
-    """Calls as an engine's backends write them, and the same of our drop-ins, by the name in the table of the host's times."""
+    """Calls as an engine's backends write them, and the same calls of our drop-ins, by their names in the table of host
+    times."""
 
     def call_of(function: Callable[..., Any] | tuple[str, str], names: tuple[str, ...], *last: object) -> Prepare:
         def prepare(t: Tensors) -> Callable[[], object]:

@@ -1,4 +1,4 @@
-"""Milliseconds of the first call of a Python kernel in a new process, after everything was imported: one number.
+"""Prints the milliseconds of the first call of a Python kernel in a new process, after all imports.
 
 benchmarks/python_host_time.py runs this several times; the first run compiles the kernel, the others find it on disk.
 """

@@ -1,6 +1,7 @@
-"""Time on a GPU by replays of CUDA graphs, on a CPU by a loop; each round times everything that is compared.
+"""Times work on a GPU by replays of CUDA graphs, on a CPU by a loop. Each round times everything that is compared.
 
-The policy is that of mlafix-bench (docs/Benchmark.md): buffers rotated past the last cache, medians of rounds.
+The policy is that of mlafix-bench (docs/Benchmark.md): rotate buffers past the last-level cache, report medians of
+rounds.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ Call = Callable[[], object]
 
 
 class Replay(Protocol):
-    """Calls made ready to be run again and again."""
+    """Calls that are prepared for repeated runs."""
 
     def time(self) -> float:
-        """Runs them once; microseconds for all of them."""
+        """Runs the calls once. Returns the microseconds for all of them."""
 
 
 class GraphReplay:
-    """In a CUDA graph: a time is the device's, and nothing of the host's."""
+    """Calls in a CUDA graph. Times are those of the device alone."""
 
     def __init__(self, calls: list[Call]) -> None:
         self.graph = torch.cuda.CUDAGraph()
@@ -44,7 +45,7 @@ class GraphReplay:
 
 
 class LoopReplay:
-    """In a loop, on a CPU."""
+    """Calls in a loop, on a CPU."""
 
     def __init__(self, calls: list[Call]) -> None:
         self.calls = calls
@@ -64,7 +65,7 @@ class Settings:
     rounds: int
     replay_micros: float
     rotate: int
-    """Bytes that the sets of a case cover at least."""
+    """The least total bytes of a case's buffer sets."""
 
     def count_sets(self, size: int) -> int:
         """The number of buffer sets for a case that creates its own, by their size in bytes: 2 to 64 on a GPU, 2 on a
@@ -81,12 +82,13 @@ class Settings:
             torch.cuda.synchronize(self.device)
 
     def record(self, calls: list[Call]) -> Replay:
-        """The calls as they are replayed on this device."""
+        """Prepares calls for replay on this device."""
         return GraphReplay(calls) if self.is_cuda else LoopReplay(calls)
 
 
 def read_options(description: str) -> tuple[argparse.Namespace, Settings]:
-    """The command line of a benchmark that makes its own buffers: where, how many rounds, and `json`, a file for the results or None."""
+    """Parses the command line of a benchmark that makes its own buffers: the device, the number of rounds, and `json`, a file for the
+    results or None."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rounds", type=int, default=31)
@@ -98,7 +100,7 @@ def read_options(description: str) -> tuple[argparse.Namespace, Settings]:
 
 
 def as_json(value: object, indent: int = 0) -> str:
-    """As mlafix-bench writes results: each element of a list is a line."""
+    """Formats JSON as mlafix-bench does, with each element of a list on its own line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(name)}: {as_json(member, indent)}" for name, member in value.items()) + "}"
     if isinstance(value, list) and value:
@@ -108,14 +110,15 @@ def as_json(value: object, indent: int = 0) -> str:
 
 
 def write_results(options: argparse.Namespace, settings: Settings, **results: object) -> None:
-    """Into the file of `read_options`, if there is one, beside what they were measured on."""
+    """Writes results to the file of `read_options`, if there is one, together with the machine on which they were
+    measured."""
     if options.json:
         name = torch.cuda.get_device_name(settings.device) if settings.is_cuda else "CPU"
         options.json.write_text(as_json({"device": name, "rounds": settings.rounds, **results}) + "\n")
 
 
 def first_line(error: Exception) -> str:
-    """The first line of its text."""
+    """The first line of an error's text."""
     return (str(error).splitlines() or [""])[0]
 
 
@@ -127,16 +130,16 @@ def forget_failed_launch(device: torch.device) -> None:
 
 
 def summarize(times: list[float]) -> dict[str, float]:
-    """10th percentile, median, 90th percentile."""
+    """The 10th percentile, the median and the 90th percentile."""
     ordered = sorted(times)
     return {name: round(ordered[int(part * (len(ordered) - 1) + 0.5)], 4)
             for name, part in (("p10", 0.1), ("median", 0.5), ("p90", 0.9))}
 
 
 def measure(settings: Settings, implementations: dict[str, list[Call]], must: str) -> dict[str, dict[str, float]]:
-    """Microseconds a call, by implementation. Each has a call for every set of buffers.
+    """The microseconds per call of each implementation, which has a call for every set of buffers.
 
-    Some baselines cannot be captured in a graph: they are left out. `must` raises what it raises.
+    Baselines that cannot be captured in a graph are left out. Errors of the implementation `must` are raised.
     """
     replays: dict[str, tuple[Replay, int]] = {}
     for name, calls in implementations.items():
@@ -164,6 +167,6 @@ def measure(settings: Settings, implementations: dict[str, list[Call]], must: st
 
 
 def medians(settings: Settings, sets: list[dict[str, Call]], must: str) -> dict[str, float]:
-    """Microseconds a call, by name, of calls that there are for each set of buffers; `must` as for `measure`."""
+    """The microseconds per call by name, for calls that exist for each set of buffers. `must`: see `measure`."""
     times = measure(settings, {name: [one[name] for one in sets] for name in sets[0]}, must)
     return {name: times[name]["median"] for name in sets[0]}

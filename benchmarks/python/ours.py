@@ -1,4 +1,4 @@
-"""mlafix's side: its functions, and what calls of them cost the host."""
+"""mlafix's functions as benchmark implementations, and the host time of their calls."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def prepare_rows_first(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_threshold(t: Tensors) -> Callable[[], object]:
-    """ops.merge_attn_states of which half of the rows are copies."""
+    """ops.merge_attn_states that copies half of the rows."""
     context = t["out"].shape[0] // 2
     return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"], out_lse=t["out_lse"],
                                          context_rows=context)
@@ -66,7 +66,7 @@ def prepare_fp8(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_in_place(t: Tensors) -> Callable[[], object]:
-    """ops.merge_state_in_place in base 2; the mask only where it excludes rows."""
+    """ops.merge_state_in_place in base 2, with a mask only if it excludes rows."""
     mask = t["mask"] if not bool(t["mask"].all()) else None
     return lambda: ops.merge_state_in_place(t["v"], t["s"], t["v_other"], t["s_other"], mask, base="2")
 
@@ -77,7 +77,7 @@ def prepare_fixup_rows_first(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_mask(t: Tensors) -> Callable[[], object]:
-    """ops.mask_empty_context where a set has rows, else ops.mask_empty_context_lse."""
+    """ops.mask_empty_context if a set has rows, else ops.mask_empty_context_lse."""
     starts = t["query_start_loc"], t["context_start_loc"]
     if "out" in t:
         return lambda: ops.mask_empty_context(t["out"], t["lse"], *starts)
@@ -92,20 +92,20 @@ OURS: dict[str, Prepare] = {
 
 
 def compile_to_cubin(variant: str) -> None:
-    """Kernel text to a cubin for sm_90, with one variant or, if that is "", with all."""
+    """Compiles the text of a kernel to a cubin for sm_90, with one variant, or with all if that is ""."""
     _compiler.compile(library.source("merge_attn_states"), "merge_attn_states",
                       specializations=[{"H": "128", "D": "128", "T": "bf16"}], targets=["sm_90"], emit="cubin", variant=variant)
 
 
 def host_cases() -> list[Case]:
-    """Small work of each kind, of which the calls of engines are timed beside ours."""
+    """A small case of each kind. Calls of engines are timed on it beside ours."""
     return [merge_case(16, heads=16), rows_first_case(16, 16, 128), in_place_case(16, heads=16), dense_case(4, 16, heads=16),
             combine_case(*python_host_time.COMBINE), ragged_case(16, heads=16),
             fixup_case("16x1", [1] * 16, [sequence % 8 == 0 for sequence in range(16)], heads=16, rows_first=True), mask_case(4, 4, heads=16)]
 
 
 def engine_calls(settings: Settings) -> dict[str, Call]:
-    """The engines' public functions and our drop-ins for them on the same tensors, where the engine is installed."""
+    """The engines' public functions and our drop-ins on the same tensors, for the installed engines."""
     calls: dict[str, Call] = {}
     for case in host_cases():
         t = case.make(torch.Generator(settings.device).manual_seed(0), settings.device)
@@ -113,7 +113,7 @@ def engine_calls(settings: Settings) -> dict[str, Call]:
             try:
                 calls[name] = prepare(dict(t))
                 calls[name]()
-            except Exception as error:  # a baseline of any kind may fail in any way; ours may not
+            except Exception as error:  # baselines may fail in any way, but ours must not
                 if name.startswith("mlafix: "):
                     raise
                 calls.pop(name, None)
@@ -122,15 +122,15 @@ def engine_calls(settings: Settings) -> dict[str, Call]:
 
 
 def host_times(settings: Settings, baselines: dict[str, Prepare]) -> list[dict[str, object]]:
-    """Calls of a merge of 16 x 16 x 128, ours and by baselines, and of engines beside our drop-ins; on a CPU a call is the work itself, so
-    there are none.
+    """Host times of a merge of 16 x 16 x 128 by our functions and by baselines, and of engines' calls beside our drop-ins. Empty on a CPU,
+    where a call includes the work.
     """
     calls: dict[str, Call | timeit.Timer] = {}
     if settings.is_cuda:
         t = merge_case(16, heads=16).make(torch.Generator(settings.device), settings.device)
         calls = {**python_host_time.calls(torch, "cuda"), **{name: prepare(t) for name, prepare in baselines.items()},
                  **engine_calls(settings)}
-    with torch.inference_mode():  # As engines call.
+    with torch.inference_mode():  # as engines do
         times = python_host_time.run_rounds(calls, 10 * settings.rounds, 100, settings.synchronize)
     compilations: dict[str, Call] = {"compile to cubin, one variant": lambda: compile_to_cubin("dense"),
                                      "compile to cubin": lambda: compile_to_cubin("")}

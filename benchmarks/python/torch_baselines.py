@@ -1,4 +1,4 @@
-"""The same work in torch, eager and compiled."""
+"""The same work in torch, in eager mode and compiled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def merge_dense(out: torch.Tensor, out_lse: torch.Tensor, v: torch.Tensor, s: to
 
 
 def fixup(out: torch.Tensor, lse: torch.Tensor, kv_lens: torch.Tensor, cu_seqlens: torch.Tensor) -> None:
-    """Without a look at the device from the host: the sequence of each token by a search; lse [H, n]."""
+    """Blanks rows without reading the device from the host. Finds the sequence of each token by a search; lse [H,
+    n]."""
     tokens = torch.arange(out.shape[0], device=out.device, dtype=torch.int32)
     sequence = torch.searchsorted(cu_seqlens, tokens, right=True) - 1
     is_dead = kv_lens[sequence] <= 0
@@ -35,7 +36,7 @@ def fixup(out: torch.Tensor, lse: torch.Tensor, kv_lens: torch.Tensor, cu_seqlen
 
 
 def fixup_rows_first(out: torch.Tensor, lse: torch.Tensor, kv_lens: torch.Tensor, cu_seqlens: torch.Tensor) -> None:
-    """The same with the lse as [n, H]."""
+    """Like `fixup`, with the lse as [n, H]."""
     fixup(out, lse.T, kv_lens, cu_seqlens)
 
 
@@ -67,7 +68,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
     "fixup": (fixup, ("out", "lse", "kv_lens", "cu_seqlens")),
     "fixup_rows_first": (fixup_rows_first, ("out", "lse", "kv_lens", "cu_seqlens")),
 }
-"""By group: the function, and its arguments' names in a set of buffers."""
+"""By group: the function, and the names of its arguments in a set of buffers."""
 
 
 def prepare_with(function: Callable[..., object], names: tuple[str, ...]) -> Prepare:
@@ -81,8 +82,8 @@ def prepare_with(function: Callable[..., object], names: tuple[str, ...]) -> Pre
 
 
 def baselines_of(group: str) -> dict[str, Prepare]:
-    """Eager, and compiled, each shape for itself: but for the groups of many shapes, each of which takes seconds to compile. None for groups
-    that are for engines alone.
+    """Baselines in eager mode and compiled for each shape. Groups with many shapes are not compiled, since each shape takes seconds. Empty
+    for groups that only compare engines.
     """
     if group not in FUNCTIONS:
         return {}

@@ -1,4 +1,4 @@
-"""Straightforward Triton: a program for every row, as engines write them."""
+"""Straightforward Triton kernels with a program for every row, as engines write them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def merge_kernel(out, out_lse, prefix, prefix_lse, suffix, suffix_lse, n, H: tl.
 
 @triton.jit
 def add_state(top, total, acc, lse, row):
-    """A running maximum, sum and weighted row, after one more state."""
+    """Adds a state to a running maximum, sum and weighted row."""
     new_top = tl.maximum(top, lse)
     old_weight = tl.exp(top - new_top)
     weight = tl.exp(lse - new_top)
@@ -55,7 +55,8 @@ def merge_dense_kernel(out, out_lse, v, s, K: tl.constexpr, H: tl.constexpr, D: 
 
 @triton.jit
 def combine_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexpr):
-    """A program for a row, one split after the other, with a running maximum: how SGLang reduces the splits of a decode."""
+    """A program per row that processes one split after the other with a running maximum, as SGLang reduces the splits of a
+    decode."""
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, D)
     top = -float("inf")
@@ -71,7 +72,7 @@ def combine_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexpr):
 
 @triton.jit
 def combine_tile_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexpr, SPLITS: tl.constexpr, COLUMNS: tl.constexpr):
-    """A program for some columns of a row, all splits of them at once."""
+    """A program for some columns of a row, which reads all splits of them at once."""
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     splits = tl.arange(0, SPLITS)
@@ -89,7 +90,7 @@ def combine_tile_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexp
 
 @triton.jit
 def ragged_kernel(out, out_lse, v, s, indptr, H: tl.constexpr, D: tl.constexpr):
-    """A program for a row, its states one after the other."""
+    """A program per row that processes its states one after the other."""
     segment = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
     lanes = tl.arange(0, D)
@@ -130,7 +131,7 @@ def prepare_combine(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_combine_tile(t: Tensors) -> Callable[[], object]:
-    """The same; as many columns as make 32 KB of partials."""
+    """Partials [S, B, 1, H, D], in tiles of as many columns as make 32 KB of partials."""
     splits, batch, _, heads, dim = t["partial"].shape
     rows, tile = batch * heads, triton.next_power_of_2(splits)
     columns = min(dim, max(32, 8192 // tile))
@@ -145,6 +146,6 @@ def prepare_ragged(t: Tensors) -> Callable[[], object]:
 
 
 def baselines_of(group: str) -> dict[str, Prepare]:
-    """Ours in Triton."""
+    """The Triton baselines of a group."""
     return {"merge": {"triton": prepare_merge}, "n_way": {"triton": prepare_dense}, "ragged": {"triton": prepare_ragged},
             "combine": {"triton": prepare_combine, "triton, tile": prepare_combine_tile}}.get(group, {})

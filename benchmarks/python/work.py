@@ -1,4 +1,4 @@
-"""The cases, with the shapes and names of mlafix-bench, their buffers, and the right results."""
+"""The cases, with the shapes and names of mlafix-bench, their buffers, and the expected results."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ class Unavailable(Exception):
 
 @dataclass
 class Case:
-    """Some work. `make` gives a set of buffers from a seed; `check` raises AssertionError on a wrong one."""
+    """A piece of work. `make` gives a set of buffers for a seed; `check` raises AssertionError for a wrong set."""
 
     name: str
     read: int
     written: int
     make: Callable[[torch.Generator, torch.device], Tensors]
     check: Callable[[Tensors, Tensors], None]
-    """Called with the set as it was before, and after."""
+    """Called with the set before and after the run."""
 
 
 def payload(generator: torch.Generator, device: torch.device, *shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
-    """Magnitudes of 0.25 to 4, any sign."""
+    """Random numbers of any sign with magnitudes from 0.25 to 4."""
     values = torch.rand(shape, generator=generator, device=device) * 3.75 + 0.25
     signs = torch.randint(0, 2, shape, generator=generator, device=device, dtype=torch.int8) * 2 - 1
     return (values * signs).to(dtype)
 
 
 def lses(generator: torch.Generator, device: torch.device, *shape: int) -> torch.Tensor:
-    """f32 in [-3, 3]."""
+    """Random f32 numbers in [-3, 3]."""
     return torch.rand(shape, generator=generator, device=device) * 6 - 3
 
 
 def blank(device: torch.device, *shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
-    """NaN: what an output holds before."""
+    """A tensor filled with NaN, the initial contents of outputs."""
     return torch.full(shape, float("nan"), device=device, dtype=dtype)
 
 
 def close(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, what: str, relative: float) -> None:
-    """Every element within `relative` of the size of its terms."""
+    """Checks that every element's error is within `relative` of the size of its terms."""
     wrong = ~((got.double() - want).abs() <= relative * size + 1e-30)
     if bool(wrong.any()):
         place = tuple(wrong.nonzero()[0].tolist())
@@ -54,7 +54,8 @@ def close(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, what: str, 
 
 def check_merged(rows: list[torch.Tensor], weights: list[torch.Tensor], out: torch.Tensor, out_lse: torch.Tensor | None,
                  relative: float = 2**-7) -> None:
-    """Against f64: rows [n, H, D], lse [n, H], in base e; None if the implementation has none. Some tokens only."""
+    """Compares a merge with f64 for some tokens: rows [n, H, D], lse [n, H] in base e, or None if the implementation
+    gives none."""
     some = torch.linspace(0, out.shape[0] - 1, min(out.shape[0], 16), device=out.device).long()
     lse = torch.stack([weight[some].double() for weight in weights])
     total = torch.logsumexp(lse, 0)
@@ -65,7 +66,7 @@ def check_merged(rows: list[torch.Tensor], weights: list[torch.Tensor], out: tor
 
 
 def merge_case(n: int, heads: int = 128, dim: int = 128) -> Case:
-    """Two states, lse [H, n]."""
+    """A merge of two states; lse [H, n]."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         return {"prefix": payload(generator, device, n, heads, dim), "prefix_lse": lses(generator, device, heads, n),
@@ -95,7 +96,8 @@ def dense_case(ways: int, n: int, heads: int = 128, dim: int = 128) -> Case:
 
 
 def combine_case(splits: int, batch: int, heads: int = 16, dim: int = 512, queries: int = 1) -> Case:
-    """f32 partials of a split-KV attention, [S, B, L, H, D], to bf16; the lse as FlashAttention has it, a view of [S, B, H, L]."""
+    """A combine of f32 partials of split-KV attention, [S, B, L, H, D], to bf16. The lse is a view of [S, B, H, L], as in
+    FlashAttention."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         return {"partial": payload(generator, device, splits, batch, queries, heads, dim, dtype=torch.float32),
@@ -114,7 +116,7 @@ def combine_case(splits: int, batch: int, heads: int = 16, dim: int = 512, queri
 
 
 def ragged_lengths(segments: int) -> list[int]:
-    """1 to 8, each as often, in the order that mlafix-bench has."""
+    """Lengths from 1 to 8 with equal frequency, in the order of mlafix-bench."""
     return [1 + (segment * 2654435761 % 2**32 >> 29) for segment in range(segments)]
 
 
@@ -146,7 +148,7 @@ def ragged_case(segments: int, heads: int = 64, dim: int = 128, dtype: torch.dty
 
 
 def fixup_case(name: str, lengths: list[int], dead: list[bool], heads: int = 128, dim: int = 128, rows_first: bool = False) -> Case:
-    """Rows of dead sequences become 0, -inf; lse [H, n], or [n, H] with `rows_first`."""
+    """Sets rows of dead sequences to 0, -inf; lse [H, n], or [n, H] with `rows_first`."""
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Writes the generated parts of docs/performance.md and README.md, and the page's pictures, from the JSON in benchmarks/results.
 
-    python3 benchmarks/report                write them
-    python3 benchmarks/report --check        exit with status 1 if they are not what the JSON says
+    python3 benchmarks/report                write them python3 benchmarks/report --check        exit with status 1 if they differ from the JSON
 
-A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`; the rest of a page is kept by hand. Names are
-goals, gains, chains, host; engines, engine-ranges and behind (the kernels of engines); picture:PREFIX, where PREFIX is how the names of cases
-begin; and for tables PREFIX (on a GPU), cpu:PREFIX and python:PREFIX, or several with a + between them. A name ends in @CARD, as h100, where there
-are results of several cards, except those of the CPU.
+A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`; the rest of a page is kept by hand. Names are goals, gains, chains,
+host; engines, engine-ranges and behind (kernels of engines); picture:PREFIX, where PREFIX is a prefix of the names of cases; and for tables PREFIX
+(on a GPU), cpu:PREFIX and python:PREFIX, or several of these joined by +. If there are results of several cards, a name ends in @CARD, such as
+@h100, except for the CPU.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ PART = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 class Writer:
-    """Makes parts, and collects the pictures that they show."""
+    """Writes generated parts, and collects the pictures that they show."""
 
     def __init__(self, cards: dict[str, Results], images: str) -> None:
         self.cards = cards
@@ -37,7 +36,7 @@ class Writer:
         self.pictures: dict[str, str] = {}
 
     def picture(self, results: Results, prefix: str, card: str) -> str:
-        """Markdown of a picture."""
+        """The Markdown for a picture."""
         lines = lines_of(results.gpu, prefix) if results.gpu else []
         if not results.gpu or not lines:
             return NOTHING
@@ -47,7 +46,7 @@ class Writer:
         return f"![{title}]({self.images}/{name})"
 
     def part(self, name: str) -> str:
-        """The text between the marks of that name. Raises ValueError for a card that there is not."""
+        """The text of the part with this name. Raises ValueError if there are no results of the card."""
         name, _, card = name.partition("@")
         is_cpu = name.startswith("cpu:")
         if not is_cpu and (card or len(self.cards) > 1) and card not in self.cards:

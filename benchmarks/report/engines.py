@@ -1,4 +1,4 @@
-"""The kernels of engines beside the library's, from the results of benchmarks/python."""
+"""Compares the kernels of engines with the library's, from the results of benchmarks/python."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NAMES = {"vllm": "vLLM CUDA", "vllm, triton": "vLLM Triton", "sglang": "SGLang C
 OPERATIONS = {"merge_attn_states": ("merge/", "shapes/", "rows_first/", "threshold/", "merge_fp8/"), "merge_state_in_place": ("in_place/",),
               "merge_states": ("n_way/", "states/"), "merge_states_ragged": ("ragged/",), "combine_split_kv": ("combine/",),
               "fixup_zero_kv_rows": ("fixup_rows_first/",), "mask_empty_context_lse": ("mask/lse",), "mask_empty_context": ("mask/rows",)}
-"""By function of mlafix.ops: how the names of its cases begin."""
+"""By function of mlafix.ops: the prefixes of its cases' names."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """An engine's kernel in a case; times in microseconds."""
+    """The times of an engine's kernel and of ours in a case, in microseconds."""
 
     engine: str
     case: str
@@ -41,7 +41,7 @@ def is_engine(name: str) -> bool:
 
 
 def engine_name(name: str) -> str:
-    """As tables have it."""
+    """The engine's name in tables."""
     return NAMES.get(name, name)
 
 
@@ -56,7 +56,7 @@ def comparisons(run: Run, prefixes: tuple[str, ...]) -> list[Comparison]:
 
 
 def failures(run: Run, prefixes: tuple[str, ...]) -> dict[str, list[str]]:
-    """By engine, the cases in which its kernel raised or was wrong."""
+    """By engine, the cases in which its kernel raised an error or was wrong."""
     found: dict[str, list[str]] = {}
     for case in run.cases():
         for entry in case["contenders"]:
@@ -66,12 +66,13 @@ def failures(run: Run, prefixes: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def card_text(run: Run) -> str:
-    """The machine in a sentence: "an NVIDIA H100 80GB HBM3"."""
+    """The machine as a phrase: "an NVIDIA H100 80GB HBM3"."""
     return f"an {run.data['machine']}"
 
 
 def ranges_rows(run: Run, prefixes: tuple[str, ...]) -> list[list[str]]:
-    """For each engine: its name, its slowest and its fastest case, and in how many it fails."""
+    """For each engine: its name, its slowest and fastest case relative to ours, and the number of cases in which it
+    fails."""
     found, failed = comparisons(run, prefixes), failures(run, prefixes)
     rows = []
     for engine in dict.fromkeys([*(one.engine for one in found), *failed]):
@@ -82,18 +83,18 @@ def ranges_rows(run: Run, prefixes: tuple[str, ...]) -> list[list[str]]:
 
 
 def behind(run: Run) -> list[Comparison]:
-    """Cases in which an engine's kernel is faster by more than half a percent, the slowest of ours first."""
+    """Cases in which an engine's kernel is faster by more than half a percent, ordered by our slowdown."""
     return sorted((one for one in comparisons(run, ("",)) if one.ratio < 0.995), key=lambda one: one.ratio)
 
 
 def ratio_of(run: Run, case: str, engine: str) -> str:
-    """ "1.99 x", "fails", or empty where it was not measured."""
+    """"1.99 x", "fails", or "" if it was not measured."""
     if case in failures(run, (case,)).get(engine, []):
         return "fails"
     return next((f"{one.ratio:.2f} x" for one in comparisons(run, (case,)) if one.case == case and one.engine == engine), "")
 
 
 def time_text(case: dict[str, Any] | None) -> str:
-    """Ours."""
+    """The time of our kernel as text."""
     micros = time_of(case, "ours") if case else None
     return "" if micros is None else f"{micros:.2f} us" if micros < 100 else f"{micros:.1f} us"

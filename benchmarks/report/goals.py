@@ -1,4 +1,4 @@
-"""The goals of the project, ratios that hold on any card, and the measurements."""
+"""The goals of the project, as ratios that should hold on any card, with their measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Value = float | None
 
 @dataclass
 class Goal:
-    """`value` is to be at least (or, `most`, at most) `limit`."""
+    """A goal: `value` should be at least `limit`, or at most `limit` if `most`."""
 
     text: str
     limit: float
@@ -22,7 +22,7 @@ class Goal:
     most: bool = False
 
     def row(self, results: Results) -> list[str]:
-        """The name of the goal, the value wanted, the value measured, and "yes" if that is enough."""
+        """A row of the table: the goal's name, the required value, the measured value, and "yes" if that is enough."""
         value = self.value(results)
         wanted = f"{'at most' if self.most else 'at least'} {self.limit:g} {self.unit}".rstrip()
         if value is None:
@@ -32,25 +32,25 @@ class Goal:
 
 
 def worst(values: Iterable[Value], most: bool = False) -> Value:
-    """The one that is furthest from a goal."""
+    """The value that is furthest from a goal."""
     known = [value for value in values if value is not None]
     return (max(known) if most else min(known)) if known else None
 
 
 def on_gpu(ask: Callable[[Run], Value]) -> Callable[[Results], Value]:
-    """A question to the GPU's run, where there is one."""
+    """Applies a question to the GPU's run, if there is one."""
     return lambda results: ask(results.gpu) if results.gpu else None
 
 
 CHAINS = ("pairs", "pairs, in place")
-"""The chains of our merges of two."""
+"""The names of chains of our two-way merges."""
 
 BASELINE_CHAINS = ("cuda, pairs", "cuda, pairs, in place")
-"""The same of hand-written merges."""
+"""The names of chains of hand-written two-way merges."""
 
 
 def chain_time(case: dict[str, Any], chain: str) -> Value:
-    """With dependent launch, where that was measured."""
+    """The time of a chain, with dependent launch if that was measured."""
     return time_of(case, f"{chain}, dependent") or time_of(case, chain)
 
 
@@ -60,13 +60,13 @@ def merge(n: int) -> str:
 
 
 def roof_of_large_merges(run: Run) -> Value:
-    """Percent."""
+    """The percentage of the roof that large merges reach."""
     cases = [run.case(merge(n)) for n in (4096, 8192)]
     return worst(percent_of_roof(case, "ours", "roof") for case in cases if case)
 
 
 def of_dependent_roof(name: str) -> Callable[[Run], Value]:
-    """Percent."""
+    """The percentage of the roof with dependent launch."""
 
     def ask(run: Run) -> Value:
         case = run.case(name)
@@ -76,7 +76,8 @@ def of_dependent_roof(name: str) -> Callable[[Run], Value]:
 
 
 def large_shapes_over_baseline(run: Run) -> Value:
-    """Ours over the best hand-written form of the same shape, both as percent of the roof; at least 100 MB."""
+    """The time ratio of the best hand-written form to ours for the same shape, both as a percentage of the roof; for at
+    least 100 MB."""
     ratios: list[Value] = []
     for case in [*run.cases("merge/"), *run.cases("merge_fp8/")]:
         baselines = [time for name in ("cuda", "cuda, dependent") if (time := time_of(case, name))]
@@ -87,7 +88,7 @@ def large_shapes_over_baseline(run: Run) -> Value:
 
 
 def against_whole_merge(place: str, whole_case: str = "merge") -> Callable[[Run], Value]:
-    """Time of a merge with half of the rows past the threshold over that of a whole one."""
+    """The time of a merge with half of the rows past the threshold, relative to a whole merge."""
 
     def ask(run: Run) -> Value:
         parts = []
@@ -115,24 +116,24 @@ def over_pairs(ways: int, chains: tuple[str, ...]) -> Callable[[Run], Value]:
 
 
 def over_empty_launch(case: dict[str, Any] | None) -> Value:
-    """How many times as long as a kernel that does nothing."""
+    """The time of a case as a multiple of an empty launch."""
     ours, empty = (time_of(case, "ours"), case.get("empty_launch_us")) if case else (None, None)
     return ours / empty if ours and empty else None
 
 
 def small_kernels(run: Run) -> Value:
-    """The slowest of the padding and metadata kernels at serving sizes, in empty launches."""
+    """The time of the slowest padding or metadata kernel at serving sizes, in empty launches."""
     cases = [*run.cases("pad/"), *run.cases("metadata/")]
     return worst((over_empty_launch(case) for case in cases if "roof" not in case), most=True)
 
 
 def none_dead(run: Run) -> Value:
-    """The slowest fixup of a batch in which nothing is empty, in empty launches."""
+    """The time of the slowest fixup of a batch without empty rows, in empty launches."""
     return worst((over_empty_launch(case) for case in run.cases("fixup/none_dead")), most=True)
 
 
 def over_roof(name: str) -> Callable[[Run], Value]:
-    """The time of a case over that of its faster roof."""
+    """The time of a case relative to its faster roof."""
 
     def ask(run: Run) -> Value:
         case = run.case(name)
@@ -143,13 +144,13 @@ def over_roof(name: str) -> Callable[[Run], Value]:
 
 
 def fill_roof(run: Run) -> Value:
-    """Percent, of every size from 250 MB on."""
+    """The percentage of the roof for all sizes of 250 MB and more."""
     cases = [case for case in run.cases("fixup/all_dead") if total_bytes(case) >= 250e6]
     return worst(percent_of_roof(case, "ours", "roof") for case in cases)
 
 
 def cpu_roof(results: Results) -> Value:
-    """Percent, of the merges of 400 MB and more."""
+    """The percentage of the CPU's roof for merges of 400 MB and more."""
     if not results.cpu:
         return None
     cases = [case for case in results.cpu.cases("merge/bf16_h128_d128/") if total_bytes(case) >= 400e6]
@@ -157,12 +158,12 @@ def cpu_roof(results: Results) -> Value:
 
 
 def python_host(name: str) -> Callable[[Results], Value]:
-    """Microseconds a call."""
+    """The microseconds per call."""
     return lambda results: results.python.host(name) if results.python else None
 
 
 def host_ratio(name: str, other: str) -> Callable[[Results], Value]:
-    """The host's time of one call over that of another, in the same run."""
+    """The host time of one call relative to another in the same run."""
 
     def ask(results: Results) -> Value:
         ours, theirs = (python_host(call)(results) for call in (name, other))
@@ -172,13 +173,13 @@ def host_ratio(name: str, other: str) -> Callable[[Results], Value]:
 
 
 def over_driver(results: Results) -> Value:
-    """The host's time of a checked launch from C over the driver's own."""
+    """The host time of a checked launch from C relative to the driver's own launch."""
     ours, alone = (results.gpu.host(name) if results.gpu else None for name in ("mlafix_launch, all checks", "the driver alone"))
     return ours / alone if ours and alone else None
 
 
 def against_engine(engine: str, *prefixes: str) -> Callable[[Results], Value]:
-    """How many times faster ours is than an engine's kernel in the case where it is least."""
+    """The smallest factor by which ours is faster than an engine's kernel."""
 
     def ask(results: Results) -> Value:
         found = comparisons(results.python, prefixes) if results.python else []
@@ -193,13 +194,13 @@ ENGINE_GOALS = (
     ("FlashInfer's merges", "flashinfer", ("",)), ("FlashInfer's merge of ragged segments, in C++", "flashinfer, C++", ("ragged/",)),
     ("FlashAttention 3's combine", "flash_attn 3", ("combine/",)),
 )
-"""What is compared, its name in the results, and its cases."""
+"""The compared kernel, its name in the results, and its cases."""
 
 COMBINES = tuple(f"combine/f32_s{splits}_h16_d{dim}/b64" for splits, dim in ((32, 512), (8, 512), (32, 128)))
 
 
 def all_goals() -> list[Goal]:
-    """In the order of the table."""
+    """All goals, in the order of the table."""
     goals = [Goal("merge bf16, H = D = 128, 4096 tokens and more, of the 2R1W roof", 97.5, "%", on_gpu(roof_of_large_merges))]
     for n in (16, 64, 256, 1024):
         goals.append(Goal(f"merge, {n} tokens, in a chain with dependent launch, against hand-written CUDA with the same", 1, "x",

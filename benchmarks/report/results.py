@@ -1,4 +1,4 @@
-"""The JSON of benchmarks (docs/Benchmark.md has its fields), and questions put to it."""
+"""Reads the JSON of benchmarks (docs/Benchmark.md describes its fields) and answers questions about it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ OURS = ("mlafix, dependent", "mlafix")
 
 @dataclass
 class Run:
-    """One file. Times are medians in microseconds."""
+    """One results file. Times are medians in microseconds."""
 
     path: Path
     data: dict[str, Any]
 
     @property
     def title(self) -> str:
-        """Machine and program."""
+        """The machine and the program."""
         return f"{self.data['machine']}; {self.data['tool'].partition(' (')[0]}, {self.data['rounds']} rounds"
 
     @property
@@ -44,17 +44,17 @@ class Run:
         return next((case for case in self.cases() if case["name"] == name), None)
 
     def time(self, name: str, implementation: str) -> float | None:
-        """The time of an implementation in a case; "ours" is the launch that users get."""
+        """The time of an implementation in a case. "ours" is the launch that users get."""
         case = self.case(name)
         return time_of(case, implementation) if case else None
 
     def ratio(self, name: str, slow: str, fast: str) -> float | None:
-        """How many times faster `fast` is than `slow`."""
+        """The factor by which `fast` is faster than `slow`."""
         a, b = self.time(name, slow), self.time(name, fast)
         return a / b if a and b else None
 
     def host(self, name: str) -> float | None:
-        """The host's time for a launch."""
+        """The host time of a launch."""
         return next((entry["us"]["median"] for entry in self.data["host"] if entry["name"] == name), None)
 
 
@@ -64,25 +64,26 @@ def timed(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def ours_of(case: dict[str, Any]) -> str | None:
-    """The implementation that is what users get: with dependent launch where a kernel has it."""
+    """The implementation that users get: with dependent launch if the kernel has it."""
     return next((name for name in OURS if name in timed(case)), None)
 
 
 def time_of(case: dict[str, Any], implementation: str) -> float | None:
-    """Median microseconds; None where it was not timed."""
+    """The median in microseconds. None if the implementation was not timed."""
     name = ours_of(case) if implementation == "ours" else implementation
     entry = timed(case).get(name or "")
     return entry["us"]["median"] if entry else None
 
 
 ROOFS = {"roof": "roof", "roof, dependent": "roof_dependent"}
-"""The names of the roofs in tables, and their fields: of a chain of plain launches, and of one with dependent launch."""
+"""The names of the roofs in tables, with their fields: for a chain of plain launches, and for one with dependent
+launch."""
 
 NOT_MEASURED = "not measured"
 
 
 def roof_time(case: dict[str, Any], field: str) -> float | None:
-    """Median microseconds; None where that roof was not measured, as in files of before it was."""
+    """The median in microseconds. None if that roof was not measured, as in older files."""
     return case[field]["us"]["median"] if field in case else None
 
 
@@ -92,7 +93,7 @@ def best_roof(case: dict[str, Any]) -> float | None:
 
 
 def percent_of_roof(case: dict[str, Any], implementation: str, field: str | None = None) -> float | None:
-    """The time of a roof, the faster one if none is named, over the implementation's."""
+    """The time of a roof (the faster one by default) relative to the implementation's."""
     micros = time_of(case, implementation)
     roof = roof_time(case, field) if field else best_roof(case)
     return 100 * roof / micros if micros and roof else None
@@ -105,7 +106,7 @@ def total_bytes(case: dict[str, Any]) -> int:
 
 @dataclass
 class Results:
-    """The results of one card by their kind, at most one file of each."""
+    """The results of one card by kind, with at most one file of each."""
 
     gpu: Run | None = None
     cpu: Run | None = None
@@ -120,15 +121,15 @@ def role_of(data: dict[str, Any]) -> str:
 
 
 def card_of(data: dict[str, Any]) -> str:
-    """ "h100" of "NVIDIA H100 80GB HBM3"; empty for a CPU and where the name says no card."""
+    """"h100" for "NVIDIA H100 80GB HBM3". "" for a CPU, and if the name contains no card."""
     found = re.match(r"NVIDIA (\w+)", data["machine"]) if data["device"] != "cpu" else None
     return found[1].lower() if found else ""
 
 
 def load(folder: Path) -> dict[str, Results]:
-    """Every *.json of the folder, by card; each card has the CPU's results, too.
+    """Reads every *.json of the folder, by card. Each card also has the CPU's results.
 
-    Raises ValueError where two have one role or a schema is unknown.
+    Raises ValueError if two files have the same role or a schema is unknown.
     """
     found: dict[str, Results] = {}
     for path in sorted(folder.glob("*.json")):

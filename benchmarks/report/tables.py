@@ -1,4 +1,4 @@
-"""Tables as Markdown."""
+"""Writes tables as Markdown."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ NOTHING = "_No results of this kind are in `benchmarks/results/` yet._"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """The first column to the left, the others to the right."""
+    """A table whose first column is aligned to the left, and all others to the right."""
     rule = [":--"] + ["--:"] * (len(head) - 1)
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
 
 
 def micros(value: float) -> str:
-    """Three digits or more, as a median deserves."""
+    """Formats a median with at least three digits."""
     return f"{value:.2f}" if value < 100 else f"{value:.1f}"
 
 
 def goals_table(results: Results) -> str:
-    """All of them, reached or not."""
+    """The table of all goals, reached or not."""
     if not results.gpu:
         return NOTHING
     rows = [goal.row(results) for goal in all_goals()]
@@ -36,13 +36,13 @@ def goals_table(results: Results) -> str:
 
 
 def spread_of(case: dict[str, Any]) -> str:
-    """10th to 90th percentile of ours, as percent of the median."""
+    """The range from the 10th to the 90th percentile of ours, as a percentage of the median."""
     us = timed(case)[ours_of(case) or OURS[1]]["us"]
     return f"{100 * (us['p90'] - us['p10']) / us['median']:.1f} %"
 
 
 def cell(case: dict[str, Any], name: str) -> str:
-    """Microseconds and percent of the faster roof; where there is no roof, how many times faster ours is."""
+    """The microseconds and the percentage of the faster roof. Without a roof, the factor by which ours is faster."""
     wrong = [implementation for implementation in case["contenders"] if implementation["name"] == name and "wrong" in implementation]
     if wrong:
         return "wrong result"
@@ -58,13 +58,13 @@ def cell(case: dict[str, Any], name: str) -> str:
 
 
 def columns_of(cases: list[dict[str, Any]]) -> list[str]:
-    """Every implementation's name, ours first."""
+    """The names of all implementations, ours first."""
     names = list(dict.fromkeys(implementation["name"] for case in cases for implementation in case["contenders"]))
     return [name for name in OURS if name in names] + [name for name in names if name not in OURS]
 
 
 def group_table(run: Run | None, prefixes: str) -> str:
-    """The cases of one group whose name begins with one of the prefixes, which have a + between them."""
+    """The cases of one group with one of the prefixes, which are joined by +."""
     cases = [case for prefix in prefixes.split("+") for case in run.cases(prefix) if ours_of(case)] if run else []
     if not run or not cases:
         return NOTHING
@@ -80,7 +80,7 @@ def group_table(run: Run | None, prefixes: str) -> str:
 
 
 def base_columns(cases: list[dict[str, Any]], has_dependent_launch: bool) -> list[tuple[str, list[str]]]:
-    """The columns that cases are compared with: name and text of each."""
+    """The columns with which cases are compared: the name and the text of each."""
     bases = [roof_time(case, "roof") or case.get("empty_launch_us") for case in cases]
     if not any(bases):
         return []
@@ -94,15 +94,15 @@ def base_columns(cases: list[dict[str, Any]], has_dependent_launch: bool) -> lis
 
 
 def host_table(results: Results) -> str:
-    """The host's time for a launch, from C and from Python."""
+    """The host time of a launch, from C and from Python."""
     rows = [[entry["name"], micros(entry["us"]["median"]), f"{micros(entry['us']['p10'])} - {micros(entry['us']['p90'])}"]
             for run in (results.gpu, results.python) if run for entry in run.data["host"]]
     return table(["host time", "us", "p10 - p90"], rows) if rows else NOTHING
 
 
 def engines_table(results: Results) -> str:
-    """Merges of two of 128 heads of 128, for the README: ours, also launched as engines launch theirs, and how many times faster it is
-    than each engine's."""
+    """The README's table of two-way merges with 128 heads of 128: our time, also with a launch as in engines, and the factors by which
+    it is faster than each engine."""
     run = results.python
     if not run:
         return NOTHING
@@ -123,7 +123,7 @@ def engines_table(results: Results) -> str:
 
 
 def engine_ranges(results: Results) -> str:
-    """For each engine's kernel, the case that is the slowest relative to it, and the fastest."""
+    """For each engine's kernel, its slowest and its fastest case relative to ours."""
     from engines import OPERATIONS
 
     run = results.python
@@ -140,7 +140,7 @@ def behind_table(results: Results) -> str:
 
 
 def chain_row(case: dict[str, Any]) -> list[str]:
-    """One launch beside chains of merges of two, each of which reads two tensors and writes one."""
+    """A row that compares one launch with chains of two-way merges, each of which reads two tensors and writes one."""
     launches = timed(case)["pairs"]["launches"]
     whole = total_bytes(case)
     chain = 3 * launches * case["bytes"]["written"]
@@ -154,7 +154,7 @@ def chain_row(case: dict[str, Any]) -> list[str]:
 
 
 def chains_table(results: Results) -> str:
-    """The bytes and the time of a chain of merges of two, relative to one launch."""
+    """The bytes and the time of chains of two-way merges, relative to one launch."""
     cases = [case for case in results.gpu.cases("n_way/") if "pairs" in timed(case)] if results.gpu else []
     if not cases:
         return NOTHING
@@ -164,7 +164,7 @@ def chains_table(results: Results) -> str:
 
 
 def gains_table(results: Results) -> str:
-    """The gain of single decisions: the same work with and without."""
+    """The gain of single decisions: the same work with and without them."""
     if not results.gpu:
         return NOTHING
     run, rows = results.gpu, []

@@ -1,4 +1,4 @@
-"""Random kernels against their meaning. See README.md.
+"""Tests random kernels against their meaning. See README.md.
 
     python test/fuzz/kernels --seed 17              one kernel, with its source and what is wrong
     python test/fuzz/kernels --seeds 0:20000 --jobs 2
@@ -103,7 +103,7 @@ def _power(options: argparse.Namespace) -> int:
 
 
 def _cover(seeds: Sequence[int]) -> list[int]:
-    """Few and small ones of the first seeds whose kernels together have every word of the language."""
+    """A few small seeds among the first whose kernels together contain every word of the language."""
     from generate import generate
     from words import WORDS, words
 
@@ -114,7 +114,7 @@ def _cover(seeds: Sequence[int]) -> list[int]:
         missing -= found[seed]
     if missing:
         sys.exit(f"expected seeds whose kernels have every word, got none with {', '.join(sorted(missing))}")
-    size = {seed: 60 + sum(1 for _ in case.kernel.nodes()) for seed, case in cases.items()}  # 60: what any kernel takes
+    size = {seed: 60 + sum(1 for _ in case.kernel.nodes()) for seed, case in cases.items()}  # 60 is a base cost of every kernel
     missing = set(WORDS)
     kept: list[int] = []
     while missing:

@@ -1,4 +1,4 @@
-"""One buffer that holds all tensors of a call, with poison between and around their elements."""
+"""A buffer that holds all tensors of a call, with poison between and around their elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class View:
 
     Args:
         elements: the dtype of elements.
-        tiles: the rows of a tile, 128 or 8, where rows and columns lie in tiles of so many rows and 4 columns; else 0.
+        tiles: the number of rows in a tile, 128 or 8, if elements lie in tiles of that many rows and 4 columns; else 0.
     """
 
     dtype: str
@@ -30,12 +30,12 @@ class View:
     tiles: int = 0
 
     def of(self, buffer: np.ndarray) -> np.ndarray:
-        """The arguments of a call."""
+        """The array that is passed as the argument."""
         size = NUMPY[self.dtype].itemsize
         return np.ndarray(self.shape, NUMPY[self.dtype], buffer, self.offset, tuple(s * size for s in self.strides))
 
     def get(self, buffer: np.ndarray) -> np.ndarray:
-        """The elements."""
+        """The elements of the tensor."""
         if self.tiles:
             block, places = self._block(buffer)
             return block[places]
@@ -51,7 +51,7 @@ class View:
         self.of(buffer)[first] = given[first]
 
     def restore(self, buffer: np.ndarray, before: np.ndarray, touched: np.ndarray) -> None:
-        """Takes elements back from another buffer."""
+        """Restores touched elements from another buffer."""
         if self.tiles:
             block, places = self._block(buffer)
             block[places[touched]] = self._block(before)[0][places[touched]]
@@ -60,7 +60,8 @@ class View:
             np.copyto(self.of(buffer), self.of(before), where=where)
 
     def _block(self, buffer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All of the tiles, and which of their elements the tensor's are, as cuBLAS says of its scales, and FlashInfer of its layout_8x4."""
+        """All elements of the tiles, and a mask of those that belong to the tensor. The order is that of cuBLAS's scales, and of
+        FlashInfer's layout_8x4."""
         rows, pitch, columns = self.shape[0], self.strides[0], int(np.prod(self.shape[1:]))
         row, column = np.arange(rows)[:, None], np.arange(columns)[None]
         inside = row % 32 * 4 + row % 128 // 32 if self.tiles == 128 else row % 8
@@ -69,7 +70,7 @@ class View:
 
 
 def _strides(shape: tuple[int, ...], layout: Layout | None, may_reverse: bool) -> tuple[tuple[int, ...], int, int]:
-    """Strides, elements before the first one, elements in all."""
+    """The strides, the number of elements before the first one, and the total number of elements."""
     rank = len(shape)
     layout = layout or Layout(list(range(rank)))
     strides = [0] * rank
@@ -91,7 +92,7 @@ def _strides(shape: tuple[int, ...], layout: Layout | None, may_reverse: bool) -
 
 
 def _tiled(shape: tuple[int, ...], layout: Layout | None) -> tuple[tuple[int, ...], int, int]:
-    """As `_strides`: columns one behind another, and rows a multiple of 4 apart."""
+    """Like `_strides`, for tiles: columns are contiguous, and rows are a multiple of 4 elements apart."""
     columns = [int(np.prod(np.maximum(shape[axis + 1 :], 1))) for axis in range(1, len(shape))]
     pitch = (int(np.prod(np.maximum(shape[1:], 1))) + 3) // 4 * 4 + (layout.gap if layout else 0)
     return (pitch, *columns), 0, shape[0] * pitch
@@ -101,8 +102,8 @@ class Arena:
     """The buffer of a call.
 
     Args:
-        kernel, call: whose tensors lie in it.
-        may_reverse: whether strides may be negative (torch has none).
+        kernel, call: the kernel and the call whose tensors it holds.
+        may_reverse: whether strides may be negative (not in torch).
     """
 
     def __init__(self, kernel: Kernel, call: Call, may_reverse: bool) -> None:
@@ -133,7 +134,7 @@ class Arena:
         return start + span * size
 
     def fill(self, contents: dict[str, np.ndarray], seed: int) -> np.ndarray:
-        """The bytes before the call."""
+        """The bytes of the buffer before the call."""
         rng = np.random.default_rng(seed)
         buffer = np.full(self.size, 0xFF, np.uint8) if seed % 3 else np.frombuffer(rng.bytes(self.size), np.uint8).copy()
         for name, view in self.views.items():
@@ -142,7 +143,7 @@ class Arena:
 
 
 def arguments(arena: Arena, kernel: Kernel, call: Call, view: Any, of_ranks: Any) -> list[Any]:
-    """A call's arguments; `view` makes an array of a View, and `of_ranks` what a call takes for a tensor of all ranks, of the array that
+    """A call's arguments. `view` makes an array from a View; `of_ranks` makes the argument for a tensor of all ranks from the array that
     holds them."""
 
     def argument(tensor: Tensor) -> Any:

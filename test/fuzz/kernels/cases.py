@@ -1,4 +1,4 @@
-"""Cases as text: the `repr` of their dataclasses, which reads back."""
+"""Stores cases as text: the `repr` of their dataclasses, which Python can read back."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def write(case: Case) -> str:
 
 
 def read(text: str) -> Case:
-    """The case of a text. Only cases of this folder are read: their text is Python."""
+    """Reads a case from its text. The text is executed as Python, so only texts of this folder are read."""
     made: Case = eval(text, {"__builtins__": {}, **_NAMES, "inf": math.inf, "nan": math.nan})  # noqa: S307
     return made

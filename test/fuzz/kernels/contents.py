@@ -1,4 +1,4 @@
-"""The contents of tensors before a call: ordinary numbers, and all that is special."""
+"""The contents of tensors before a call: ordinary numbers and all special ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shape_of(tensor: Tensor, call: Call) -> tuple[int, ...]:
 
 
 def contents(kernel: Kernel, call: Call) -> dict[str, np.ndarray]:
-    """Each given tensor's elements, in its dtype."""
+    """The elements of each given tensor, in its dtype."""
     rng = np.random.default_rng(call.seed)
     made: dict[str, np.ndarray] = {}
     for tensor in kernel.tensors:
@@ -31,7 +31,7 @@ def contents(kernel: Kernel, call: Call) -> dict[str, np.ndarray]:
     for name, bits in call.values.items():
         array = made[name]
         made[name] = np.array(bits, f"u{array.dtype.itemsize}").view(array.dtype).reshape(array.shape)
-    for tensor in kernel.tensors:  # what is broadcast in memory is so here
+    for tensor in kernel.tensors:  # elements that share memory have the same contents
         layout = call.layouts.get(tensor.name)
         for axis in layout.broadcast if layout else []:
             array = made[tensor.name]
@@ -49,10 +49,10 @@ def make(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], kind: str
     if dtype == "bool":
         return rng.random(shape) < 0.5
     low, high = formats.limits(dtype)
-    if kind == "distinct":  # but for padding; some of them are beyond what they are indices of
+    if kind == "distinct":  # distinct except for padding; some are out of bounds as indices
         entries = rng.permutation(int(np.prod(shape)) + 3)[: int(np.prod(shape))].reshape(shape)
         return np.where(rng.random(shape) < 0.1, -rng.integers(1, 9, shape), entries).astype(formats.NUMPY[dtype])
-    counts = rng.integers(max(low, -4), 8, shape) if rng.random() < 0.5 else rng.integers(0, 4, shape)  # indices that are in bounds
+    counts = rng.integers(max(low, -4), 8, shape) if rng.random() < 0.5 else rng.integers(0, 4, shape)  # indices in bounds
     if kind == "any":
         special = np.array([low, high, low + 1, 0, -1 if low else 1, 31, 32, 33, 63, 64, 100])
         counts = np.where(rng.random(shape) < 0.4, special[rng.integers(0, len(special), shape)], counts)
@@ -79,7 +79,7 @@ def _floats(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], kind: 
         values = normal * rng.choice([1.0, 1.0, 1.0, 30.0, 1e-3])
     with np.errstate(over="ignore"):
         rounded = formats.round_to(dtype, values)
-        if dtype == "f8e5m2":  # which no store leaves there
+        if dtype == "f8e5m2":  # no store leaves such a value
             rounded = np.where(np.isinf(values), values, rounded)
         return rounded.astype(np.float32).astype(formats.NUMPY[dtype])
 
@@ -93,7 +93,7 @@ def _lses(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _bury(rng: np.random.Generator, kernel: Kernel, call: Call, made: dict[str, np.ndarray]) -> None:
-    """Garbage in payloads whose lse says that there is nothing."""
+    """Puts garbage into payloads whose lse marks them as empty."""
     tensors = {tensor.name: tensor for tensor in kernel.tensors}
     pairs = {(n.attrs["tensor"], n.attrs["lse"]) for n in kernel.nodes() if n.op == "load_state" and n.attrs["tensor"] in tensors}
     for out, lse in sorted(pairs):
@@ -106,7 +106,8 @@ def _bury(rng: np.random.Generator, kernel: Kernel, call: Call, made: dict[str, 
 
 
 def _segments(call: Call) -> np.ndarray:
-    """Starts of segments: in order, some empty; at times malformed, but never so that two segments share a row."""
+    """Starts of segments, in order, some of them empty. Sometimes malformed, but never such that two segments share a
+    row."""
     rng = np.random.default_rng([call.seed, 1])
     count, rows = call.sizes["b1"] - 1, call.sizes.get("n", 0)
     starts = np.sort(rng.integers(0, rows + 1, count + 1))
@@ -114,6 +115,6 @@ def _segments(call: Call) -> np.ndarray:
         starts[0] = 0
     if rng.random() < 0.5:
         starts[-1] = rows
-    if count >= 2 and rng.random() < 0.2:  # what no segment may begin or end with
+    if count >= 2 and rng.random() < 0.2:  # numbers with which no valid segment begins or ends
         starts[rng.integers(0, count + 1)] = rng.choice([-1, rows + 1, 2**31 - 1, -(2**31)])
     return starts.astype(np.int32)

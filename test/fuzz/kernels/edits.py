@@ -1,4 +1,4 @@
-"""The parts that may be dropped from a case, one at a time: the edits that the shrinker tries."""
+"""The edits of the shrinker: each drops one part of a case."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ Edit = Callable[[Case], bool]
 
 
 def _all_blocks(kernel: Kernel, read: bool = False) -> list[list[Any]]:
-    """Every list of statements; with `read`, those alone that a front end reads."""
+    """Every list of statements. With `read`, only those that a front end reads."""
     found = [kernel.body, *(inline.body for inline in kernel.inlines), kernel.promises]
-    for block in found:  # grows while it is walked
+    for block in found:  # grows during the iteration
         for statement in block:
             found.extend(read_blocks(statement) if read else blocks(statement))
     return found
 
 
 def slots(kernel: Kernel, read: bool = False) -> list[tuple[Any, Any]]:
-    """Every place that holds an expression, or is read: (object, attribute) or (list, index)."""
+    """Every place that holds an expression, as (object, attribute) or (list, index). With `read`, only those that a
+    front end reads."""
     found: list[tuple[Any, Any]] = []
     for block in _all_blocks(kernel, read):
         for s in block:
@@ -112,7 +113,7 @@ def _cut(block: list[Any], first: int, last: int) -> bool:
 
 
 def _unwrap(block: list[Any], i: int, inner: int) -> bool:
-    """A statement replaced by what is inside."""
+    """Replaces a statement by its contents."""
     block[i : i + 1] = blocks(block[i])[inner]
     return True
 
@@ -166,7 +167,8 @@ def expression_edits(case: Case) -> Iterator[Edit]:
         if node.type.kind == "scalar" and node.op != "lit":
             for value in _simple(node.type):
                 yield lambda c, place=place, value=value: _replace(c, place, lambda n: lit(value, n.type))
-                # Operands that must not become literals: Python computes differently with literals only.
+                # Operands that must not become literals, since Python computes differently if all operands are
+                # literals.
                 yield lambda c, place=place, value=value: _replace(c, place, lambda n: Node("convert", n.type, [lit(value, n.type)]))
         if node.type.kind == "row" and node.op not in ("splat", "load"):
             yield lambda c, place=place: _replace(c, place, lambda n: Node("splat", n.type, [lit(1.0 if n.type.dtype == "f32" else 1, n.type.scalar())]))
@@ -193,7 +195,7 @@ def _drop_argument(case: Case, place: int, i: int) -> bool:
 
 
 def _plain_access(case: Case, place: int) -> bool:
-    """A load without its predicate."""
+    """Removes the predicate from a load."""
     node = get(*slots(case.kernel)[place])
     indices = node.access()[0]
     node.args = indices
@@ -251,7 +253,7 @@ def _edits_of_call(i: int, call: Call, kernel: Kernel) -> Iterator[Edit]:
 
 
 def _resize(case: Case, sizes: dict[str, int], dim: str) -> bool:
-    for call in case.calls:  # compile-time sizes are those of all calls
+    for call in case.calls:  # all calls share compile-time sizes
         call.sizes = {**call.sizes, dim: sizes[dim], **({"b1": sizes["b1"]} if dim == "b" else {})}
     return True
 
@@ -275,7 +277,7 @@ def _set_attribute(holder: Any, key: str, value: Any) -> bool:
 
 
 def tidy(case: Case) -> None:
-    """Drops arguments and functions that nothing names any more."""
+    """Drops arguments and functions that are no longer used."""
     kernel = case.kernel
     nodes = list(kernel.nodes())
     called = {n.attrs["function"] for n in nodes if n.op == "call"}
@@ -296,7 +298,7 @@ def tidy(case: Case) -> None:
     kernel.promises = [p for p in kernel.promises if isinstance(p, Assume) or p.table in names]
     kept = [t for t in kernel.tensors if t.name in names or t.name in kernel.grid.extents]
     products = {d for d in (*dims, *(d for t in kept for d in t.dims)) if factors(d)}
-    dims |= products | {factors(product)[0] for product in products}  # a call finds the other factor
+    dims |= products | {factors(product)[0] for product in products}  # a call derives the other factor
     dims |= {parse_dim(d)[0] for t in kept for d in t.dims if is_bounded(d)}
     for dim in dims - {""}:
         if not any(parse_dim(d)[0] == dim for t in kept if not t.optional for d in t.dims):

@@ -1,8 +1,8 @@
-"""Floats with bounds: every value is a set of f32 numbers that a correct implementation may have.
+"""Floats with bounds: every value is a set of f32 numbers that a correct implementation may compute.
 
-A value is a *point* (one number, known to the bit but for a NaN's payload) or an interval between two f32 numbers, with or
-without NaN. Arithmetic that IEEE 754 defines keeps points points: f32 results are f64 results rounded once, which f64 is
-wide enough for. Approximate functions widen by the bounds below.
+A value is a *point* (one number with exact bits, except for a NaN's payload) or an interval between two f32 numbers, with
+or without NaN. IEEE 754 arithmetic on points gives points: f32 results are f64 results rounded once, which is exact.
+Approximate functions widen their results by the bounds below.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from integers import Bools, Ints
 INF = np.inf
 
 class Floats:
-    """An array of values: `v` alone if all are points (NaN is one), else bounds and whether NaN is possible.
+    """An array of values. Only `v` is set if all are points (NaN is a point); otherwise there are bounds, and a mask of
+    possible NaN.
 
-    An interval whose lower bound is above its upper one is nothing but NaN. Bounds keep the sign of zero.
+    An interval whose lower bound exceeds its upper bound contains only NaN. Bounds distinguish the signs of zero.
     """
 
     __slots__ = ("v", "lo", "hi", "nan")
@@ -29,7 +30,7 @@ class Floats:
 
     @staticmethod
     def between(lo: np.ndarray, hi: np.ndarray, nan: np.ndarray) -> Floats:
-        """Bounds; a point if all are."""
+        """Values between bounds. Points if all bounds coincide."""
         only_nan = lo > hi
         if np.all(only_nan | ((lo == hi) & ~nan & (np.signbit(lo) == np.signbit(hi)))):
             return Floats(np.where(only_nan, np.nan, lo))
@@ -57,7 +58,7 @@ class Floats:
 
 
 def stacked(values: list[Floats]) -> Floats:
-    """Values as the elements of a last axis."""
+    """Stacks values along a new last axis."""
     if all(value.v is not None for value in values):
         return Floats(np.stack([value.v for value in values], axis=-1))
     return Floats(None, *(np.stack(parts, axis=-1) for parts in zip(*(value.bounds() for value in values))))
@@ -72,7 +73,7 @@ def upper(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def spread(parts: list[Floats]) -> tuple[list[tuple[np.ndarray, ...]], np.ndarray]:
-    """The bounds of some operands, of one shape, and where one of them is nothing but NaN."""
+    """The bounds of operands, broadcast to one shape, and a mask of elements where an operand is only NaN."""
     all_bounds = [part.bounds() for part in parts]
     shape = np.broadcast_shapes(*(lo.shape for lo, _, _ in all_bounds))
     never = np.zeros(shape, bool)
@@ -82,7 +83,8 @@ def spread(parts: list[Floats]) -> tuple[list[tuple[np.ndarray, ...]], np.ndarra
 
 
 def monotone(function: Callable[..., np.ndarray], *parts: Floats, nan: np.ndarray | bool = False) -> Floats:
-    """A function that rounds to f32, whose bounds are at corners. `nan`: where NaN is possible besides."""
+    """Applies a monotone function that rounds to f32: its bounds are at the corners. `nan`: where NaN is additionally
+    possible."""
     if all(part.v is not None for part in parts):
         return Floats(function(*(part.v for part in parts)))
     all_bounds, never = spread(list(parts))
@@ -101,7 +103,7 @@ def monotone(function: Callable[..., np.ndarray], *parts: Floats, nan: np.ndarra
 
 
 def approximate(true: np.ndarray, error: tuple[np.ndarray | float, np.ndarray | float]) -> Floats:
-    """The bounds around true values (f64): a zero, an infinity and a NaN stay what they are."""
+    """Bounds around true values (f64). Zeros, infinities and NaN are exact."""
     relative, absolute = error
     radius = np.abs(true) * relative + absolute
     is_nan = np.isnan(true)
@@ -112,7 +114,7 @@ def approximate(true: np.ndarray, error: tuple[np.ndarray | float, np.ndarray | 
 
 
 def hull(*parts: Floats) -> Floats:
-    """Any of several values."""
+    """The union of several values."""
     lo, hi, nan = parts[0].bounds()
     for part in parts[1:]:
         low, high, other = part.bounds()
@@ -152,7 +154,7 @@ def mul(a: Floats, b: Floats) -> Floats:
     one = (alo == ahi) & (blo == bhi)
 
     def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Zero times what is nearly infinite is zero; NaN is possible besides."""
+        """The product of bounds. Zero times an infinite bound is zero; NaN is additionally possible."""
         exact = x * y
         return f32(np.where(np.isnan(exact) & ~one, np.copysign(0.0, np.copysign(1.0, x) * np.copysign(1.0, y)), exact))
 
@@ -160,23 +162,24 @@ def mul(a: Floats, b: Floats) -> Floats:
 
 
 def divide(a: Floats, b: Floats) -> Floats:
-    """Correctly rounded."""
+    """The correctly rounded quotient."""
     nan: np.ndarray | bool = False
     if a.v is None or b.v is None:
         (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
         with_zero = (blo <= 0) & (bhi >= 0)
         nan = with_zero & (alo <= 0) & (ahi >= 0) | ((np.isinf(alo) | np.isinf(ahi)) & (np.isinf(blo) | np.isinf(bhi)))
-        # Between an infinite bound and the other there are finite numbers, too: infinity by infinity says nothing of them.
+        # Between an infinite and a finite bound there are finite numbers. Dividing the infinities says nothing about
+        # these.
         ends = itertools.product((a, _finite(a)), (b, _finite(b)))
         lo, hi, may = hull(*(monotone(lambda x, y: f32(x / y), x, y, nan=nan) for x, y in ends)).bounds()
-        # From one zero to the other there is a way through both infinities.
+        # A divisor between zeros of both signs reaches both infinities.
         wide = with_zero & (lo <= hi) & np.signbit(blo) & ~np.signbit(bhi)
         return Floats.between(np.where(wide, -INF, lo), np.where(wide, INF, hi), may)
     return Floats(f32(a.v / b.v))
 
 
 def _finite(x: Floats) -> Floats:
-    """The finite numbers of an interval; a point as it is."""
+    """The finite numbers of an interval. Points are unchanged."""
     if x.v is not None:
         return x
     lo, hi, nan = x.bounds()
@@ -185,7 +188,7 @@ def _finite(x: Floats) -> Floats:
 
 
 def widened(x: Floats, error: tuple[np.ndarray | float, np.ndarray | float]) -> Floats:
-    """Bounds (f64) with an error on each side."""
+    """Bounds (f64) widened by an error on each side."""
     if x.v is not None:
         return approximate(x.v, error)
     relative, absolute = error
@@ -197,7 +200,8 @@ def widened(x: Floats, error: tuple[np.ndarray | float, np.ndarray | float]) -> 
 
 
 def fma(a: Floats, b: Floats, c: Floats) -> Floats:
-    """One rounding: a product of f32 is exact in f64, and the sum's f64 neighbours bound what it rounds to."""
+    """A fused multiply-add with one rounding. A product of f32 is exact in f64, and the f64 neighbours of the sum bound
+    the result."""
 
     def bound(towards: float) -> Callable[..., np.ndarray]:
         def function(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -210,10 +214,11 @@ def fma(a: Floats, b: Floats, c: Floats) -> Floats:
     exact = hull(monotone(bound(-INF), a, b, c), monotone(bound(INF), a, b, c))
     if a.v is not None and b.v is not None and c.v is not None:
         return exact
-    # Bounds by way of the product, but where all three are points. One that is too small for f32 is no zero yet.
+    # Unless all three operands are points, bounds go through the product. A product that is too small for f32 is not
+    # zero yet.
     product = _unless_zero(mul(a, b), a, b)
     loose = add(widened(product, (2.0**-23, TINY)), c)
-    # A product beyond f32 is none yet.
+    # A product beyond the range of f32 is not infinite yet.
     low, high, _ = product.bounds()
     beyond = np.broadcast_to((np.isinf(low) | np.isinf(high)) & (low <= high), loose.shape)
     loose = select(Bools(beyond), Floats.anything(loose.shape), loose)
@@ -225,7 +230,7 @@ def fma(a: Floats, b: Floats, c: Floats) -> Floats:
 
 
 def _unless_zero(product: Floats, a: Floats, b: Floats) -> Floats:
-    """A product whose zeros may stand for numbers of their sign below all f32, but where an operand is zero."""
+    """Replaces zeros of a product by numbers of their sign below all f32, unless an operand is zero."""
     lo, hi, nan = product.bounds()
     zero = np.zeros(lo.shape, bool)
     for part in (a, b):
@@ -250,7 +255,7 @@ def absolute(a: Floats) -> Floats:
 
 
 def extreme(a: Floats, b: Floats, largest: bool) -> Floats:
-    """min or max: NaN stays NaN; of zeros of both signs either may be chosen."""
+    """min or max. NaN stays NaN; for zeros of different signs either result is allowed."""
     pick = np.maximum if largest else np.minimum
     result = monotone(pick, a, b)
     (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
@@ -271,7 +276,7 @@ def copysign(x: Floats, sign: Floats) -> Floats:
 
 
 def reduce(kind: str, x: Floats) -> Floats:
-    """One fixed binary tree over the last axis: 2i meets 2i + 1, missing elements are neutral (N9)."""
+    """Reduces the last axis by a fixed binary tree (N9): 2i meets 2i + 1, and missing elements are neutral."""
     combine = add if kind == "add" else lambda a, b: extreme(a, b, kind == "max")
     if x.shape[-1] == 0:
         return Floats(np.full(x.shape[:-1], {"add": 0.0, "max": -np.inf, "min": np.inf}[kind]))
@@ -293,7 +298,7 @@ def scan(kind: str, x: Floats) -> Floats:
     for axis in (2, 1):
         index, bit = np.arange(x.shape[axis]), 1
         while bit < len(index):
-            last = np.where(index & bit, (index & -bit) - 1, 0)  # of the half before
+            last = np.where(index & bit, (index & -bit) - 1, 0)  # the last element of the preceding half
             before = x.map(lambda part: part[:, :, last] if axis == 2 else part[:, last, -1:])
             is_behind = np.reshape((index & bit) != 0, (1, -1) if axis == 2 else (-1, 1))
             x = select(Bools(np.broadcast_to(is_behind, x.shape)), combine(before, x), x)
@@ -311,7 +316,7 @@ def join(parts: list[Floats]) -> Floats:
 
 
 def compare(op: str, a: Floats, b: Floats) -> Bools:
-    """Ordered, but for !=, which holds of NaN. Unknown where the bounds overlap."""
+    """Ordered comparisons, except for !=, which is true for NaN. Unknown if the bounds overlap."""
     numpy_op = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}[op]
     if a.v is not None and b.v is not None:
         return Bools(numpy_op(a.v, b.v))
@@ -336,7 +341,7 @@ def compare(op: str, a: Floats, b: Floats) -> Bools:
 
 
 def to_int(x: Floats, width: int) -> Ints:
-    """Towards zero, and to the nearest integer that there is; NaN becomes 0. Unknown where the bounds differ in that."""
+    """Converts towards zero and saturates; NaN becomes 0. Unknown if the bounds give different integers."""
     lo, hi, nan = x.bounds()
     only_nan = lo > hi
     first, last = _saturated(np.where(only_nan, 0, lo), width), _saturated(np.where(only_nan, 0, hi), width)
@@ -351,7 +356,7 @@ def _saturated(x: np.ndarray, width: int) -> np.ndarray:
 
 
 def to_byte(x: Floats, low: int, high: int) -> Ints:
-    """The nearest integer, of two the even one, and of those that there are; NaN becomes 0. Unknown where the bounds differ in that."""
+    """Rounds to the nearest integer, ties to even, and saturates; NaN becomes 0. Unknown if the bounds give different integers."""
     lo, hi, nan = x.bounds()
     only_nan = lo > hi
     first, last = (np.clip(np.rint(np.where(only_nan, 0, end)), low, high).astype(np.int64) for end in (lo, hi))
@@ -359,19 +364,19 @@ def to_byte(x: Floats, low: int, high: int) -> Ints:
 
 
 def index_of_extreme(x: Floats, largest: bool) -> Ints:
-    """The index of the first NaN, or the lowest of those that have the extreme, 0 of no elements; unknown in rows that are not all points."""
+    """The index of the first NaN, else of the first extreme element; 0 without elements. Unknown in rows that are not all points."""
     lo, hi, nan = x.bounds()
     if x.shape[-1] == 0:
         return Ints(np.zeros(x.shape[:-1], np.int64))
     points = (lo > hi) | (lo == hi) & ~nan
-    size = np.where(nan, np.inf, lo if largest else -lo)  # of NaN as of an infinity, unless there is one
+    size = np.where(nan, np.inf, lo if largest else -lo)  # NaN counts as an infinity, unless there is an infinity
     beyond = np.where(nan.any(axis=-1, keepdims=True), nan, size == size.max(axis=-1, keepdims=True))
     return Ints(beyond.argmax(axis=-1).astype(np.int64), ~points.all(axis=-1))
 
 
 def greatest(x: Floats, at: int) -> tuple[Floats, Ints]:
-    """The element of the last axis that comes at a place of the order, the greatest first, and its index; NaN before all
-    numbers, and equals in the order of their indices. Anything of rows that are not all points."""
+    """The element of the last axis at a rank of the descending order, and its index. NaN comes before all numbers; equal
+    elements are ordered by index. Rows that are not all points may give anything."""
     lo, hi, nan = x.bounds()
     points = ((lo > hi) | (lo == hi) & ~nan).all(axis=-1)
     size = np.where(nan, np.inf, lo)

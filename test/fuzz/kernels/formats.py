@@ -1,4 +1,4 @@
-"""Storage dtypes: their numbers as f64, their bits, rounding. Written from the formats' definitions."""
+"""Storage dtypes: their values as f64, their bits, and rounding. Written from the definitions of the formats."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ NUMPY = {
     "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
     "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
     "f8e8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
-    "f4e2m1": np.dtype(ml_dtypes.float4_e2m1fn),  # a byte for each; in memory two share one
+    "f4e2m1": np.dtype(ml_dtypes.float4_e2m1fn),  # one byte each here; in memory two share a byte
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
     "i8": np.dtype(np.int8),
     "u8": np.dtype(np.uint8),
     "bool": np.dtype(np.bool_),
 }
-# Fraction bits, smallest exponent of a normal number, largest number, whether larger ones become that one (N7).
+# Fraction bits, smallest exponent of a normal number, largest number, and whether larger numbers saturate to it (N7).
 _FLOATS = {
     "bf16": (7, -126, float.fromhex("0x1.fep127"), False),
     "f16": (10, -14, 65504.0, False),
@@ -43,7 +43,7 @@ def f32(values: np.ndarray) -> np.ndarray:
 
 
 def f32_down(values: np.ndarray) -> np.ndarray:
-    """The largest f32 that is not above."""
+    """The largest f32 that is not above each value."""
     near = np.asarray(values, np.float64).astype(np.float32)
     return np.where(near > values, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float64)
 
@@ -53,7 +53,7 @@ def f32_up(values: np.ndarray) -> np.ndarray:
 
 
 def pack(array: np.ndarray) -> np.ndarray:
-    """f4e2m1, two to a byte, the first in its low half."""
+    """Packs f4e2m1 elements two to a byte, the first in the low half."""
     codes = np.ascontiguousarray(array).view(np.uint8)
     return codes[..., ::2] | codes[..., 1::2] << 4
 
@@ -77,13 +77,13 @@ def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
     rounded = np.where(finite, np.ldexp(np.rint(np.ldexp(np.where(finite, values, 0), -unit)), unit), values)
     top = largest if saturates else np.inf
     rounded = np.where(np.abs(rounded) > largest, np.copysign(top, rounded), rounded)
-    if dtype == "f4e2m1":  # it has no NaN
+    if dtype == "f4e2m1":  # the format has no NaN
         return np.where(np.isnan(values), largest, np.copysign(rounded, values))
     return np.copysign(rounded, values)
 
 
 def _power(values: np.ndarray) -> np.ndarray:
-    """The least power of two that is not below, from 2^-127 to 2^127."""
+    """The smallest power of two that is not below each value, from 2^-127 to 2^127."""
     fraction, exponent = np.frexp(np.clip(values, 2.0**-127, 2.0**127))
     return np.where(np.isnan(values), np.nan, np.ldexp(1.0, exponent - (fraction == 0.5)))
 

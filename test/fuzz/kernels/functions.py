@@ -1,4 +1,4 @@
-"""Functions of one f32, on sets of numbers: each within what docs/Python.md and docs/Dialect.md say of it."""
+"""Functions of one f32 on sets of numbers, with the errors that docs/Python.md and docs/Dialect.md allow."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from floats import INF, Floats, approximate, monotone, upper, widened
 from formats import TINY, f32, f32_down, f32_up, round_to
 
-# Relative and absolute error of a function of f32 (N10; docs/Dialect.md, the ends of N7 and N10), and of an angle's.
+# The relative and absolute error of a function of f32 (N10; docs/Dialect.md, the ends of N7 and N10), and of a function
+# of an angle.
 FUNCTION = (4e-6, TINY)
 ANGLE = (0.0, 2e-7)
 _LARGEST_ANGLE = 2.0**23
-_MOST = 1 + 2.0**-22  # the first f32 from 1 + ANGLE on
+_MOST = 1 + 2.0**-22  # the smallest f32 that is at least 1 + ANGLE
 _ERF = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -26,7 +27,7 @@ def ceil(x: Floats) -> Floats:
 
 
 def round(x: Floats) -> Floats:
-    """To the even one of two."""
+    """Rounds to the nearest integer, ties to even."""
     return monotone(np.rint, x)
 
 
@@ -51,12 +52,12 @@ def f8e5m2(x: Floats) -> Floats:
 
 
 def f8e8m0(x: Floats) -> Floats:
-    """Rounded up."""
+    """Rounds up to f8e8m0."""
     return monotone(lambda v: round_to("f8e8m0", v), x)
 
 
 def _function(function: Callable[[np.ndarray], np.ndarray], x: Floats, low: float = -INF, is_rounded: bool = False, least: float = -INF) -> Floats:
-    """An increasing function of x >= `low`, NaN below; correctly rounded, or within the bound of a function, but not below `least`."""
+    """An increasing function of x >= `low`, NaN below. Correctly rounded, or within a function's error, but never below `least`."""
     if x.v is not None:
         return Floats(f32(function(x.v))) if is_rounded else _at_least(approximate(function(x.v), FUNCTION), least)
     lo, hi, nan = x.bounds()
@@ -104,10 +105,10 @@ def rsqrt(x: Floats) -> Floats:
     if x.v is not None:
         return approximate(1 / np.sqrt(x.v), FUNCTION)
     lo, hi, nan = x.bounds()
-    if ((lo <= 0) & (lo <= hi)).any():  # falls from an infinity on either side of zero
+    if ((lo <= 0) & (lo <= hi)).any():  # decreases from an infinity on either side of zero
         minus_zero = (lo <= 0) & (hi >= 0) & np.signbit(lo)
         low = np.where(minus_zero, -INF, np.where(hi > 0, 1 / np.sqrt(np.where(hi > 0, hi, 1)), INF))
-        # The largest value is at zero, or at a lower bound above it; negative numbers alone have none.
+        # The maximum is at zero, or at a positive lower bound. Negative numbers have no value.
         high = np.where(lo > 0, 1 / np.sqrt(np.where(lo > 0, lo, 1)), np.where((hi > 0) | ((hi == 0) & ~np.signbit(hi)), INF, -INF))
         return widened(Floats.between(low, high, nan | (lo < 0)), FUNCTION)
     only_nan = lo > hi
@@ -128,17 +129,17 @@ def cos(x: Floats) -> Floats:
 
 
 def _angle(function: Callable[[np.ndarray], np.ndarray], x: Floats) -> Floats:
-    """The function of an angle up to 2^23; NaN beyond. Neither function changes by more than its angle."""
+    """A function of an angle up to 2^23, NaN beyond. Neither sine nor cosine changes by more than its angle."""
     lo, hi, nan = x.bounds()
     only_nan = lo > hi
     first, last = (np.clip(np.where(only_nan, 0, end), -_LARGEST_ANGLE, _LARGEST_ANGLE) for end in (lo, hi))
     inside = ~only_nan & (hi >= -_LARGEST_ANGLE) & (lo <= _LARGEST_ANGLE)
     nan = nan | ~only_nan & ((lo < -_LARGEST_ANGLE) | (hi > _LARGEST_ANGLE))
     (low, most, _), (_, high, _) = (approximate(function(end), ANGLE).bounds() for end in (first, last))
-    reach = last - first  # 0 between zeros of both signs, too
-    away = reach + ANGLE[1]  # an end that is zero has no error, what lies beside it has
+    reach = last - first  # 0 even between zeros of different signs
+    away = reach + ANGLE[1]  # an end that is zero is exact, but its neighbours are not
     low = np.where(reach > 0, np.maximum(f32_down(low - away), -_MOST), low)
     high = np.where(reach > 0, np.minimum(f32_up(most + away), _MOST), high)
-    # Across 0, a zero of either sign may be.
+    # An interval that contains 0 allows zeros of both signs.
     low = np.where((reach > 0) & (low == 0), -0.0, low)
     return Floats.between(np.where(inside, low, INF), np.where(inside, high, -INF), nan | only_nan)

@@ -1,4 +1,4 @@
-"""A random kernel with its calls, from a seed."""
+"""Generates a random kernel with its calls from a seed."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ from syntax import (
 
 _SIZES = {1: 0.5, 2: 2, 3: 2, 4: 3, 5: 2, 6: 1, 7: 2, 8: 4, 12: 1, 16: 4, 17: 1, 24: 1, 31: 1, 32: 3, 33: 1.5, 48: 1, 64: 3, 65: 0.7, 96: 1,
           100: 0.7, 128: 3, 130: 0.4, 192: 0.7, 256: 1, 300: 0.4}  # fmt: skip
-# The last ones are longer than a lane keeps, which is done to few rows (_sizes of generate_calls.py).
+# The last sizes exceed the elements that a lane keeps. Few rows have them (_sizes of generate_calls.py).
 _LARGE = {512: 2, 576: 1, 1000: 1, 1025: 1, 2048: 2, 2050: 1, 4096: 1, 7168: 0.5, 65537: 1, 65544: 1, 128256: 1, 151936: 0.5, 262145: 0.5}
 _LARGE_RATE = 0.03
-_IN_MEMORY = [65536, 65537, 65537, 100000, 131072, 131072]  # bounds of dims whose rows are no values but memory, however short they are
+_IN_MEMORY = [65536, 65537, 65537, 100000, 131072, 131072]  # bounds of dims whose rows stay in memory, even if they are short
 
 
 class Generator(Reach):
-    """Draws one kernel."""
+    """Generates one kernel."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(random.Random(seed))
         self.seed = seed
         self.extents: list[Any] = []
-        self.partial = False  # whether the grid may leave rows of its tensors alone
+        self.partial = False  # whether the grid may leave rows of tensors unwritten
         self.fixed_sizes: dict[str, int] = {}
-        self.sent = ""  # the tensor that ranks store to
+        self.sent = ""  # the tensor to which ranks store
 
     def case(self) -> Case:
         self.choose_dims()
@@ -101,7 +101,7 @@ class Generator(Reach):
             self.fixed_sizes["E"] = self.weighted(_SIZES)
         if self.chance(0.04):
             self.row_dims.append(f"e={self.pick([1, 3, 8, 20])}")
-        if self.chance(0.15):  # of numbers
+        if self.chance(0.15):  # a row of numbers
             self.row_dims.append(f"o={self.weighted({1: 1, 2: 2, 3: 2, 4: 3, 5: 1, 7: 1, 8: 3, 9: 1, 16: 1, 33: 0.3, 64: 0.3})}")
         if self.chance(0.35):
             self.choose_product()
@@ -115,7 +115,7 @@ class Generator(Reach):
             self.fixed_sizes |= {"K": 1, "H": 1}
 
     def choose_product(self) -> None:
-        """A dim of groups, (G 12) or (G J), and rows of one element a group."""
+        """Chooses a dim of groups, (G 12) or (G J), and rows with one element per group."""
         size = self.pick([1 if self.chance(0.3) else 6, 2, 3, 4, 5, 7, 8, 12, 16, 20, 32, 33, 64, 96, 128])
         self.fixed_sizes["G"] = self.rng.randint(1 if self.chance(0.04) else 2, max(2, min(12, 300 // size)))
         self.fixed_sizes["J"] = size
@@ -173,12 +173,12 @@ class Generator(Reach):
                 where = self.chosen() if self.chance(0.85) else self.expression(BOOL, 2)
                 self.variables, self.within, self.row_dims = outer
                 self.in_where = False
-                # An inline function knows no tensors but those that it is given.
+                # An inline function knows only the tensors that it is given.
                 inline = all(n.op not in ("load", "shape", "present") and n.attrs.get("name") not in {s.name for s in self.scalars} for n in where.walk())
         return Grid(indices, self.extents, bool(self.segment_index), where, inline)
 
     def chosen(self) -> Node:
-        """A predicate of segments that holds for some."""
+        """A predicate that holds for some of the segments."""
         if self.chance(0.4):
             odd = Node("binary", INDEX, [name("b", INDEX), lit(1, INDEX)], {"name": "and"})
             return Node("compare", BOOL, [odd, lit(0, INDEX)], {"ops": [self.pick(["eq", "ne", "le"])]})
@@ -190,7 +190,8 @@ class Generator(Reach):
     # -- Ranks that store to each other -----------------------------------------------------------------------------------
 
     def sends(self) -> list[Any]:
-        """Every rank stores a row or an element to each, and reads what one has stored here; this is rank 0."""
+        """Statements in which every rank stores a row or an element to each rank, and reads what one of them stored
+        here. This process is rank 0."""
         half, to, got = self.fresh("half"), self.fresh("to"), self.fresh("v")
         type = self.pick([row("D"), row("D"), F32, I32])
         dims = [dim for _, dim in self.own] + ([type.dim] if type.dim else [])
@@ -214,7 +215,7 @@ class Generator(Reach):
     # -- Promises ----------------------------------------------------------------------------------------------------
 
     def promise(self, kernel: Kernel, made: list[Call]) -> None:
-        """A promise before the grid that holds for all calls."""
+        """A promise before the grid that is true for all calls."""
         given = {d for t in kernel.tensors if not t.optional for d in t.dims if not factors(d) and "=" not in d and d[0].islower() and d != "b1"}
         bound = {dim for call in made for dim in call.bound}
         found = [(Node("shape", INDEX, [], {"dim": parse_dim(d)[0]}), [call.sizes[parse_dim(d)[0]] for call in made]) for d in sorted(given) if parse_dim(d)[0] not in bound]
@@ -236,7 +237,8 @@ class Generator(Reach):
     # -- What all of it needs ----------------------------------------------------------------------------------------
 
     def finish(self, kernel: Kernel) -> None:
-        """Whatever is asked for its size is there; variables and bases are declared; unused inline functions go."""
+        """Completes a kernel: adds tensors for all dims whose size is used, declares variables and bases, and drops
+        unused inline functions."""
         dims = {extent for extent in kernel.grid.extents if isinstance(extent, str) and extent != "cu"}
         dims |= {extent[1] for extent in kernel.grid.extents if isinstance(extent, tuple) and extent[0] in COMPUTED}
         for node in kernel.nodes():
@@ -252,10 +254,10 @@ class Generator(Reach):
         dims |= {scalar.at_most for scalar in kernel.scalars if scalar.at_most}
         dims |= {parse_dim(dim)[0] for tensor in kernel.tensors for dim in tensor.dims if is_bounded(dim)}
         if self.product and any(self.product in tensor.dims for tensor in kernel.tensors) | bool(dims & {self.product, "G"}):
-            dims |= {self.product, "G"}  # a call finds the other factor
-        for dim in sorted(dims):  # a set has another order in every process
+            dims |= {self.product, "G"}  # a call derives the other factor
+        for dim in sorted(dims):  # the order of a set differs between processes
             self.give(kernel, dim)
-        for node in kernel.nodes():  # rows and states along a dim by its name alone
+        for node in kernel.nodes():  # rows and states that name their dim alone
             if node.type.dim and "=" in node.type.dim:
                 node.type = type(node.type)(node.type.kind, node.type.dtype, parse_dim(node.type.dim)[0], node.type.base)
         used = {tensor.dtype for tensor in kernel.tensors}
@@ -270,7 +272,7 @@ class Generator(Reach):
         self.order(kernel)
 
     def give(self, kernel: Kernel, dim: str) -> None:
-        """A tensor that is always given has the dim."""
+        """Makes sure that a tensor which is always given has the dim."""
         having = [t for t in kernel.tensors if any(parse_dim(d)[0] == dim for d in t.dims)]
         if any(not t.optional for t in having):
             return

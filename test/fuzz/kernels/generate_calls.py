@@ -1,4 +1,4 @@
-"""Random calls of a kernel: sizes, dtypes, layouts, scalars, what is omitted, what is the same tensor."""
+"""Generates random calls of a kernel: sizes, dtypes, layouts, scalars, omitted tensors and aliases."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _CHOICES = {"I": ["i32", "i64"], "M": list(STORED)}
 
 _CALLS = 4
 _TRIES = 8
-# Elements of a row of which a call has few.
+# Rows with more elements are rare in a call.
 LONG = 60000
 
 
 def _sliced(kernel: Kernel, dim: str) -> int:
-    """The least size that a dim may be bound to: 1, or what has all slices of rows along it, and begins what is read into them."""
+    """The smallest size for a dim: 1, or enough for all slices of its rows and for the first element of all that is read into them."""
     loads = [(node.attrs["tensor"], node.attrs["slice"]) for node in kernel.nodes() if node.op == "load" and "slice" in node.attrs]
     stores = [(s.tensor, s.slice) for s in all_statements(kernel.body) if isinstance(s, Store) and s.slice]
     begun = [node.attrs["first"] for node in kernel.nodes() if node.op == "load" and node.attrs.get("into") == dim]
@@ -52,15 +52,16 @@ def _sliced(kernel: Kernel, dim: str) -> int:
 
 
 def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list[tuple[str, str]]) -> list[Call]:
-    """Calls that one compiled kernel serves: an ordinary one, and others with other sizes and layouts. Few have no rows."""
+    """Calls that the same compiled kernel serves: an ordinary one, and others with other sizes and layouts. Few have no
+    rows."""
     dtypes = {variable: rng.choice(_CHOICES.get(variable, FLOAT_CHOICES)) for variable in kernel.variables}
     absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.15]
     bases = {base: rng.choice(["e", "2"]) for base in kernel.bases if rng.random() < 0.4}
     bound = [rng.choice(["m", "r"])] if rng.random() < 0.04 else []
-    held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]  # other ones would be another code
+    held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]  # another choice would need other code
     turn = rng.randrange(2) if kernel.exchanges else 0
     made: list[Call] = []
-    for number in range(_CALLS):  # the first one has rows of every kind
+    for number in range(_CALLS):  # the first call has rows of every kind
         for _ in range(_TRIES):
             call = Call(_sizes(kernel, rng, fixed, not number), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound), held=list(held), turn=turn)
             if made and bound:
@@ -83,7 +84,7 @@ def _has_rows(kernel: Kernel, call: Call) -> bool:
 
 
 def _arrange(kernel: Kernel, call: Call, rng: random.Random, is_other: bool, pairs: list[tuple[str, str]]) -> None:
-    """Says how a call passes its arguments, and what they hold."""
+    """Chooses how a call passes its arguments, and their contents."""
     distinct = {promise.table for promise in kernel.promises if isinstance(promise, Distinct)}
     call.kinds = {t.name: "distinct" if t.name in distinct else _kind(t, rng) for t in kernel.tensors}
     call.kinds |= {lse: "lse" for _, lse in pairs}
@@ -112,7 +113,7 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int], is_first: 
     sizes["slots"] = rng.randint(1, 9)
     sizes["_"], sizes["k"], sizes["ranks"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED), rng.randint(1, MOST_LISTED)
     for bound in {bound_of(dim) for tensor in kernel.tensors for dim in tensor.dims if is_bounded(dim)}:
-        # Around the bounds of code versions for shorter rows, too; longer rows take their time.
+        # Includes sizes around the bounds of code versions for shorter rows. Longer rows take too long.
         most = min(bound, 300)
         sizes["r"] = rng.choice([0, 1, most - 1, most, bound, rng.randint(0, most), rng.randint(0, most)])
         if is_first:
@@ -142,9 +143,10 @@ def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
 
 
 def _moved_rows(kernel: Kernel) -> set[str]:
-    """Tensors of which whole rows are moved, whose last dim must have stride 1, but for an element a group, which rows along the groups
-    of a product are where the kernel has rows of that product. A loop over a tuple names others: all of those."""
-    # Rows in a branch may be ones that the kernel does not have: the branch of a constant condition.
+    """Tensors that move whole rows, so that their last dim must have stride 1. Excludes tensors with one element per group, which rows
+    along the groups of a product are if the kernel has rows of that product. A loop over a tuple may name several tensors; all of them
+    count."""
+    # A branch with a constant condition may contain rows that the compiled kernel does not have.
     stored = [[*node.walk()] for s in kernel.body if isinstance(s, Store) for node in expressions(s)]
     sure = [node for nodes in stored if all(node.op != "ifexp" for node in nodes) for node in nodes]
     groups = {factors(node.type.dim)[0] for node in sure if node.type.kind == "row" and factors(node.type.dim)}
@@ -186,7 +188,7 @@ def _layout(tensor: Tensor, is_moved: bool, rng: random.Random) -> Layout:
 
 
 def _kind(tensor: Tensor, rng: random.Random) -> str:
-    """The kind of a tensor's contents; see contents.py."""
+    """The kind of a tensor's contents: see contents.py."""
     if tensor.dtype == "M":
         return rng.choice(["garbage", "any", "normal"])
     if tensor.dtype in ("i32", "i64", "I", "i8", "u8", "bool"):
@@ -195,7 +197,7 @@ def _kind(tensor: Tensor, rng: random.Random) -> str:
 
 
 def _aliases(kernel: Kernel, call: Call, rng: random.Random) -> dict[str, str]:
-    """Written tensors that may be a read one: alike, and every access of both by the row's own indices."""
+    """Written tensors that may alias a read one: both are alike, and all accesses of both use the row's own indices."""
     spelled = {tensor: {",".join(n.attrs["name"] if n.op == "name" else "?" for n in nodes) for nodes in lists}
                for tensor, lists in accesses(kernel).items()}  # fmt: skip
     stored = written(kernel)

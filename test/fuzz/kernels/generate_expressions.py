@@ -13,9 +13,9 @@ from syntax import BOOL, F32, I32, I64, INDEX, OF_B, Inline, Node, Scalar, Type,
 from mlafix.dsl.functions import NAMES
 
 _COMPARE = ["lt", "le", "gt", "ge", "eq", "ne"]
-# A number as a dtype has it.
+# Functions that round a number to a dtype.
 ROUNDINGS = ["bf16", "f16", "f8e4m3fn", "f8e5m2", "f8e8m0"]
-_MOST_NUMBERS = 64  # in a row of them
+_MOST_NUMBERS = 64  # the most numbers in a row of them
 FUNCTIONS = [*NAMES, *ROUNDINGS]
 _ROUND = ("floor", "ceil", "trunc", "round", *ROUNDINGS)
 _OF_POSITIVE = ("sqrt", "rsqrt", "log", "log2")
@@ -28,18 +28,18 @@ def _has_rows(function: Inline) -> bool:
 
 
 def is_number(node: Node) -> bool:
-    """True if an expression is of numbers alone."""
+    """True if an expression contains only numbers."""
     return all(n.op == "lit" for n in node.walk() if not n.args)
 
 
 class Expressions(Loads):
-    """Draws expressions."""
+    """Generates expressions."""
 
     # -- Constants and leaves ----------------------------------------------------------------------------------------
 
     def literal(self, type: Type) -> Node:
         rng = self.rng
-        if type.dtype == "M":  # the one number beside elements that are only moved
+        if type.dtype == "M":  # the only number beside elements that are only moved
             return lit(0, type)
         if type.dtype == "bool":
             return lit(rng.random() < 0.5, type)
@@ -77,7 +77,7 @@ class Expressions(Loads):
         return self.load(type, 0)
 
     def argument(self, type: Type) -> Node:
-        """A scalar argument, or for an index: a size, or one of the grid's."""
+        """A scalar argument. For an index, also a size or an index of the grid."""
         if type.dtype == "index" and self.chance(0.4):
             tensors = [t for t in self.tensors if not t.optional and t.dims]
             if tensors and self.chance(0.5):
@@ -114,14 +114,14 @@ class Expressions(Loads):
 
     def inline_call(self, type: Type, depth: int) -> Node | None:
         functions = [f for f in self.inline_functions if f.result.type == type]
-        if self.in_where:  # which has no rows
+        if self.in_where:  # there are no rows there
             functions = [f for f in functions if all(of.kind == "scalar" for of in f.types) and not _has_rows(f)]
         if not functions:
             return None
         function = self.pick(functions)
         count = len(function.parameters) - (self.rng.randint(0, len(function.defaults)))
         args = [self.expression(of, depth - 1) for of in function.types[:count]]
-        if all(is_number(argument) for argument in args):  # refused: Python would compute the result
+        if all(is_number(argument) for argument in args):  # would be refused, since Python would compute the result
             args[0] = self.full(function.types[0], 1)
             if is_number(args[0]):
                 return None
@@ -137,15 +137,15 @@ class Expressions(Loads):
         return self.expression(type, depth) if not self.chance(0.15) else self.literal(type.scalar())
 
     def pair(self, type: Type, depth: int) -> list[Node]:
-        """Two operands, of which one has the type."""
+        """Two operands, at least one of which has the type."""
         nodes = [self.full(type, depth), self.operand(type, depth)]
-        if nodes[0] == nodes[1] and self.chance(0.9):  # of one value most operations are constants
+        if nodes[0] == nodes[1] and self.chance(0.9):  # most operations on two equal values are constants
             nodes[1] = self.operand(type, depth)
         self.rng.shuffle(nodes)
         return nodes
 
     def full(self, type: Type, depth: int) -> Node:
-        """An expression that is a row if a row is wanted, and no constant."""
+        """An expression that is not a constant, and is a row if a row is wanted."""
         node = self.expression(type, depth)
         if node.op == "lit":
             found = self.leaf_name(type)
@@ -165,7 +165,7 @@ class Expressions(Loads):
             of = "G" if type.dim == self.product and type.dtype != "M" and self.chance(0.3) else type.dim
             return Node("where", type, [self.full(row(of, "bool"), depth), *self.pair(type, depth)])
         condition = self.full(BOOL, depth)
-        # A condition that is known at once gives one of the two as it is: both have the type then.
+        # A condition that is known when it is read selects a value without converting it, so both need the type.
         other = self.full(type, depth) if may_be_constant(condition) else self.operand(type, depth)
         return Node(self.pick(["where", "ifexp"]), type, [condition, self.full(type, depth), other])
 
@@ -223,7 +223,7 @@ class Expressions(Loads):
         return self.leaf(type) if self.pure else self.load(type, depth)
 
     def function(self, type: Type, depth: int) -> Node:
-        """A function of one f32; most operands are numbers that it changes: no whole ones to round, none below 0 of which there is no root."""
+        """A function of one f32. Most operands are numbers on which it has an effect: not whole for rounding, not negative for roots."""
         chosen, operand = self.pick(FUNCTIONS), self.varied(type, depth)
         if operand.op != "lit" and chosen in _ROUND and self.chance(0.85):
             operand = Node("binary", type, [operand, lit(float(np.float32(self.rng.uniform(1, 9))), F32)], {"name": "mul"})
@@ -234,7 +234,7 @@ class Expressions(Loads):
         return Node("unary", type, [operand], {"name": chosen})
 
     def of_groups(self, type: Type, rate: float) -> dict[str, float]:
-        """The option to reduce groups to a row along "G"."""
+        """Adds the option to reduce groups to a row along "G"."""
         is_row = self.product and type.kind == "row" and type.dim == "G"
         return {"along": rate} if is_row and not self.pure and not self.in_where else {}
 
@@ -243,7 +243,7 @@ class Expressions(Loads):
         return Node("reduce", type, [self.flags(row(self.product, dtype), depth) if dtype == "bool" else self.uneven(row(self.product, dtype), depth)], {"kind": self.pick(kinds), "along": along})
 
     def top(self, type: Type, dtype: str, which: int, depth: int) -> Node:
-        """An element that top_k finds, or its index: of a row, or of each group."""
+        """An element that top_k finds, or its index, for a row or for each group."""
         dim = self.product if type.kind == "row" else self.pick(self.state_dims)
         sizes = [int(text) if text.isdigit() else parse_dim(text)[1] or self.fixed_sizes.get(text, 1) for text in factors(dim) or [dim]]
         most = min(4, sizes[-1] if type.kind == "row" else math.prod(sizes))
@@ -252,7 +252,7 @@ class Expressions(Loads):
         return Node("top", type, [self.uneven(row(dim, dtype), depth)], {"top": (count, which, self.rng.randrange(count)), **along})
 
     def scan(self, type: Type, depth: int) -> Node:
-        """A scan of a row; along a product also of each group."""
+        """A scan of a row, or of each group of a row along a product."""
         along = {"along": type.dim[1:-1].split()[1]} if factors(type.dim) and self.chance(0.6) else {}
         return Node("scan", type, [self.uneven(type, depth)], {"kind": self.pick(["add", "max", "min"]), **along})
 
@@ -262,7 +262,7 @@ class Expressions(Loads):
         return size if size is not None and size <= _MOST_NUMBERS else 0
 
     def row_of(self, type: Type, depth: int) -> Node:
-        """A row of numbers, one of which is no constant."""
+        """A row of numbers, at least one of which is not a constant."""
         count = self.numbers_of(type)
         values = [self.expression(type.scalar(), min(depth, 1) if self.chance(3 / count) else 0) for _ in range(count)]
         if all(is_number(value) for value in values) and not self.chance(0.1):
@@ -270,7 +270,7 @@ class Expressions(Loads):
         return Node("row_of", type, values)
 
     def elements(self, type: Type) -> dict[str, float]:
-        """The option to take an element of a row, or of each group of one."""
+        """Adds the option to take an element of a row, or of each group."""
         if self.pure or self.in_where or type.dtype not in ("f32", "i32", "i64", "bool") or not self.row_dims:
             return {}
         is_each = type.kind == "row" and self.product and type.dim == "G"
@@ -286,7 +286,8 @@ class Expressions(Loads):
         return Node("element", type, [value, *indices])
 
     def blocks(self, dim: str) -> list[int]:
-        """The blocks that a row along `dim` may swap: none of a row that has an element for each group of another."""
+        """The sizes of blocks that a row along `dim` may swap. None for a row with an element for each group of
+        another."""
         sizes = [int(text) if text.isdigit() else self.fixed_sizes.get(text, 1) for text in factors(dim) or [dim]]
         group = sizes[-1]
         whole = math.prod(sizes) if group & (group - 1) == 0 else group
@@ -398,21 +399,21 @@ class Expressions(Loads):
         return self.make_comparison(type, how, depth)
 
     def varied(self, type: Type, depth: int) -> Node:
-        """A value that is most often another one in each row."""
+        """A value that usually differs between rows."""
         node = self.full(type, depth)
         if self.pure or self.in_where or type.dtype not in ("f32", "i32", "i64") or self.chance(0.5):
             return node
         return self.own_value(type) if node.op == "lit" or self.chance(0.4) else Node("binary", type, [node, self.own_value(type)], {"name": "add"})
 
     def uneven(self, type: Type, depth: int) -> Node:
-        """A row whose elements are most often not all the same."""
+        """A row whose elements usually differ."""
         node = self.varied(type, depth)
         if any(n.type.kind == "row" and n.op in ("load", "iota", "payload", "name") for n in node.walk()) or self.chance(0.1):
             return node
         return self.load(type, 0)
 
     def flags(self, type: Type, depth: int) -> Node:
-        """A row of booleans, most of which hold in places."""
+        """A row of booleans that usually contains both values."""
         if self.chance(0.2):
             return self.full(type, depth)
         of = row(type.dim)
@@ -457,7 +458,7 @@ class Expressions(Loads):
         return makers[how]()
 
     def state_with_sink(self, type: Type, depth: int) -> Node:
-        """A state with a sink: of merged states exactly one has it; of alternatives, one may lack it."""
+        """A state with a sink. Exactly one of merged states has it; of two alternatives, one may lack it."""
         plain = dataclasses.replace(type, sink=False)
         options = {"sink": 1.0}
         if depth > 0:
@@ -475,19 +476,19 @@ class Expressions(Loads):
         if how == "rebase":
             return self.rebase(type, depth)
         condition = self.full(BOOL, depth - 1)
-        # A condition that is known chooses a state, and whether there is a sink in it.
+        # A condition that is known when it is read selects a state, and with it whether there is a sink.
         other = type if may_be_constant(condition) else self.pick([type, plain])
         states = [self.state(type, depth - 1), self.state(other, depth - 1)]
         self.rng.shuffle(states)
         return Node(self.pick(["ifexp", "where"]), type, [condition, *states])
 
     def bare_sink(self, type: Type, depth: int) -> Node:
-        """A sink without a dim, among the operands of a merge. It may say its base."""
+        """A sink without a dim, as an operand of a merge. It may name its base."""
         base = self.pick(["", "", "e", "2"])
         return Node("sink", Type("sink", "", type.dim, base or type.base), [self.lse(depth)], {"says": base})
 
     def lse(self, depth: int) -> Node:
-        """An lse as a kernel may compute it."""
+        """An lse as a kernel may compute one."""
         return self.full(F32, min(depth, 1)) if self.chance(0.7) else self.literal(F32)
 
     def rebase(self, type: Type, depth: int) -> Node:

@@ -1,4 +1,4 @@
-"""Branches and loops that no call runs are given another condition, or other bounds: what never runs shows no fault."""
+"""Changes the conditions of branches and the bounds of loops that no call runs, since they would hide faults."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from interpret import Interpreter
 from memory import Cells
 from syntax import INDEX, BOOL, Call, For, If, Kernel, Node, Statement, lit, read_blocks
 
-_ROUNDS = 4  # of one level of nested statements each
-_TRACED = 2  # calls
+_ROUNDS = 4  # each for one level of nested statements
+_TRACED = 2  # the number of calls that are traced
 
 
 class _Traced(Interpreter):
-    """Notes which blocks run."""
+    """Records which blocks run."""
 
     ran: set[int]
 
@@ -26,10 +26,10 @@ class _Traced(Interpreter):
 
 
 def enliven(kernel: Kernel, calls: list[Call], index: Node) -> None:
-    """Changes the conditions and loops of a kernel, so that the first calls run all blocks.
+    """Changes the conditions and loops of a kernel so that its first calls run all blocks.
 
     Args:
-        index: the grid's, for conditions that hold for every second row.
+        index: an index of the grid, for conditions that hold for every second row.
     """
     for _ in range(_ROUNDS):
         if not _change(kernel.body, _ran(kernel, calls[:_TRACED]), index):
@@ -52,12 +52,12 @@ def _ran(kernel: Kernel, calls: list[Call]) -> set[int]:
 
 
 def _is_dead(body: list[Statement], ran: set[int]) -> bool:
-    """True if a block in statements that run does not."""
+    """True if statements that run contain a block that does not."""
     return any(inside and (id(inside) not in ran or _is_dead(inside, ran)) for s in body for inside in read_blocks(s))
 
 
 def _change(body: list[Statement], ran: set[int], index: Node) -> bool:
-    """Changes statements that run, and whose blocks do not. True if there were some."""
+    """Changes statements that run but whose blocks do not. Returns True if there were any."""
     changed = False
     for s in body:
         dead = [inside for inside in read_blocks(s) if inside and id(inside) not in ran]
@@ -76,7 +76,7 @@ def _every_second(index: Node) -> Node:
 
 
 def _lengthen(s: For) -> bool:
-    """At least two iterations; of a loop along a dim, all of them."""
+    """Makes a loop run at least twice. A loop along a dim runs over all of it."""
     type, upper = s.upper.type, s.upper
     if upper.op == "shape":
         return False

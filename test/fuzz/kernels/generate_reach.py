@@ -1,4 +1,4 @@
-"""Every value reaches an output: what a kernel would lose is stored, in the block that computes it."""
+"""Makes every value reach an output: values that would be lost are stored in the block that computes them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _HIDES_OF = {"fma": 0.9, "compare": 1, "logic": 1, "ifexp": 1, "where": 1, "top"
              "mask": 1, "make_state": 0.9, "sink": 1, "call": 1, "load": 1, "load_state": 1, "rebase": 0.6, "list": 0.5}  # fmt: skip
 _KEPT = {("i32", "f32"), ("i32", "i64"), ("i32", "index"), ("index", "i64"), ("i64", "index"), ("bool", "i32"), ("bool", "i64"), ("bool", "f32")}
 _STORES = 120
-_TOGETHER = 5  # integers in one
+_TOGETHER = 5  # integers in one store
 _STORES_OF_LONG = 6
-_ARGUMENTS = 56  # of the 64 that a kernel may have; tensors of sizes, and of a state's lse, come after
-_AT_ONCE = 0.6  # of values that are assigned: others are stored where nothing else shows them
+_ARGUMENTS = 56  # of the 64 that a kernel may have; tensors for sizes and for a state's lse follow
+_AT_ONCE = 0.6  # the share of assigned values that are stored at once; others are stored if nothing else shows them
 
 
 def hides(node: Node) -> float:
@@ -42,7 +42,7 @@ def _has(node: Node, *ops: str) -> bool:
 
 
 def targets(statement: Assign) -> dict[str, Type]:
-    """The names that an assignment gives values, with their types: of a list, those of its elements."""
+    """The names to which an assignment gives values, with their types. For a list, the names of its elements."""
     found: dict[str, Type] = {}
     for variable, value in zip(statement.names, statement.values):
         if value.op == "list":
@@ -54,21 +54,22 @@ def targets(statement: Assign) -> dict[str, Type]:
 
 
 class Reach(Statements):
-    """Adds stores to a body that is drawn."""
+    """Adds stores to a finished body."""
 
     def reach(self, body: list[Statement], seen: dict[str, Type], is_long: bool) -> list[Statement]:
-        """The body with stores of what operations hide, and of what no statement reads. Some kernels have few: the compiler sees other code
-        where a value is used twice.
+        """Adds stores of hidden operands, and of values that no statement reads. Some kernels get few stores, since a second use of a value
+        changes what the compiler can do.
 
         Args:
-            seen: names that have values before it.
-            is_long: whether rows are long, and stores take their time.
+            seen: names that have values before the body.
+            is_long: whether rows are long, so that stores take long.
         """
         self.thoroughness = self.weighted({1.0: 0.96, 0.5: 0.02, 0.0: 0.02})
         self.stores_left = _STORES_OF_LONG if is_long else _STORES
-        self.kept: dict[Type, tuple[list[str], list[Node], list[int], list[int]]] = {}  # tensors of values by type; indices, place of the slot
+        # by type: tensors for values, then the indices and the place of the next slot
+        self.kept: dict[Type, tuple[list[str], list[Node], list[int], list[int]]] = {}
         self.types = dict(seen)
-        self.stored: set[str] = set()  # names whose values are in an output
+        self.stored: set[str] = set()  # names whose values an output holds
         read = _reads([node for s in all_statements(body) for node in expressions(s)])
         made, unread = self._block(body, set(seen), False)
         made += self._leave(unread | {v for v in seen if v not in read})
@@ -81,7 +82,7 @@ class Reach(Statements):
     # -- Blocks ------------------------------------------------------------------------------------------------------
 
     def _block(self, body: list[Statement], known: set[str], is_loop: bool) -> tuple[list[Statement], set[str]]:
-        """A block with its stores, and the names that have values which nothing reads when it ends."""
+        """A block with its stores, and the names whose values nothing reads by its end."""
         made: list[Statement] = []
         unread: set[str] = set()
         for statement in body:
@@ -108,14 +109,14 @@ class Reach(Statements):
                 unread |= (then | orelse) & known | both
                 known = known | both
             elif isinstance(statement, (For, Each)):
-                if isinstance(statement, For) and self.chance(0.8 * self.thoroughness):  # which iterations there are
+                if isinstance(statement, For) and self.chance(0.8 * self.thoroughness):  # shows which iterations run
                     statement.body += self._keep(name(statement.name, statement.lower.type), True, 1.0)
                 statement.body, inner = self._inner(statement.body, known, isinstance(statement, For))
                 unread |= inner & known
         return made, unread
 
     def _inner(self, body: list[Statement], known: set[str], is_loop: bool, is_elif: bool = False) -> tuple[list[Statement], set[str]]:
-        """A block inside. Its own names end with it, but for those that the other branch may assign, too."""
+        """A nested block. Its own names end with it, except for those that the other branch may also assign."""
         stored = set(self.stored)
         if is_elif and self.chance(0.4):
             (inner,) = body
@@ -129,7 +130,7 @@ class Reach(Statements):
         return made, unread
 
     def _leave(self, names: set[str], is_loop: bool = False) -> list[Statement]:
-        """Stores of the values of names."""
+        """Stores the values of names."""
         made: list[Statement] = []
         self.integers = []
         for v in sorted(names - self.stored):
@@ -141,14 +142,14 @@ class Reach(Statements):
     # -- Operands ----------------------------------------------------------------------------------------------------
 
     def _hoist(self, statement: Statement, is_loop: bool) -> list[Statement]:
-        """Gives names to operands that are hidden, and stores them. The statement has the names in their place."""
+        """Gives names to hidden operands and stores them. The statement then uses the names."""
         made: list[Statement] = []
-        named: dict[int, tuple[Node, Node]] = {}  # by identity: what was there, and what stands in its place
+        named: dict[int, tuple[Node, Node]] = {}  # by identity: the original node and its replacement
 
         def visit(shared: Node, hidden: float, is_guarded: bool) -> Node:
             if id(shared) in named:
                 return named[id(shared)][1]
-            # An earlier statement may have the same node: there, names that are given here have no values yet.
+            # An earlier statement may share this node, and new names have no values there.
             node = dataclasses.replace(shared, args=list(shared.args))
             for i, argument in enumerate(node.args):
                 guarded = is_guarded or (node.op == "ifexp" and i > 0) or (node.op == "logic" and i > 0)
@@ -170,7 +171,7 @@ class Reach(Statements):
         return made + self._together(is_loop)
 
     def _roots(self, s: Statement) -> list[tuple[Any, Any, float]]:
-        """The expressions of a statement, and how much it hides of each."""
+        """The expressions of a statement, with the degree to which it hides each of them."""
         if isinstance(s, Assign):
             return [(s.values, i, 0.0) for i in range(len(s.values))]
         if isinstance(s, Store):
@@ -184,14 +185,14 @@ class Reach(Statements):
             return [(s, "condition", 0.8)]
         if isinstance(s, For):
             return [(s, "lower", 0.9), (s, "upper", 0.9)]
-        if isinstance(s, Print):  # which only debug mode shows
+        if isinstance(s, Print):  # only debug mode shows its values
             return [(s.values, i, 0.9) for i in range(len(s.values))]
         if isinstance(s, Each) and s.items and s.items[0][0].op != "tensor":
             return [(item, i, 0.8) for item in s.items for i in range(len(item))]
         return []
 
     def _named(self, node: Node, made: list[Statement], is_loop: bool) -> Node:
-        """A name for a value, which is stored."""
+        """Names a value and stores it."""
         type = node.type
         is_known = node.op == "lit" or type.kind in ("sink", "list") or type.dtype in ("i8", "u8", "M") or all(n.op in ("lit", "convert") for n in node.walk())
         if is_known or self.stores_left <= 0:
@@ -213,7 +214,7 @@ class Reach(Statements):
     # -- Outputs -----------------------------------------------------------------------------------------------------
 
     def _keep(self, value: Node, is_loop: bool, sum_rate: float = 0.0) -> list[Statement]:
-        """Stores a value in a place of its own, at times added to what is there: in a loop, what an iteration before has stored counts, too."""
+        """Stores a value in its own place. Sometimes adds it to the place, so that in a loop all iterations count."""
         type = value.type
         if type.kind in ("list", "sink") or type.dtype in ("i8", "u8", "M") or self.stores_left <= 0 or self.arguments() > _ARGUMENTS:
             return []
@@ -224,7 +225,7 @@ class Reach(Statements):
         if type.kind == "state":
             (out, lse), (nodes, lse_nodes) = self._slot(Type("state", "", type.dim))
             return [StoreState(value, out, nodes, lse, lse_nodes)]
-        if type == BOOL and self.chance(0.5):  # among the integers
+        if type == BOOL and self.chance(0.5):  # stored with the integers
             value = Node("convert", Type("scalar", "i32"), [value])
         if type == INDEX:
             value = Node("convert", Type("scalar", "i64"), [value])
@@ -238,7 +239,7 @@ class Reach(Statements):
         return len(self.scalars) + sum(MOST_LISTED if tensor.listed else 1 for tensor in self.tensors)
 
     def _together(self, is_loop: bool) -> list[Statement]:
-        """One store of several integers and booleans: each changes the sum."""
+        """Stores several integers and booleans at once, as a sum that each of them changes."""
         made: list[Statement] = []
         while self.integers:
             some, self.integers = self.integers[:_TOGETHER], self.integers[_TOGETHER:]
@@ -254,7 +255,7 @@ class Reach(Statements):
         return made
 
     def _slot(self, type: Type) -> tuple[list[str], list[list[Node]]]:
-        """The tensors for values of a type, and the indices of the next place in them."""
+        """The tensors for values of a type, and the indices of the next free place in them."""
         if type not in self.kept:
             self.kept[type] = self._outputs(type)
         tensors, indices, places, count = self.kept[type]

@@ -42,7 +42,7 @@ _CARRIED = ("f32", "i32", "i64", "index", "bool")
 
 
 def _reads(result: Node, body: list[Assign]) -> set[str]:
-    """The parameters that the result of an inline function depends on."""
+    """The parameters on which the result of an inline function depends."""
     found = {node.attrs["name"] for node in result.walk() if node.op == "name"}
     for assign in reversed(body):
         if found & set(assign.names):
@@ -51,10 +51,10 @@ def _reads(result: Node, body: list[Assign]) -> set[str]:
 
 
 class Statements(Expressions):
-    """Draws statements; each may use the names in scope, and add to them."""
+    """Generates statements. Each may use the names in scope and add to them."""
 
     def value_type(self) -> Type:
-        """The values that a variable may hold."""
+        """A type that a variable may hold."""
         options: dict[Type, float] = {F32: 3, I32: 2, I64: 0.7, INDEX: 0.7, BOOL: 1}
         for dim in self.row_dims:
             options[row(dim)] = 4 / len(self.row_dims)
@@ -75,7 +75,7 @@ class Statements(Expressions):
         return made
 
     def block(self, count: int, nesting: int) -> list[Statement]:
-        """A block whose own names end with it. It changes something outside, if there is anything."""
+        """A block whose own names end with it. It changes something outside, if possible."""
         outer, within = dict(self.variables), dict(self.within)
         made = self.statements(count, nesting)
         if not any(isinstance(s, (Store, StoreState)) or isinstance(s, Assign) and set(s.names) & set(outer) for s in made):
@@ -100,7 +100,7 @@ class Statements(Expressions):
         return [statement]
 
     def new_list(self, type: Type) -> Statement:
-        """A list of values, whose elements are variables from then on."""
+        """A new list of values. Its elements are variables from then on."""
         variable, count = self.fresh("v"), self.rng.randint(2, 3)
         over = {"over": count} if self.chance(0.4) else {}
         values = [self.expression(type, 1) for _ in range(1 if over else count)]
@@ -108,7 +108,7 @@ class Statements(Expressions):
         return Assign([variable], [Node("list", Type("list"), values, over)])
 
     def state_change(self, nesting: int, known: dict[str, Type] | None = None) -> list[Statement]:
-        """A new value of a variable that there is."""
+        """A new value for an existing variable."""
         names = [v for v, of in (known or self.variables).items() if v.startswith("v") and v in self.variables]
         if not names:
             return self.state_new(nesting)
@@ -136,7 +136,7 @@ class Statements(Expressions):
         return places
 
     def output(self, dtype: str, row_dim: str, access: str, optional: bool) -> tuple[str, list[Node]]:
-        """A new tensor of which each row of the grid owns a row or an element."""
+        """A new tensor in which each row of the grid owns a row or an element."""
         places = self.own_dims()
         nodes, dims = [n for n, _ in places], [d for _, d in places]
         if access == "InOut" and not row_dim and self.chance(0.15):
@@ -153,11 +153,11 @@ class Statements(Expressions):
         return tensor.name, nodes
 
     def state_write(self, nesting: int) -> list[Statement]:
-        """A store that not all rows may come by."""
+        """A store that not all rows may reach."""
         return [self.write("InOut", BOOL if self.chance(0.5) else None)]
 
     def write(self, access: str, condition: Type | None) -> Statement:
-        """A store to a tensor, old or new."""
+        """A store to a new or an existing tensor."""
         where = self.expression(BOOL, 2) if condition and access == "InOut" else None
         optional = self.chance(0.08)
         if self.row_dims and self.chance(0.45):
@@ -175,7 +175,7 @@ class Statements(Expressions):
         element = self.element(Tensor("", dtype, [], access))
         if self.product and row_dim == self.product and dtype not in ("M", FP4) and self.chance(0.7):
             return self.write_parts(target, list(nodes), element, access, where)
-        if dtype in BYTES and self.chance(0.6):  # of another type, which is no constant
+        if dtype in BYTES and self.chance(0.6):  # of another type, and not a constant
             of = Type("row" if row_dim else "scalar", self.pick(["f32", "f32", "i32", "i64"]), row_dim)
             return Store(target, list(nodes), self.full(of, 2), where)
         type = row(row_dim, element) if row_dim else Type("scalar", element)
@@ -190,11 +190,11 @@ class Statements(Expressions):
         return Store(target, list(nodes), value, where)
 
     def is_each(self, dim: str) -> bool:
-        """True if rows along `dim` have an element for each group of others."""
+        """True if rows along `dim` have one element per group of other rows."""
         return bool(self.product) and dim == "G"
 
     def write_slice(self, target: str, nodes: list[Node], type: Type, where: Node | None) -> Statement:
-        """A slice of a row: a number, or a row along a dim of its size."""
+        """Stores a slice of a row: a number, or a row along a dim of its size."""
         size = self.most(type.dim)
         shorter = [dim for dim in self.row_dims if not factors(dim) and "=" not in dim and not self.is_each(dim) and self.fixed_sizes.get(dim, 1) <= size]
         if shorter and self.chance(0.7):
@@ -203,7 +203,8 @@ class Statements(Expressions):
         return Store(target, nodes, self.expression(type.scalar(), 2), where, slice=self.slice(size))
 
     def write_parts(self, target: str, nodes: list[Node], element: str, access: str, where: Node | None) -> Statement:
-        """Groups, members or elements of a row: all of them, in a loop or one by one, or of an updated tensor one."""
+        """Stores groups, members or elements of a row: all of them, in a loop or one by one. For an updated tensor,
+        possibly only one."""
         part = self.weighted({"group": 2, "member": 4, "element": 2 if access == "InOut" else 0})
         own, other = ("G", self.inner) if part == "group" else (self.inner, "G")
         text, fixed = parse_dim(own)
@@ -218,7 +219,7 @@ class Statements(Expressions):
             index, guard = self.index_for(own, 1)
             where = guard if where is None else where if guard is None else Node("binary", BOOL, [where, guard], {"name": "and"})
             return store(index)
-        if fixed is not None and fixed <= 4 and self.chance(0.8):  # a constant condition: one statement of several
+        if fixed is not None and fixed <= 4 and self.chance(0.8):  # the condition is constant, so only one of the statements remains
             order = self.rng.sample(range(fixed), fixed)
             return If(lit(True, BOOL), [store(lit(i, INDEX)) for i in order], [])
         index = self.fresh("r")
@@ -229,7 +230,7 @@ class Statements(Expressions):
         return For(index, lit(0, INDEX), lit(fixed, INDEX) if fixed is not None else Node("shape", INDEX, [], {"dim": text}), 1, body, 1)
 
     def moved(self, type: Type) -> Node:
-        """An element, or a row, of a dtype that no arithmetic knows; or 0."""
+        """An element or a row of a dtype without arithmetic, or 0."""
         zero, loaded = lit(0, type.scalar()), self.load(type, 0)
         how = self.weighted({"load": 3, "if": 1, "zero": 0.4})
         if how == "zero" or loaded.op != "load":
@@ -237,13 +238,13 @@ class Statements(Expressions):
         return loaded if how == "load" else Node("ifexp", type, [self.full(BOOL, 1), loaded, zero])
 
     def element_loop(self, target: str, nodes: list[Node], row_dim: str, element: str) -> Statement:
-        """A row written one element after the other."""
+        """Stores a row one element at a time."""
         index = self.fresh("r")
         outer, within = dict(self.variables), dict(self.within)
         self.variables[index], self.within[index] = INDEX, {parse_dim(row_dim)[0]}
         value = self.expression(Type("scalar", element), 2)
         self.variables, self.within = outer, within
-        # As many as are there, but no more than a few.
+        # As many as exist, but only a few.
         size = Node("shape", INDEX, [], {"dim": parse_dim(row_dim)[0]})
         end = Node("binary", INDEX, [size, lit(self.rng.randint(1, 6), INDEX)], {"name": "min"})
         step = self.weighted({1: 4, 2: 1, 3: 1})
@@ -268,8 +269,8 @@ class Statements(Expressions):
     # -- Promises, prints --------------------------------------------------------------------------------------------
 
     def state_scatter(self, nesting: int) -> list[Statement]:
-        """A store to the row, or the element, that a table of distinct entries names."""
-        # Behind the table's end entries are 0, so that rows of a grid of any count would meet there.
+        """A store to the row or element that a table of distinct entries selects."""
+        # Entries past the table's end read as 0, where all rows of a grid with an unbounded count would meet.
         uncounted = {scalar.name for scalar in self.scalars if not scalar.at_most}
         places = [(index, dim) for index, dim in self.own if "=" not in dim and f"count_{index}" not in uncounted]
         if not places or self.distinct or self.segment_index:
@@ -287,12 +288,12 @@ class Statements(Expressions):
         return [Store(target.name, [node for node, _ in at], self.full(type, 2), self.lively() if self.chance(0.4) else None)]
 
     def state_print(self, nesting: int) -> list[Statement]:
-        """In debug mode alone."""
+        """A print, which only has an effect in debug mode."""
         types = [self.pick([F32, I32, I64, INDEX, BOOL]) for _ in range(self.rng.randint(1, 2))]
         return [Print(self.pick(["at", "it is", "x ="]), [self.full(type, 1) for type in types])]
 
     def state_promise(self, nesting: int) -> list[Statement]:
-        """One that holds: what is known of the grid's indices."""
+        """A promise that holds: a known fact about the grid's indices."""
         index, dim = self.pick(self.own)
         size = lit(parse_dim(dim)[1], INDEX) if "=" in dim else Node("shape", INDEX, [], {"dim": dim})
         ops = self.pick([["le", "lt"], ["le", "le"]])
@@ -304,8 +305,8 @@ class Statements(Expressions):
         return self.reuse(nesting)
 
     def reuse(self, nesting: int, dim: str | None = None) -> list[Statement]:
-        """A row or an element is read, its memory is written, and what was read is used: a name has the value of its assignment. The memory
-        is a tensor that is updated, or an input for which a call may pass the output."""
+        """Reads a row or an element, writes its memory, and then uses the old value, since a name keeps the value of its assignment. The
+        memory is an updated tensor, or an input for which a call may pass the output."""
         if dim is None:
             dim = self.pick([*self.row_dims, *(d for d in self.row_dims if is_bounded(d) or self.fixed_sizes.get(d, 0) > 300), *([""] if nesting > 0 else [])])
         type = row(dim) if dim else self.pick([F32, I32])
@@ -329,14 +330,14 @@ class Statements(Expressions):
         elif how == "loop":
             index = self.fresh("r")
             new = [For(index, lit(0, INDEX), self.limited(self.full(INDEX, 1), INDEX), 1, new, 1)]
-        if self.chance(0.3):  # one more time
+        if self.chance(0.3):  # once more
             again = self.fresh("v")
             new.append(Assign([again], [self.reread(target, nodes, type)]))
             self.variables[again] = type
         return made + new
 
     def reread(self, tensor: str, nodes: list[Node], type: Type) -> Node:
-        """A load of the same place, or a row of it that is spread or shifted over the same dim."""
+        """A load of the same place, or of a row that overlaps it, spread or shifted over the same dim."""
         plain = Node("load", type, list(nodes), {"tensor": tensor})
         if type.kind != "row" or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G") or factors(type.dim) or self.chance(0.7):
             return plain
@@ -345,7 +346,7 @@ class Statements(Expressions):
         return Node("load", type, list(nodes), {"tensor": tensor, **into})
 
     def rewritten(self, tensor: str, nodes: list[Node], old: str, type: Type) -> Node:
-        """The next contents of the memory."""
+        """The new contents of the memory."""
         how = self.weighted({"old": 3, "again": 1, "other": 1})
         if how == "other":
             return self.full(type, 1)
@@ -353,7 +354,7 @@ class Statements(Expressions):
         return Node("binary", type, [value, self.operand(type, 0) if self.chance(0.4) else lit(2.0 if type.dtype == "f32" else 3, type.scalar())], {"name": self.pick(["add", "mul", "sub"])})
 
     def lively(self) -> Node:
-        """A condition that holds for some rows."""
+        """A condition that holds for some of the rows."""
         if self.chance(0.25):
             return self.expression(BOOL, 2)
         if self.chance(0.3) and self.own:
@@ -381,7 +382,7 @@ class Statements(Expressions):
             orelse = self.block(self.rng.randint(1, 2), nesting)
         elif self.chance(0.4):
             orelse = [If(self.lively(), self.block(1, nesting), self.block(1, nesting) if self.chance(0.6) else [])]
-        if orelse and condition.op != "lit" and self.chance(0.4):  # a name that every way assigns
+        if orelse and condition.op != "lit" and self.chance(0.4):  # assigns a name on all paths
             type, variable = self.value_type(), self.fresh("v")
             then.append(Assign([variable], [self.full(type, 1)]))
             if len(orelse) == 1 and isinstance(orelse[0], If):
@@ -394,7 +395,7 @@ class Statements(Expressions):
         return [If(condition, then, orelse)]
 
     def count(self, type: Type) -> Node:
-        """A bound of a loop: small, but for what wraps."""
+        """A bound of a loop: small, except for loops whose index would wrap."""
         if type == INDEX:
             options: dict[str, float] = {"literal": 3, "shape": 2, "limited": 2, "grid": 1}
         else:
@@ -423,10 +424,10 @@ class Statements(Expressions):
         return Node("binary", type, [low, lit(self.rng.randint(1, 7), type)], {"name": "min"})
 
     def bounds(self, type: Type) -> tuple[Node, Node, int, int]:
-        """Lower and upper bound, step, and how many of them are written."""
+        """Lower bound, upper bound and step of a loop, and how many of them are written."""
         step = self.weighted({1: 5, 2: 2, 3: 1, 4: 0.5, 7: 0.5, 100: 0.1})
         spelled = 3 if step != 1 else self.weighted({1: 2, 2: 2, 3: 1})
-        if self.chance(0.02):  # where the index would wrap
+        if self.chance(0.02):  # bounds at which the index would wrap
             top = 2**31 - 1 if type == I32 else 2**63 - 1
             return lit(top - self.rng.randint(1, 5), type), lit(top - self.rng.randint(0, 1), type), step, 3
         upper = self.count(type)
@@ -443,7 +444,7 @@ class Statements(Expressions):
         type = self.weighted({INDEX: 3, I32: 3, I64: 0.6})
         index = self.fresh("r")
         within: set[str] = set()
-        if type == INDEX and self.other_dims and self.chance(0.45):  # along a dim, as a merge of many does
+        if type == INDEX and self.other_dims and self.chance(0.45):  # along a dim, like a merge of many states
             dim = parse_dim(self.pick(self.other_dims))[0]
             size: Node = Node("shape", INDEX, [], {"dim": dim})
             step = self.weighted({1: 6, 2: 1})
@@ -468,7 +469,7 @@ class Statements(Expressions):
         return [*setup, For(index, lower, upper, step, body, spelled)]
 
     def state_each(self, nesting: int) -> list[Statement]:
-        """A loop over a tuple: of tensors, or of numbers."""
+        """A loop over a tuple of tensors or numbers."""
         setup: list[Statement] = []
         if not self.row_dims or self.chance(0.3):
             type = self.pick([F32, I32])
@@ -506,7 +507,7 @@ class Statements(Expressions):
     # -- Inline functions ----------------------------------------------------------------------------------------------
 
     def inline(self, number: int) -> Inline:
-        """A function of values alone."""
+        """An inline function whose parameters are values."""
         outer = self.variables, self.within, self.pure
         self.variables, self.within, self.pure = {}, {}, True
         types = [self.pick([F32, F32, I32, BOOL, *(row(dim) for dim in self.row_dims)]) for _ in range(self.rng.randint(1, 3))]
@@ -522,7 +523,7 @@ class Statements(Expressions):
         if not any(n.op == "name" for n in result.walk()):
             result = name(parameters[0], types[0])
         defaults = [lit(float(self.rng.randint(-4, 4)), F32)] if types[-1] == F32 and len(types) > 1 and self.chance(0.4) else []
-        if not _reads(result, body) & set(parameters[:-1]):  # a call would be a number, and not fit where a value of f32 does
+        if not _reads(result, body) & set(parameters[:-1]):  # otherwise a call would be a number, which does not fit where an f32 value does
             defaults = []
         self.variables, self.within, self.pure = outer
         return Inline(f"g{number}", parameters, types, [*body], result, defaults)

@@ -1,4 +1,4 @@
-"""Integers and booleans that are known, or may be anything."""
+"""Integers and booleans that are either known or may be anything."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Ints:
-    """int64 values; `unknown` marks those that may be anything (None: none)."""
+    """int64 values. `unknown` marks those that may be anything; None means that there are none."""
 
     __slots__ = ("v", "unknown")
 
@@ -16,7 +16,7 @@ class Ints:
 
 
 class Bools:
-    """Booleans; `unknown` marks those that may be either (None: none)."""
+    """Booleans. `unknown` marks those that may be either; None means that there are none."""
 
     __slots__ = ("v", "unknown")
 
@@ -43,7 +43,7 @@ def either(*parts: np.ndarray | None) -> np.ndarray | None:
 
 
 def wrap(v: np.ndarray, width: int) -> np.ndarray:
-    """Two's complement."""
+    """Wraps values in two's complement."""
     if width == 64:
         return v
     half = np.int64(1 << (width - 1))
@@ -51,7 +51,7 @@ def wrap(v: np.ndarray, width: int) -> np.ndarray:
 
 
 def floor_divide(a: np.ndarray, b: np.ndarray, remainder: bool) -> np.ndarray:
-    """Rounded down; a // 0 is a, a % 0 is 0; the smallest integer over -1 wraps around."""
+    """The quotient rounded down, or the remainder. a // 0 is a, a % 0 is 0, and the smallest integer over -1 wraps."""
     safe = np.where((b == 0) | (b == -1), 1, b)
     if remainder:
         return np.where((b == 0) | (b == -1), 0, np.mod(a, safe))
@@ -59,7 +59,7 @@ def floor_divide(a: np.ndarray, b: np.ndarray, remainder: bool) -> np.ndarray:
 
 
 def shift(a: np.ndarray, b: np.ndarray, width: int, left: bool) -> np.ndarray:
-    """Shifted; by the width or more, as an unsigned amount, everything is: 0 is left, or copies of the sign."""
+    """Shifts values. Amounts are unsigned; from the width on, 0 or copies of the sign remain."""
     amount = np.where((b < 0) | (b >= width), width, b)
     most = np.minimum(amount, width - 1)
     return np.where(amount == width, 0, np.left_shift(a, most)) if left else np.right_shift(a, most)
@@ -97,14 +97,14 @@ def reduce(kind: str, x: Ints, width: int) -> Ints:
 
 
 def scan(kind: str, x: Ints, width: int) -> Ints:
-    """Along the last axis."""
+    """Scans the last axis."""
     functions = {"add": np.add, "max": np.maximum, "min": np.minimum}
     unknown = np.logical_or.accumulate(x.unknown, axis=-1) if x.unknown is not None else None
     return Ints(wrap(functions[kind].accumulate(x.v, axis=-1), width), unknown)
 
 
 def index_of_extreme(x: Ints, largest: bool) -> Ints:
-    """The lowest index of those that have the extreme; 0 of no elements."""
+    """The first index of the extreme element; 0 without elements."""
     if x.v.shape[-1] == 0:
         return Ints(np.zeros(x.v.shape[:-1], np.int64))
     unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
@@ -112,8 +112,8 @@ def index_of_extreme(x: Ints, largest: bool) -> Ints:
 
 
 def greatest(x: Ints, at: int) -> tuple[Ints, Ints]:
-    """The element of the last axis that comes at a place of the order, the greatest first, and its index; equals in the
-    order of their indices."""
+    """The element of the last axis at a rank of the descending order, and its index. Equal elements are ordered by
+    index."""
     unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
     index = np.argsort(-x.v.astype(np.int64), axis=-1, kind="stable")[..., at]
     value = np.take_along_axis(x.v, index[..., None], -1)[..., 0]
@@ -124,7 +124,7 @@ def greatest(x: Ints, at: int) -> tuple[Ints, Ints]:
 
 
 def any_or_all(kind: str, x: Bools) -> Bools:
-    """Along the last axis."""
+    """Reduces the last axis by any or all."""
     function = np.any if kind == "any" else np.all
     surely, perhaps = function(x.surely, axis=-1), function(x.perhaps, axis=-1)
     return Bools(surely, perhaps & ~surely)

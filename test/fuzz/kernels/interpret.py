@@ -1,7 +1,7 @@
-"""The meaning of a kernel: all rows at once, in f64 with bounds, from docs/Python.md and docs/Dialect.md.
+"""Interprets a kernel: all rows at once, in f64 with bounds, as docs/Python.md and docs/Dialect.md define it.
 
-A statement runs under two masks: the rows that surely run it and those that perhaps do. Rows of which an index or the end of a
-loop is not known are given up: what they may write may hold anything.
+A statement runs under two masks: rows that surely run it, and rows that possibly do. A row with an unknown index or loop bound
+is given up: everything that it may write may hold anything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_ITERATIONS = 4096
 
 @dataclasses.dataclass
 class Text:
-    """One execution of a print: the text, its values, and the rows that surely and perhaps print it."""
+    """One execution of a print: the text, its values, and the rows that surely or possibly print it."""
 
     text: str
     values: list[Value]
@@ -31,7 +31,7 @@ class Text:
 
 
 class Interpreter(Expressions):
-    """Runs a call."""
+    """Interprets a call."""
 
     def run(self) -> None:
         self.printed: list[Text] = []
@@ -46,7 +46,7 @@ class Interpreter(Expressions):
             self._spoil(indices)
 
     def count(self) -> int:
-        """Limit of the grid's rows."""
+        """An upper bound of the number of rows in the grid."""
         with np.errstate(all="ignore"):
             return len(self._grid()[1])
 
@@ -94,7 +94,7 @@ class Interpreter(Expressions):
         return list(mesh), np.array(surely, bool)
 
     def _spoil(self, indices: list[np.ndarray]) -> None:
-        """The elements that a row that was given up may have written."""
+        """Marks the elements that a row which was given up may have written."""
         names = dict(zip(self.kernel.grid.indices, indices))
         for row in np.flatnonzero(self.dead):
             for statement in all_statements(self.kernel.body):
@@ -135,14 +135,14 @@ class Interpreter(Expressions):
                 self.assign(name, value)
 
     def do_Assume(self, statement: Any) -> None:
-        """It holds."""
+        """Does nothing, since the promise holds."""
 
     def do_Print(self, statement: Print) -> None:
         values = [self.eval(node) for node in statement.values]
         self.printed.append(Text(statement.text, values, self.must & ~self.dead, self.may.copy()))
 
     def do_Exchange(self, statement: Any) -> None:
-        """The rows that other ranks have stored are the tensor's contents already."""
+        """Does nothing, since the tensor's contents already include the rows that other ranks store."""
 
     def do_Store(self, statement: Store) -> None:
         tensor = self.parted(self.tensor_name(statement.tensor), statement.part or statement.slice or "")
@@ -163,7 +163,7 @@ class Interpreter(Expressions):
                     self.write(tensor, index, is_row, value)
 
     def do_If(self, statement: If) -> None:
-        if statement.condition.op == "lit":  # the other branch is not read
+        if statement.condition.op == "lit":  # a front end does not read the other branch
             self.block(statement.then if statement.condition.attrs["value"] else statement.orelse)
             return
         condition = self.eval(statement.condition)
@@ -192,7 +192,7 @@ class Interpreter(Expressions):
         self.env = {name: value for name, value in self.env.items() if name in before}
 
     def do_Each(self, statement: Each) -> None:
-        # Python makes the tuple before the first iteration: what the body assigns does not change its elements.
+        # Python makes the tuple before the first iteration, so the body's assignments do not change its elements.
         items = [[node.attrs["name"] if node.op == "tensor" else self.eval(node) for node in item] for item in statement.items]
         for item in items:
             self.env.update(zip(statement.names, item))

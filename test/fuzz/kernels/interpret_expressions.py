@@ -1,4 +1,4 @@
-"""Expressions of a kernel as values with bounds: one method for each kind of node."""
+"""Evaluates expressions of a kernel as values with bounds, with one method for each kind of node."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from values import Value, anything_where, map_parts, shape_of, spread_to, stacke
 
 
 class Invalid(Exception):
-    """The kernel does what no kernel may: it reads out of bounds, or never ends. A fault of the generator."""
+    """The kernel reads out of bounds or never ends, which no kernel may do. This is a fault of the generator."""
 
 
 class Expressions:
-    """Evaluates expressions, for all rows at once, under the masks of the rows that surely and perhaps do.
+    """Evaluates expressions for all rows at once, under masks of the rows that surely or possibly do so.
 
     Args:
-        kernel, call: what is called, and with what.
-        tensors: the cells of each tensor that is given; those of aliases are shared.
-        bases: what the bases' names are bound to.
+        kernel, call: the kernel and its arguments.
+        tensors: the cells of each given tensor; aliases share theirs.
+        bases: the bindings of the bases' names.
     """
 
     def __init__(self, kernel: Kernel, call: Call, tensors: dict[str, Cells], bases: dict[str, str]) -> None:
@@ -51,8 +51,8 @@ class Expressions:
         self.dead |= rows & self.may
 
     def size(self, name: str) -> int:
-        """The size of a dim, of the first tensor that is always given and has it; one that is fixed may be an optional
-        tensor's."""
+        """The size of a dim, from the first tensor that is always given and has it. A fixed size may come from an
+        optional tensor."""
         if name.isdigit():
             return int(name)
         if factors(name):
@@ -71,11 +71,11 @@ class Expressions:
     # -- Memory ------------------------------------------------------------------------------------------------------
 
     def tensor_name(self, name: str) -> str:
-        """A tensor's name: that of the one which a loop over a tuple calls so."""
+        """The name of a tensor, which a loop over a tuple may have replaced."""
         return self.env[name] if isinstance(self.env.get(name), str) else name
 
     def parted(self, tensor: str, part: str | tuple[int, int]) -> str:
-        """The name of the tensor whose rows are groups, members or slices of another one's."""
+        """The name of the tensor whose rows are groups, members or slices of rows of another tensor."""
         if not part:
             return tensor
         if isinstance(part, tuple):  # a slice
@@ -94,8 +94,8 @@ class Expressions:
         return tuple(self.eval(node) for node in nodes), len(nodes) < len(self.kernel.tensor(name).dims) + bool(part)
 
     def inside(self, tensor: str, index: tuple[Ints, ...]) -> np.ndarray:
-        """A mask of the rows whose indices are in bounds; unknown ones do not matter. Out of bounds nothing is read or
-        written."""
+        """A mask of the rows whose indices are in bounds. Unknown indices count as in bounds. Out of bounds nothing is
+        read or written."""
         inside = np.ones(self.rows, bool)
         for part, size in zip(index, self.tensors[tensor].shape):
             inside &= (part.v >= 0) & (part.v < size)
@@ -108,7 +108,7 @@ class Expressions:
         return Bools(np.ones(self.rows, bool)) if node is None else self.eval(node)
 
     def read(self, node: Node, tensor: str, nodes: list[Node], where: Bools) -> Value:
-        """The value, zeros where nothing is read; anything where the index is unknown."""
+        """The loaded value: zeros where nothing is read, anything where the index is unknown."""
         index, is_row = self.index(tensor, nodes)
         zero = self.constant(0, node)
         if tensor not in self.tensors:
@@ -116,7 +116,7 @@ class Expressions:
         parts = self.clipped(tensor, index)
         if 0 in self.tensors[tensor].shape:
             return zero
-        # A tensor that is one row has it for all rows of the grid.
+        # A tensor of a single row holds it for all rows of the grid.
         shape = self.size_of(node)
         value = map_parts(self.tensors[tensor].read(parts), lambda part: np.broadcast_to(part, shape))
         inside = self.inside(tensor, index)
@@ -158,7 +158,8 @@ class Expressions:
         return Ints(np.full(shape, value, np.int64))
 
     def operands(self, *values: Value) -> list[Value]:
-        """Numbers beside rows become rows, and rows of one element a group beside rows of groups."""
+        """Converts numbers beside rows to rows, and rows of one element per group beside rows of groups to the
+        latter."""
         widest = widest_of(*values)
         return [spread_to(value, widest) for value in values]
 
@@ -330,7 +331,7 @@ class Expressions:
         return result
 
     def eval_logic(self, node: Node) -> Bools:
-        """and, or: memory is read only where the condition before it holds."""
+        """Evaluates and/or. Memory is read only if the preceding condition requires it."""
         result = self.eval(node.args[0])
         for argument in node.args[1:]:
             if node.attrs["name"] == "and":
@@ -369,7 +370,7 @@ class Expressions:
         return self.reduce(node, value)
 
     def reduce(self, node: Node, value: Value) -> Value:
-        """Along the last axis."""
+        """Reduces the last axis."""
         kind = node.attrs["kind"]
         if kind in ("argmax", "argmin"):
             return floats.index_of_extreme(value, kind == "argmax") if isinstance(value, Floats) else integers.index_of_extreme(value, kind == "argmax")
@@ -380,7 +381,7 @@ class Expressions:
         return integers.reduce(node.attrs["kind"], value, WIDTHS[node.type.dtype])
 
     def eval_top(self, node: Node) -> Value:
-        """One of the greatest elements, or its index, of the row or of each group."""
+        """One of the largest elements of the row or of each group, or its index."""
         value = self.eval(node.args[0])
         _, which, at = node.attrs["top"]
         rows, size = shape_of(value)
@@ -406,7 +407,7 @@ class Expressions:
         return stacked([self.eval(argument) for argument in node.args])
 
     def eval_element(self, node: Node) -> Value:
-        """An element of a row, or of each group of it; 0 out of bounds, and anything where the index is unknown."""
+        """An element of a row or of each of its groups. 0 out of bounds, anything if the index is unknown."""
         row, *indices = (self.eval(argument) for argument in node.args)
         rows, size = shape_of(row)
         dims = factors(node.args[0].type.dim)
@@ -443,7 +444,7 @@ class Expressions:
 
 
 class Masks:
-    """The rows of a branch, while it runs."""
+    """The masks of rows that run the current branch."""
 
     def __init__(self, interpreter: Expressions, must: np.ndarray, may: np.ndarray) -> None:
         self.interpreter, self.masks = interpreter, (must, may)

@@ -1,4 +1,5 @@
-"""What a planted fault changes, by the interpreter alone: results of the spoiled kernel that the plain one may not give."""
+"""Tells a spoiled kernel from the original by the interpreter alone: its results must differ from all that the original may
+give."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from syntax import Case, Kernel
 
 
 def is_told(case: Case, spoiled: Kernel) -> bool:
-    """True if a call tells the kernels apart: by what it surely leaves in a tensor, or by what rows surely print."""
+    """True if a call tells the kernels apart, by contents that it surely leaves in a tensor or by texts that rows
+    surely print."""
     with np.errstate(all="ignore"):
         for call in case.calls:
             made = contents(case.kernel, call)
@@ -31,7 +33,7 @@ def _differ(plain: Cells, other: Cells) -> bool:
     if not hasattr(plain, "lo"):
         return bool((touched & ~plain.unknown & ~other.unknown & (plain.v != other.v)).any())
     is_number, low, high = other.lo <= other.hi, plain.lo, plain.hi
-    # Of zeros, -0.0 is the smaller one.
+    # -0.0 is below 0.0
     below = (other.hi < low) | ((other.hi == 0) & (low == 0) & np.signbit(other.hi) & ~np.signbit(low))
     above = (other.lo > high) | ((other.lo == 0) & (high == 0) & ~np.signbit(other.lo) & np.signbit(high))
     return bool((touched & np.where(is_number, (below | above) & ~(plain.nan & other.nan), ~plain.nan)).any())

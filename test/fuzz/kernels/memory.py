@@ -1,4 +1,4 @@
-"""Tensors as the interpreter sees them: cells with bounds, read and written under masks."""
+"""Tensors of the interpreter: cells with bounds, read and written under masks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ class Cells:
     Args:
         dtype: a storage dtype.
         initial: the contents before the call, in that dtype.
-        moved: whether elements are only moved: they are the integers that have their bits.
-        of_variable: whether the dtype is a variable's: a body that only moves its elements keeps their infinities.
+        moved: whether elements are only moved; they are then represented by the integers with their bits.
+        of_variable: whether the dtype is that of a variable; a body that only moves its elements keeps their
+            infinities.
     """
 
     def __init__(self, dtype: str, initial: np.ndarray, moved: bool = False, of_variable: bool = False) -> None:
@@ -35,7 +36,7 @@ class Cells:
             self.lo, self.hi, self.nan = np.where(nan, np.inf, values), np.where(nan, -np.inf, values), nan
         else:
             self.v, self.unknown = values.astype(np.int64), np.zeros(self.shape, bool)
-        # True for elements that were surely written, and for those that perhaps were.
+        # Masks of elements that were surely written, and of those that possibly were.
         self.written = np.zeros(self.shape, bool)
         self.touched = np.zeros(self.shape, bool)
 
@@ -47,13 +48,13 @@ class Cells:
         made = copy.copy(self)
         for name in ("lo", "hi", "nan", "v", "unknown", "written", "touched"):
             if hasattr(self, name):
-                view = getattr(self, name).reshape((*self.shape[:-1], -1, group))  # contiguous: no copy
+                view = getattr(self, name).reshape((*self.shape[:-1], -1, group))  # contiguous, so this does not copy
                 setattr(made, name, view.swapaxes(-1, -2) if by_member else view)
         made.shape = made.written.shape
         return made
 
     def sliced(self, begin: int, end: int) -> Cells:
-        """The cells in [begin, end) of each row; none unless all of them exist."""
+        """The cells in [begin, end) of each row. None unless all of them exist."""
         made = copy.copy(self)
         if end > self.shape[-1]:
             begin = end = 0
@@ -73,8 +74,8 @@ class Cells:
         return Ints(self.v[index], self.unknown[index])
 
     def write(self, index: tuple[np.ndarray, ...], value: Floats | Ints | Bools, surely: np.ndarray) -> None:
-        """Writes rows of cells, each by one row of the grid; where not surely, the old value may stay."""
-        if self.dtype in ("i8", "u8"):  # the nearest
+        """Writes rows of cells, each by one row of the grid. Where a write is only possible, the old value may stay."""
+        if self.dtype in ("i8", "u8"):  # rounds to the nearest
             low, high = formats.limits(self.dtype)
             value = floats.to_byte(value, low, high) if isinstance(value, Floats) else Ints(np.clip(value.v, low, high), value.unknown)
         if isinstance(value, Floats):
@@ -85,7 +86,7 @@ class Cells:
             lo = np.where(only_nan, np.inf, formats.round_to(self.dtype, np.where(only_nan, 0, lo)))
             hi = np.where(only_nan, -np.inf, formats.round_to(self.dtype, np.where(only_nan, 0, hi)))
             lo, hi = np.where(is_low, -np.inf, lo), np.where(is_high, np.inf, hi)
-            if self.dtype == "f4e2m1":  # NaN is 6
+            if self.dtype == "f4e2m1":  # NaN becomes 6
                 hi = np.where(nan, 6.0, hi)
                 lo, nan = np.where(only_nan, 6.0, lo), np.zeros(nan.shape, bool)
             new = Floats(None, lo, hi, nan)
@@ -108,7 +109,7 @@ class Cells:
         self.touched[index] = True
 
     def spoil(self, index: tuple) -> None:
-        """Anything may be in these cells."""
+        """Marks that these cells may hold anything."""
         if formats.is_float(self.dtype):
             self.lo[index], self.hi[index], self.nan[index] = -np.inf, np.inf, True
         else:
@@ -118,7 +119,7 @@ class Cells:
     # -- Afterwards --------------------------------------------------------------------------------------------------
 
     def wrong(self, got: np.ndarray) -> np.ndarray:
-        """A mask of the results that are wrong."""
+        """A mask of wrong results."""
         got = self._seen(got)
         bits, before = formats.bits(got).reshape(self.shape), formats.bits(self.initial).reshape(self.shape)
         same = bits == before
@@ -134,7 +135,7 @@ class Cells:
     def _fits(self, value: np.ndarray) -> np.ndarray:
         is_nan = np.isnan(value)
         inside = (value >= self.lo) & (value <= self.hi)
-        # -0.0 is less than 0.0.
+        # -0.0 is below 0.0
         sign = np.signbit(value)
         below = sign & (self.lo == 0) & ~np.signbit(self.lo)
         above = ~sign & (self.hi == 0) & np.signbit(self.hi)

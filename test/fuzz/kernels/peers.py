@@ -1,4 +1,5 @@
-"""A group of ranks of which this process is rank 0, and the others have come to each launch, and have read or stored what there is."""
+"""A group of ranks in which this process is rank 0. The other ranks have already arrived at each launch, and have read or stored their
+rows."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from mlafix._runtime import GROUP_BYTES, PeerGroup
 
 # The number, in u64s, of the first flag that other ranks write to a workspace (docs/UnitFormat.md, "Groups").
 FIRST_FLAG = 32
-# Blocks of a launch, of which a row takes one at the most.
+# The blocks of a launch. A row takes at most one.
 _SLOTS = 1024
 
 
@@ -17,7 +18,7 @@ def words_of(ranks: int) -> int:
 
 
 def fill(workspaces: np.ndarray, turn: int) -> None:
-    """Workspaces [ranks, words] i64, zeros before: rank 0 has completed `turn` launches."""
+    """Fills zeroed workspaces [ranks, words] i64 so that rank 0 has completed `turn` launches."""
     workspaces[0, 0] = turn
     workspaces[0, FIRST_FLAG:] = 1 << 62
 

@@ -1,4 +1,4 @@
-"""Planted faults: one operation of a kernel's source is another one. The instrument has to see each kind."""
+"""Plants faults: replaces one operation of a kernel's source by another. The instrument must detect each kind."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def _rename(node: Node) -> Node:
 
 
 def _less(node: Node) -> Node:
-    """One less. One more would be no fault in a loop over ranks: what is stored to a rank that there is not is stored nowhere."""
+    """One less. One more would be no fault in a loop over ranks, where a store to a missing rank has no effect."""
     return Node("binary", node.type, [node, lit(1, node.type)], {"name": "sub"})
 
 
 def _more(node: Node) -> Node:
-    """Another number: one more, or of a float its distance to 1, which is another one of huge numbers, too."""
+    """Another number: one more, or for a float its distance to 1, which differs even for huge numbers."""
     one = lit(1.0 if node.type.dtype == "f32" else 1, node.type.scalar())
     return Node("binary", node.type, [one, node], {"name": "sub"}) if node.type.dtype == "f32" else Node("binary", node.type, [node, one], {"name": "add"})
 
@@ -78,7 +78,7 @@ def _other_last(node: Node) -> Node:
 
 
 def _without_one(node: Node) -> Node:
-    """Without its last operand that may hold something."""
+    """Removes the last operand that may be non-empty."""
     at = max((i for i, argument in enumerate(node.args) if argument.op != "identity"), default=0)
     del node.args[at]
     return node
@@ -108,7 +108,7 @@ def _never(node: Node) -> Node:
 
 
 def _full(node: Node) -> Node:
-    """A state that is not empty."""
+    """A non-empty state."""
     return Node("make_state", node.type, [Node("splat", row(node.type.dim), [lit(1.0, F32)]), lit(0.0, F32)])
 
 
@@ -123,21 +123,21 @@ def _twice(node: Node) -> Node:
 
 
 def _other_element(node: Node) -> Node:
-    """Another one of what top_k finds, or the same index for its value."""
+    """Another element of those that top_k finds, or its index instead of its value."""
     count, which, at = node.attrs["top"]
     node.attrs["top"] = (count, which, (at + 1) % count)
     return node if count > 1 else _more(node)
 
 
 def _elsewhere(node: Node) -> Node:
-    """The complement of a mask. Another value there would be no fault under a predicate that always holds."""
+    """The complement of a mask. Changing the other value would be no fault if the predicate always holds."""
     at = -2 if node.attrs.get("other") else -1
     node.args[at] = _negated(node.args[at])
     return node
 
 
 def _moves_bits(node: Node) -> bool:
-    """True if a shift is not one by 0: both ways, that is the value itself."""
+    """False for a shift by 0, which does nothing in either direction."""
     amount = node.args[-1].args[0] if node.args[-1].op == "convert" else node.args[-1]
     return not (amount.op == "lit" and amount.attrs["value"] == 0)
 
@@ -153,7 +153,7 @@ def _other_order(node: Node) -> Node:
 
 
 def _other_place(node: Node) -> Node:
-    """The element before it, or behind it where the index is a number, which must not be below 0."""
+    """The previous element. The next one if the index is a number, which must not become negative."""
     index = node.args[-1]
     if index.op != "lit":
         node.args[-1] = _less(index)
@@ -165,17 +165,17 @@ _NUMBER = ("f32", "i32", "i64", "index")
 
 
 def _is(op: str, name: str = "") -> Callable[[Node], bool]:
-    """Nodes of an operation, and of the function or the kind of that name."""
+    """Matches nodes of an operation, with this function or kind."""
     return lambda node: node.op == op and (not name or name in (node.attrs.get("name"), node.attrs.get("kind")))
 
 
 def _names(node: Node, what: str) -> bool:
-    """True if a node asks for the number of tensors: of ranks, or of a list."""
+    """True if a node asks for the number of tensors, of ranks or of a list."""
     is_asked = node.op == "shape" and node.attrs.get("tensor", "").startswith(("parts", "sent"))
     return is_asked and (what == "ranks") == node.attrs["tensor"].startswith(("parts_of_rank", "sent"))
 
 
-# Kinds of fault: which node has it, and what becomes of that node.
+# Kinds of fault: the nodes that can have it, and the replacement.
 NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     **{name: ((lambda node, name=name: node.op in ("binary", "unary") and node.attrs["name"] == name), _rename) for name in _SWAPS},
     **{name: ((lambda node, name=name: node.op == "binary" and node.attrs["name"] == name and _moves_bits(node)), _rename) for name in ("shl", "shr")},
@@ -229,7 +229,7 @@ def _more_stored(s: Any) -> None:
 
 
 def _other_state(s: Any) -> None:
-    """At another scale, or beside a state that is not empty: an empty one has no scale."""
+    """Changes the scale. Without one, merges a non-empty state into the stored one."""
     if s.scale is None:
         s.state = Node("merge", s.state.type, [s.state, _full(Node("identity", dataclasses.replace(s.state.type, sink=False)))])
     else:
@@ -237,7 +237,7 @@ def _other_state(s: Any) -> None:
 
 
 def _shorter(s: Any) -> None:
-    """Without the last iteration."""
+    """Drops the last iteration."""
     s.upper = Node("binary", s.upper.type, [s.upper, lit(s.step, s.upper.type)], {"name": "sub"})
 
 
@@ -260,7 +260,7 @@ STATEMENTS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], None]]] = {
 
 
 def _one_row_less(kernel: Kernel) -> None:
-    """The first row along the last index does nothing."""
+    """Makes the first row along the last index do nothing."""
     index = name(kernel.grid.indices[-1], INDEX)
     kernel.body = [If(Node("compare", BOOL, [index, lit(0, INDEX)], {"ops": ["ne"]}), kernel.body, [])]
 
@@ -276,7 +276,7 @@ def _promises(kernel: Kernel, kind: type) -> list[Any]:
     return [promise for promise in kernel.promises if isinstance(promise, kind)]
 
 
-# Faults of a whole kernel: whether it has what they spoil, and what they make of it.
+# Faults of a whole kernel: whether the kernel has the part that is spoiled, and the change.
 KERNELS: dict[str, tuple[Callable[[Kernel], bool], Callable[[Kernel], None]]] = {
     "grid": (lambda kernel: not kernel.grid.segments and not kernel.exchanges, _one_row_less),
     "segments": (lambda kernel: kernel.grid.segments, _other_segments),
@@ -285,11 +285,11 @@ KERNELS: dict[str, tuple[Callable[[Kernel], bool], Callable[[Kernel], None]]] = 
     "distinct": (lambda kernel: bool(_promises(kernel, Distinct)), lambda kernel: kernel.promises.remove(_promises(kernel, Distinct)[0])),
 }
 KINDS = [*NODES, *STATEMENTS, *KERNELS]
-_LEAVING = ("grid", "for")  # faults that leave elements of outputs: no kernel may, unless it updates them
-# Faults that the compiler or the launch has to refuse. Others are seen in what a kernel computes.
+_LEAVING = ("grid", "for")  # faults that leave elements of outputs unwritten, which is an error unless the kernel updates them
+# Faults that the compiler or the launch must refuse. All others show in the kernel's results.
 REFUSED = ("exchange", "assume", "distinct")
 
-# The kinds of fault of each function in the index of docs/Python.md whose name is no kind.
+# The kinds of fault for functions in the index of docs/Python.md whose names are not kinds.
 _OF_WORD = {
     "max": ("max", "reduce-max"), "min": ("min", "reduce-min"), "sum": ("reduce-add",), "cumsum": ("scan-add",), "cummax": ("scan-max",),
     "cummin": ("scan-min",), "top_k": ("top",), "load": ("load", "load-bool", "load-where", "load-into"), "store": ("store", "store-where"),
@@ -299,12 +299,12 @@ _OF_WORD = {
 
 
 def kinds_of(word: str) -> tuple[str, ...]:
-    """The kinds of fault of a word of the language; none if it has no planting."""
+    """The kinds of fault for a word of the language. Empty if no fault can be planted for it."""
     return _OF_WORD.get(word) or ((word,) if word in KINDS else ())
 
 
 def index(page: str) -> list[str]:
-    """The words of the index of docs/Python.md, whose text is `page`: of its table of functions, the names in the first column."""
+    """The words in the index of docs/Python.md, whose text is `page`: the first column of its table of functions."""
     begin = page.index("| function | dtypes")
     rows = page[begin : page.index("\n\n", begin)].splitlines()[2:]
     cells = [re.findall(r"`([^`]*)`", line.split(" | ")[0]) for line in rows]
@@ -313,14 +313,14 @@ def index(page: str) -> list[str]:
 
 
 def plant(case: Case, kind: str, seed: int) -> str | None:
-    """The source with a fault, if the kernel has such an operation."""
+    """The source with a fault. None if the kernel has no such operation."""
     spoiled = spoil(case.kernel, kind, seed)
     return None if spoiled is None else source(spoiled)
 
 
 def spoil(kernel: Kernel, kind: str, seed: int) -> Kernel | None:
-    """The kernel with a fault, if it has such an operation."""
-    if not has(kernel, kind):  # sooner than what copies it
+    """The kernel with a fault. None if it has no such operation."""
+    if not has(kernel, kind):  # checked first, since copying takes longer
         return None
     rng, spoiled = random.Random(seed), copy.deepcopy(kernel)
     for tensor in spoiled.tensors if kind in _LEAVING else []:
@@ -339,7 +339,7 @@ def spoil(kernel: Kernel, kind: str, seed: int) -> Kernel | None:
 
 
 def has(kernel: Kernel, kind: str) -> bool:
-    """True if a kernel has what such a fault spoils."""
+    """True if the kernel has an operation for this kind of fault."""
     if kind in KERNELS:
         return KERNELS[kind][0](kernel)
     if kind in STATEMENTS:
@@ -348,6 +348,6 @@ def has(kernel: Kernel, kind: str) -> bool:
 
 
 def _slots(kernel: Kernel) -> list[tuple[Any, Any]]:
-    """The places of expressions that a front end reads: a fault in a branch that a constant leaves out is none. Without promises: a launch
-    refuses another one."""
+    """The places of expressions that a front end reads, since a fault in an excluded branch is none. Leaves out promises, because a launch
+    refuses false ones."""
     return slots(dataclasses.replace(kernel, promises=[]), read=True)

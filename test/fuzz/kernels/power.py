@@ -1,4 +1,4 @@
-"""The share of planted faults that random kernels show, for each word of the language."""
+"""Measures the share of planted faults that random kernels reveal, for each word of the language."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ import workers
 from generate import generate
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "Python.md"
-FIRST = 100000  # the first seed: no other test draws from there
+FIRST = 100000  # the first seed; no other test uses seeds from here on
 
 
 def is_seen(answer: dict[str, Any]) -> bool:
-    """True if a kernel with a fault is told from the one without: by what it computes, or because it is refused."""
+    """True if the fault is detected, by the kernel's results or because the kernel is refused."""
     return answer["kind"] == ("error" if answer["plant"] in plant.REFUSED else "wrong")
 
 
 def is_valid(answer: dict[str, Any]) -> bool:
-    """True if the kernel with the fault runs, or has to be refused. With another fault it does not compile."""
+    """True if the kernel with the fault runs or must be refused. Otherwise it does not compile."""
     return answer["kind"] in ("ok", "wrong") or answer["plant"] in plant.REFUSED
 
 
 class Power:
-    """Plants each kind of fault in so many kernels, and runs each of these kernels without a fault, too.
+    """Plants each kind of fault in a number of kernels. Also runs each of these kernels without a fault.
 
     Args:
-        each: kernels for each kind.
-        kinds: of fault.
+        each: the number of kernels for each kind.
+        kinds: the kinds of fault.
     """
 
     def __init__(self, each: int, kinds: list[str], first: int = FIRST) -> None:
@@ -66,7 +66,7 @@ class Power:
         return sum(map(is_seen, counted)), len(counted)
 
     def table(self) -> str:
-        """In Markdown: the words of the index, then what has no line there."""
+        """The table in Markdown: the words of the index, then the kinds without a word there."""
         words = plant.index(PAGE.read_text(encoding="utf-8"))
         listed = {kind for word in words for kind in plant.kinds_of(word)}
         rows = [(word, plant.kinds_of(word)) for word in words] + [(kind, (kind,)) for kind in self.kinds if kind not in listed]
@@ -81,7 +81,7 @@ class Power:
 
 
 def measure(each: int, kinds: list[str], jobs: int, where: str, late: Any, limit: float, first: int = FIRST) -> Power:
-    """Kernels with faults, run; on the device "interpreter", by what they mean alone."""
+    """Runs kernels with faults. On the device "interpreter", only compares their meanings."""
     power = Power(each, kinds, first)
     if where == "interpreter":
         _interpret_all(power, jobs, late)
@@ -92,7 +92,7 @@ def measure(each: int, kinds: list[str], jobs: int, where: str, late: Any, limit
 
 
 def _interpret_all(power: Power, jobs: int, late: Any) -> None:
-    """Of each kind the first kernels that have it. A kernel without a fault is right."""
+    """Interprets, for each kind, the first kernels that have it. Kernels without a fault count as right."""
     power.kinds = [kind for kind in power.kinds if kind not in plant.REFUSED]
     size = 4 * jobs
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
@@ -109,7 +109,7 @@ def _interpret_all(power: Power, jobs: int, late: Any) -> None:
 
 
 def interpret(seed: int, kinds: list[str]) -> list[dict[str, Any]]:
-    """The answers for those of the kinds that a seed's kernel has."""
+    """The answers for a seed's kernel, for those kinds that it has."""
     from meaning import is_told
 
     case = generate(seed)

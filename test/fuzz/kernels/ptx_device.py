@@ -1,4 +1,4 @@
-"""Runs kernels as a GPU would: their PTX, executed in this process (test/ptx)."""
+"""Runs kernels as a GPU would: executes their PTX in this process (test/ptx)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ptx import emulated  # noqa: E402
 
 
 class PtxDevice:
-    """A CUDA device whose memory is the host's. One for a process."""
+    """A CUDA device whose memory is the host's. There is one per process."""
 
     may_reverse = True
     may_exchange = True
@@ -40,7 +40,7 @@ class PtxDevice:
     def of_ranks(self, tensor: Tensor, array: Any, turn: int) -> Any:
         if self.group is None:
             ranks, words = len(array), peers.words_of(len(array))
-            # Kept as long as the group: kernels may access it.
+            # Kept as long as the group, since kernels may access it.
             self.workspaces = self.device.array(ranks * words * 8).view(np.int64).reshape(ranks, words)
             peers.fill(self.workspaces, turn)
             self.group = peers.group_of([one.ctypes.data for one in self.workspaces])

@@ -1,4 +1,4 @@
-"""Kernels as Python source, which `@mlafix.kernel` reads from a file."""
+"""Renders kernels as Python source, which `@mlafix.kernel` reads from a file."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from syntax import COMPUTED, MOST_LISTED, Assign, Assume, Case, Distinct, Each, 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "and": "&",
           "or": "|", "xor": "^"}  # fmt: skip
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_DEFAULT = ("f32", "i32", "bool")  # what a constant alone is
-# Compile-time constants of the module that a kernel's literals may be spelled with.
+_DEFAULT = ("f32", "i32", "bool")  # dtypes of constants that stand alone
+# Constants of the module by which a kernel's literals may be spelled.
 CONSTANTS = {"LIMIT": 5, "HALF": 0.5, "YES": True, "NO": False, "math.inf": math.inf, "math.pi": math.pi}
 
 HEADER = """import math
@@ -28,7 +28,7 @@ def _conversion(dtype: str) -> str:
 
 
 def _literal(node: Node) -> str:
-    """A constant without its type."""
+    """A constant, without its type."""
     value = node.attrs["value"]
     if "spelled" in node.attrs:
         return node.attrs["spelled"]
@@ -52,12 +52,12 @@ def _typed(node: Node) -> str:
 
 
 def _alone(node: Node) -> str:
-    """An expression where a constant gets its default type."""
+    """An expression in a place where a constant gets its default type."""
     return _literal(node) if node.op == "lit" and node.type.dtype in _DEFAULT else _typed(node)
 
 
 def _operands(nodes: list[Node]) -> list[str]:
-    """Operands that take each other's type: constants may be bare beside a value."""
+    """Operands that take each other's type, so that a constant beside a value needs no type."""
     texts = [_literal(node) if node.op == "lit" else expression(node) for node in nodes]
     for i, node in enumerate(nodes):
         if node.op == "lit" and (i == 0 and len(nodes) > 1 and nodes[1].op == "lit" or i > 0 and nodes[i - 1].op == "lit"):
@@ -71,7 +71,7 @@ def place(tensor: str, nodes: list[Node], colon: bool = False, part: str = "", s
     parts = [_literal(node) if node.op == "lit" and node.attrs["value"] >= 0 else expression(node) for node in nodes]
     if part == "member":
         parts.insert(len(parts) - 1, ":")
-    if tensor.startswith(("parts", "sent")):  # a list: the first index names one of its tensors
+    if tensor.startswith(("parts", "sent")):  # a list, whose first index selects a tensor
         tensor, parts = f"{tensor}[{parts[0]}]", parts[1:]
     if slice:
         begin, end = slice
@@ -331,7 +331,7 @@ def _do_For(s: For) -> list[str]:
 
 
 def _bound_texts(s: For) -> list[str]:
-    """Bounds have one type: that of those which are no constants, else index."""
+    """The bounds of a loop, which share a type: that of the bounds that are not constants, else index."""
     both = s.lower.op == "lit" and s.upper.op == "lit"
     texts = [_literal(node) if node.op == "lit" and (not both or node.type.dtype == "index") else _typed(node) for node in (s.lower, s.upper)]
     if s.spelled == 1:

@@ -10,7 +10,7 @@ from typing import Any
 from words import WORDS
 
 _SHOWN = 6
-FINE = ("ok", "limit")  # outcomes that are no failures
+FINE = ("ok", "limit")  # outcomes that are not failures
 
 
 def group(kind: str, message: str) -> str:
@@ -28,14 +28,14 @@ def group(kind: str, message: str) -> str:
 
 
 def save(path: Path, title: str, text: str) -> None:
-    """Writes a failing kernel, with what is wrong as its docstring."""
+    """Writes a failing kernel to a file, with the failure as its docstring."""
     path.parent.mkdir(parents=True, exist_ok=True)
     title = title.replace('"""', "'''").replace("\\", "/")
     path.write_text(f'"""{title}"""\n\n{text}\n')
 
 
 class Report:
-    """Counts answers of workers."""
+    """Counts the answers of workers."""
 
     def __init__(self) -> None:
         self.kinds: collections.Counter[str] = collections.Counter()

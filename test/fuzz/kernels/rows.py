@@ -1,4 +1,4 @@
-"""Finds the elements that rows of a kernel's grid read and write: only their own, among those that any row writes."""
+"""Checks that rows of a kernel's grid access only their own elements of tensors that any row writes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from syntax import PART_INDICES, Case, Distinct, Each, Kernel, Node, Store, Stor
 
 
 def accesses(kernel: Kernel) -> dict[str, list[list[Node]]]:
-    """The indices of every load and store, by tensor, without those that name a part of a row. What a loop over a tuple loads
-    stands under the name that the loop gives it."""
+    """The indices of every load and store, by tensor, except for indices of parts of a row. Loads in a loop over a tuple are
+    listed under the loop's name for the tensor."""
     found: dict[str, list[list[Node]]] = {}
 
     def note(tensor: str, nodes: list[Node], part: str = "") -> None:
@@ -39,8 +39,8 @@ def written(kernel: Kernel) -> set[str]:
 
 
 def may_race(case: Case) -> bool:
-    """True if a row may write what another one reads or writes. Rows keep apart where every access of a tensor that is written
-    has each index of the grid at one place; a tensor that a call passes as another one is that one."""
+    """True if a row may write an element that another row reads or writes. Rows are separate if every access of a written
+    tensor has each index of the grid at a fixed place. Tensors that a call aliases count as one."""
     kernel = case.kernel
     found = accesses(kernel)
     for s in all_statements(kernel.body):
@@ -49,7 +49,7 @@ def may_race(case: Case) -> bool:
                 for short, node in zip(s.names, item):
                     if node.op == "tensor":
                         found.setdefault(node.attrs["name"], []).extend(found.get(short, []))
-    own = kernel.grid.indices[1:] if kernel.grid.segments else kernel.grid.indices  # a segment's rows are its own
+    own = kernel.grid.indices[1:] if kernel.grid.segments else kernel.grid.indices  # a segment has its own rows
     tables = {promise.table for promise in kernel.promises if isinstance(promise, Distinct)}
     for tensor in written(kernel):
         same = {tensor} | {call.aliases[tensor] for call in case.calls if tensor in call.aliases}

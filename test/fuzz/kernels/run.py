@@ -29,11 +29,11 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "python" / "rows"))
 import refused  # noqa: E402
 
 _MOST_SHOWN = 4
-# The target of kernels that no CPU runs.
+# The target of kernels that no CPU can run.
 _ANY_GPU = "sm_90"
 # Refusals that docs/Limits.md allows: rows that are too long, or too many at once.
 _LIMITS = re.compile("error: expected (rows of at most|at most .* bytes of rows)")
-# Warnings that no kernel on a dense grid may get: its rows write different elements.
+# Warnings that no kernel on a dense grid may get, since its rows write different elements.
 _RACES = re.compile("(expected one row to write|expected the rows of)(?!.*too many cases)")
 
 
@@ -42,11 +42,11 @@ class Outcome:
     """The outcome of a case.
 
     Args:
-        kind: "ok", "wrong" (a result is not what it may be), "error" (an exception where none is due), "limit" (one that is due), "invalid"
-            (the generator's fault); "crash" and "hang" come from outside.
-        message: what happened; first: its first line without numbers, which cases are grouped by.
-        seconds: of compiling; refused: calls in place that the runtime refused; vague: elements that may be anything, of all
-            that were written.
+        kind: "ok", "wrong" (a result is out of bounds), "error" (an unexpected exception), "limit" (an expected one), "invalid" (a fault of
+            the generator). The caller sets "crash" and "hang".
+        message: the description of the failure; first: its first line without numbers, by which cases are grouped.
+        seconds: the time of compiling; refused: the number of aliased calls that the runtime refused; vague: the share of written elements
+            that may be anything.
     """
 
     kind: str
@@ -72,8 +72,8 @@ class Device:
     may_exchange = False
 
     def of_ranks(self, tensor: Tensor, array: Any, turn: int) -> Any:
-        """Makes the argument of a call, in that turn, from `array`, which holds the tensors of all ranks. If ranks store to the tensor, it
-        stays one tensor (`without_ranks`)."""
+        """Makes the argument of a call from `array`, which holds the tensors of all ranks, in turn `turn`. If ranks store to the tensor,
+        it stays a single tensor (`without_ranks`)."""
         return array if tensor.access == "InOut" else list(array)
 
     def end(self) -> np.ndarray:
@@ -81,7 +81,7 @@ class Device:
 
 
 class TorchDevice(Device):
-    """A GPU ("cuda:0"), or the CPU ("torch"), with torch tensors."""
+    """A GPU ("cuda:0") or the CPU ("torch"), with torch tensors."""
 
     may_reverse = False
 
@@ -128,7 +128,7 @@ def device(where: str) -> Device:
 
 
 def load(text: str, folder: Path) -> mlafix.Kernel:
-    """Loads the kernel of a module's text. Kernels are read from files, so the text is written into one."""
+    """Loads the kernel from the text of a module. Writes the text to a file, since kernels are read from files."""
     with tempfile.NamedTemporaryFile("w", suffix=".py", dir=folder, delete=False) as file:
         file.write(text)
     path = Path(file.name)
@@ -153,7 +153,8 @@ def without_ranks(text: str, turn: int) -> str:
 
 
 def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Arena) -> tuple[dict[str, Cells], Interpreter]:
-    """Interprets the call. Returns the cells of each tensor after it, and the interpreter, which has what rows print. Raises Invalid."""
+    """Interprets the call. Returns the cells of each tensor after it, and the interpreter, which has the printed texts. Raises
+    Invalid."""
     cells: dict[str, Cells] = {}
     for name, view in arena.views.items():
         if name not in call.aliases:
@@ -185,7 +186,7 @@ def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np
 
 
 def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
-    """The bindings of a call's arguments, for a compilation ahead of it."""
+    """The bindings that a call's arguments give, for compiling ahead of the call."""
     given = [tensor for tensor in kernel.tensors if tensor.name not in call.absent]
     dims = {name for tensor in given for dim in tensor.dims for name in names_of(dim)}
     found: dict[str, object] = {dim: size for dim, size in call.sizes.items() if dim in dims and dim[0].isupper()}
@@ -206,9 +207,9 @@ class Runner:
 
     Args:
         where: "cpu", "torch", "ptx" or "cuda:0".
-        text_rate: every so many cases, one also runs from its text in MLIR's syntax; 0: none does.
-        target: compile for this target, or for several with commas between them, and run nothing.
-        calls: calls that are made for each case. The first one depends on the case's number.
+        text_rate: one of this many cases also runs from its text in MLIR's syntax; 0: none does.
+        target: only compile, for this target or for several comma-separated ones.
+        calls: the number of calls for each case. The first one depends on the case's number.
     """
 
     def __init__(self, where: str, text_rate: int, folder: Path, target: str = "", calls: int = 4) -> None:
@@ -263,7 +264,7 @@ class Runner:
         return calls if self.calls >= len(calls) else (calls[first:] + calls[:first])[: self.calls]
 
     def _compile(self, kernel: mlafix.Kernel, target: str, names: dict[str, object]) -> str:
-        """Instructions in the assembled code that GPUs refuse, or ""."""
+        """Compiles the kernel for a target. Returns instructions in its code that GPUs refuse, or ""."""
         path = self.folder / "unit.mlafix"
         kernel.save(path, [target], **names)
         return "".join(f"{target}: {found}\n" for found in refused.search(path.read_bytes()))
@@ -306,8 +307,8 @@ class Runner:
         return wrong
 
     def _watch(self, kernel: mlafix.Kernel, made: Kernel, call: Call, arena: Arena, before: np.ndarray, interpreter: Interpreter) -> str:
-        """Describes the fault in what debug mode finds and prints; "" if there is none. Cases have accesses out of bounds, NaN and infinities
-        on purpose, so these do not count."""
+        """Describes the fault in the findings and prints of debug mode; "" if there is none. Cases contain accesses out of bounds, NaN and
+        infinities on purpose, so these do not count."""
         self.device.begin(before)
         with contextlib.redirect_stdout(None):
             report = kernel.debug(*arguments(arena, made, call, self.device.view, lambda tensor, array: list(array)))

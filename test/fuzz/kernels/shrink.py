@@ -1,4 +1,4 @@
-"""Failing cases made small: whatever can go while the failure stays, goes."""
+"""Makes failing cases small: removes everything without which the failure stays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Shrinker:
     """Makes one case small.
 
     Args:
-        fails: whether a case fails as the first one did.
+        fails: whether a case fails like the first one.
     """
 
     def __init__(self, fails: Callable[[Case], bool], seconds: float = _SECONDS) -> None:
@@ -40,13 +40,13 @@ class Shrinker:
         return case
 
     def _round(self, case: Case) -> Case | None:
-        """The case after one pass of all edits; None if none helped."""
+        """The case after one pass over all edits. None if no edit helped."""
         changed = False
         for kind in (call_edits, statement_edits, expression_edits, kernel_edits):
             tried = 0
             while time.monotonic() < self.end:
                 edits = list(kind(case))
-                found, image = None, pickle.dumps(case)  # a copy from it takes a fifth of a deep copy's time
+                found, image = None, pickle.dumps(case)  # copying from it takes a fifth of the time of a deep copy
                 for i in range(tried, len(edits)):
                     found = self._try(pickle.loads(image), edits[i])
                     tried = i
@@ -58,7 +58,7 @@ class Shrinker:
         return case if changed else None
 
     def _try(self, candidate: Case, edit: Edit) -> Case | None:
-        """The candidate after the edit, if it still fails."""
+        """The candidate after the edit if it still fails, else None."""
         try:
             if not edit(candidate):
                 return None
@@ -73,7 +73,7 @@ class Shrinker:
 
 
 def shrink_one(case: Case, answer: dict[str, Any], where: str, target: str = "", seconds: float = _SECONDS) -> tuple[Case, dict[str, Any]]:
-    """The small case, and its own failure."""
+    """The small case and its failure."""
     wanted = group(answer["kind"], answer["message"])
     worker = workers.Worker(where, 0, target)
     last = answer
@@ -93,7 +93,7 @@ def shrink_one(case: Case, answer: dict[str, Any], where: str, target: str = "",
 
 
 def shrink_all(report: Report, options: argparse.Namespace) -> None:
-    """One small case of each kind of failure, printed, and saved if a folder is named."""
+    """Makes one case of each kind of failure small and prints it. Saves it if a folder is given."""
     for name, answers in report.groups.items():
         answer = answers[0]
         case, last = shrink_one(generate(answer["seed"]), answer, options.device, options.target)

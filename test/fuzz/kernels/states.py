@@ -1,8 +1,8 @@
 """Partial attention states: the contract N1 to N8 and N10 on values with bounds.
 
-A state is a multiset of *terms*, the states that were loaded or made: merging is associative and commutative, so that a merge of merges,
-in an expression, over branches or through a loop, is one merge of all their terms. What it may be is decided where it is stored, once: N10
-bounds the error of the result against an f64 reference, however an implementation groups the merges.
+A state is a multiset of *terms*, the states that were loaded or made. Merging is associative and commutative, so nested merges, in an
+expression, over branches or in a loop, are one merge of all their terms. The allowed results are computed once, when the state is stored:
+N10 bounds the error against an f64 reference, however an implementation groups the merges.
 """
 
 from __future__ import annotations
@@ -14,25 +14,24 @@ from formats import LARGEST, TINY, f32_down, f32_up
 from integers import Bools
 
 ERROR = 4e-6  # N10
-FAR_ERROR = 1.6e-7 * np.log(2)  # what a term of a merge of three and more in base e may be off, for each bit of its weight
-SMALLEST = 2.0**-126  # errors below it are at most it
-# Exponents of two between which a weight may be a number or zero: subnormal numbers, and some slack.
+FAR_ERROR = 1.6e-7 * np.log(2)  # the error of a term's weight per bit, in a merge of three or more in base e
+SMALLEST = 2.0**-126  # smaller errors count as this
+# The exponents of two between which a weight may be either a number or zero: subnormal numbers, and a margin.
 SURELY_ZERO, SURELY_THERE = -151.0, -124.0
-WIDEST = 0.25  # bits by which a weight may be unknown; beyond it anything goes
+WIDEST = 0.25  # the most bits by which a weight may be uncertain; beyond that, anything is allowed
 REBASED = 2.0**-22  # the relative error of a product with a rounded constant
-MOST_TERMS = 256  # different ones; a state of more may be anything
-MOST_TIMES = 2.0**126  # of all terms: the sum of their weights may overflow (docs/Dialect.md, the ends of N10)
+MOST_TERMS = 256  # different terms; a state with more may be anything
+MOST_TIMES = 2.0**126  # all terms together, since the sum of their weights may overflow (docs/Dialect.md, the ends of N10)
 
 
 class Term:
-    """A state as it was loaded or made, of all rows.
+    """A state as it was loaded or made, for all rows.
 
     Args:
-        payload: [rows, D].
-        lo, hi: [rows], bounds of the lse in f64; NaN alone where lo is above hi.
-        unknown: [rows], whether anything goes where the term takes part.
-        shift: [rows], an error of the lse that all terms of its group have in common.
-        group: what rebased this term and others at once; None if nothing did.
+        payload: [rows, D]. lo, hi: [rows], bounds of the lse in f64; only NaN if lo is above hi.
+        unknown: [rows], whether the term makes any result possible.
+        shift: [rows], an error of the lse that all terms of its group share.
+        group: identifies the rebase that this term and others went through together; None without one.
     """
 
     __slots__ = ("payload", "lo", "hi", "unknown", "shift", "group")
@@ -42,13 +41,13 @@ class Term:
 
 
 class States:
-    """States of some rows; one without a term is empty.
+    """States of some rows. A state without terms is empty.
 
     Args:
-        terms: how often each term takes part, [rows] each.
+        terms: how often each term takes part, [rows] for each term.
         shape: (rows, D).
-        unknown: [rows], where anything goes.
-        merges: how many merges lie one inside the other.
+        unknown: [rows], whether any result is possible.
+        merges: the nesting depth of merges.
         base: "e" or "2".
     """
 
@@ -63,7 +62,7 @@ def identity(rows: int, size: int, base: str) -> States:
 
 
 def make(payload: Floats, lse: Floats, base: str) -> States:
-    """Both infinities mean empty (N2)."""
+    """Makes a state. Both infinities mean empty (N2)."""
     lo, hi, nan = lse.bounds()
     empty = np.isinf(lo) & (lo == hi) & ~nan
     unknown = (lo <= hi) & ~empty & (nan | np.isinf(lo) | np.isinf(hi))
@@ -72,7 +71,7 @@ def make(payload: Floats, lse: Floats, base: str) -> States:
 
 
 def _occupied(state: States) -> np.ndarray:
-    """Rows in which some term may take part."""
+    """A mask of rows in which some term may take part."""
     some = state.unknown
     for times in state.terms.values():
         some = some | (times > 0)
@@ -101,7 +100,8 @@ def select(condition: Bools, a: States, b: States) -> States:
 
 
 def rebase(state: States, base: str) -> States:
-    """The lse times log2(e), or divided by it; the payload stays (N8). An implementation multiplies the largest lse alone."""
+    """Multiplies the lse by log2(e), or divides it by that; the payload stays (N8). An implementation multiplies only the
+    largest lse."""
     if base == state.base:
         return state
     factor = np.log2(np.e) if base == "2" else np.log(2)
@@ -140,12 +140,12 @@ def merge(*states: States) -> States:
 
 
 def stored(state: States, scale: Floats | None) -> tuple[Floats, Floats]:
-    """The values that are written: (payload, lse), both as f32; +0.0 and -inf of an empty state (N1)."""
+    """The written values (payload, lse), both in f32. An empty state gives +0.0 and -inf (N1)."""
     times = np.array([*state.terms.values(), np.zeros(state.shape[0])])
     count = times.sum(axis=0)
     unknown = state.unknown.copy()
     payload, lse = Floats(np.zeros(state.shape)), Floats(np.full(state.shape[0], -INF))
-    for term, there in zip(state.terms, times):  # N3, N4: the only one, bit for bit
+    for term, there in zip(state.terms, times):  # N3, N4: a single term, bit for bit
         unknown |= (there > 0) & term.unknown
         alone = (there == 1) & (count == 1)
         payload = floats.select(_across(alone, state.shape), term.payload, payload)
@@ -158,7 +158,7 @@ def stored(state: States, scale: Floats | None) -> tuple[Floats, Floats]:
         payload, lse = floats.select(_across(several, state.shape), merged, payload), floats.select(Bools(several), merged_lse, lse)
     if scale is not None:
         payload = _scaled(payload, scale, count)
-    # N6, and a scale that is NaN or zero leaves the identity what it is (N1).
+    # N6. A scale that is NaN or zero does not change the identity (N1).
     for rows, value, its_lse in ((count == 0, Floats(np.zeros(state.shape)), Floats(np.full(count.shape, -INF))),
                                  (nan, Floats(np.full(state.shape, np.nan)), Floats(np.full(count.shape, np.nan))),
                                  (unknown, Floats.anything(state.shape), Floats.anything(count.shape))):  # fmt: skip
@@ -178,7 +178,8 @@ def _shifted(term: Term) -> Floats:
 
 
 def _scaled(payload: Floats, scale: Floats, count: np.ndarray) -> Floats:
-    """A copy times the rounded reciprocal; of a merge, that meets the reciprocal of the sum first: two roundings more."""
+    """Multiplies by the rounded reciprocal of the scale. In a merge, this is first multiplied by the reciprocal of the
+    sum, which adds two roundings."""
     factor = floats.divide(Floats(np.ones(scale.shape)), scale).map(lambda part: part[:, None])
     scaled = floats.mul(payload, factor)
     again = (count > 1)[:, None]
@@ -195,14 +196,14 @@ def _scaled(payload: Floats, scale: Floats, count: np.ndarray) -> Floats:
 
 
 def _merged(state: States, times: np.ndarray, rows: np.ndarray) -> tuple[Floats, Floats, np.ndarray]:
-    """The merge of the terms in rows with several of them; rows in which too little is known of their weights."""
+    """The merge of the terms in rows with several of them, and a mask of rows whose weights are too uncertain."""
     there = (times[:-1] > 0) & rows
     per_bit = np.log2(np.e) if state.base == "e" else 1.0
     lo, hi, shift = (np.array([getattr(term, part) for term in state.terms]) for part in ("lo", "hi", "shift"))
     lo, hi, shift = (np.where(there, part, 0.0) for part in (lo, hi, shift))
     middle = np.where(there, lo / 2 + hi / 2, -INF)
     own = ((hi - lo) / 2).max(axis=0)
-    # An error that all terms share changes no weight.
+    # An error that all terms share does not change the weights.
     slack = (own + np.where(_together(state, there), 0.0, shift.max(axis=0))) * per_bit
     top = np.where(rows, middle.max(axis=0), 0.0)
     gap = (middle - top) * per_bit
@@ -212,13 +213,13 @@ def _merged(state: States, times: np.ndarray, rows: np.ndarray) -> tuple[Floats,
     radius = own + shift.max(axis=0) + ERROR * np.maximum(np.abs(center), 1.0)
     lse = Floats.between(f32_down(center - radius), f32_up(center + radius), np.zeros(center.shape, bool))
     gone = ~there | _gone(gap, slack, state.merges > 1)
-    slack = np.where((~gone).sum(axis=0) > 1, slack, 0.0)  # a term that is by itself has all the weight
+    slack = np.where((~gone).sum(axis=0) > 1, slack, 0.0)  # a term alone has all of the weight
     payload = _mean(state, times[:-1] * rows, gap, slack, weight / total, gone)
     return payload, lse, rows & (slack > WIDEST)
 
 
 def _together(state: States, there: np.ndarray) -> np.ndarray:
-    """Rows whose terms are all of one group."""
+    """A mask of rows whose terms all belong to one group."""
     numbers: dict[object, int] = {None: 0}
     group = np.array([numbers.setdefault(term.group, len(numbers)) for term in state.terms])[:, None]
     first = np.where(there, group, 0).max(axis=0)
@@ -226,8 +227,8 @@ def _together(state: States, there: np.ndarray) -> np.ndarray:
 
 
 def _gone(gap: np.ndarray, slack: np.ndarray, is_nested: bool) -> np.ndarray:
-    """Terms whose weight is surely zero. Of merges in merges a term may meet the largest lse in steps, one for each lse between:
-    it is gone if one of those is too long, whatever the order."""
+    """A mask of terms whose weight is surely zero. In nested merges, a term may reach the largest lse in steps, one for each lse
+    between. It vanishes if one step is too large in every order."""
     if not is_nested:
         high = gap + 2 * slack
         return high + np.abs(high) * 1e-6 < SURELY_ZERO
@@ -241,21 +242,21 @@ def _gone(gap: np.ndarray, slack: np.ndarray, is_nested: bool) -> np.ndarray:
 
 
 def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, weight: np.ndarray, gone: np.ndarray) -> Floats:
-    """The weighted mean of the payloads. A term whose weight is zero contributes nothing (N5); where it may be zero or a tiny
-    number, both are allowed."""
+    """The weighted mean of the payloads. A term of weight zero contributes nothing (N5). If the weight may be zero or tiny,
+    both are allowed."""
     center, size, error, largest = (np.zeros(state.shape) for _ in range(4))
     anything = np.zeros(state.shape, bool)
     count = times.sum(axis=0)
     low = gap - 2 * slack
     maybe = ~gone & ~(low - np.abs(low) * 1e-6 > SURELY_THERE)
-    # Code for three and more computes like this whether or not they hold anything.
+    # Code for three or more states computes like this even if some are empty.
     is_many = state.merges > 1 or sum(max(1, most) for most in times.max(axis=1)) >= 3
     is_far = np.isfinite(low) & (state.base == "e") & is_many
     far = np.maximum(0, np.where(is_far, -low, 0) * FAR_ERROR - ERROR)
     for term, w, is_gone, is_maybe, far_error in zip(state.terms, weight[..., None], gone[..., None], maybe[..., None], far[..., None]):
         lo, hi, nan = term.payload.bounds()
         finite = np.isfinite(lo) & np.isfinite(hi) & ~nan
-        # A NaN or an infinity that is certain takes part as what it is.
+        # A certain NaN or infinity takes part with its value.
         point = (lo > hi) | ((lo == hi) & ~nan)
         anything |= ~is_gone & ~finite & (~point | is_maybe)
         middle = np.where(finite, lo / 2 + hi / 2, np.where(lo > hi, np.nan, lo))
@@ -267,7 +268,7 @@ def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, 
         largest = np.maximum(largest, here)
     spread = np.expm1(2 * np.minimum(slack, WIDEST) * np.log(2))[:, None]
     radius = error + size * (ERROR + spread) + SMALLEST
-    # Accumulators are not normalised (docs/Dialect.md, the ends of N7): beyond this they may overflow.
+    # Accumulators are not normalised (docs/Dialect.md, the ends of N7), so they may overflow beyond this.
     anything |= largest * count[:, None] > LARGEST
     finite = np.isfinite(center)
     known = ~np.isnan(center)

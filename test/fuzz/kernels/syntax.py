@@ -1,6 +1,6 @@
-"""Kernels as data: what the generator makes, the renderer spells, the interpreter runs and the shrinker cuts down.
+"""Kernels as data, which the generator makes, the renderer prints, the interpreter runs and the shrinker reduces.
 
-Everything is a plain dataclass whose `repr` is Python that makes it again: a saved case is a text file.
+Everything is a plain dataclass whose `repr` is Python code that recreates it, so that a saved case is a text file.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
 COMPUTED = ("add", "mul")  # operations in a computed extent
-OF_B = "BaseOfB"  # the Base whose default is the base B
-MOST_LISTED = 5  # tensors of a list, or of ranks
+OF_B = "BaseOfB"  # the Base that defaults to the base B
+MOST_LISTED = 5  # the most tensors of a list or of ranks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,11 +26,12 @@ class Type:
     """The type of an expression.
 
     Args:
-        kind: "scalar", "row", "state", "list", or "sink", of one that takes its dim from the states it is merged with.
+        kind: "scalar", "row", "state", "list", or "sink" for a sink that takes its dim from the states with which it is
+            merged.
         dtype: "f32", "i32", "i64", "index", "bool", "i8" or "u8"; "M", an element that is only moved; "" for a state.
         dim: the dim along which a row or a state's payload lies.
-        base: "e", "2", or the name of a Base, of a state.
-        sink: whether a sink may be in a state.
+        base: for a state: "e", "2", or the name of a Base.
+        sink: whether a state may include a sink.
     """
 
     kind: str
@@ -55,10 +56,11 @@ class Node:
     """An expression.
 
     Args:
-        op: what it does; `interpret.py` has one method for each.
-        type: what it gives.
-        args: its operands. Of an access: the indices, the predicate if `where` is set, the other value if `other` is.
-        attrs: what is no operand: a name, a literal's value, how it is spelled.
+        op: the operation; `interpret.py` has one method for each.
+        type: the type of the result.
+        args: the operands. For an access: the indices, then the predicate if `where` is set, then the alternative value
+            if `other` is set.
+        attrs: everything that is not an operand: a name, a literal's value, its spelling.
     """
 
     op: str
@@ -67,7 +69,7 @@ class Node:
     attrs: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def walk(self) -> Iterator[Node]:
-        """This expression and all below it, each before its arguments."""
+        """Yields this expression and all below it, each before its operands."""
         pending = [self]
         while pending:
             node = pending.pop()
@@ -75,7 +77,8 @@ class Node:
             pending += node.args[::-1]
 
     def access(self) -> tuple[list[Node], Node | None, Node | None]:
-        """Indices, predicate and other value of a load. The indices of a part of a row (the attribute "part") are the last ones."""
+        """The indices, the predicate and the alternative value of a load. The indices of a part of a row (the attribute "part")
+        come last."""
         rest = list(self.args)
         other = rest.pop() if self.attrs.get("other") else None
         where = rest.pop() if self.attrs.get("where") else None
@@ -110,17 +113,17 @@ class Store:
     indices: list[Node]
     value: Node
     where: Node | None = None
-    part: str = ""  # of a row along a product: "group", "member" or "element", by one or two indices more
-    slice: tuple[int, int] | None = None  # of another row: the first element, and the one behind the last
+    part: str = ""  # part of a row along a product: "group", "member" or "element", with one or two further indices
+    slice: tuple[int, int] | None = None  # part of another row: the first element, and one past the last
 
 
-# The number of indices of a part of a row, besides those of the row.
+# The number of indices that a part of a row has in addition to the row's.
 PART_INDICES = {"": 0, "group": 1, "member": 1, "element": 2}
 
 
 @dataclasses.dataclass
 class StoreState:
-    """``store_state(state, out[…], lse[…], where=…, scale=…)``; "" leaves the payload or the lse out."""
+    """``store_state(state, out[…], lse[…], where=…, scale=…)``. "" omits the payload or the lse."""
 
     state: Node
     out: str
@@ -161,12 +164,12 @@ class Each:
 
 @dataclasses.dataclass
 class Exchange:
-    """``exchange()``: the ranks wait for what they store to each other."""
+    """``exchange()``: ranks wait for the rows that they store to each other."""
 
 
 @dataclasses.dataclass
 class Assume:
-    """``assume(condition)``: before the grid a launch checks it, in the grid it is believed."""
+    """``assume(condition)``. A launch checks it if it is before the grid; inside the grid it is taken as true."""
 
     condition: Node
 
@@ -180,7 +183,7 @@ class Distinct:
 
 @dataclasses.dataclass
 class Print:
-    """``print("text", a, b)``: of numbers, in debug mode."""
+    """``print("text", a, b)`` of numbers, in debug mode."""
 
     text: str
     values: list[Node]
@@ -197,7 +200,7 @@ def blocks(statement: Statement) -> list[list[Statement]]:
 
 
 def read_blocks(statement: Statement) -> list[list[Statement]]:
-    """The blocks that a front end reads: not those that a constant condition excludes."""
+    """The blocks that a front end reads. It skips those that a constant condition excludes."""
     inside = blocks(statement)
     if isinstance(statement, If) and statement.condition.op == "lit":
         return inside[:1] if statement.condition.attrs["value"] else inside[1:]
@@ -286,7 +289,8 @@ class Inline:
 class Grid:
     """``for indices in grid(extents)``, or segments: the first extent is then cu_seqlens, the second the number of rows.
 
-    An extent is a dim's name, ("shape", tensor, position), ("scalar", name), a number, or computed of an upper-case dim, ("add", dim, number).
+    An extent is a dim's name, ("shape", tensor, position), ("scalar", name), a number, or an expression of an upper-case dim, ("add", dim,
+    number).
     """
 
     indices: list[str]
@@ -329,8 +333,8 @@ class Kernel:
 
 @dataclasses.dataclass
 class Layout:
-    """The layout of a tensor: the order of its outer dims in memory (outermost first), elements between the end of one
-    row (or element) and the next, dims of stride 0, dims that run backwards, elements before the first one."""
+    """The layout of a tensor: the memory order of its outer dims (outermost first), the gap in elements after each row
+    (or element), dims of stride 0, reversed dims, and the number of elements before the first one."""
 
     order: list[int]
     gap: int = 0
@@ -345,12 +349,13 @@ class Call:
     """The arguments of a kernel's call.
 
     Args:
-        sizes: of dims; absent: optional tensors that are omitted; dtypes: of variables; bases: bound by specialize.
-        scalars: values of scalar arguments; held: those that are passed as tensors; layouts: of tensors, contiguous where none is given.
-        seed: of the contents; values: contents that are given (bits, in order), by tensor.
-        aliases: written tensors that are the same as a read one: {"y": "x"}.
+        sizes: the sizes of dims; absent: omitted optional tensors; dtypes: the dtypes of variables; bases: bases that specialize binds.
+        scalars: values of scalar arguments; held: scalars that are passed as tensors; layouts: the layouts of tensors, contiguous by
+            default.
+        seed: the seed of the contents; values: explicit contents (bits, in order), by tensor.
+        aliases: written tensors that share the memory of a read one: {"y": "x"}.
         bound: dynamic dims that specialize binds to their sizes.
-        turn: 0 or 1, of ranks that store to each other.
+        turn: 0 or 1, for kernels whose ranks store to each other.
     """
 
     sizes: dict[str, int]
@@ -363,7 +368,7 @@ class Call:
     values: dict[str, list[int]] = dataclasses.field(default_factory=dict)
     aliases: dict[str, str] = dataclasses.field(default_factory=dict)
     bound: list[str] = dataclasses.field(default_factory=list)
-    kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # what a tensor's contents are like
+    kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # the kind of each tensor's contents
     held: list[str] = dataclasses.field(default_factory=list)
     turn: int = 0
 
@@ -375,7 +380,7 @@ class Case:
 
 
 def parse_dim(text: str) -> tuple[str, int | None]:
-    """A dim's name ("" for "_") and its fixed size; "r<=40" has none."""
+    """A dim's name ("" for "_") and its fixed size. None for "r<=40"."""
     if is_bounded(text):
         return text.partition("<=")[0], None
     text, _, size = text.partition("=")
@@ -383,27 +388,27 @@ def parse_dim(text: str) -> tuple[str, int | None]:
 
 
 def is_bounded(dim: str) -> bool:
-    """True if a dim is one that the launch knows, with a bound: "r<=40"."""
+    """True for a dim with a bound whose size only the launch knows: "r<=40"."""
     return "<=" in dim
 
 
 def bound_of(dim: str) -> int:
-    """The bound of such a dim."""
+    """The bound of a dim such as "r<=40"."""
     return int(dim.partition("<=")[2])
 
 
 def factors(dim: str) -> list[str]:
-    """The factors of a product, "(G 12)" or "(G J)": names and numbers; none of another dim."""
+    """The factors of a product, "(G 12)" or "(G J)": names and numbers. Empty for any other dim."""
     return dim[1:-1].split() if dim.startswith("(") else []
 
 
 def names_of(dim: str) -> list[str]:
-    """The names that a call has sizes for."""
+    """The names in a dim for which a call has sizes."""
     return [factor for factor in factors(dim) if not factor.isdigit()] or [parse_dim(dim)[0]]
 
 
 def size_of(dim: str, sizes: dict[str, int]) -> int:
-    """A dim's size at a call; "_" has a size of its own, kept as "_"."""
+    """A dim's size in a call. "_" has its own size, stored as "_"."""
     if factors(dim):
         return math.prod(int(factor) if factor.isdigit() else sizes[factor] for factor in factors(dim))
     text, fixed = parse_dim(dim)

@@ -1,4 +1,4 @@
-"""Formats whose rounding numpy's types do not show."""
+"""Formats whose rounding numpy's types do not cover."""
 
 from __future__ import annotations
 

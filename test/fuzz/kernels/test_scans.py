@@ -1,4 +1,4 @@
-"""Scans of the interpreter."""
+"""Scans in the interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of either kind, floats and integers, by their shapes: a number of each row, or a row of it."""
+"""Values of either kind, floats and integers, by their shapes: one number per row, or a row per row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def widest_of(*values: Value) -> tuple[int, ...]:
 
 
 def spread_to(value: Value, shape: tuple[int, ...]) -> Value:
-    """A number of each row as a row of it; a row of one element a group as a row of groups."""
+    """Spreads a number to a row, or a row of one element per group to a row of groups."""
     if shape_of(value) == shape:
         return value
 
@@ -43,7 +43,7 @@ def spread_to(value: Value, shape: tuple[int, ...]) -> Value:
 
 
 def stacked(values: list[Value]) -> Value:
-    """Numbers of each row as a row of them."""
+    """Stacks one number per row to rows."""
     if isinstance(values[0], Floats):
         return floats.stacked(values)
     unknown = None

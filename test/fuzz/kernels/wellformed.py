@@ -1,6 +1,5 @@
-"""The rules that the generator keeps in every kernel, and the shrinker must keep: rows keep apart, a name has a value where it is used, and
-no
-number is computed from numbers alone, which Python would do in its own arithmetic."""
+"""The rules that the generator and the shrinker keep in every kernel: rows are separate, names have values where they are used, and no
+number is computed from numbers alone, since Python would do so in its own arithmetic."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ def _is_typed(node: Node) -> bool:
     literals = [argument.op == "lit" for argument in node.args]
     if node.op in ("ifexp", "where") and node.type.dtype != "M":
         condition = node.args[0]
-        is_known = condition.type.kind == "scalar" and may_be_constant(condition)  # then it gives one of the two as it is
+        is_known = condition.type.kind == "scalar" and may_be_constant(condition)  # it then selects a value without conversion
         return not any(literals[1:]) if is_known else not all(literals[1:])
     return literals.count(False) >= _NO_LITERALS.get(node.op, 0)
 
@@ -48,7 +47,7 @@ def _uses(node: Node) -> set[str]:
 
 
 def _after(body: list[Statement], known: set[str]) -> set[str] | None:
-    """The names that have a value after statements; None if one is used that has none."""
+    """The names that have values after statements. None if a name without a value is used."""
     for s in body:
         if any(not _uses(node) <= known for node in expressions(s)):
             return None
@@ -64,7 +63,7 @@ def _after_statement(s: Statement, known: set[str]) -> set[str] | None:
         return known | _assigned(s) if not s.aug or s.names[0] in known else None
     if isinstance(s, If):
         read = [s.then, s.orelse]
-        if s.condition.op == "lit":  # the other branch is not read
+        if s.condition.op == "lit":  # a front end does not read the other branch
             read = read[:1] if s.condition.attrs["value"] else read[1:]
         ends = [end for end in (_after(branch, known) for branch in read) if end is not None]
         return set.intersection(*ends) if len(ends) == len(read) else None
@@ -76,7 +75,7 @@ def _after_statement(s: Statement, known: set[str]) -> set[str] | None:
 
 
 def _assigned(s: Assign) -> set[str]:
-    """The names that an assignment gives values: of a list, those of its elements."""
+    """The names to which an assignment gives values. For a list, the names of its elements."""
     found: set[str] = set()
     for variable, value in zip(s.names, s.values):
         count = len(value.args) * value.attrs.get("over", 1) if value.op == "list" else 0

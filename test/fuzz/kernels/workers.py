@@ -1,4 +1,4 @@
-"""Kernels run in processes of their own, so that one that crashes or never ends is one kernel's failure."""
+"""Runs kernels in separate processes, so that a kernel that crashes or hangs is only one failure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-_LIMIT = 120.0  # seconds for a case
+_LIMIT = 120.0  # seconds per case
 _HERE = Path(__file__).resolve().parent
-# A worker that has served so many starts anew: what a compiler's contexts keep does not add up.
+# A worker restarts after this many jobs, so that memory of the compiler's contexts does not accumulate.
 _SERVES = 1500
 
 
 def work(where: str, text_rate: int, folder: Path, target: str, calls: int) -> None:
-    """A worker: reads jobs, a line each, and answers with a line each."""
+    """The loop of a worker: reads a job per line, and writes an answer per line."""
     from run import Runner
     from syntax import Case  # noqa: F401 (cases are evaluated)
 
     runner = Runner(where, text_rate, folder, target, calls)
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever the compiler prints is no answer
+    os.dup2(2, 1)  # keeps the compiler's output apart from the answers
     for line in sys.stdin:
         job = json.loads(line)
         answers.write(json.dumps(_serve(runner, job)) + "\n")
@@ -54,7 +54,7 @@ def _serve(runner: Any, job: dict[str, Any]) -> dict[str, Any]:
         text = planted
     try:
         answer = dataclasses.asdict(runner.run(case, text, job.get("seed", 0)))
-    except Exception:  # of the instrument, or what a kernel raises that none should
+    except Exception:  # a fault of the instrument, or an unexpected exception of a kernel
         answer = {**dataclasses.asdict(Outcome("invalid")), "message": traceback.format_exc(limit=-3)}
     if "case" not in job:
         answer["words"] = sorted(words(case))
@@ -62,7 +62,7 @@ def _serve(runner: Any, job: dict[str, Any]) -> dict[str, Any]:
 
 
 class Worker:
-    """One process, and the job it has."""
+    """A process and its current job."""
 
     def __init__(self, where: str, text_rate: int, target: str = "", calls: int = 4) -> None:
         self.where, self.text_rate, self.target, self.calls = where, text_rate, target, calls
@@ -88,10 +88,10 @@ class Worker:
             self.process.stdin.write(json.dumps(job) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # its end shows when its answer is read
+            pass  # detected when its answer is read
 
     def stop(self) -> int:
-        """Ends it; its exit status."""
+        """Stops the process and returns its exit status."""
         assert self.process.stdin
         try:
             self.process.stdin.close()
@@ -133,7 +133,8 @@ def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, 
     """The answers to jobs, in the order in which they come.
 
     Args:
-        target, calls: as Runner's; count: of processes; until: whether to give out no more; limit: seconds for a job.
+        target, calls: see Runner; count: the number of processes; until: whether to start no further jobs; limit:
+        seconds per job.
     """
     waiting = iter(jobs)
     workers = [Worker(where, text_rate, target, calls) for _ in range(count)]
@@ -151,7 +152,7 @@ def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, 
                     answer = json.loads(line)
                     lost = answer["kind"] in ("error", "invalid") and ("CUDA" in answer["message"] or "DriverError" in answer["message"])
                     yield {**answer, "kind": "crash"} if lost else answer
-                    # After a fault on the GPU, nothing else runs in that process.
+                    # After a fault on the GPU, the process runs nothing else.
                     if lost or worker.served >= _SERVES:
                         _again(worker, selector)
                 else:
@@ -184,7 +185,7 @@ def _again(worker: Worker, selector: selectors.BaseSelector) -> None:
 
 
 def _ended(worker: Worker, selector: selectors.BaseSelector, kind: str) -> dict[str, Any]:
-    """The answer of a worker that gave none."""
+    """The answer for a worker that gave none."""
     job, words = worker.job or {}, worker.last_words()
     selector.unregister(worker.process.stdout)
     code = worker.stop()

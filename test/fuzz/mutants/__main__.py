@@ -1,10 +1,10 @@
-"""Breaks the library's kernels, one small change at a time, and asks the compiler's proofs about each mutant.
+"""Makes one small change at a time to the library's kernels, and asks the compiler's proofs about each mutant.
 
     python test/fuzz/mutants MLAFIX_OPT [--jobs N] [--sizes N] [--list] [KERNEL.mlir...]
 
-Of a kernel everything is proved or promised; a mutant of which that is not so is refused. One that is accepted must do
-nothing wrong in any small launch: `mlafix-prove=exhaustive=N` runs those, without the proofs' reasoning. Prints how many
-of each kind were refuted, left unknown and accepted; fails if a run contradicts a proof, or if a kernel itself is not proved.
+Everything about a library kernel is proved or promised. A mutant for which this fails is refused. An accepted mutant must be
+right in all small launches, which `mlafix-prove=exhaustive=N` runs without the proofs' reasoning. Prints how many mutants of
+each kind were refuted, left unknown or accepted. Fails if a run contradicts a proof, or if an unchanged kernel is not proved.
 """
 import argparse
 import collections
@@ -22,7 +22,7 @@ FAILURE = re.compile(r": (?:remark|error): (\w+): ([a-z ]+): fails for ")
 
 
 class Result:
-    """The answers of mlafix-opt about one source: a verdict for each (argument, question), and which of these fail in a run."""
+    """The answers of mlafix-opt about one source: a verdict for each (argument, question), and those that fail in a run."""
 
     def __init__(self, opt, source, sizes):
         command = [opt, "-", "--mlafix-define-edge-cases", "--canonicalize", f"--mlafix-prove=exhaustive={sizes}", "-o", "/dev/null"]
@@ -33,12 +33,13 @@ class Result:
         self.is_kernel = bool(self.answers)
 
     def verdict(self):
-        """The worst answer: "refuted", "unknown", or "accepted" where all are proved or promised."""
+        """The worst answer: "refuted", "unknown", or "accepted" if all are proved or promised."""
         return next((word for word in ("refuted", "unknown") if word in self.answers.values()), "accepted")
 
 
 def check(opt, sizes, mutant):
-    """The verdict on a mutant, None if the language's verifier refuses it, and what contradicts it."""
+    """The verdict on a mutant, or None if the verifier refuses it. Also returns contradictions between run and
+    proof."""
     result = Result(opt, mutant.source, sizes)
     if not result.is_kernel:
         return mutant, None, ""

@@ -1,4 +1,4 @@
-"""The small changes: each takes the lines of a kernel and gives its mutants."""
+"""Small changes: each takes the lines of a kernel and returns its mutants."""
 import dataclasses
 import re
 
@@ -11,7 +11,7 @@ COMPARISONS = {"slt": ("sle", "sgt"), "sle": ("slt", "sge"), "sge": ("sgt", "slt
 @dataclasses.dataclass
 class Mutant:
     kind: str
-    what: str  # the line as it was, and where
+    what: str  # the original line and its place
     source: str
 
 
@@ -88,7 +88,7 @@ def changed_loops(lines):
 
 
 def changed_indices(lines):
-    """Off by one, halved and swapped indices of each access."""
+    """Changes each index of an access: off by one, halved, swapped."""
     for i, line in enumerate(lines):
         if not is_access(line):
             continue
@@ -124,7 +124,7 @@ def changed_extents(lines):
 
 
 def mutate(source):
-    """All mutants of a kernel's text."""
+    """All mutants of a kernel's source."""
     lines = source.split("\n")
     for edit in (dropped_stores, dropped_predicates, inverted_predicates, dropped_branches, changed_comparisons, changed_loops,
                  changed_indices, changed_extents):
