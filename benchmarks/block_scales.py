@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times a merge whose result is fp8 or fp4 with a scale for each group, and the merge and the quantisation by themselves.
+"""Times a merge into fp8 or fp4 with a scale for each group, and separately the merge and the quantisation.
 
     python benchmarks/block_scales.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
@@ -33,7 +33,7 @@ FP4_GROUP, NUMBER = 16, 448.0
 
 
 def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, list[Call]], dict[str, int]]:
-    """The launches of each implementation, one for each set of buffers, and the bytes that each must move."""
+    """The launches of each implementation, with one for each set of buffers, and the bytes that a launch must move."""
     device = settings.device
     random = torch.Generator(device).manual_seed(tokens)
     rows, groups = tokens * HEADS, dim // GROUP
@@ -67,7 +67,8 @@ def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, lis
 
 
 def check(device: torch.device, dim: int) -> None:
-    """Both give the same scales, but for the rounding of the pair's rows, and bytes that stand for the same numbers."""
+    """Checks that both give the same scales, except for the rounding of the pair's rows, and bytes with the same
+    values."""
     a, b = (torch.randn(8, HEADS, dim, device=device).bfloat16() for _ in range(2))
     a_lse, b_lse = (torch.randn(8, HEADS, device=device) for _ in range(2))
     q = torch.empty_like(a, dtype=torch.float8_e4m3fn)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A decode's mask, merge and quantisation in one launch, beside the launches that they are by themselves.
+"""Times a decode's mask, merge and quantisation in one launch, and as separate launches.
 
     python benchmarks/chain.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
@@ -29,7 +29,7 @@ HEADS, DIM, GROUP = 128, 128, 128
 
 
 class Buffers:
-    """The bytes that one set reads and writes."""
+    """The bytes that a set reads and writes."""
 
     def __init__(self, device: torch.device, tokens: int, random: torch.Generator, lens: torch.Tensor, starts: torch.Tensor) -> None:
         self.a, self.b = (torch.randn(tokens, HEADS, DIM, generator=random, device=device).bfloat16() for _ in range(2))
@@ -62,7 +62,7 @@ def make_lengths(device: torch.device, tokens: int) -> tuple[torch.Tensor, torch
 
 
 def check(device: torch.device) -> None:
-    """One launch gives what three give, but for the rounding to bf16 between them."""
+    """Checks that one launch gives the results of three, except for the rounding to bf16 between these."""
     buffers = Buffers(device, 8, torch.Generator(device).manual_seed(1), *make_lengths(device, 8))
     for name in ("static", "groups"):
         seen = []

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What a check of states or of a merge costs, beside a kernel that reads the same rows once.
+"""Times checks of states and of merges, and a kernel that only reads the same rows.
 
     python benchmarks/checks.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-read stores the largest magnitude of each row of bf16; read of three does so of three arrays at once. check_states and check_merge take
-step and count of live rows from the device, as a watched engine's graphs do; "with keys" has the keys of each token, "from the host" step
-and count of the host's. visible_keys counts the keys of tokens of sequences of 64, once a step for all layers. Nothing is wrong in the rows.
-All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no cache holds. Times are microseconds,
+read stores the largest magnitude of each bf16 row; read of three does so for three arrays at once. check_states and check_merge take step
+and count of live rows from the device, as in the graphs of a watched engine. "with keys" passes the keys of each token, "from the host"
+passes step and count from the host. visible_keys counts the keys of tokens in sequences of 64, once per step for all layers. All rows are
+right. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no cache holds. Times are microseconds,
 medians of rounds.
 """
 
@@ -41,7 +41,7 @@ def read_three(largest: Out[f32, "n H"], a: In[T, "n H D"], b: In[T, "n H D"], c
 
 
 def buffers(device: torch.device, n: int, heads: int, dim: int, random: torch.Generator) -> dict[str, Call]:
-    """One set of buffers, and the calls by name."""
+    """A set of buffers, and the calls by name."""
     sides = [torch.randn(n, heads, dim, generator=random, device=device).bfloat16() for _ in range(2)]
     lses = [torch.randn(heads, n, generator=random, device=device) for _ in range(2)]
     out, lse = ops.merge_attn_states(sides[0], lses[0], sides[1], lses[1], return_lse=True)

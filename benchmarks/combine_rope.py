@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Split KV combined, given its sinks, turned back by its positions' angles and quantised in one launch, beside four.
+"""Times split KV that is combined, given its sinks, turned back by its positions' angles and quantised, in one launch and in four.
 
     python benchmarks/combine_rope.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
@@ -28,12 +28,12 @@ HEADS, DIM, PAIRED, GROUP, POSITIONS = 64, 512, 64, 128, 4096
 
 
 def moved_bytes(splits: int, tokens: int) -> int:
-    """Bytes that one launch reads and writes."""
+    """The bytes that one launch reads and writes."""
     return tokens * HEADS * (splits * (2 * DIM + 4) + DIM + 4 + DIM // GROUP)
 
 
 class Buffers:
-    """The bytes that one set reads and writes."""
+    """The bytes that a set reads and writes."""
 
     def __init__(self, device: torch.device, splits: int, tokens: int, random: torch.Generator) -> None:
         self.partial = torch.randn(splits, tokens, HEADS, DIM, generator=random, device=device).bfloat16()
@@ -42,7 +42,7 @@ class Buffers:
         self.positions = torch.randint(POSITIONS, (tokens,), generator=random, device=device)
         angles = torch.arange(POSITIONS, device=device)[:, None] * 10000.0 ** (-torch.arange(0, PAIRED, 2, device=device) / PAIRED)
         self.table = torch.cat((angles.cos(), angles.sin()), 1)
-        self.back = torch.cat((angles.cos(), -angles.sin()), 1)  # apply_rope turns forward.
+        self.back = torch.cat((angles.cos(), -angles.sin()), 1)  # apply_rope turns in the other direction
         self.rows, self.lse = self.partial.new_empty(tokens, HEADS, DIM), self.partial_lse.new_empty(tokens, HEADS)
         self.q = torch.empty_like(self.rows, dtype=torch.float8_e4m3fn)
         self.scales = torch.empty(tokens, HEADS, DIM // GROUP, dtype=torch.float8_e8m0fnu, device=device)
@@ -65,7 +65,7 @@ class Buffers:
 
 
 def check(device: torch.device) -> None:
-    """One launch gives what four give, but for the roundings to bf16 between them."""
+    """Checks that one launch gives the results of four, except for the roundings to bf16 between these."""
     buffers = Buffers(device, 3, 8, torch.Generator(device).manual_seed(1))
     seen = []
     for name in ("one", "four"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times ops.fixup_merge beside the two launches that it replaces, and a copy of as many bytes.
+"""Times ops.fixup_merge, the two launches that it replaces, and a copy of the same number of bytes.
 
     python benchmarks/fixup_merge.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
@@ -28,13 +28,13 @@ HEADS, DIM, SEQUENCES = 16, 128, 8
 
 
 def moved_bytes(tokens: int, empty: int) -> int:
-    """Bytes that one launch reads and writes; the prefix of sequences without keys does not count."""
+    """The bytes that one launch reads and writes. Excludes prefixes of sequences without keys."""
     row = HEADS * (2 * DIM + 4)
     return 3 * tokens * row - tokens * empty // SEQUENCES * row
 
 
 class Buffers:
-    """The bytes that one set reads and writes."""
+    """The bytes that a set reads and writes."""
 
     def __init__(self, device: torch.device, tokens: int, empty: int, random: torch.Generator) -> None:
         def rows() -> torch.Tensor:
@@ -59,7 +59,7 @@ class Buffers:
 
 
 def check(device: torch.device) -> None:
-    """One launch gives what two give."""
+    """Checks that one launch gives the results of two."""
     buffers = Buffers(device, 64, 2, torch.Generator(device).manual_seed(1))
     seen = []
     for name in ("one", "two"):

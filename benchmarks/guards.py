@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The cost of bounds guards: kernels with indices from tables, each with guards and, trusting a promise, without.
+"""Measures the cost of bounds guards, for kernels with indices from tables: with guards, and without them due to a
+promise.
 
     python benchmarks/guards.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
@@ -85,10 +86,10 @@ class Buffers:
     """Random data on one device.
 
     Args:
-        device: where it is.
-        stored: the rows that are chosen from.
-        launched: the rows of a launch.
-        width: the entries of a row of the wide tables.
+        device: the device of the data.
+        stored: the number of rows from which a launch chooses.
+        launched: the number of rows of a launch.
+        width: the number of entries per row in the wide tables.
     """
 
     def __init__(self, device: torch.device, stored: int, launched: int, width: int) -> None:

@@ -1,5 +1,5 @@
-"""Implementations that use the other ranks' memory, for distributed.py: backend symmetric, hand-written kernels, and a library kernel on
-plain arguments."""
+"""Implementations for distributed.py that use other ranks' memory: the symmetric backend, hand-written kernels, and a library kernel
+with plain arguments."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mlafix.distributed.ranks import CollectiveRanks
 from mlafix.distributed._symmetric import SymmetricBackend, SymmetricMemory
 
 Step = Callable[[int], None]
-# Every set of buffers is symmetric memory of its own, which all ranks have to make together.
+# Every buffer set has its own symmetric memory, which all ranks must create together.
 MOST_SETS = 8
 _WORKSPACE_WORDS = 128
-# Offset of the first block's flag in push.cu.
+# The offset of the first block's flag in push.cu.
 _FIRST_SLOT = 32
 
 
@@ -27,11 +27,11 @@ class PeerMemory:
     """Buffers of one shape in symmetric memory, and the steps on them.
 
     Args:
-        tokens, heads, dim: of the partial state, bf16.
-        cut: of the reducers.
-        sets: of buffers.
-        device: this rank's.
-        unit: a unit with `merge_states_list`, to be measured beside the library's; None for none.
+        tokens, heads, dim: the shape of the partial state, in bf16.
+        cut: the cut of the reducers.
+        sets: the number of buffer sets.
+        device: the device of this rank.
+        unit: a unit whose `merge_states_list` is also measured, or None.
     """
 
     def __init__(self, tokens: int, heads: int, dim: int, cut: str, sets: int, device: torch.device, unit: str | None) -> None:
@@ -48,14 +48,14 @@ class PeerMemory:
         for partial, lse in self.inputs:
             partial.copy_(torch.randn(partial.shape, generator=random, device=device))
             lse.copy_(torch.randn(lse.shape, generator=random, device=device))
-        # Elsewhere, as attention leaves them that knows of no symmetric memory.
+        # States outside of symmetric memory, as attention leaves them that does not know of it.
         self.copies = [(partial.clone(), lse.clone()) for partial, lse in self.inputs]
         self.outs = [reducer.reduce(*one) for reducer, one in zip(self.reducers, self.inputs)]
         self.pushed = [reducer.reduce(*one) for reducer, one in zip(self.pushers, self.copies)]
         for reducer, one in zip((*self.fp8_reducers, *self.fp8_pushers), (*self.copies, *self.copies)):
             reducer.reduce(*one)
         self.unit = None if unit is None else mlafix.Unit.load(unit)["merge_states_list"]
-        # The hand-written kernels use a thread per 16 bytes, and the same number of rows on each rank.
+        # The hand-written kernels use one thread per 16 bytes, and the same number of rows on each rank.
         self.rows = tokens * heads // (1 if cut == "none" else self.ranks)
         self.own_heads = heads // self.ranks if cut == "heads" else heads
         self.step = {"heads": self.own_heads, "tokens": self.rows, "none": 0}[cut]
@@ -67,7 +67,7 @@ class PeerMemory:
             self._make_push(device)
 
     def _compile(self, name: str, entry: str) -> Callable[..., None]:
-        """A kernel of a hand-written file, for this shape."""
+        """A kernel of a hand-written file, compiled for this shape."""
         macros = {"RANKS": self.ranks, "HEADS": self.own_heads, "ALL_HEADS": self.heads, "DIM": self.dim, "STEP": self.step}
         source = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
         for file in ("ranks.cuh", f"{name}.cu"):
@@ -76,7 +76,7 @@ class PeerMemory:
         return kernel
 
     def _make_pull(self, device: torch.device) -> None:
-        """The kernel, and a table of addresses for each set of buffers."""
+        """Makes the pulling kernel, and a table of addresses for each set of buffers."""
         self.pull_kernel = self._compile("pull", "pull_merge")
         self.flags = [SymmetricMemory(CollectiveRanks(dist.group.WORLD, "nccl"), 8 * _WORKSPACE_WORDS, device) for _ in range(self.sets)]
         self.tables = []
@@ -89,7 +89,8 @@ class PeerMemory:
             self.tables.append(torch.tensor(addresses, dtype=torch.int64, device=device))
 
     def _make_push(self, device: torch.device) -> None:
-        """Likewise; each set has memory for what the ranks send, payloads, lses and flags one behind the other."""
+        """Makes the pushing kernel. Each set has memory for everything that ranks send: payloads, then lses, then
+        flags."""
         self.push_kernel = self._compile("push", "push_merge")
         self.push_alone_kernel = self._compile("push", "push_alone")
         sent = 2 * self.ranks * self.rows
@@ -171,7 +172,7 @@ class PeerMemory:
         return steps
 
     def _check_bits(self, pull: Step, push: Step) -> None:
-        """Raises RuntimeError unless both leave the same bits, whatever their outputs held."""
+        """Raises RuntimeError unless both implementations give the same bits, whatever their outputs contained."""
         for held, step in ((self.outs, pull), (self.pushed, push)):
             for i, outputs in enumerate(held):
                 for output in outputs:
@@ -183,7 +184,8 @@ class PeerMemory:
                 raise RuntimeError(f"expected the bits of {pull.__name__}, got others of {push.__name__}")
 
     def check(self) -> None:
-        """The symmetric result beside the hand-written ones, and the bits of what is pushed; raises RuntimeError."""
+        """Compares the symmetric result with the hand-written ones, and the bits of pushed rows. Raises
+        RuntimeError."""
         self._check_bits(self.copy_and_reduce_fp8, self.push_fp8)
         self._check_bits(self.reduce, self.push)
         for i in range(self.sets) if self.by_hand else ():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times kernels as users of the language write them, beside a copy of as many bytes.
+"""Times kernels as users write them, and a copy of the same number of bytes.
 
     python benchmarks/user_kernels.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
@@ -140,7 +140,7 @@ def softmax_bounded(y: Out[bf16, "n v<=32768"], x: In[bf16, "n v<=32768"]):
 
 @mlafix.inline
 def turn_halves(x, t, h, first, table, position):
-    """Turns the parts `first` and `first + 1` of a head."""
+    """Turns the halves `first` and `first + 1` of a head."""
     c, s = table[position, 0], table[position, 1]
     a, b = x[t, h, first], x[t, h, first + 1]
     x[t, h, first] = a * c - b * s
@@ -211,7 +211,7 @@ def decode_split(out: Out[f32, "b K S D"], lse: Out[f32, "b K S"], q: In[bf16, "
 
 
 def make_decode(count: int) -> mlafix.Kernel:
-    """A decode of `count` queries for each head of the keys."""
+    """A decode with `count` queries for each key head."""
 
     @mlafix.kernel
     def decode_group(out: Out[f32, f"b K G={count} S D"], lse: Out[f32, f"b K G={count} S"], q: In[bf16, f"b K G={count} D"],
@@ -244,7 +244,7 @@ def combine(out: Out[bf16, "n H D"], parts: In[f32, "n H S D"], lses: In[f32, "n
 
 @dataclass
 class Maker:
-    """Makes tensors of a case; its data is random."""
+    """Makes the tensors of a case, with random data."""
 
     device: torch.device
     quick: bool
@@ -267,7 +267,7 @@ class Maker:
         return torch.randperm(size, generator=self.random, device=self.device).int()
 
     def count(self, row_bytes: int) -> int:
-        """Rows that move 100 MB."""
+        """The number of rows that move 100 MB."""
         return 8 if self.quick else (100 << 20) // row_bytes // 8 * 8
 
 
@@ -441,7 +441,8 @@ def moe_of_8(m: Maker) -> Any:
 
 
 def make_cache(m: Maker) -> tuple[tuple[torch.Tensor, ...], int]:
-    """Keys, values, table and lengths of 64 sequences of 4096 keys, 8 heads of 128; the bytes of keys and values."""
+    """Keys, values, table and lengths of 64 sequences with 4096 keys and 8 heads of 128, and the bytes of keys and
+    values."""
     batch, keys, page = 64, 64 if m.quick else 4096, 16
     pages = batch * keys // page
     rows = m.halves(pages, page, 8, 128), m.halves(pages, page, 8, 128)
@@ -479,7 +480,7 @@ def combined_splits(m: Maker) -> Any:
 
 
 def make_copies(m: Maker, size: int) -> dict[str, Call]:
-    """Copies of half as many bytes, which are read and written."""
+    """Copies of half that many bytes, which are both read and written."""
     rows = -(-size // (4 * 4096))
     x = m.halves(rows, 4096)
     y = torch.empty_like(x)
@@ -487,7 +488,7 @@ def make_copies(m: Maker, size: int) -> dict[str, Call]:
 
 
 def make_calls(settings: Settings, name: str, quick: bool) -> tuple[dict[str, list[Call]], int]:
-    """The launches of the kernel and of the copies, one for each set of buffers; the bytes of one."""
+    """The launches of the kernel and of the copies, with one for each set of buffers, and the bytes of one launch."""
     m = Maker(settings.device, quick, torch.Generator(settings.device).manual_seed(len(name)))
     made = [CASES[name](m)]
     _, _, size = made[0]

@@ -164,7 +164,7 @@ def main() -> None:
     dist.init_process_group("nccl" if on_gpu else "gloo")
     good = run(options, device)
     dist.destroy_process_group()
-    # A thread of gloo may release its last tensors yet, which aborts an interpreter that is being finalised.
+    # A gloo thread may still release its last tensors, which would abort an interpreter during finalisation.
     sys.stdout.flush()
     os._exit(0 if good else 1)
 

@@ -1,4 +1,4 @@
-"""Sorts compiled units into the blocks of an archive: those that resemble each other together, each block quick to decompress."""
+"""Sorts compiled units into the blocks of an archive: similar units share a block, and each block decompresses quickly."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# Milliseconds that LZMA takes for 1 MiB that it has decompressed, and for 1 MiB of it that no earlier unit of the block has:
-# docs/Experiments.md, "Blocks of an archive".
+# The milliseconds that LZMA takes to decompress 1 MiB, and additionally for 1 MiB that no earlier unit of the block
+# contains: docs/Experiments.md, "Blocks of an archive".
 _MS_PER_MIB, _MS_PER_NEW_MIB = 1.6, 11.0
-# Units are compared by windows of 8 bytes. One window in this many is looked at; its contents decide.
+# Units are compared by windows of 8 bytes. One window in this many is used, chosen by its contents.
 _SAMPLED = 8
 
 
 def sorted_into_blocks(units: Sequence[bytes], milliseconds: float) -> list[list[int]]:
-    """The units of each block, as indices, in order.
+    """The units of each block as indices, in order.
 
-    The first one of a block is the first that is left; after that comes the one of which most is in the block already, until
-    the block would take longer to decompress.
+    A block begins with the first remaining unit. It then grows by the unit that has most in common with it, until it would
+    take too long to decompress.
 
     Args:
-        units: of one target.
-        milliseconds: that a block of more than one unit may take, about.
+        units: the units of one target.
+        milliseconds: the approximate limit for decompressing a block of several units.
     """
     samples = [_samples(unit) for unit in units]
     counts = np.array([len(sample) for sample in samples])
@@ -48,7 +48,7 @@ def sorted_into_blocks(units: Sequence[bytes], milliseconds: float) -> list[list
 
 
 def _samples(unit: bytes) -> np.ndarray:
-    """Hashes of windows, each once; at least one, so that units of few bytes have a place."""
+    """The distinct hashes of windows. At least one, so that small units are placed as well."""
     windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(unit + bytes(8), np.uint8), 8)
     hashes = np.ascontiguousarray(windows).view(np.uint64)[:, 0] * np.uint64(0x9E3779B97F4A7C15)
     hashes ^= hashes >> np.uint64(32)

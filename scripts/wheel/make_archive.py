@@ -34,14 +34,14 @@ from mlafix._files import archive, keys, toolchain
 
 _HEADER, _ALIGNMENT = 64, 64
 _FNV_BASIS, _FNV_PRIME, _U64 = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
-# Dims of the grid alone, whose sizes the launch gives; other dims are parts of rows.
+# Dims that occur only in the grid, whose sizes the launch gives. Other dims are parts of rows.
 _OPEN = ("H",)
 # Kernels whose ranks store into each other's memory.
 _GPUS_ALONE = "push_"
 
 
 class Wanted(NamedTuple):
-    """A unit to compile: a kernel, what to bind, and the function of wheel_calls whose calls need it."""
+    """A unit to compile: the kernel, its bindings, and the function of wheel_calls whose calls need it."""
 
     variants: Any
     bindings: tuple[tuple[str, str], ...]
@@ -52,13 +52,13 @@ class Wanted(NamedTuple):
         return f"{self.variants.kernel}:{','.join(f'{name}={value}' for name, value in self.bindings)}"
 
     def compile(self, target: str) -> bytes:
-        """The whole unit for one target, compiled here."""
+        """Compiles the whole unit for one target."""
         unit: bytes = self.variants._compile(dict(self.bindings), target.removesuffix(archive.AND_LATER))
         return unit
 
 
 def wanted(dims: Sequence[int], dtypes: Sequence[str]) -> list[Wanted]:
-    """The units that the wheel's calls need, each once. They leave H, optional arguments and counts of states to the launch."""
+    """The distinct units that the wheel's calls need. They leave H, optional arguments and counts of states to the launch."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], Wanted] = {}
     for calls in (wheel_calls.of_most_models, wheel_calls.with_formats, wheel_calls.rare):
         for key in mlafix.compile_keys(calls(dims, dtypes)):
@@ -71,7 +71,8 @@ def wanted(dims: Sequence[int], dtypes: Sequence[str]) -> list[Wanted]:
     return sorted(found.values(), key=lambda one: (one.variants.kernel, one.bindings))
 
 
-# Server GPUs, one of each generation: all GPUs of its major version run its machine code. Then those with fp8. PTX is for all GPUs.
+# Server GPUs, one of each generation, whose machine code all GPUs of the same major version run. Then those with fp8. All GPUs
+# run PTX.
 _CUBINS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 _WITH_FP8 = _CUBINS[2:]
 _PTX = "sm_75"
@@ -80,7 +81,7 @@ _BASELINES = ("x86-64", "aarch64")
 
 
 def expand(targets: str) -> list[str]:
-    """The names in `targets`, with groups of them replaced by what they stand for."""
+    """The names in `targets`, with groups replaced by their members."""
     cpus = [name for name in _runtime.TARGETS if name.startswith("x86-64")]
     gpus = [*_CUBINS, _PTX + archive.AND_LATER]
     groups = {"cpu": cpus, "gpus": gpus, "all": [*gpus, *cpus]}
@@ -109,7 +110,8 @@ def _manifest_of(unit: bytes) -> Any:
 
 
 def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
-    """A unit without what a wheel has elsewhere, or does not need: declarations, proofs, and PTX beside machine code, or the reverse."""
+    """A unit without parts that the wheel stores elsewhere or does not need: declarations, proofs, and PTX beside machine code or the
+    reverse."""
     manifest = _manifest_of(unit)
     images = []
     for kernel in manifest["kernels"]:
@@ -119,7 +121,7 @@ def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
             kept = [image for image in code["images"] if image["format"] != unwanted] or code["images"]
             code["images"] = kept
             images += [(image, unit[image["offset"] : image["offset"] + image["size"]]) for image in kept]
-    # Offsets have as many digits as the unit had, so that they do not change what comes before them.
+    # Offsets keep as many digits as in the original unit, so that they do not move what precedes them.
     place = len(str(len(unit)))
     for image, _ in images:
         image["offset"] = int("9" * place)
@@ -139,7 +141,7 @@ def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
 
 
 class Folders(NamedTuple):
-    """Folders with units: those of this machine, and those of another or None."""
+    """The folders of units: those of this machine, and those of another one or None."""
 
     made: Path
     kept: Path | None
@@ -150,7 +152,7 @@ def file_name(one: Wanted, target: str) -> str:
 
 
 def compiled(one: Wanted, target: str, folders: Folders) -> tuple[bytes, float]:
-    """The lean unit for one target, and the seconds that it took; the whole one, which has PTX and machine code, is kept in the folder."""
+    """The lean unit for one target, and the seconds that it took. Keeps the whole unit, with PTX and machine code, in the folder."""
     unwanted = "cubin" if target.endswith(archive.AND_LATER) else "ptx"
     path = folders.made / file_name(one, target)
     compiler = toolchain.compiler_file()
@@ -161,20 +163,20 @@ def compiled(one: Wanted, target: str, folders: Folders) -> tuple[bytes, float]:
         return lean((folders.kept / path.name).read_bytes(), unwanted), 0.0
     begin = time.monotonic()
     data = one.compile(target)
-    part = path.with_suffix(f".{os.getpid()}")  # a file of that name is whole
+    part = path.with_suffix(f".{os.getpid()}")  # the rename makes the file appear whole
     part.write_bytes(data)
     part.replace(path)
     return lean(data, unwanted), time.monotonic() - begin
 
 
 def _code(unit: bytes) -> list[bytes]:
-    """The compiler's output without that of the assembler, whose version may vary."""
+    """The compiler's output in a unit, without that of the assembler, whose version may differ."""
     images = [image for kernel in _manifest_of(unit)["kernels"] for code in kernel["code"] for image in code["images"]]
     return [unit[image["offset"] : image["offset"] + image["size"]] for image in images if image["format"] != "cubin"]
 
 
 def check_kept(kept: Path, targets: Sequence[str], pool: ProcessPoolExecutor) -> None:
-    """Raises SystemExit if units of `kept` are not those of this compiler: one of each kernel and target is tried."""
+    """Raises SystemExit if units in `kept` are not from this compiler. Tries one of each kernel and target."""
     for target in targets:
         there = [number for number, one in enumerate(_units) if is_for(one, target) and (kept / file_name(one, target)).exists()]
         tried = {_units[number].variants.identity: number for number in there}
@@ -185,7 +187,7 @@ def check_kept(kept: Path, targets: Sequence[str], pool: ProcessPoolExecutor) ->
 
 
 def _difference_at(job: tuple[int, str, Path]) -> str:
-    """Empty if a unit of a folder is what this compiler makes."""
+    """"" if this compiler makes the same unit as in a folder."""
     number, target, kept = job
     one = _units[number]
     path = kept / file_name(one, target)
@@ -194,7 +196,7 @@ def _difference_at(job: tuple[int, str, Path]) -> str:
     return f"{path}: expected what this compiler makes of {one.name} for {target}, got something else"
 
 
-# Workers are forked when the list is known, and are given numbers.
+# Workers are forked once the list is complete, and get indices into it.
 _units: list[Wanted] = []
 
 
@@ -207,7 +209,8 @@ def _compiled_at(job: tuple[int, str, Folders]) -> tuple[bytes, float]:
 
 
 def block_milliseconds(target: str) -> float:
-    """How long a first call may decompress (docs/Experiments.md, "Blocks of an archive"). The driver of a GPU takes longer for all else, and for PTX much longer."""
+    """The time that a first call may spend on decompression (docs/Experiments.md, "Blocks of an archive"). A GPU's driver takes longer for everything else, and
+    much longer for PTX."""
     if target.endswith(archive.AND_LATER):
         return 48.0
     return 6.0 if target.startswith("sm_") else 3.0 if target.startswith("x86-64-v") else 4.0
@@ -233,13 +236,13 @@ def pack(out: Path, folders: Folders, targets: Sequence[str], jobs: int) -> None
 
 
 def bound(unit: bytes) -> dict[str, str]:
-    """The bindings of a unit, defaults included: a call in another base needs another unit."""
+    """The bindings of a unit including defaults, since a call in another base needs another unit."""
     (kernel,) = _manifest_of(unit)["kernels"]
     return {name: str(value) for name, value in kernel["bindings"].items()}
 
 
 def declaration(one: Wanted) -> Any:
-    """A kernel's arguments and names, as docs/UnitFormat.md has them."""
+    """A kernel's arguments and names, in the form of docs/UnitFormat.md."""
     whole = getattr(one.variants, "_whole", None)
     signature = whole.signature if whole is not None else json.loads(mlafix.library.signature(one.variants.kernel))
     return {name: signature[name] for name in ("args", "names")}

@@ -1,7 +1,8 @@
-"""The calls of `mlafix.ops` that a wheel serves without a compiler, with any number of heads: one for each code that they need.
+"""The calls of `mlafix.ops` that a wheel serves without a compiler, for any number of heads. One call stands for each code that
+they need.
 
-A call here has arrays of one token and four heads, always with the same contents. `requests` is what `mlafix.compile_keys` takes,
-`calls` what a test makes.
+A call here has arrays with one token and four heads, and fixed contents. `requests` gives requests for `mlafix.compile_keys`,
+`calls` gives calls for a test.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ DTYPES = {"bf16": np.dtype(ml_dtypes.bfloat16), "f16": np.dtype(np.float16), "f3
 Request = tuple[Callable[..., Any], dict[str, Any]]
 
 FAST = (64, 128, 256, 512)
-"""Lengths of rows of most models."""
+"""Row lengths of most models."""
 FORMATTED = (128, 512)
-"""Lengths of rows whose results may have a format."""
+"""Row lengths for which results may have a format."""
 GATED = (128, 256)
-"""Lengths of heads of models with an output gate."""
+"""Head lengths of models with an output gate."""
 BASES = ("e", "2")
 
 
 def place(array: np.ndarray) -> Any:
-    """Places the arrays of calls; the identity, unless a test replaces it."""
+    """Puts the arrays of calls on a device. The identity, unless a test replaces it."""
     return array
 
 
 def floats(*shape: int, of: Any = np.float32) -> Any:
-    """Numbers around 0 that depend on the shape alone."""
+    """Numbers around 0 that depend only on the shape."""
     numbers = np.random.default_rng(shape).standard_normal(shape)
     return place(numbers.astype(np.float32).astype(of))
 
@@ -51,7 +52,7 @@ def ints(*values: int, of: Any = np.int32) -> Any:
 
 
 def states(dim: int, dtype: Any) -> dict[str, Callable[..., Request]]:
-    """Each way to merge states of rows of this length, as a function of further arguments."""
+    """The ways to merge states with rows of this length, as functions of further arguments."""
 
     def rows(*lead: int) -> Any:
         return floats(*lead, H, dim, of=dtype)
@@ -73,7 +74,7 @@ def states(dim: int, dtype: Any) -> dict[str, Callable[..., Request]]:
 
 
 def formats(dim: int) -> dict[str, Callable[..., Any]]:
-    """Each format of rows of this length, as a function of the shape before them."""
+    """The formats for rows of this length, as functions of the leading dims."""
     found: dict[str, Callable[..., Any]] = {"Fp8": lambda *lead: ops.Fp8(1.0)}
 
     def scales(size: int, tiles: bool, *lead: int) -> Any:
@@ -106,14 +107,14 @@ def in_place(dim: int, name: str, base: str) -> Request:
 
 
 def splits(dim: int, name: str, parts: str, base: str) -> Iterator[Request]:
-    """Merges of parts in another dtype than the result's, as splits of KV are."""
+    """Merges of parts whose dtype differs from the result's, as in split KV."""
     made = states(dim, DTYPES[parts])
     yield made["combine_split_kv"](base=base, out_dtype=name)
     yield made["merge_states_mapped"](base=base, out=zeros(1, H, dim, of=DTYPES[name]))
 
 
 def mixed(dim: int, name: str) -> Iterator[Request]:
-    """Merges whose lses have several bases."""
+    """Merges whose lses have different bases."""
     made = states(dim, DTYPES[name])
     for prefix, suffix, result in itertools.product(BASES, repeat=3):
         if not prefix == suffix == result:
@@ -139,7 +140,7 @@ def quantised(dim: int, name: str) -> Iterator[Request]:
 
 
 def turned(dim: int, name: str) -> Iterator[Request]:
-    """Combines and merges whose rows are turned back, as of DeepSeek-V4: 64 elements, with and without scales in powers of two."""
+    """Combines and merges whose rows are turned back, as in DeepSeek-V4: 64 elements, with and without power-of-two scales."""
     forms: list[Callable[..., Any]] = [lambda *lead: None, formats(dim)["Fp8Groups, powers of two"], formats(dim)["MxFp8"]]
     for interleaved, form in itertools.product((False, True), forms):
         rope = {"table": floats(1, 2, 32), "interleaved": interleaved, "inverse": True}
@@ -150,7 +151,7 @@ def turned(dim: int, name: str) -> Iterator[Request]:
 
 
 def blanks(dim: int, name: str) -> Iterator[Request]:
-    """Rows without keys, and rows that pad a batch."""
+    """Blanks rows without keys and padding rows."""
 
     def rows() -> dict[str, Any]:
         return {"out": floats(1, H, dim, of=DTYPES[name]), "lse": floats(H, 1)}
@@ -168,7 +169,7 @@ def sink(dim: int, name: str, layout: str, base: str) -> Request:
 
 
 def others(dim: int, name: str) -> Iterator[Request]:
-    """Sinks, softmax statistics, and what is done to rows by themselves."""
+    """Sinks, softmax statistics, and operations on single rows."""
     dtype = DTYPES[name]
     rows, row = floats(1, H, dim, of=dtype), floats(1, dim, of=dtype)
     for layout in ("nh", "hn"):
@@ -187,8 +188,8 @@ def others(dim: int, name: str) -> Iterator[Request]:
 
 
 def checked(dim: int, name: str) -> Iterator[Request]:
-    """The launches of `mlafix.watch` in an engine on a GPU but for attention that is computed again: rows as a backend's forward, attention
-    and a merge's sides have them, few and many; merges of two; pages of 4 and 8 heads, and those of MLA beside rows of 512."""
+    """The launches of `mlafix.watch` in an engine on a GPU, except for recomputed attention. They cover rows of a backend's forward, of
+    attention and of a merge's sides, few and many; two-way merges; pages of 4 and 8 heads, and MLA's beside rows of 512."""
     dtype = DTYPES[name]
     found = {"flags": zeros(16, of=np.int32), "live_rows": ints(1), "step": ints(3)}
 
@@ -207,7 +208,7 @@ def checked(dim: int, name: str) -> Iterator[Request]:
 
 
 def depths(dim: int, name: str) -> Iterator[Request]:
-    """Attention residuals over depth."""
+    """Attention residuals over the layers."""
     dtype = DTYPES[name]
     for of in (np.float32, dtype):
         rows = {"prefix": floats(1, dim, of=dtype), "bank": floats(1, 3, dim, of=dtype)}
@@ -228,7 +229,7 @@ def paged(dim: int, name: str) -> Iterator[Request]:
 
 
 def norms(dim: int, name: str) -> Iterator[Request]:
-    """Norms of sums, of a model's whole width, in each format."""
+    """Norms of sums over a model's whole width, in each format."""
     rows = {"x": floats(1, dim, of=DTYPES[name]), "residual": -floats(1, dim, of=DTYPES[name])}
     groups = {"Fp8Groups": zeros(1, dim // 128), "MxFp8": zeros(1, dim // 32, of=np.uint8)}
     forms = [None, ops.Fp8(1.0), ops.Fp8Groups(groups["Fp8Groups"]), ops.Fp8Groups(groups["Fp8Groups"], power_of_two=True), ops.MxFp8(groups["MxFp8"]),
@@ -246,7 +247,7 @@ def experts(dim: int, name: str) -> Iterator[Request]:
 
 
 def ranks(dim: int, name: str, base: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """The kernels of `mlafix.distributed`: rows that ranks exchange by collectives, read from each other (pull), or store (push)."""
+    """The kernels of `mlafix.distributed`: ranks exchange rows by collectives, by reads (pull) or by stores (push)."""
     bound = {"H": H, "D": dim, "T": name}
     for kernel in ("merge_blocks", "merge_peers", "push_and_merge", "push_and_merge_tokens"):
         yield kernel, {**bound, "O": name, "B": base}
@@ -255,7 +256,7 @@ def ranks(dim: int, name: str, base: str) -> Iterator[tuple[str, dict[str, objec
 
 
 def ranks_in_fp8(dim: int, name: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """Those whose rows travel in fp8."""
+    """The kernels whose rows travel in fp8."""
     bound = {"H": H, "D": dim, "T": name}
     yield "pack_blocks_fp8", bound
     for kernel in ("merge_blocks_fp8", "merge_peers_fp8", "push_and_merge_rounded"):
@@ -265,7 +266,7 @@ def ranks_in_fp8(dim: int, name: str) -> Iterator[tuple[str, dict[str, object]]]
 
 
 def chunks() -> Iterator[tuple[str, dict[str, object]]]:
-    """The kernels that move rows of any length in chunks, where nothing compiles one for that length."""
+    """The kernels that move rows of any length in chunks, for use when nothing compiles one for that length."""
     bits = [{"E": of} for of in ("u8", "f16", "i32", "i64")]
     bound: dict[str, list[dict[str, str]]] = {
         "zero_chunks": [{**of, "I": ids} for of in bits for ids in ("i32", "i64")],
@@ -281,7 +282,7 @@ def chunks() -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def moved() -> Iterator[Request]:
-    """Calls that take these kernels. Where the compiler is, they ask for others, which it makes for the length of the rows."""
+    """Calls that use these kernels. With a compiler, they would ask for kernels compiled for the row length."""
 
     def rows(*shape: int) -> Any:
         return place((np.arange(np.prod(shape)) % 99).reshape(shape).astype(of))
@@ -300,7 +301,8 @@ def moved() -> Iterator[Request]:
 
 
 def counted(dim: int, name: str, base: str) -> Iterator[Request]:
-    """Splits that are counted, not normalised, beside a state or with sinks: of unified attention, speculation and GPT-OSS."""
+    """Splits whose number depends on lengths, splits that are not normalised, splits with another state or with sinks: for
+    unified attention, speculation and GPT-OSS."""
     partial, lse = floats(3, 1, 1, H, dim), floats(3, 1, 1, H)
     given = {"partial": partial, "partial_lse": lse, "base": base}
     segments = {**given, "partial_sum": abs(lse), "seq_lens": ints(2), "tile_len": 1}
@@ -313,7 +315,7 @@ def counted(dim: int, name: str, base: str) -> Iterator[Request]:
 
 
 def gated(dim: int, name: str) -> Iterator[Request]:
-    """Merges behind an output gate of each head or each element, and combines behind one of each element."""
+    """Merges followed by an output gate per head or per element, and combines followed by one per element."""
     row, head = floats(1, H, dim, of=DTYPES[name]), floats(1, H, of=DTYPES[name])
     for gate in (row, head):
         yield states(dim, DTYPES[name])["merge_attn_states"](gate=gate)
@@ -358,7 +360,7 @@ def without_rows() -> Iterator[Request]:
 
 
 def rare_without_rows() -> Iterator[Request]:
-    """Lses of context parallelism, of contexts whose bounds are i64, and what `mlafix.watch` asks of a batch."""
+    """Lses of context parallelism and of contexts with i64 bounds, and the batch checks of `mlafix.watch`."""
     yield ops.visible_keys, {"out": ints(0), "lens": ints(1), "cu_seqlens": ints(0, 1)}
     found = {"record": zeros(1, 1, of=np.int64), "flags": zeros(16, of=np.int32), "live_rows": ints(1), "step": ints(3)}
     batch = {"lens": ints(1), "cu_seqlens": ints(0, 1), "slots": ints(0, of=np.int64), "block_table": ints(1)[None]}
@@ -375,7 +377,7 @@ def rare_without_rows() -> Iterator[Request]:
 
 
 def of_most_models(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
-    """The calls of most models, in bf16 and f16: machine code for each generation of GPUs and each level of CPUs."""
+    """The calls of most models in bf16 and f16, as machine code for each generation of GPUs and each level of CPUs."""
     yield from without_rows()
     for dim in dims:
         for name in dtypes:
@@ -388,7 +390,7 @@ def of_most_models(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
 
 
 def with_formats(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
-    """The calls whose result has a format, or is turned: machine code for the generations of GPUs with fp8, Hopper and later."""
+    """The calls whose result has a format or is turned, as machine code for GPUs with fp8, from Hopper on."""
     if "bf16" in dtypes:
         for dim in dims:
             if dim in FORMATTED:
@@ -398,7 +400,7 @@ def with_formats(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
 
 
 def rare_in_bf16(dim: int) -> Iterator[Any]:
-    """Those in bf16 alone."""
+    """The rare calls in bf16 only."""
     if dim in FAST:
         for layout in ("nh", "hn"):
             yield sink(dim, "bf16", layout, "2")
@@ -410,12 +412,13 @@ def rare_in_bf16(dim: int) -> Iterator[Any]:
         yield from mixed(dim, "bf16")
     if dim in GATED:
         yield from gated(dim, "bf16")
-    if dim == 512:  # of MLA, whose states are exchanged by ranks
+    if dim == 512:  # for MLA, whose states ranks exchange
         yield from ranks_in_fp8(dim, "bf16")
 
 
 def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
-    """All others: PTX, which the driver of a GPU compiles at the first call and keeps, and code of the baseline of CPUs."""
+    """All other calls: PTX, which a GPU's driver compiles and caches at the first call, and code for the baseline of
+    CPUs."""
     for dim in dims:
         for name in dtypes:
             for base in BASES if name != "f32" and dim not in (80, 112) else BASES[:1]:
@@ -455,5 +458,5 @@ def requests(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
 
 
 def calls(dims: Iterable[int], dtypes: Iterable[str]) -> list[Request]:
-    """All calls of functions, to make."""
+    """All calls of functions, for a test to make."""
     return [*(call for call in requests(dims, dtypes) if callable(call[0])), *moved()]

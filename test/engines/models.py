@@ -1,4 +1,5 @@
-"""Small models with random weights, scaled so that attention matters: with weights near 0 a wrong merge changes no token."""
+"""Small models with random weights, scaled so that attention matters. With weights near 0, a wrong merge would change no
+token."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ COMMON = {"vocab_size": 4096, "num_hidden_layers": 2, "hidden_act": "silu", "max
 
 
 def config(kind: str, heads: int, hidden: int = 1024) -> dict[str, Any]:
-    """A DeepSeek-V2 with MLA and dense layers, or a Llama."""
+    """The configuration of a DeepSeek-V2 with MLA and dense layers, or of a Llama."""
     sizes = {"hidden_size": hidden, "intermediate_size": 2 * hidden, "num_attention_heads": heads}
     if kind == "gqa":
         return {**COMMON, **sizes, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_key_value_heads": max(heads // 4, 1), "head_dim": 128,
@@ -25,7 +26,7 @@ def config(kind: str, heads: int, hidden: int = 1024) -> dict[str, Any]:
 
 
 def matrices(made: dict[str, Any]) -> Iterator[tuple[str, int, int, float]]:
-    """Names, rows, columns and gain of all weights but those of norms."""
+    """Names, rows, columns and gains of all weights except norms."""
     hidden, heads = made["hidden_size"], made["num_attention_heads"]
     yield "model.embed_tokens", made["vocab_size"], hidden, math.sqrt(hidden)
     yield "lm_head", made["vocab_size"], hidden, 2.0
@@ -52,7 +53,7 @@ def norms(made: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def write(folder: Path, kind: str, heads: int) -> None:
-    """Writes the model's config.json and model.safetensors, the same bytes each time."""
+    """Writes the model's config.json and model.safetensors with the same bytes each time."""
     import torch
     from safetensors.torch import save_file
 

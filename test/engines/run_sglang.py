@@ -1,4 +1,5 @@
-"""An installed SGLang on a small random model with MLA, with and without mlafix's plugin: README.md beside this file says what is printed."""
+"""Runs an installed SGLang on a small random model with MLA, with and without mlafix's plugin. README.md beside this file explains the
+output."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from models import write
 from run_vllm import alternately, difference, print_serving, prompts, run_all, serving, turn, wait_until
 
 RUNS = {"sglang": "0", "sglang again": "0", "mlafix": "1", "compare": "compare"}
-"""The runs, and MLAFIX_SGLANG in each."""
+"""The runs, with the value of MLAFIX_SGLANG in each."""
 
 TIMED = ("sglang", "mlafix")
 
@@ -35,7 +36,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--memory", type=float, default=0.5, help="part of the GPU's memory that SGLang may take; the KV cache has 65536 tokens")
     parser.add_argument("--rounds", type=int, default=5, help="rounds that are timed, those with the plugin and without in turn")
     parser.add_argument("--allow", type=int, default=-1, help="requests whose tokens may differ from SGLang's")
-    parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)  # one run, in a process of its own
+    parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)  # runs one of RUNS in its own process
     return parser.parse_args()
 
 
@@ -52,12 +53,12 @@ def engine(options: argparse.Namespace, number: int, **more: Any) -> Any:
 
 
 def flush(server: Any) -> None:
-    """Empties the prefix cache; SGLang refuses while a request is about to end."""
+    """Empties the prefix cache. SGLang refuses this while a request is ending."""
     wait_until(lambda: getattr(server.flush_cache(), "success", True), 5, 0.01)
 
 
 def seconds_of(server: Any, first: list[int], requests: list[list[int]], tokens: int) -> float:
-    """Seconds until each request has so many tokens; the prefix that some of them share is cached, and nothing else."""
+    """The seconds until each request has this many tokens. Only the prefix that some of them share is cached."""
     flush(server)
     server.generate(input_ids=[first], sampling_params=sampling(1))
     begin = time.perf_counter()
@@ -76,7 +77,7 @@ def generate(server: Any, requests: list[list[int]], tokens: int) -> list[dict[s
 
 
 def kernels(server: Any, folder: Path, first: list[int], requests: list[list[int]]) -> dict[str, list[float]]:
-    """Launches and microseconds of each kernel of a prefill."""
+    """The launches and microseconds of each kernel in a prefill."""
     flush(server)
     generate(server, [first], 1)
     server.start_profile(output_dir=str(folder), activities=["GPU"])
@@ -113,7 +114,7 @@ def run(options: argparse.Namespace) -> None:
         (options.out / f"turn-done-{at}").touch()
     (options.out / f"{options.run}.json").write_text(json.dumps(result), encoding="utf-8")
     if options.run == "compare":
-        log = options.out / "compare.log"  # SGLang kills its processes, and the plugin reports every ten seconds.
+        log = options.out / "compare.log"  # SGLang kills its processes, so the plugin reports every ten seconds.
         wait_until(lambda: "; compared " in log.read_text(encoding="utf-8", errors="replace"), 15)
     if options.run in TIMED:
         if not wait_until(lambda: len(list(options.out.glob("turn-done-*"))) == len(RUNS), 180):
@@ -128,13 +129,13 @@ def run(options: argparse.Namespace) -> None:
 
 
 def said(options: argparse.Namespace, name: str) -> list[str]:
-    """What the plugin logged."""
+    """The lines that the plugin logged."""
     text = (options.out / f"{name}.log").read_text(encoding="utf-8", errors="replace")
     return list(dict.fromkeys(line[line.index("mlafix: ") :] for line in text.splitlines() if "mlafix: " in line))
 
 
 def summary(options: argparse.Namespace, results: dict[str, Any]) -> list[str]:
-    """Prints what the runs show; returns what is wrong."""
+    """Prints the findings of the runs. Returns the errors."""
     theirs, mine = results["sglang"], results["mlafix"]
     print(f"SGLang {theirs['sglang']}, torch {theirs['torch']}, {theirs['device']}; started in {theirs['seconds to start']} s, with mlafix in {mine['seconds to start']} s")
     compared = [line for line in said(options, "compare") if "; compared " in line]

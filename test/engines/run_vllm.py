@@ -1,4 +1,5 @@
-"""An installed vLLM on a small random model, with and without mlafix's plugin: README.md beside this file says what is printed."""
+"""Runs an installed vLLM on a small random model, with and without mlafix's plugin. README.md beside this file explains the
+output."""
 
 from __future__ import annotations
 
@@ -18,15 +19,15 @@ from typing import Any
 from models import write
 
 RUNS = {"vllm": "0", "vllm again": "0", "mlafix": "1,count", "compare": "compare"}
-"""The runs, and MLAFIX_VLLM in each."""
+"""The runs, with the value of MLAFIX_VLLM in each."""
 
 TIMED = ("vllm", "mlafix")
 
 COUNTS = (1, 16, 64)
-"""Requests at a time, where the times to the first and per further token are measured."""
+"""The numbers of concurrent requests for which times to the first token and per further token are measured."""
 
 FURTHER = 16
-"""Tokens after the first there."""
+"""The number of tokens after the first in that measurement."""
 
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1",
@@ -47,7 +48,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--turn", type=Path, help="a new file that other run_vllm.py share: none uses the GPU with another (default: one in --out)")
     parser.add_argument("--engines", type=int, default=len(RUNS), help="engines that share it")
     parser.add_argument("--allow", type=int, default=-1, help="requests whose tokens may differ from vLLM's")
-    parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)  # one run, in a process of its own
+    parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)  # runs one of RUNS in its own process
     return parser.parse_args()
 
 
@@ -55,7 +56,7 @@ def arguments() -> argparse.Namespace:
 
 
 def prompts(model: str) -> list[list[int]]:
-    """Requests that share a prefix, some of it, or nothing, in an order that mixes them."""
+    """Requests that share the whole prefix, a part of it, or nothing, in a mixed order."""
     import torch
 
     generator = torch.Generator().manual_seed(5)
@@ -93,7 +94,7 @@ def generate(llm: Any, requests: list[list[int]], tokens: int) -> list[Any]:
 
 
 def wait_until(is_so: Callable[[], Any], seconds: float, step: float = 0.1) -> Any:
-    """Asks every `step` seconds until the answer is true or the time is over; returns the last answer."""
+    """Asks every `step` seconds until the answer is true or time is up. Returns the last answer."""
     until = time.monotonic() + seconds
     while not (answer := is_so()) and time.monotonic() < until:
         time.sleep(step)
@@ -102,7 +103,8 @@ def wait_until(is_so: Callable[[], Any], seconds: float, step: float = 0.1) -> A
 
 @contextlib.contextmanager
 def turn(file: Path, engines: int) -> Iterator[None]:
-    """Waits until as many engines are ready (or three minutes), then for those before: timings are those of a process alone."""
+    """Waits until this many engines are ready (or three minutes), then for those before this one, so that only one process is
+    timed at a time."""
     file.with_name(f"{file.name}.{os.getpid()}").touch()
     wait_until(lambda: len(list(file.parent.glob(f"{file.name}.*"))) >= engines, 180)
     with file.open("w") as lock:
@@ -111,7 +113,7 @@ def turn(file: Path, engines: int) -> Iterator[None]:
 
 
 def kernels(llm: Any, requests: list[list[int]], tokens: int) -> dict[str, Any]:
-    """What the GPU runs for these requests: launches and their microseconds, of all kernels and by name, and the engine's steps."""
+    """The work of the GPU for these requests: launches and microseconds in total and by kernel name, and the engine's steps."""
     import torch
 
     steps, own = [], llm.llm_engine.step
@@ -130,7 +132,7 @@ def kernels(llm: Any, requests: list[list[int]], tokens: int) -> dict[str, Any]:
 
 
 def seconds_of(llm: Any, first: list[int], requests: list[list[int]], tokens: int) -> float:
-    """Seconds until each request has so many tokens; the prefix that some of them share is cached, and nothing else."""
+    """The seconds until each request has this many tokens. Only the prefix that some of them share is cached."""
     import torch
 
     llm.reset_prefix_cache()
@@ -143,9 +145,10 @@ def seconds_of(llm: Any, first: list[int], requests: list[list[int]], tokens: in
 
 
 def serving(seconds: Callable[[list[list[int]], int], float], shared: list[int], rounds: Iterable[Any]) -> dict[str, list[float]]:
-    """By number of requests, milliseconds until all have their first token, and per further token; medians of rounds.
+    """By number of requests: the milliseconds until all have their first token, and per further token, as medians of
+    rounds.
 
-    A request has 128 tokens of its own, and every second one the shared prefix before them.
+    Each request has 128 tokens of its own, and every second one begins with the shared prefix.
 
     Args:
         seconds: serves requests until each has so many tokens.
@@ -166,7 +169,8 @@ def serving(seconds: Callable[[list[list[int]], int], float], shared: list[int],
 
 
 def alternately(file: Path, at: int, engines: int, rounds: int, limit: float = 240.0) -> Iterator[int]:
-    """Yields the number of each round when the engines before this one, `at` of so many, have had theirs."""
+    """Yields the number of each round once the engines before this one have finished theirs. This engine is number
+    `at`."""
     for number in range(rounds):
         mine = number * engines + at
         if not wait_until(lambda mine=mine: (int(file.read_text(encoding="utf-8") or 0) if file.exists() else 0) == mine, limit, 0.01):
@@ -178,7 +182,7 @@ def alternately(file: Path, at: int, engines: int, rounds: int, limit: float = 2
 def run(options: argparse.Namespace) -> None:
     from mlafix.engines import vllm as plugin
 
-    plugin.register()  # where mlafix is on PYTHONPATH alone; else vLLM has called it, and it does nothing
+    plugin.register()  # needed if mlafix is only on PYTHONPATH; otherwise vLLM has called it, and this does nothing
     import torch
     import vllm
 
@@ -212,7 +216,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def difference(a: list[Any], b: list[Any]) -> tuple[int, float]:
-    """Requests whose tokens differ, and the largest difference of a logprob up to the first token that does."""
+    """The number of requests whose tokens differ, and the largest difference of a logprob up to the first different
+    token."""
     differ, largest = 0, 0.0
     for one, other in zip(a, b):
         first = next((at for at, pair in enumerate(zip(one["tokens"], other["tokens"])) if pair[0] != pair[1]), None)
@@ -228,7 +233,7 @@ def print_serving(name: str, result: dict[str, Any]) -> None:
 
 
 def print_times(theirs: dict[str, Any], mine: dict[str, Any]) -> None:
-    """Prints times and launches of the two, and the kernels that one of them alone has."""
+    """Prints the times and launches of both, and the kernels that only one of them runs."""
     for name, one in (("vllm", theirs), ("mlafix", mine)):
         print(f"{name:11} started in {one['seconds to start']} s; the requests above {1e3 * one['seconds']:.2f} ms")
         print_serving(name, one)
@@ -243,7 +248,7 @@ def print_times(theirs: dict[str, Any], mine: dict[str, Any]) -> None:
 
 
 def summary(results: dict[str, Any], allow: int) -> list[str]:
-    """Prints what the runs show; returns what is wrong."""
+    """Prints the findings of the runs. Returns the errors."""
     theirs, mine = results["vllm"], results["mlafix"]
     print(f"vLLM {theirs['vllm']}, torch {theirs['torch']}, {theirs['device']}")
     for name, why in mine["left"].items():
@@ -266,12 +271,12 @@ def summary(results: dict[str, Any], allow: int) -> list[str]:
 
 
 def run_all(out: Path, runs: Mapping[str, str], variable: str, environment: Mapping[str, str], summary: Callable[[dict[str, Any]], list[str]]) -> int:
-    """Starts this program once for each of `runs`, with its value of `variable`; the exit status, 1 if one fails or `summary` of what they
-    wrote to `out` says that something is wrong."""
+    """Starts this program once for each of `runs`, with that value of `variable`. Returns exit status 1 if one fails, or if `summary`
+    reports errors in the results that they wrote to `out`."""
     for old in out.glob("turn*"):
         old.unlink()
     running = {}
-    for name, value in runs.items():  # at once: an engine takes long to start, and only one at a time uses the GPU
+    for name, value in runs.items():  # all at once, since an engine takes long to start; only one at a time uses the GPU
         with (out / f"{name}.log").open("w", encoding="utf-8") as log:
             command = [sys.executable, *sys.argv, "--run", name]
             running[name] = subprocess.Popen(command, env={**os.environ, **environment, variable: value}, stdout=log, stderr=subprocess.STDOUT)

@@ -1,9 +1,9 @@
-"""The watch in SGLang: faults that are put into the running engine must be named, clean steps must not.
+"""Tests the watch in SGLang: it must name faults that are injected into the running engine, and must not report clean steps.
 
     python test/engines/watch_sglang.py --out FOLDER [--model mla|gqa] [--backends fa3 triton]
 
-README.md beside this file says what is printed. SGLang runs the model in a process of its own. This file is a plugin there: it takes its orders
-from a file, spoils the engine's functions below the watch, and writes down the step and request that it spoiled.
+README.md beside this file explains the output. SGLang runs the model in a separate process, where this file is a plugin. It reads orders from a
+file, spoils the engine's functions below the watch, and records the spoiled step and request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CAPACITY = int(ENVIRONMENT["SGLANG_MAX_KV_CHUNK_CAPACITY"])
 
 
 class Fault(NamedTuple):
-    """What the first report must say."""
+    """The expected contents of the first report."""
 
     seam: str
     name: str
@@ -45,7 +45,8 @@ FAULTS = {
     "triton": {"rows": Fault("attention", "TritonAttnBackend.forward", "NaN"), "page": Fault("attention", "TritonAttnBackend.forward", "NaN")},
     "flashinfer": {"rows": Fault("attention", "FlashInferAttnBackend.forward", "NaN"), "page": Fault("attention", "FlashInferAttnBackend.forward", "NaN")},
 }
-"""By backend. A fault of rows or a page is one of request 1 in a decode; the other two are in a prefill with contexts in chunks."""
+"""By backend. A fault of rows or of a page affects request 1 in a decode. The other two faults are in a prefill whose contexts are
+chunked."""
 CONTEXTS = ("stale", "merge")
 BAD = {"rows": float("nan"), "scale": 1.5}
 
@@ -54,7 +55,7 @@ BAD = {"rows": float("nan"), "scale": 1.5}
 
 
 class State:
-    """The order that is carried out, and where the engine is."""
+    """The current order, and the engine's progress."""
 
     def __init__(self) -> None:
         self.file = Path(os.environ.get("MLAFIX_TEST_ORDER", "order.json"))
@@ -78,7 +79,7 @@ class State:
         return self.is_on and self.order["name"] == name and self.layer == LAYER
 
     def done(self, index: int | None) -> None:
-        """Writes down what was spoiled."""
+        """Records the spoiled step and request."""
         self.is_done = True
         new = self.file.with_suffix(".new")
         new.write_text(json.dumps({"order": self.order, "step": self.step, "request": "" if index is None else self.batch.rids[index]}), encoding="utf-8")
@@ -99,7 +100,8 @@ def around_step(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_layer(own: Any, given: dict[str, Any]) -> Any:
-    """The layer's number for what runs inside. NaN in the first page of request 1; it is put right behind the layer."""
+    """Sets the layer's number for the functions inside. Puts NaN in the first page of request 1, and repairs it after
+    the layer."""
     state.layer, calls = given["layer"].layer_id, state.flash_calls
     backend, batch = given["self"], given["forward_batch"]
     if not state.does("page"):
@@ -120,7 +122,7 @@ def around_layer(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_pages(own: Any, given: dict[str, Any]) -> Any:
-    """The rows of request 1 in a decode."""
+    """Spoils the rows of request 1 in a decode."""
     state.flash_calls += 1
     result = own()
     name = next((name for name in BAD if state.does(name)), "")
@@ -131,7 +133,7 @@ def around_pages(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_varlen(own: Any, given: dict[str, Any]) -> Any:
-    """The rows of a request without keys in a chunk, as they could be left over from others."""
+    """Spoils the rows of a request without keys in a chunk, as if they were left over from another request."""
     state.flash_calls += 1
     result = own()
     if state.does("stale") and not given.get("causal"):
@@ -177,7 +179,7 @@ def spoil() -> None:
 
 
 class Client:
-    """Gives orders to the process of the model, and reads what it and the watch wrote."""
+    """Gives orders to the model's process, and reads what that process and the watch wrote."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.order, self.reports = options.out / f"{options.run}.order", options.out / f"{options.run}.jsonl"
@@ -202,7 +204,7 @@ class Client:
         self.server.generate(input_ids=prompts, sampling_params=sampling(tokens), rid=[f"r{self.serial}-{at}-{time.monotonic_ns()}" for at in range(len(prompts))])
 
     def found(self, seconds: float) -> list[dict[str, Any]]:
-        """The reports since the last call, once there is one or the time is over. Each is written a step later, or two."""
+        """The reports since the last call, once there is one or time is up. Each is written one or two steps late."""
 
         def lines() -> list[str]:
             self.generate([ids(30, 5)], 3)
@@ -213,7 +215,7 @@ class Client:
         return [json.loads(line) for line in new]
 
     def step(self) -> int:
-        """The number of the watch's step now."""
+        """The number of the watch's current step."""
         self.give("steps")
         self.generate([ids(30, 5)], 1)
         done = self.done()
@@ -228,7 +230,7 @@ def line_of(record: dict[str, Any]) -> str:
 
 
 def run_fault(client: Client, name: str, want: Fault) -> tuple[bool, list[str]]:
-    """Runs a few requests with one fault; true if the first report says what it must."""
+    """Runs a few requests with one fault. Returns true if the first report is the expected one."""
     flush(client.server)
     prompts = [ids(count, 10 + count) for count in (40, 41, 42, 43)]
     if name in CONTEXTS:
@@ -250,7 +252,7 @@ def run_fault(client: Client, name: str, want: Fault) -> tuple[bool, list[str]]:
 
 
 def run_clean(client: Client, seconds: float) -> tuple[bool, list[str]]:
-    """Runs requests of many lengths until the time is over, some behind a shared prefix; true if there was no report."""
+    """Runs requests of many lengths until time is up, some with a shared prefix. Returns true if there was no report."""
     import torch
 
     draw, shared = torch.Generator().manual_seed(3), ids(1536, 1)
@@ -281,7 +283,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def write_plugin(folder: Path) -> None:
-    """Writes what tells SGLang of the plugin."""
+    """Writes the files that register the plugin with SGLang."""
     made = folder / "mlafix_test_faults-1.dist-info"
     made.mkdir(parents=True, exist_ok=True)
     (made / "METADATA").write_text("Metadata-Version: 2.1\nName: mlafix-test-faults\nVersion: 1\n", encoding="utf-8")
@@ -289,7 +291,7 @@ def write_plugin(folder: Path) -> None:
 
 
 def summary(results: dict[str, Any]) -> list[str]:
-    """Prints what the runs say; returns what is wrong."""
+    """Prints the findings of the runs. Returns the errors."""
     for backend, result in results.items():
         print(f"{backend}:", *result["lines"], sep="\n")
     return [f"{backend}: the watch said anything else than expected" for backend, result in results.items() if not result["is right"]]
@@ -303,7 +305,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--memory", type=float, default=0.5, help="part of the GPU's memory that SGLang may take")
     parser.add_argument("--seconds", type=float, default=20, help="of clean steps")
-    parser.add_argument("--run", choices=FAULTS, help=argparse.SUPPRESS)  # one run, in a process of its own
+    parser.add_argument("--run", choices=FAULTS, help=argparse.SUPPRESS)  # runs one of FAULTS in its own process
     options = parser.parse_args()
     if options.run:
         run(options)

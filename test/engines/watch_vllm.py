@@ -1,8 +1,9 @@
-"""The watch in vLLM: faults that are put into the running engine must be named, clean steps must not, and both are timed.
+"""Tests the watch in vLLM: it must name faults that are injected into the running engine, must not report clean steps,
+and is timed.
 
     python test/engines/watch_vllm.py --model gqa|mla [--graphs] [--device cpu] --out FOLDER [faults] [clean] [cost]
 
-README.md beside this file says what is printed. Exits with status 1 if the watch says anything else than expected.
+README.md beside this file explains the output. Exits with status 1 if the watch does not report exactly what is expected.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from typing import Any, NamedTuple
 import models
 from run_vllm import ENVIRONMENT, run_all, turn
 
-FAULTY_STEP = 4  # of those of the requests; the first is their prefill
+FAULTY_STEP = 4  # counted from the prefill of the requests, which is the first
 LAYER = "model.layers.1.self_attn.attn"
 WORK = ("faults", "clean", "cost")
 RUNS = {"faults": "1", "off": "0", "on": "1"}
-"""The runs, and MLAFIX_WATCH in each; clean steps are run behind the faults."""
+"""The runs, with the value of MLAFIX_WATCH in each. Clean steps run after the faults."""
 
 
 class Fault(NamedTuple):
-    """What goes wrong, and what the first report must say."""
+    """A fault, and the expected contents of the first report."""
 
     seam: str
     name: str
@@ -51,18 +52,20 @@ FAULTS = {
     "mask": Fault("attention", "mask_empty_context", "not empty", step=1, request=None),
 }
 BAD = {"rows": float("nan"), "scale": 1.5, "page": float("nan"), "merge": 1.5}
-"""What the rows of a fault are multiplied by in its step, on the device: a captured graph has the product, and 1 in all other steps."""
+"""The factor for the rows of a fault in its step, stored on the device. A captured graph contains the product; the factor is 1 in all
+other steps."""
 
 
 class State:
-    """The fault that is on now. Wrappers of the engine's functions below the watch look here."""
+    """The current fault. Wrappers of the engine's functions below the watch read it."""
 
     def __init__(self) -> None:
         self.now, self.at, self.layer, self.layers = "", 0, "", {}  # type: ignore[var-annotated]
         self.switches: dict[str, Any] = {}
         self.steps = self.merges = 0
         self.page: Any = None
-        """Layer 1's cache, the page, the rows of its first slot without the fault, and the switch: from layer 0's end to layer 1's."""
+        """Layer 1's cache, the page, the rows of its first slot without the fault, and the switch, which is on from layer 0's end to
+        layer 1's."""
 
     def switch(self, name: str, device: Any) -> Any:
         import torch
@@ -89,7 +92,7 @@ state = State()
 
 
 def wrapped(holder: Any, name: str, around: Any) -> None:
-    """Puts around(own, arguments by name…) in place of a function."""
+    """Replaces a function by around(own, arguments by name…)."""
     import inspect
 
     own = getattr(holder, name)
@@ -122,7 +125,8 @@ def around_attention(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_layer(own: Any, given: dict[str, Any]) -> Any:
-    """The layer's name for what runs inside. Behind layer 0, NaN in the first page of request 1 in layer 1, which is put right behind layer 1."""
+    """Sets the layer's name for the functions inside. After layer 0, puts NaN in the first page of request 1 in layer 1, and repairs it after
+    layer 1."""
     import torch
 
     layer = given.get("layer") or given["self"]
@@ -159,7 +163,7 @@ def around_merge(own: Any, given: dict[str, Any]) -> Any:
 def around_mask(own: Any, given: dict[str, Any]) -> Any:
     result = own()
     if state.now == "mask" and state.is_on and state.layer == LAYER:
-        given["lse"][:, -1] = float("inf")  # of the request without context, which is the last one
+        given["lse"][:, -1] = float("inf")  # the last request, which has no context
     return result
 
 
@@ -178,13 +182,13 @@ def around_step(own: Any, given: dict[str, Any]) -> Any:
 
 
 def spoil_cpu() -> None:
-    """The same two faults of attention for CPUs: NaN behind the keys of request 1 in its last page, and infinite rows."""
+    """The same two faults for attention on CPUs: NaN past the keys of request 1 in its last page, and infinite rows."""
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackendImpl as Impl
 
     def around(own: Any, given: dict[str, Any]) -> Any:
         metadata = given["attn_metadata"]
         is_here, behind = metadata is not None and given["layer"].layer_name == LAYER and state.is_on, None
-        if is_here and state.now == "page":  # as a request before it may have left them
+        if is_here and state.now == "page":  # as an earlier request may have left them
             length, cache = int(metadata.seq_lens[1]), given["kv_cache"]
             last, size = int(metadata.block_table[1, (length - 1) // 32]), 32
             behind = cache.view(*cache.shape[:2], 2, size, -1)[last, :, 1][:, (length - 1) % size + 1 :]
@@ -239,7 +243,7 @@ def engine(options: argparse.Namespace) -> Any:
     from vllm import LLM
 
     more: dict[str, Any] = {"enforce_eager": True}
-    if options.graphs:  # of decodes, as a whole; what torch.compile would fuse is left as it is
+    if options.graphs:  # decodes are captured as a whole; functions that torch.compile would fuse stay unwrapped
         more = {"compilation_config": {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": [1, 2, 4, 8, 16, 32, 64]}}
     if options.device == "cpu":
         more |= {"max_model_len": 512, "block_size": 32}
@@ -264,11 +268,11 @@ def ids(count: int, seed: int) -> list[int]:
 
 
 def run_fault(llm: Any, watch: Any, name: str, options: argparse.Namespace) -> bool:
-    """Runs a few requests with one fault; true if the first report says what it must."""
+    """Runs a few requests with one fault. Returns true if the first report is the expected one."""
     want = FAULTS[name]
     llm.reset_prefix_cache()
     prompts, step = [ids(count, 10 + count) for count in (40, 41, 42, 43)], want.step
-    if name in ("merge", "mask"):  # contexts: chunks of MLA, or a shared prefix
+    if name in ("merge", "mask"):  # these need contexts: chunks for MLA, or a shared prefix
         shared = ids(1024, 1)
         generate(llm, [shared], 1)
         prompts, step = [shared + ids(600, 2), ids(700, 3)], 1
@@ -290,14 +294,14 @@ def run_fault(llm: Any, watch: Any, name: str, options: argparse.Namespace) -> b
     is_right = got is not None and all(b in (None, a) for a, b in zip(got, expected))
     say(f"{'ok   ' if is_right else 'WRONG'} {name}: expected {expected}, got {got} ({state.merges - merges} merges)")
     say(*(f"      {report.line}" for report in watch.reports[:2]))
-    generate(llm, [ids(30, 5)], 2)  # what is still on its way is reported before the next fault begins
+    generate(llm, [ids(30, 5)], 2)  # pending findings are reported before the next fault begins
     watch.finish()
     watch.reports.clear()
     return is_right
 
 
 def run_clean(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
-    """Runs requests of many lengths until the time is over, or so many steps are done; true if there was no report."""
+    """Runs requests of many lengths until time is up or enough steps are done. Returns true if there was no report."""
     import torch
 
     draw = torch.Generator().manual_seed(3)
@@ -308,7 +312,7 @@ def run_clean(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
         lengths = torch.randint(1, most, (24,), generator=draw).tolist()
         generate(llm, [ids(count, 100 * round_ + at) for at, count in enumerate(lengths)], 100)
         if options.device != "cpu":
-            generate(llm, [ids(5000, round_)], 4)  # chunks of one request
+            generate(llm, [ids(5000, round_)], 4)  # a single request in chunks
         round_ += 1
     watch.choice = watch.choice._replace(poison=False)
     watch.finish()
@@ -320,7 +324,8 @@ def run_clean(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
 
 
 def run_order(llm: Any, watch: Any) -> None:
-    """Two requests in one step, the one with a cached prefix behind the shorter one without: what the watch says, and both alone."""
+    """Runs two requests in one step, the one with a cached prefix after a shorter one without. Prints the watch's report, and the
+    results of both alone."""
     shared = ids(1024, 1)
     prompts = [ids(600, 8), shared + ids(700, 9)]
     tokens = []
@@ -337,7 +342,8 @@ def run_order(llm: Any, watch: Any) -> None:
 
 
 def times(llm: Any, options: argparse.Namespace) -> dict[str, Any]:
-    """Milliseconds per token by number of requests, of a prefill, and the device time of kernels in decodes and in a prefill."""
+    """The milliseconds per token by number of requests, the milliseconds of a prefill, and the device time of kernels in decodes
+    and in a prefill."""
     import torch
 
     def seconds(prompts: list[list[int]], tokens: int) -> float:
@@ -370,7 +376,7 @@ def times(llm: Any, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def kernels(call: Any) -> dict[str, list[float]]:
-    """Launches and microseconds of the device by kind of kernel, and of all."""
+    """The launches and device microseconds by kind of kernel, and in total."""
     import torch
 
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
@@ -389,7 +395,7 @@ def kernels(call: Any) -> dict[str, list[float]]:
 
 
 lines: list[str] = []
-"""What a run has to say: its process writes them at its end, and the program prints them."""
+"""The lines of a run. Its process writes them at its end, and the program prints them."""
 
 
 def say(*more: str) -> None:
@@ -410,7 +416,7 @@ def run(options: argparse.Namespace) -> None:
     engines.register_vllm()
     watch = engines.watches.get("vllm")
     if options.run == "faults":
-        watch.sample = 1  # a graph is captured with it
+        watch.sample = 1  # the captured graph includes this check
     llm = engine(options)
     if watch is not None:
         watch.finish()
@@ -431,11 +437,12 @@ def run(options: argparse.Namespace) -> None:
     say(*(f"log: {line}"[:300] for line in logs))
     is_right &= not any("not watched any more" in line for line in logs)
     (options.out / f"{options.run}.json").write_text(json.dumps({"is right": is_right, "lines": lines, "times": found}, indent=1), encoding="utf-8")
-    os._exit(0)  # not through the engine's own ends
+    os._exit(0)  # skips the engine's own shutdown
 
 
 def run_watched(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
-    """Faults, the order of requests that loses a context, and clean steps; true if the reports are those that are expected."""
+    """Runs the faults, the order of requests that loses a context, and clean steps. Returns true if the reports are as
+    expected."""
     is_right = True
     if "faults" in options.work:
         for name in names(options):
@@ -448,7 +455,7 @@ def run_watched(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
 
 
 def names(options: argparse.Namespace) -> list[str]:
-    """The faults that the engine can have: merges of MLA are eager, and those of GQA are where a prefix is shared."""
+    """The faults that the engine can have. Merges run eagerly for MLA, and for GQA with a shared prefix."""
     if options.device == "cpu":
         return ["page", "rows"]
     merges = ["mask", "merge"] if options.model == "mla" and not options.graphs else ["merge"] if options.cascade else []
@@ -469,7 +476,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="rounds that are timed")
     parser.add_argument("--turn", type=Path, help="a file that other runs share: none uses the GPU with another")
     parser.add_argument("--engines", type=int, default=0, help="engines that share it")
-    parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)  # one run, in a process of its own
+    parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)  # runs one of RUNS in its own process
     options = parser.parse_args()
     options.work = options.work or [word for word in WORK if options.device != "cpu" or word != "cost"]
     if options.run:
@@ -481,7 +488,7 @@ def main() -> int:
 
 
 def summary(results: dict[str, Any]) -> list[str]:
-    """Prints what the runs say; returns what is wrong."""
+    """Prints the findings of the runs. Returns the errors."""
     for result in results.values():
         print(*result["lines"], sep="\n")
         for title, values in result["times"].items():

@@ -39,7 +39,7 @@ if config.mlafix_sanitize:
 for name in ("mlafix-run", "mlafix-bench"):
     if os.path.exists(tool(name)):
         config.available_features.add(name)
-# The option is there where the compiler was built with assertions.
+# The option exists only if the compiler was built with assertions.
 if subprocess.run([tool("mlafix-opt"), "--mlafix-debug=none", "--list-targets"], stdout=subprocess.DEVNULL,
                   stderr=subprocess.DEVNULL, env=config.environment).returncode == 0:
     config.available_features.add("assertions")
@@ -48,7 +48,7 @@ if shutil.which("ptxas"):
 
 
 def assembles(kind):
-    """True if mlafix-opt finds that assembler here: the question its users ask, put to the tool itself."""
+    """True if mlafix-opt finds that assembler here. Asks the tool itself, as users would."""
     kernel = os.path.join(config.test_source_root, "Target", "gpu.mlir")
     command = [tool("mlafix-opt"), kernel, "--target=sm_90", "--emit=cubin", "--assembler=" + kind, "-o", os.devnull]
     return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=config.environment).returncode == 0

@@ -28,7 +28,7 @@ from peer_report import fill, table
 from peer_suites import ENGINES, SUITES, Suite
 
 HERE = Path(__file__).resolve().parent
-OUTCOMES = ("passed", "failed", "skipped", "faults")  # A fault is a failure that the engine's own function has, too.
+OUTCOMES = ("passed", "failed", "skipped", "faults")  # A fault is a failure that the engine's own function also has.
 
 
 def arguments() -> argparse.Namespace:
@@ -48,7 +48,7 @@ def arguments() -> argparse.Namespace:
 
 
 def version(checkout: Path) -> str:
-    """The commit of a checkout, or what the folder says of itself."""
+    """The commit of a checkout, or the version that the folder names."""
     named = checkout / "VERSION_OF_CHECKOUT"
     if named.is_file():
         return named.read_text(encoding="utf-8").strip()
@@ -66,9 +66,9 @@ def test_file(suite: Suite, checkout: Path) -> Path | None:
 
 
 def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: argparse.Namespace, record: Path) -> dict[str, Any]:
-    """One pytest process on a part of a file's cases."""
+    """Runs one pytest process on a part of a file's cases."""
     selected = [f"{file}::{test}" for test in suite.tests] or [str(file)]
-    # A path relative to this process's folder is wrong in the checkout, where pytest runs.
+    # A path relative to this process's folder would be wrong in the checkout, where pytest runs.
     inherited = [Path(folder).resolve() for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     folders = [HERE, *(checkout / folder for folder in suite.path), checkout, *inherited]
     environment = {**os.environ, "PEER_SHIM": suite.shim, "PEER_CHECKOUT": str(checkout), "PEER_SHARE": share, "PEER_RECORD": str(record),
@@ -76,7 +76,8 @@ def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: arg
                    "PYTHONPATH": os.pathsep.join(map(str, folders))}
     if options.on_cpu:
         environment.update(PEER_ON_CPU="1", TRITON_INTERPRET="1")
-    # The file's own folder as the root: pytest imports the packages between a root and a test, those of an engine.
+    # The root is the file's own folder, since pytest imports the packages between a root and a test, which would be the
+    # engine's.
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "peer_plugin", "--noconftest", "-c", os.devnull,
                "--rootdir", str(file.parent), "--import-mode=importlib", "--tb=short", "-rN", *selected]
     try:
@@ -94,14 +95,14 @@ def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: arg
 
 
 def run_suite(suite: Suite, checkout: Path, options: argparse.Namespace) -> dict[str, Any] | None:
-    """A whole file, in as many processes as memory has room for."""
+    """Runs a whole file, in as many processes as fit into memory."""
     file = test_file(suite, checkout)
     if file is None or options.only not in str(file):
         return None
     processes = max(1, min(options.jobs, options.memory // suite.gibibytes))
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(processes) as pool:
-        # Every Nth case, and of those each process its share.
+        # Every Nth case, divided among the processes.
         shares = [f"{index * options.every}/{processes * options.every}" for index in range(processes)]
         parts = list(pool.map(lambda at: run_share(suite, checkout, file, shares[at], options, Path(folder) / f"{at}.json"),
                               range(processes)))
@@ -118,7 +119,7 @@ def run_suite(suite: Suite, checkout: Path, options: argparse.Namespace) -> dict
 
 
 def machine(on_cpu: bool) -> dict[str, str]:
-    if on_cpu:  # imports neither, which takes seconds
+    if on_cpu:  # imports neither of them, which would take seconds
         return {"device": "the CPU, Triton interpreted", "torch": metadata.version("torch"), "triton": metadata.version("triton")}
     import torch
     import triton
@@ -147,7 +148,7 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def joined(files: list[Path]) -> list[dict[str, Any]]:
-    """The results of several runs, those of a machine together."""
+    """The results of several runs, grouped by machine."""
     machines: list[dict[str, Any]] = []
     for other in [run for file in files for run in json.loads(file.read_text(encoding="utf-8"))]:
         same = [one for one in machines if one["machine"] == other["machine"]]

@@ -1,7 +1,7 @@
-"""Tests written for CUDA, on the CPU: "cuda" means "cpu", and what waits for a device has nothing to wait for.
+"""Runs tests written for CUDA on the CPU: "cuda" means "cpu", and waiting for a device does nothing.
 
-Enough to see that a suite is collected, that its stand-in holds and that small cases are right. Triton's kernels run in its
-interpreter (TRITON_INTERPRET=1).
+This suffices to check that a suite is collected, that its stand-in works and that small cases are right. Triton's kernels
+run in its interpreter (TRITON_INTERPRET=1).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class _Event:
-    """torch.Event, for tests that print times."""
+    """Replaces torch.Event, for tests that print times."""
 
     def __init__(self, **unused: Any) -> None:
         self.at = 0.0

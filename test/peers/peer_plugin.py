@@ -1,8 +1,8 @@
-"""The pytest plugin of one run: installs an engine's stand-in, takes its share of the cases, and records what came of them.
+"""The pytest plugin of a run: installs an engine's stand-in, selects its share of the cases, and records their outcomes.
 
-Told by environment variables, since pytest has no other way before it imports conftests: PEER_SHIM, PEER_CHECKOUT,
-PEER_SHARE ("index/count"), PEER_FAULTS (JSON: why a test of the engine's fails whatever it is run over), PEER_ERRORS (JSON:
-what is so here in place of the errors that a test asks for), PEER_RECORD (the file to write), PEER_ON_CPU.
+Environment variables configure it, since pytest has no other way before it imports conftests: PEER_SHIM, PEER_CHECKOUT,
+PEER_SHARE ("index/count"), PEER_FAULTS (JSON: why a test of the engine fails with any implementation), PEER_ERRORS (JSON:
+our behaviour where a test expects an error of the engine), PEER_RECORD (the file to write), PEER_ON_CPU.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    # A test is one outcome: its call, or what kept it from being called, or a teardown that went wrong. Of subtests, which
-    # have a context, those that failed.
+    # Each test has a single outcome: that of its call, of a setup that prevented the call, or of a failing teardown. Among
+    # subtests, whose reports have a context, only failures count.
     if report.when == "call" and not (hasattr(report, "context") and report.passed) or report.failed or report.skipped:
         if report.when == "teardown":
             _outcomes["passed"] -= 1
@@ -69,12 +69,12 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def _fault(report: pytest.TestReport) -> str:
-    """Why this test fails whatever it is run over; nothing where it need not."""
+    """The reason why this test fails with any implementation. "" if there is none."""
     return _named(_faults, report.nodeid.rpartition("::")[2])
 
 
 def _named(reasons: dict[str, str], case: str) -> str:
-    """Matches entries for a test with each of its cases: "test[16]" of pytest, "test_3_name" of parameterized."""
+    """Matches entries for a test with each of its cases: "test[16]" from pytest, "test_3_name" from parameterized."""
     test = case.partition("[")[0]
     return reasons.get(test, "") or next((why for name, why in reasons.items() if test.startswith(name) and test[len(name):][1:2].isdigit()), "")
 

@@ -1,4 +1,4 @@
-"""The table of a run, as markdown: made of the JSON that the run left, and of nothing else."""
+"""Writes the table of a run as Markdown, from the run's JSON alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ BEGIN, END = "<!-- test/peers: begin -->", "<!-- test/peers: end -->"
 
 
 def table(results: list[dict[str, Any]]) -> str:
-    """A table for each machine: one line a test file, and beneath it why tests failed or were skipped."""
+    """A table for each machine with a line per test file, and below it the reasons why tests failed or were skipped."""
     return "\n".join(map(_table_of_machine, results))
 
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Suite:
-    """One test file of an engine. Its place differs between releases: the first that a checkout has is taken."""
+    """A test file of an engine. Its place differs between releases; the first place that a checkout has counts."""
 
     engine: str
     shim: str
     files: tuple[str, ...]
-    tests: tuple[str, ...] = ()  # All of them if empty. In a file of attention kernels: those of what mlafix has.
-    path: tuple[str, ...] = ()  # Folders of the checkout that the tests import from, besides its root.
-    gibibytes: int = 4  # most GPU memory of one process
-    faults: tuple[tuple[str, str], ...] = ()  # Tests that fail over the engine's own function too, and why.
-    errors: tuple[tuple[str, str], ...] = ()  # Tests of errors of the engine's own, and what is so instead here: skipped.
+    tests: tuple[str, ...] = ()  # All tests if empty. In a file of attention kernels, only the tests of functions that mlafix has.
+    path: tuple[str, ...] = ()  # Folders of the checkout from which the tests import, besides its root.
+    gibibytes: int = 4  # the most GPU memory that one process needs
+    faults: tuple[tuple[str, str], ...] = ()  # Tests that fail with the engine's own function, too, and the reasons.
+    errors: tuple[tuple[str, str], ...] = ()  # Tests of errors of the engine, and our behaviour instead. They are skipped.
 
 
 SUITES = (

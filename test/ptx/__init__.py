@@ -1,1 +1,1 @@
-"""PTX executed without a GPU."""
+"""Executes PTX without a GPU."""

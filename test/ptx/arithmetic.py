@@ -1,4 +1,4 @@
-"""Arithmetic of PTX on arrays, one element for each thread."""
+"""Arithmetic of PTX on arrays with one element per thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAN = {"f32": np.uint32(0x7FFFFFFF), "f16": np.uint16(0x7FFF), "bf16": np.uint1
 
 
 def canonical(kind: str, value: Array) -> Array:
-    """A NaN that arithmetic makes has one pattern (PTX ISA, "Floating Point Instructions")."""
+    """Replaces NaN by the single pattern that arithmetic produces (PTX ISA, "Floating Point Instructions")."""
     if kind in _NAN:
         bad = np.isnan(value)
         if bad.any():
@@ -27,12 +27,12 @@ def canonical(kind: str, value: Array) -> Array:
 
 
 def flush(value: Array) -> Array:
-    """Subnormal f32 as zeros of their sign."""
+    """Replaces subnormal f32 by zeros of the same sign."""
     return np.where(np.abs(value) < np.float32(2.0**-126), np.copysign(np.float32(0), value), value).astype(np.float32)
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """f32, rounded once: the sum of the exact product, in f64 rounded to odd."""
+    """An f32 fma, rounded once: sums the exact product in f64 with rounding to odd."""
     product = a.astype(np.float64) * b.astype(np.float64)
     addend = c.astype(np.float64)
     total = product + addend
@@ -50,14 +50,14 @@ def _magnitude(value: Array) -> Array:
 
 
 def divide(a: Array, b: Array) -> Array:
-    """Integers, towards zero; all ones for a divisor of 0 (which PTX leaves open)."""
+    """Divides integers towards zero. All ones for a divisor of 0, which PTX leaves undefined."""
     quotient = _magnitude(a) // np.maximum(_magnitude(b), 1)
     quotient = np.where((a < 0) != (b < 0), np.zeros_like(quotient) - quotient, quotient)
     return np.where(b == 0, ~np.zeros_like(quotient), quotient).view(a.dtype)
 
 
 def high_product(a: Array, b: Array) -> Array:
-    """The upper half of the product, of any integers."""
+    """The upper half of a product of any integers."""
     bits = a.dtype.itemsize * 8
     if bits < 64:
         wide = np.int64 if a.dtype.kind == "i" else np.uint64
@@ -73,7 +73,7 @@ def high_product(a: Array, b: Array) -> Array:
 
 
 def approximate(name: str, value: Array) -> Array:
-    """ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh: correctly rounded, which is within what the hardware promises."""
+    """ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh. Correctly rounded, which is within the hardware's error."""
     wide = value.astype(np.float64)
     functions: dict[str, Any] = {
         "ex2": np.exp2, "lg2": np.log2, "rcp": lambda x: 1 / x, "rsqrt": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos,
@@ -83,11 +83,11 @@ def approximate(name: str, value: Array) -> Array:
 
 
 def to_integer(value: Array, kind: str, rounding: str) -> Array:
-    """Saturating; NaN is 0."""
+    """Converts to an integer with saturation; NaN becomes 0."""
     wide = value.astype(np.float64)
     rounded = {"rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil}[rounding](wide)
     info = np.iinfo(TYPES[kind])
-    # Both ends may lie between two f64.
+    # Both ends may lie between two f64 numbers.
     inside = (rounded > float(info.min) - 1) & (rounded < float(info.max)) if info.bits == 64 else (rounded >= info.min) & (rounded <= info.max)
     made = np.where(inside, rounded, 0).astype(TYPES[kind])
     made = np.where(~inside & (rounded > 0), info.max, made)
@@ -96,7 +96,7 @@ def to_integer(value: Array, kind: str, rounding: str) -> Array:
 
 
 def narrow(value: Array, kind: str, finite: bool) -> Array:
-    """A float as a narrower one: to the nearest, ties to even; `finite` saturates."""
+    """Converts a float to a narrower format, to the nearest, ties to even; `finite` saturates."""
     target = TYPES[kind]
     if finite:
         largest = np.float32(ml_dtypes.finfo(target).max)
@@ -105,7 +105,7 @@ def narrow(value: Array, kind: str, finite: bool) -> Array:
 
 
 def _bits(value: Array) -> Array:
-    """The bits of unsigned integers, the highest first: [n, bits]."""
+    """The bits of unsigned integers, the highest first, as [n, bits]."""
     by_byte = np.ascontiguousarray(value.astype(value.dtype.newbyteorder(">"))).view(np.uint8)
     return np.unpackbits(by_byte.reshape(value.size, value.dtype.itemsize), axis=1)
 
@@ -120,8 +120,8 @@ def ones(value: Array) -> Array:
 
 
 def extract(value: Array, start: Array, length: Array) -> Array:
-    """`length` bits from bit `start` on. Higher bits are zeros; of a signed number they repeat the highest bit extracted, or the
-    number's sign if the field ends beyond it, unless `length` is 0."""
+    """Extracts `length` bits from bit `start` on. Higher bits of the result are zeros. For a signed number they repeat the
+    highest extracted bit, or the number's sign if the field ends beyond it, unless `length` is 0."""
     bits = value.dtype.itemsize * 8
     plain = value.view(f"u{value.dtype.itemsize}")
     copied = np.minimum(length, bits - np.minimum(start, bits))
@@ -135,7 +135,7 @@ def extract(value: Array, start: Array, length: Array) -> Array:
 
 
 def shift(name: str, value: Array, amount: Array) -> Array:
-    """shl and shr: amounts of the width and more give zeros, or the sign."""
+    """shl and shr. Amounts of the width or more give zeros, or copies of the sign."""
     bits = value.dtype.itemsize * 8
     small = np.minimum(amount.astype(np.uint64), bits - 1).astype(value.dtype)
     made = value << small if name == "shl" else value >> small
@@ -145,7 +145,7 @@ def shift(name: str, value: Array, amount: Array) -> Array:
 
 
 def permute(a: Array, b: Array, selector: Array) -> Array:
-    """prmt without a mode."""
+    """The instruction prmt without a mode."""
     pool = a.astype(np.uint64) | (b.astype(np.uint64) << np.uint64(32))
     made = np.zeros(np.broadcast(a, b, selector).shape, np.uint32)
     for i in range(4):
@@ -157,7 +157,7 @@ def permute(a: Array, b: Array, selector: Array) -> Array:
 
 
 def three_inputs(a: Array, b: Array, c: Array, table: int) -> Array:
-    """lop3."""
+    """The instruction lop3."""
     made = np.zeros(np.broadcast(a, b, c).shape, a.dtype)
     for i in range(8):
         if table >> i & 1:

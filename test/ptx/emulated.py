@@ -1,7 +1,7 @@
-"""A CUDA device that executes PTX in this process: the driver of test/python/fake_cuda.c, with memory of the host.
+"""A CUDA device that executes PTX in this process. It uses the driver of test/python/fake_cuda.c, and host memory.
 
-The runtime checks, chooses and launches as on a GPU; what it launches is executed by machine.py. A process either uses this driver or
-NVIDIA's: `start` comes before anything asks for one.
+The runtime checks, chooses and launches as on a GPU, and machine.py executes the launched kernels. A process uses either this driver
+or NVIDIA's, so `start` must be called before anything needs a driver.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from .memory import Memory
 from .text import Entry, PtxError, parse
 
 _SOURCE = Path(__file__).resolve().parent.parent / "python" / "fake_cuda.c"
-# Few, so that blocks have more than one thing to do; with many, lane groups are as small as on a GPU.
+# Few, so that blocks have several rows to process. With many, lane groups are as small as on a GPU.
 MULTIPROCESSORS = int(os.environ.get("MLAFIX_TEST_MULTIPROCESSORS", "3"))
-# DLPack's codes of types that numpy has no kind of its own for.
+# DLPack's codes of types that have no kind in numpy.
 _CODES = {"bfloat16": 4, "bool": 6, "float8_e4m3fn": 10, "float8_e5m2": 12, "float8_e8m0fnu": 14}
 _KINDS = {"i": 0, "u": 1, "f": 2}
 _Executor = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))
 
 
 class Device:
-    """The driver, the memory that kernels may access, and what became of launches.
+    """The driver, the memory that kernels may access, and the results of launches.
 
     Attributes:
-        entries: the kernels that were launched, in order. The threads of every other launch go on in an order that is drawn.
-        failure: of the last launch that failed; `check` raises it.
+        entries: the launched kernels, in order. The threads of every other launch run in a random order.
+        failure: the error of the last launch that failed; `check` raises it.
     """
 
     def __init__(self, library: ctypes.CDLL) -> None:
@@ -50,11 +50,11 @@ class Device:
         library.fake_execute_by(self._execute, MULTIPROCESSORS)
 
     def array(self, size: int) -> Array:
-        """Bytes that kernels may access, from a multiple of 256 on."""
+        """Bytes that kernels may access, starting at a multiple of 256."""
         whole = np.zeros(size + 256, np.uint8)
         begin = -whole.ctypes.data % 256
         address = whole.ctypes.data + begin
-        # A view of it keeps the whole alive; after that nobody may access it any more.
+        # A view keeps the whole buffer alive. Once all views are gone, access is an error.
         self.ranges[address] = (size, weakref.ref(whole, lambda _: self.ranges.pop(address, None)))
         return whole[begin : begin + size]
 
@@ -75,10 +75,10 @@ class Device:
             entry = entries[name.decode()]
             given = {param: ctypes.string_at(params[i], size) for i, (param, (_, size)) in enumerate(entry.params.items())}
             self.entries.append(entry.name)
-            # In both orders in turn.
+            # Alternates between both orders.
             seed = len(self.entries) if len(self.entries) % 2 == 0 else None
             launch(entry, grid, threads, given, self._memory(), seed)
-        except Exception as error:  # as of a GPU, known once somebody asks
+        except Exception as error:  # as on a GPU, the error shows at the next check
             self.failure = error if isinstance(error, PtxError) else PtxError(f"a fault of the interpreter: {traceback.format_exc()}")
         return 0
 
@@ -90,7 +90,7 @@ class Device:
 
 
 def start(folder: Path) -> Device:
-    """The device, with the driver built in `folder`."""
+    """The device, after building its driver in `folder`."""
     path = folder / "libcuda.so.1"
     if not path.exists():
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", str(_SOURCE), "-o", str(path)], check=True)
@@ -115,7 +115,7 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class Namespace:
-    """The namespace that creates outputs, as in the Python array API standard."""
+    """A namespace that creates outputs, as in the Python array API standard."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -131,7 +131,7 @@ class Namespace:
 
 
 class Tensor:
-    """A numpy array's memory as a tensor on the CUDA device, by DLPack."""
+    """The memory of a numpy array as a tensor on the CUDA device, through DLPack."""
 
     def __init__(self, array: Array, device: Device) -> None:
         self.array, self.owner = array, device
@@ -145,7 +145,7 @@ class Tensor:
         return Namespace(self.owner)
 
     def __array_function__(self, function: Any, types: object, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """As CuPy's arrays answer numpy's questions; of two of these alone."""
+        """Answers numpy's queries like CuPy's arrays, but only two of them."""
         return function(*(one.array for one in arguments), **options)
 
     def reshape(self, shape: tuple[int, ...]) -> Tensor:

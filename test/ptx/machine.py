@@ -1,7 +1,7 @@
-"""Executes a kernel of PTX: all threads of some blocks at once, as arrays.
+"""Executes a PTX kernel: all threads of some blocks at once, as arrays.
 
-Threads that are at one instruction execute it together. Which group of threads goes on is drawn, or is the one that is furthest behind:
-whatever is drawn, a kernel without races gives the same result. Barriers, votes and shuffles wait for those that take part.
+Threads at the same instruction execute it together. The group of threads that runs next is random, or is the one furthest behind. A
+kernel without races gives the same result for any choice. Barriers, votes and shuffles wait for the participating threads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .races import Clocks
 from .text import Entry, Instruction, PtxError
 
 WARP = 32
-# Threads that are executed together.
+# The most threads that are executed together.
 _MOST_THREADS = 16384
 _BRANCHES = ("bra", "ret", "exit")
 _MEETINGS = ("bar", "barrier", "shfl", "vote", "redux", "match")
@@ -37,11 +37,11 @@ class Blocks:
 
     Args:
         entry: the kernel.
-        blocks: their numbers: whole clusters.
-        grid, threads: of the launch: blocks, and threads of a block.
+        blocks: the numbers of the blocks, which form whole clusters. grid, threads: the number of blocks of the launch,
+        and of threads in a block.
         params: the bytes of all parameters.
         memory: global memory.
-        seed: of the order; None for the group that is furthest behind.
+        seed: the seed of the order; None runs the group that is furthest behind.
     """
 
     def __init__(self, entry: Entry, blocks: range, grid: int, threads: int, params: Array, memory: Memory, seed: int | None) -> None:
@@ -59,7 +59,8 @@ class Blocks:
         kinds = {1: "pred", 8: "b8", 16: "b16", 32: "b32", 64: "b64"}
         self.registers = {name: np.zeros(count, TYPES[kinds[bits]]) for name, bits in entry.registers.items()}
         self.params, self.memory = params, memory
-        # Barriers of its cluster that a thread has arrived at, and left, and those of its block and its warp.
+        # For each thread: the barriers of its cluster at which it has arrived and which it has left, then those of its
+        # block and its warp.
         self.cluster = self.block // entry.cluster
         self.clocks = Clocks(self.block, self.cluster, self.warp, self.lane)
         self.arrived, self.left = self.clocks.arrived, self.clocks.left
@@ -68,12 +69,13 @@ class Blocks:
         self.at = np.zeros(count, np.int64)
         self.alive = np.ones(count, bool)
         self.waits = np.zeros(count, bool)
-        # For the preceding grid: what a thread accesses before may be stale, or not read yet.
+        # False before a thread waits for the preceding grid. Until then its accesses may read stale data, or overwrite
+        # data that is still read.
         self.is_behind = np.full(count, not any(one.parts[:2] == ["griddepcontrol", "wait"] for one in entry.code))
         self.random = None if seed is None else random.Random(seed)
         self.held = np.zeros(count, bool)
         self.steps = 0
-        # The ends of straight-line code: threads from elsewhere may join there.
+        # The beginnings of straight-line code, where threads from elsewhere may join.
         self.leaders = {0, *entry.labels.values()}
         for i, one in enumerate(entry.code):
             if one.parts[0] in _BRANCHES or _is_meeting(one):
@@ -100,7 +102,7 @@ class Blocks:
             self._execute(at, chosen)
 
     def _hold(self, ready: Array) -> Array:
-        """Keeps some blocks from going on for a while, as if they had begun late, as long as others can."""
+        """Delays some blocks for a while, as if they had begun late, as long as other blocks can run."""
         if self.random is None or self.entry.cluster == 1:
             return ready
         if self.random.random() < 1 / 256:
@@ -136,7 +138,7 @@ class Blocks:
                 return
 
     def _guarded(self, one: Instruction, chosen: Array) -> Array:
-        """The threads that execute it."""
+        """The threads whose guard lets them execute the instruction."""
         if one.guard is None:
             return chosen
         flags = self.registers[one.guard][chosen]
@@ -160,7 +162,7 @@ class Blocks:
                 raise PtxError("an instruction that is not known")
             operation(Threads(self, threads), one)
 
-    # The instructions that wait for other threads.
+    # Instructions that wait for other threads.
 
     def _meet(self, one: Instruction, at: int, chosen: Array) -> None:
         threads = self._guarded(one, chosen)
@@ -184,7 +186,7 @@ class Blocks:
             self._release_warps(one, at, np.unique(self.warp[threads]))
 
     def _release_blocks(self) -> None:
-        """Lets those blocks go on of which all threads are at one barrier."""
+        """Releases blocks in which all threads have reached the same barrier."""
         code = self.entry.code
         for at in {int(at) for at in np.unique(self.at[self.waits])}:
             one = code[at]
@@ -203,7 +205,7 @@ class Blocks:
                 self.at[threads] = at + 1
 
     def _release_clusters(self) -> None:
-        """Lets those threads go on that wait for the threads of their cluster, which have all arrived or ended."""
+        """Releases threads that wait for their cluster, once all of its threads have arrived or ended."""
         code = self.entry.code
         for at in {int(at) for at in np.unique(self.at[self.waits])}:
             if code[at].parts[:3] != ["barrier", "cluster", "wait"]:
@@ -219,7 +221,8 @@ class Blocks:
                 self.at[threads] = at + 1
 
     def owners_of(self, threads: Array, addresses: Array) -> Array:
-        """The blocks whose shared memory these addresses are in, of the threads' clusters. They must have begun, and not ended."""
+        """The blocks of the threads' clusters whose shared memory contains these addresses. These blocks must have begun and not
+        ended."""
         numbers = (addresses >> np.uint64(32)).astype(np.int64) - 1
         if (numbers < 0).any() or (numbers >= self.entry.cluster).any():
             raise PtxError(f"a store to the shared memory of block {numbers.max()} of a cluster of {self.entry.cluster}")
@@ -260,7 +263,8 @@ class Blocks:
 
 def launch(entry: Entry, grid: int, threads: int, params: dict[str, bytes], memory: Memory, seed: int | None = None,
            most_steps: int = 2_000_000) -> int:
-    """Executes all blocks, some at a time; returns the number of times that a group of threads went on, at most `most_steps` for each."""
+    """Executes all blocks, some at a time. Returns the number of steps of groups of threads, which is limited to `most_steps` for
+    each."""
     size = max((at + bytes for at, bytes in entry.params.values()), default=0)
     values = np.zeros(size, np.uint8)
     for name, value in params.items():

@@ -1,4 +1,4 @@
-"""Memory that threads access by address: any access outside of it, or that is not aligned, is an error."""
+"""Memory that threads access by address. An access outside of it or a misaligned one is an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Memory:
 
     Args:
         ranges: (address, bytes as u8) of each; addresses are multiples of 16.
-        what: how errors call it.
+        what: its name in errors.
     """
 
     def __init__(self, ranges: list[tuple[int, Array]], what: str) -> None:
@@ -26,11 +26,12 @@ class Memory:
         self.what = what
 
     def _place(self, addresses: Array, size: int) -> list[tuple[Array, Any, Array]]:
-        """For each range that is accessed: its elements of `size` bytes, which threads (an index), and which elements."""
+        """For each accessed range: its elements of `size` bytes, an index of the threads that access it, and the numbers
+        of the elements."""
         if (addresses & np.uint64(size - 1)).any():
             raise PtxError(f"an access of {size} bytes of {self.what} memory is not aligned")
         numbers, found = np.searchsorted(self.begins, addresses, "right") - 1, []
-        is_one = (numbers == numbers[:1]).all()  # as most often
+        is_one = (numbers == numbers[:1]).all()  # the usual case
         for number in numbers[:1] if is_one else np.unique(numbers):
             threads = slice(None) if is_one else np.flatnonzero(numbers == number)
             begin, data = (int(self.begins[number]), self.arrays[number]) if number >= 0 else (0, np.empty(0, np.uint8))
@@ -49,24 +50,24 @@ class Memory:
         return made
 
     def store(self, addresses: Array, values: Array) -> None:
-        """Stores; if several threads store to one element, the last one's value remains."""
+        """Stores values. If several threads store to one element, the value of the last one remains."""
         for data, threads, elements in self._place(addresses, values.dtype.itemsize):
             data[elements] = values[threads]
 
 
 class PerThread:
-    """Shared or local memory: a row of bytes for each block or thread.
+    """Shared or local memory: a row of bytes for each block or each thread.
 
     Args:
         owners: the row of each thread.
-        size: bytes of a row.
-        clocks: the barriers that threads pass, if races over it are errors.
+        size: the bytes of a row.
+        clocks: the barriers that threads have passed, if races are errors.
     """
 
     def __init__(self, owners: Array, size: int, what: str, clocks: Clocks | None = None) -> None:
         self.pitch = -(-size // 16) * 16
         rows = int(owners.max()) + 1 if owners.size else 0
-        # Poison: a read of what nobody wrote shows.
+        # Poison, so that a read of unwritten memory shows.
         self.data = np.full(rows * self.pitch, 0xA5, np.uint8)
         self.owners, self.size = owners.astype(np.uint64), size
         self.memory = Memory([(0, self.data)], what)
@@ -88,12 +89,12 @@ class PerThread:
         self.store_of(threads, self.owners[threads], offsets, values, is_atomic)
 
     def store_of(self, threads: Array, owners: Array, offsets: Array, values: Array, is_atomic: bool = False) -> None:
-        """To the rows of these owners."""
+        """Stores to the rows of these owners."""
         addresses = self._addresses(owners, offsets, values.dtype.itemsize)
         if self.watch is not None:
             self.watch.store(threads, addresses, values, self.memory.load(addresses, values.dtype.itemsize), is_atomic)
         self.memory.store(addresses, values)
 
     def exchange(self, threads: Array, offsets: Array, size: int) -> Array:
-        """The load of an atomic operation, which its store follows."""
+        """The load of an atomic operation, before its store."""
         return self.memory.load(self._addresses(self.owners[threads], offsets, size), size)

@@ -22,7 +22,7 @@ _POISON = 0xDEADBEEF
 
 @lru_cache(maxsize=None)
 def _number(text: str, kind: str) -> Any:
-    """An immediate."""
+    """Parses an immediate."""
     dtype = TYPES[kind]
     if kind == "pred":
         return np.bool_(int(text, 0))
@@ -38,13 +38,13 @@ def _number(text: str, kind: str) -> Any:
 
 
 class Threads:
-    """Some threads of blocks, and their registers."""
+    """Some of the blocks' threads, and their registers."""
 
     def __init__(self, blocks: Blocks, chosen: Array) -> None:
         self.blocks, self.chosen = blocks, chosen
 
     def get(self, operand: object, kind: str) -> Array:
-        """An operand of each thread, as `kind`: the low bits of a wider register."""
+        """The operand of each thread as `kind`, which takes the low bits of a wider register."""
         blocks, dtype = self.blocks, TYPES[kind]
         assert isinstance(operand, str)
         if operand in blocks.registers or operand in blocks.special:
@@ -137,8 +137,7 @@ def _packed(halves: list[Array]) -> Array:
 
 
 def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
-    """An operation on 16-bit floats, rounded once from f64, which represents sums and products of two of them
-    exactly."""
+    """An operation on 16-bit floats. It rounds once from f64, where sums and products of two such floats are exact."""
 
     def wide(*values: Array) -> Array:
         return np.asarray(function(*(value.astype(np.float64) for value in values))).astype(values[0].dtype)
@@ -147,7 +146,7 @@ def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _smaller(a: Array, b: Array, take: Any, keeps: bool) -> Array:
-    """min and max of floats; -0 is less than +0; `keeps` a NaN, else the other one counts."""
+    """min and max of floats, where -0 is below +0. With `keeps`, NaN propagates; otherwise the other operand counts."""
     made = np.where(np.isnan(a), b, np.where(np.isnan(b), a, take(a, b)))
     zeros = (a == 0) & (b == 0)
     negative = np.signbit(a) | np.signbit(b) if take is np.minimum else np.signbit(a) & np.signbit(b)
@@ -185,10 +184,11 @@ def _arithmetic(threads: Threads, one: Instruction) -> None:
     values = [threads.get(operand, kind) for operand in one.operands[1:]]
     if kind in _FLOATS:
         made = _compute(name, one, kind)(*_floats(one, values))
-        if name in ("abs", "neg"):  # of bits
+        if name in ("abs", "neg"):  # works on bits
             bits = values[0].view(f"uint{values[0].dtype.itemsize * 8}")
             sign = np.array(1, bits.dtype) << np.array(bits.dtype.itemsize * 8 - 1, bits.dtype)
-            negated = np.where(np.isnan(values[0].view(kind.replace("f", "float"))) if kind in ("f32", "f64") else False, bits, bits ^ sign)  # the sign of a NaN is left open
+            # the sign of a NaN is unspecified
+            negated = np.where(np.isnan(values[0].view(kind.replace("f", "float"))) if kind in ("f32", "f64") else False, bits, bits ^ sign)
             made = (bits & ~sign if name == "abs" else negated).view(values[0].dtype)
             threads.put(one.operands[0], kind, made)
             return
@@ -274,7 +274,7 @@ def _insert(threads: Threads, one: Instruction) -> None:
 
 @operation("copysign")
 def _copy_sign(threads: Threads, one: Instruction) -> None:
-    """The sign of the first, and all else of the second."""
+    """Combines the sign of the first operand with all other bits of the second."""
     kind = one.parts[-1].replace("f", "b")
     sign, value = (threads.get(operand, kind) for operand in one.operands[1:])
     top = np.array(1, value.dtype) << np.array(value.dtype.itemsize * 8 - 1, value.dtype)

@@ -1,7 +1,7 @@
-"""Races over shared memory: accesses of one byte by two threads, at least one a store, that no barrier orders.
+"""Detects races over shared memory: accesses of a byte by two threads, at least one of them a store, that no barrier orders.
 
-An access comes before what another thread does if, in between, both have been at a barrier of their block or of their cluster, or, in one
-warp, at `bar.warp.sync`. Nothing else orders them: neither shuffles nor the order in which threads happen to be executed.
+An access precedes an action of another thread if both threads have passed a barrier of their block or cluster in between, or
+`bar.warp.sync` if they are in one warp. Nothing else orders them: neither shuffles nor the order in which threads happen to run.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _SEVERAL = -2
 
 
 class Clocks:
-    """Barriers that threads have passed.
+    """The barriers that threads have passed.
 
     Args:
-        block, cluster, warp, lane: of each thread.
+        block, cluster, warp, lane: those of each thread.
     """
 
     def __init__(self, block: Array, cluster: Array, warp: Array, lane: Array) -> None:
         self.block, self.cluster, self.warp, self.lane = block, cluster, warp, lane.astype(np.int64)
         count = block.size
         self.met = np.zeros(count, np.int64)  # barriers of the block
-        self.arrived, self.left = np.zeros(count, np.int64), np.zeros(count, np.int64)  # of the cluster
-        # For each thread, the barriers of its warp's lanes that it knows of: at a barrier, a group's threads share
-        # their knowledge.
+        self.arrived, self.left = np.zeros(count, np.int64), np.zeros(count, np.int64)  # barriers of the cluster
+        # For each thread, the barriers that its warp's lanes are known to have passed. At a barrier, the threads of a
+        # group share this knowledge.
         self.known = np.zeros((count, WARP), np.int64)
 
     def meet_in_warp(self, threads: Array) -> None:
@@ -38,7 +38,8 @@ class Clocks:
 
 
 class _Accesses:
-    """The last accesses of each byte: by which thread, or by several of a warp or of a block, and what they had passed."""
+    """The last accesses of each byte: their thread, or several threads of a warp or block, and the barriers that these had
+    passed."""
 
     def __init__(self, size: int) -> None:
         self.thread = np.full(size, _NOBODY, np.int64)
@@ -48,8 +49,8 @@ class _Accesses:
         self.is_atomic = np.zeros(size, bool)
 
     def precede(self, places: Array, threads: Array, clocks: Clocks) -> Array:
-        """True for each byte whose last accesses all come before what `threads` do now. An access of another block's memory is ordered by
-        barriers of the cluster alone, which count as barriers of the block too."""
+        """True for each byte whose last accesses all precede the current action of `threads`. Accesses to another block's memory are
+        ordered only by cluster barriers, which also count as block barriers."""
         first = self.thread[places]
         ordered = (first == _NOBODY) | (first == threads)
         if ordered.all():
@@ -72,13 +73,13 @@ class _Accesses:
         self.is_atomic[places] = is_atomic
 
     def join(self, places: Array, threads: Array, clocks: Clocks) -> None:
-        """As `put`, beside the accesses that are there unless they come before."""
+        """Like `put`, but keeps the existing accesses unless they precede the new ones."""
         beside = ~self.precede(places, threads, clocks)
         self.put(places[~beside], threads[~beside], clocks, False)
         self.add(places[beside], threads[beside], clocks)
 
     def add(self, places: Array, threads: Array, clocks: Clocks) -> None:
-        """As `put`, beside the accesses that are there. Several threads may access one byte."""
+        """Like `put`, but keeps the existing accesses. Several threads may access one byte."""
         others = self.thread[places] != threads
         places, threads = places[others], threads[others]
         if not places.size:
@@ -93,18 +94,18 @@ class _Accesses:
 
 
 class Watch:
-    """Watches the shared memory of some blocks, `size` bytes all together."""
+    """Watches the shared memory of some blocks, `size` bytes in total."""
 
     def __init__(self, size: int, clocks: Clocks) -> None:
         self.clocks = clocks
         self.stores, self.loads = _Accesses(size), _Accesses(size)
-        self.reader = np.zeros(size, np.int64)  # of `load`, which of its reads a byte's last one is
+        self.reader = np.zeros(size, np.int64)  # used by `load`: the index of a byte's last read
 
     def load(self, threads: Array, places: Array, size: int) -> None:
-        """Loads of `size` bytes each. Raises PtxError for a race."""
+        """Records loads of `size` bytes each. Raises PtxError for a race."""
         threads, places = _bytes(threads, places, size)
         self._check(self.stores, places, threads, "a load of what another one stores", np.zeros(places.size, bool))
-        # The last of the threads that read a byte now; the others are added to it.
+        # The last of the threads that now read a byte comes first; the others are added.
         reads = np.arange(places.size)
         self.reader[places] = reads
         last = self.reader[places] == reads
@@ -112,7 +113,8 @@ class Watch:
         self.loads.add(places[~last], threads[~last], self.clocks)
 
     def store(self, threads: Array, places: Array, values: Array, held: Array, is_atomic: bool = False) -> None:
-        """Stores of `values` where memory has `held`. Raises PtxError for a race; threads that store one value are none."""
+        """Records stores of `values` where memory contains `held`. Raises PtxError for a race. Threads that store equal
+        values do not race."""
         size = values.dtype.itemsize
         order = np.argsort(places, kind="stable")
         same = places[order][1:] == places[order][:-1]

@@ -1,4 +1,4 @@
-"""The interpreter itself: arithmetic against exact numbers, and that it sees what is wrong with a kernel."""
+"""Tests the interpreter itself: arithmetic against exact numbers, and the detection of faulty kernels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ BASE = 0x1000
 
 
 def execute(body: str, size: int, threads: int = 64, grid: int = 1, seed: int | None = None, shared: int = 256, cluster: int = 1) -> np.ndarray:
-    """Executes `body`, in which %out is the address of the thread's u32, and %addr that of the first; returns all of them."""
+    """Executes `body`, in which %out is the address of the thread's u32, and %addr the address of the first u32. Returns all
+    of them."""
     text = f""".visible .entry k(
 	.param .u64 k_param_0
 )
@@ -103,7 +104,7 @@ def test_fma_rounds_once(a: float, b: float, c: float, cancels: bool) -> None:
 
 @pytest.mark.parametrize("seed", [None, *range(8)])
 def test_threads_meet_at_barriers(seed: int | None) -> None:
-    """Each thread reads what the last one of the next warp but one wrote."""
+    """Each thread reads the value that the last thread of the next warp but one wrote."""
     found = execute(_EXCHANGE.format(barrier="bar.sync 0;"), 64, seed=seed)
     assert found.tolist() == [(i + 33) % 64 for i in range(64)]
 
@@ -178,7 +179,7 @@ def test_a_missing_barrier_of_a_cluster_shows() -> None:
 def _fails(body: str, seed: int) -> bool:
     try:
         return execute(body, 128, grid=2, seed=seed, cluster=2).reshape(2, 64).tolist() != [[1] * 64, [0] * 64]
-    except PtxError:  # a block that has ended
+    except PtxError:  # the block has ended
         return True
 
 
@@ -186,7 +187,7 @@ _MINE = "	mov.b32 	%r1, area;\n	mad.lo.s32 	%r2, %r0, 4, %r1;\n	xor.b32 	%r3, %r
 _STORE, _LOAD = "	st.shared.b32 	[%r2], %r0;\n", "	ld.shared.b32 	%r5, [%r4];\n"
 _BLOCK, _IN_WARP, _SHUFFLE = "	bar.sync 	0;\n", "	bar.warp.sync 	-1;\n", "	shfl.sync.bfly.b32 	%r6, %r0, 1, 31, -1;\n"
 _ALL_ADD = "	red.shared.add.u32 	[area], 1;\n"
-# All threads of a warp load one word, and the last of them stores there.
+# All threads of a warp load one word, and the last thread stores to it.
 _LOAD_ONE = ("	shr.u32 	%r6, %r0, 5;\n	mad.lo.s32 	%r7, %r6, 4, %r1;\n	and.b32 	%r8, %r0, 31;\n	setp.ge.u32 	%p1, %r8, 16;\n"
              "	setp.eq.u32 	%p2, %r8, 31;\n	ld.shared.b32 	%r5, [%r7];\n")  # fmt: skip
 _STORE_ONE = "	@%p2 st.shared.b32 	[%r7], 7;\n"
@@ -214,7 +215,7 @@ _STORE_ONE = "	@%p2 st.shared.b32 	[%r7], 7;\n"
     (0, _LOAD_ONE + "	@%p1 bar.warp.sync 	-65536;\n" + _STORE_ONE, "a store to where another one loads"),
 ])  # fmt: skip
 def test_races_over_shared_memory_are_errors(bit: int, body: str, race: str, seed: int | None) -> None:
-    """Whatever the order in which threads are executed."""
+    """Races are errors in any order of execution."""
     if not race:
         execute(_MINE.format(bit=bit) + body, 64, seed=seed)
         return

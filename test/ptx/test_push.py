@@ -1,7 +1,7 @@
-"""Rows that ranks store into each other's memory, merged on each: the kernels of mlafix.distributed, which no CPU runs.
+"""Tests pushed rows that are merged on each rank: the kernels of mlafix.distributed that no CPU runs.
 
-The ranks' launches are executed one after the other, twice, with flags that say that all have come: the first time stores what the second
-one reads.
+The ranks' launches are executed one after the other, twice, with flags that mark all ranks as arrived. The first pass stores the rows
+that the second one reads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 pytest.importorskip("torch")
 _TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_TESTS / "python"), str(_TESTS / "fuzz" / "kernels")]
-os.environ["MLAFIX_TEST_DEVICE"] = "ptx"  # before anything asks for the driver
+os.environ["MLAFIX_TEST_DEVICE"] = "ptx"  # must be set before anything needs the driver
 import peers  # noqa: E402
 from devices import Device, all_devices  # noqa: E402
 from mlafix import library  # noqa: E402
@@ -37,13 +37,14 @@ def device() -> Device:
 @pytest.mark.parametrize("wire", [BF16, E4M3], ids=str)
 @pytest.mark.parametrize("ranks, tokens, heads, dim", [(2, 9, 8, 128), (2, 5, 4, 512), (3, 4, 6, 128)])
 def test_heads_that_are_cut(ranks: int, tokens: int, heads: int, dim: int, wire: np.dtype, turn: int, device: Any) -> None:
-    """Each rank merges its heads of all tokens; rows of each kind, empty ones with garbage as their payload."""
+    """Each rank merges its heads of all tokens. Rows are of each kind, and the payloads of empty ones are garbage."""
     kernels = OF_TWO if ranks == 2 else OF_MANY
     check_heads(library.kernel(kernels["heads", wire == E4M3]).specialize(B="e", ranks=ranks), ranks, tokens, heads, dim, wire, turn, device)
 
 
 def test_long_rows_of_any_number_of_ranks(device: Any) -> None:
-    """A running merge of rows that are walked in loops. Once: rows of fp8 did not compile for more ranks than are bound."""
+    """A running merge of rows that are processed in loops. Regression: rows of fp8 did not compile for unbound numbers of
+    ranks."""
     check_heads(library.kernel("push_and_merge_fp8").specialize(B="e"), 3, 2, 3, 2048, E4M3, 0, device)
 
 
@@ -72,7 +73,7 @@ def check_heads(kernel: Any, ranks: int, tokens: int, heads: int, dim: int, wire
     s = np.where(np.isposinf(states.s), -np.inf, states.s).astype(np.float64)
     most = np.where(np.isneginf(s.max(0)), 0, s.max(0))
     weights = np.exp(s - most)
-    weights[weights < 1e-100] = 0  # in f32; then what the row holds does not count
+    weights[weights < 1e-100] = 0  # in f32 these are zero, so the row's contents do not count
     total = weights.sum(0)
     payloads = np.where((weights > 0)[..., None], states.v.astype(np.float64), 0)
     with np.errstate(all="ignore"):

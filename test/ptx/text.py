@@ -1,4 +1,4 @@
-"""The text of PTX as instructions: what the NVPTX back end writes, and inline assembly in it."""
+"""Parses the text of PTX into instructions: the output of the NVPTX back end, and its inline assembly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ADDRESS = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+))?\s*\]")
 
 
 class PtxError(Exception):
-    """An error of a text, or of what it does."""
+    """An error in the text, or in its execution."""
 
 
 @dataclasses.dataclass
@@ -30,10 +30,10 @@ class Instruction:
     """One instruction.
 
     Args:
-        parts: of its name: ["ld", "global", "v4", "b32"].
+        parts: the parts of its name: ["ld", "global", "v4", "b32"].
         operands: registers and numbers as text, tuples of them, and addresses.
-        guard: the predicate that it is executed under, and whether that is negated.
-        line: in the text, from 1 on.
+        guard: the predicate under which it executes, and whether that is negated.
+        line: its line in the text, from 1.
     """
 
     parts: list[str]
@@ -52,10 +52,10 @@ class Entry:
 
     Args:
         params: name to (offset of it among all parameters, bytes).
-        registers: name to bits; 1 of predicates.
-        shared, local: name to (offset, bytes); shared_bytes, local_bytes: of all.
-        cluster: blocks of a cluster.
-        labels: to the number of the instruction that follows.
+        registers: name to number of bits; 1 for predicates. shared, local: name to (offset, bytes); shared_bytes,
+        local_bytes: the totals.
+        cluster: the number of blocks in a cluster.
+        labels: name to the number of the next instruction.
     """
 
     name: str
@@ -85,7 +85,7 @@ def _operand(text: str, rename: dict[str, str]) -> object:
 
 
 def _split(text: str) -> list[str]:
-    """Operands, apart at commas outside of brackets."""
+    """Splits operands at commas outside of brackets."""
     found, depth, one = [], 0, ""
     for letter in text:
         depth += (letter in "{[") - (letter in "}]")
@@ -157,7 +157,7 @@ class _Parser:
                     self.instruction(one.strip(), number)
 
     def declare(self, kind: str, names: str) -> None:
-        """Registers of a scope inside the kernel get names of their own."""
+        """Gives registers of an inner scope unique names."""
         assert self.entry is not None
         for name in names.split(","):
             name = name.strip()
@@ -187,5 +187,5 @@ class _Parser:
 
 
 def parse(text: str) -> dict[str, Entry]:
-    """The kernels of a module by name."""
+    """Parses a module into its kernels by name."""
     return _Parser(text).entries

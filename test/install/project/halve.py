@@ -1,4 +1,4 @@
-"""A kernel in Python; its factor is in a module of its own."""
+"""A kernel in Python whose factor comes from another module."""
 
 from factor import HALF
 

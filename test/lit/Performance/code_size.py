@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much code kernels become, whatever their dims: rows of any length, of two lengths, and loops in loops.
+"""Measures how much code kernels become for any dims: with rows of any length, rows of two lengths, and nested loops.
 
     code_size.py --tool mlafix-opt --max-ptx N --max-object N FILE [BINDINGS...]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what makes kernels fast, as far as no clock is needed to see it, with facts.txt.
+"""Compares facts that make kernels fast and that need no clock with facts.txt.
 
     facts.py --tool mlafix-opt --kernels DIR [--table FILE] [--registers] [--update] [KERNEL...]
     facts.py --ptx FILE        the facts of some PTX
@@ -35,10 +35,10 @@ TARGETS = ("sm_80", "sm_90", "sm_100")
 
 @dataclass
 class Facts:
-    """Of one variant on one target. Numbers as in the table."""
+    """The facts of one variant on one target. Numbers have the form of the table."""
 
     params: int = 0
-    threads: str = ""  # N, or <=N where the launch may halve it
+    threads: str = ""  # N, or <=N if the launch may halve it
     loads: str = "none"
     ahead: int = 0
     stores: str = "none"
@@ -48,7 +48,7 @@ class Facts:
     faults: list[str] = field(default_factory=list)
 
     def line(self) -> str:
-        """The facts as the table has them."""
+        """The line of the table for these facts."""
         words = [f"params {self.params}", f"threads {self.threads}", f"loads {self.loads}", f"ahead {self.ahead}",
                  f"stores {self.stores}"]
         words += [f"{name} {value}" for name in ("barriers", "registers", "local") if (value := getattr(self, name))]
@@ -56,7 +56,7 @@ class Facts:
 
 
 def width_of(suffix: str) -> int:
-    """Bytes of an access whose opcode ends in suffix, as in ".v4.b32": 16."""
+    """The bytes of an access whose opcode has this suffix: 16 for ".v4.b32"."""
     count = re.search(r"\.v([248])\b", suffix)
     bits = re.search(r"\.[busf](8|16|32|64|128)$", suffix)
     if not bits:
@@ -65,13 +65,13 @@ def width_of(suffix: str) -> int:
 
 
 def histogram(widths: list[int]) -> str:
-    """[16, 4, 16] as "2x16+1x4"."""
+    """Formats [16, 4, 16] as "2x16+1x4"."""
     counts = Counter(widths)
     return "+".join(f"{counts[width]}x{width}" for width in sorted(counts, reverse=True)) or "none"
 
 
 def facts_of_entry(lines: list[str], waits: bool) -> Facts:
-    """Of one entry's lines. waits: whether the target has dependent launch."""
+    """The facts of an entry, from its lines. waits: whether the target has dependent launch."""
     facts = Facts()
     loads: list[int] = []
     stores: list[int] = []
@@ -100,7 +100,7 @@ def facts_of_entry(lines: list[str], waits: bool) -> Facts:
 
 
 def facts_of_ptx(text: str) -> dict[str, Facts]:
-    """Of every entry, by its name."""
+    """The facts of every entry, by name."""
     target = re.search(r"^\.target sm_(\d+)", text, re.MULTILINE)
     waits = target is not None and int(target.group(1)) >= 90
     entries: dict[str, Facts] = {}
@@ -113,7 +113,7 @@ def facts_of_ptx(text: str) -> dict[str, Facts]:
 
 
 def measure(tool: str, source: Path, bindings: str, registers: bool) -> dict[str, Facts]:
-    """Facts by "target variant", of one unit for all targets (docs/UnitFormat.md)."""
+    """The facts by "target variant" of a unit that is compiled for all targets (docs/UnitFormat.md)."""
     command = [tool, str(source), f"--target={','.join(TARGETS)}", "-o", "-", *(["--resource-usage"] if registers else ["--assembler=none"])]
     command += [f"--specialize={bindings}"] if bindings else []
     done = subprocess.run(command, capture_output=True)
@@ -136,11 +136,12 @@ def measure(tool: str, source: Path, bindings: str, registers: bool) -> dict[str
 
 
 def differences(want: Facts, got: Facts, registers: bool) -> list[str]:
-    """Sentences."""
+    """The differences as sentences."""
     wrong = list(got.faults)
     most = {"params": want.params, "barriers": want.barriers}
     if registers:
-        # A multiprocessor gives registers out by eights: fewer make no difference, and assemblers differ by them.
+        # A multiprocessor allocates registers in multiples of eight. Smaller differences have no effect, and assemblers
+        # cause them.
         most |= {"registers": -(-want.registers // 8) * 8, "local": want.local}
     for name, limit in most.items():
         if getattr(got, name) > limit:
@@ -154,7 +155,7 @@ def differences(want: Facts, got: Facts, registers: bool) -> list[str]:
 
 
 def parse_line(line: str) -> tuple[str, Facts]:
-    """("sm_90 dense", its facts) of a line of the table."""
+    """Parses a line of the table into ("sm_90 dense", its facts)."""
     target, variant, *words = line.split()
     facts = Facts()
     for name, value in zip(words[::2], words[1::2]):
@@ -166,7 +167,7 @@ Table = dict[tuple[str, str], dict[str, Facts]]
 
 
 def read_table(path: Path) -> tuple[list[str], Table]:
-    """Comment lines; facts by kernel and bindings."""
+    """The comment lines, and the facts by kernel and bindings."""
     head: list[str] = []
     table: Table = {}
     paragraph = ("", "")

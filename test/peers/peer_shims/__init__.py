@@ -1,8 +1,8 @@
-"""Modules that stand in for an engine, so that its own tests run over `mlafix.compat` without the engine being built.
+"""Modules that stand in for an engine, so that its own tests run over `mlafix.compat` without building the engine.
 
-One module an engine, with `install(checkout)`: it puts modules into `sys.modules` before the tests are imported. What a test
-imports and mlafix has is mlafix's; what the test only compares with (the engine's Triton kernels, its references) is
-loaded from the checkout; everything else is `Elsewhere`, which skips the test that uses it.
+Each engine has a module with `install(checkout)`, which puts modules into `sys.modules` before the tests are imported.
+Functions that mlafix has are mlafix's. Functions with which a test only compares (the engine's Triton kernels, its
+references) are loaded from the checkout. Everything else is `Elsewhere`, which skips the test that uses it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 
 class Elsewhere:
-    """A part of an engine that mlafix does not stand in for: the test that uses it is skipped, one that imports it is not."""
+    """A part of an engine that mlafix does not replace. Importing it is allowed; using it skips the test."""
 
     def __init__(self, name: str) -> None:
         self.__dict__["name"] = name
@@ -29,7 +29,7 @@ class Elsewhere:
         return self._skip()
 
     def __getattr__(self, attribute: str) -> Any:
-        # typing and inspect ask any object for such attributes: that is no use of the shim.
+        # typing and inspect ask any object for such attributes, which is no use of the stand-in.
         if attribute.startswith("__"):
             raise AttributeError(attribute)
         return self._skip()
@@ -38,11 +38,11 @@ class Elsewhere:
         return self._skip()
 
     def __exit__(self, *unused: Any) -> None:
-        """Never entered."""
+        """Never called, since `__enter__` skips the test."""
 
 
 class _Open(ModuleType):
-    """A module in which every name that was not given is `Elsewhere`."""
+    """A module in which every other name is `Elsewhere`."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -51,7 +51,7 @@ class _Open(ModuleType):
 
 
 def module(name: str, **names: Any) -> ModuleType:
-    """Installs a module that holds `names`, and for all others `Elsewhere`; its packages are made too where they are missing."""
+    """Installs a module with `names`, in which all other names are `Elsewhere`. Also makes its packages if they are missing."""
     made = _Open(name)
     made.__dict__.update(names)
     made.__dict__.setdefault("__path__", [])

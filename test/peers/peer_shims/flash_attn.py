@@ -14,7 +14,7 @@ from . import Elsewhere, module
 
 
 def install(checkout: Path) -> None:
-    for name in ("einops", "expecttest"):  # Imported beside the tests that are run here, not by them.
+    for name in ("einops", "expecttest"):  # The tests' modules import these, but the selected tests do not use them.
         if find_spec(name) is None:
             module(name)
     module("flash_attn_interface", flash_attn_combine=_third)
@@ -27,10 +27,10 @@ def install(checkout: Path) -> None:
 
 
 def _third(out_partial: Any, lse_partial: Any, out: Any = None, out_dtype: Any = None) -> Any:
-    """With FlashAttention 3's four arguments and no others."""
+    """Takes FlashAttention 3's four arguments and no others."""
     return ours.flash_attn_combine(out_partial, lse_partial, out, out_dtype)
 
 
 def _fake_tensor_mode(wanted: bool) -> Callable[[Any], Any]:
-    """The engine compiles without a GPU in this mode; there is nothing of ours to compile so."""
+    """In this mode the engine compiles without a GPU. There is nothing of ours to compile that way."""
     return pytest.mark.skip("compiles the engine's kernels without a GPU") if wanted else lambda test: test

@@ -1,4 +1,4 @@
-"""FlashInfer: the cascade functions. Its Triton kernels are what its tests compare with, and come from the checkout."""
+"""FlashInfer: the cascade functions. Its tests compare with its Triton kernels, which come from the checkout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import checkout_module, module, package
 
 
 class GPUArchitectureError(RuntimeError):
-    """The engine's error for a kernel that is not for this GPU; nothing here raises it."""
+    """The engine's error for a kernel that does not support this GPU. Nothing here raises it."""
 
 
 def install(checkout: Path) -> None:

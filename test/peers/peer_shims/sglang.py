@@ -27,18 +27,18 @@ def install(checkout: Path) -> None:
     for name in ("sglang.kernels.ops.attention.fixup_zero_kv", "sglang.jit_kernel.fixup_zero_kv"):
         module(name, fixup_zero_kv_rows=ours.fixup_zero_kv_rows)
     module("sglang.srt.models.deepseek_common.attention_forward_methods.forward_mla")
-    module("sglang.srt.utils", get_device_sm=lambda: 100, is_hip=lambda: False)  # Their residuals need it, ours no certain GPU.
+    module("sglang.srt.utils", get_device_sm=lambda: 100, is_hip=lambda: False)  # SGLang's residuals need a certain GPU, ours do not.
     module("sglang.kernels.ops.kimi_k3")
     module("sglang.kernels.ops.kimi_k3.attn_res", attn_res_fused_tma=ours.attn_res_fused_tma)
     for name in ("attention.fla.kda_replayssm_spec_decode", "kimi_k3.kda_decode_mtp", "kimi_k3.mla_output_gate", "moe.moe_front",
-                 "moe.moe_fused_gate"):  # Imported beside the test that is run here, not by it.
+                 "moe.moe_fused_gate"):  # The test's module imports this, but the selected tests do not use it.
         module(f"sglang.kernels.ops.{name}")
     if (root / "kernels" / "ops" / "attention" / "dcp_kernels.py").is_file():
         _install_dcp(root)
 
 
 def _install_dcp(root: Path) -> None:
-    """The exchange over ranks from the checkout, its parts ours."""
+    """Installs the checkout's exchange over ranks, with its parts replaced by ours."""
     checkout_module(_DCP, **{name: getattr(ours, name) for name in ("correct_attn_out", "dcp_lse_combine_triton", "dcp_pack_a2a_send")})
     module("sglang.srt.distributed.device_communicators.pynccl_allocator")
     module("sglang.srt.distributed.parallel_state")

@@ -26,7 +26,7 @@ def install(checkout: Path) -> None:
 
 
 def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose errors are RuntimeError, as those of torch's operators are."""
+    """Makes a function raise RuntimeError, like operators of torch."""
 
     def call(*args: Any) -> Any:
         try:
@@ -38,7 +38,7 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _expand(cases: list[tuple[Any, ...]]) -> Callable[[Callable[..., None]], None]:
-    """parameterized.expand: a method for each case, in the class whose body is being run."""
+    """Replaces parameterized.expand: adds a method for each case to the class whose body is running."""
 
     def put(test: Callable[..., None]) -> None:
         body = sys._getframe(1).f_locals

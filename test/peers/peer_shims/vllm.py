@@ -17,7 +17,7 @@ from . import Elsewhere, checkout_module, module, package
 
 
 class _Platform:
-    """vllm.platforms.current_platform, as far as tests of kernels ask it."""
+    """Replaces vllm.platforms.current_platform, as far as tests of kernels use it."""
 
     def is_cuda(self) -> bool:
         return torch.cuda.is_available()
@@ -41,32 +41,32 @@ class _Platform:
 
 
 def scaled_fp8_quant(tensor: torch.Tensor, scale: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """fp8 with one static scale, for the reference that a test computes in torch."""
+    """Quantises to fp8 with one static scale, for a reference that a test computes in torch."""
     most = torch.finfo(torch.float8_e4m3fn).max
     return (tensor.float() * scale.reciprocal()).clamp(-most, most).to(torch.float8_e4m3fn), scale
 
 
 def combine(outputs: torch.Tensor, lses: torch.Tensor, return_lse: bool = False, is_lse_base_on_e: bool = True) -> Any:
-    """vLLM's signature over the combine of ranks that SGLang has, too."""
+    """Adapts vLLM's signature to the combine over ranks that SGLang also has."""
     out, lse = sglang.dcp_lse_combine_triton(outputs, lses, is_lse_base_on_e, return_lse)
     return (out, lse) if return_lse else out
 
 
 def lse_lanes(dtype: torch.dtype) -> int:
-    """Elements of a payload that one lse in f32 takes, behind its row in a packed buffer."""
+    """The number of payload elements that an f32 lse takes after its row in a packed buffer."""
     return 4 // dtype.itemsize
 
 
 def pack(out: torch.Tensor, lse: torch.Tensor, send: torch.Tensor, ranks: int, heads: int, dim: int, lanes: int,
          seq_lens: torch.Tensor | None = None, query_start_loc: torch.Tensor | None = None) -> None:
-    """vLLM's signature over its mask of empty shards and the packing that SGLang has, too."""
+    """Adapts vLLM's signature to its mask of empty shards and the packing that SGLang also has."""
     lse = lse.to(torch.float32, copy=True)
     ours.mask_dcp_empty_shards_(lse, seq_lens, query_start_loc)
     sglang.dcp_pack_a2a_send(out, lse, send[..., :dim], send.view(torch.float32)[..., dim // lanes])
 
 
 def unpack(received: torch.Tensor, dim: int, lanes: int, return_lse: bool, is_lse_base_on_e: bool) -> Any:
-    """The way back of `pack`, merged."""
+    """Unpacks the rows of `pack`, and merges them."""
     return combine(received[..., :dim], received.view(torch.float32)[..., dim // lanes], return_lse, is_lse_base_on_e)
 
 
@@ -79,21 +79,21 @@ def install(checkout: Path) -> None:
     module("vllm.config.parallel")
     for name in ("envs", "utils.network_utils", "utils.system_utils"):
         module(f"vllm.{name}")
-    if find_spec("multiprocess") is None:  # The same but for what it pickles.
+    if find_spec("multiprocess") is None:  # multiprocessing differs only in what it can pickle.
         sys.modules["multiprocess"] = multiprocessing
     triton = __import__("triton")
     module("vllm.triton_utils", triton=triton, tl=__import__("triton.language").language)
     package("vllm.v1", root / "v1")
     package("vllm.v1.attention", root / "v1" / "attention")
     package("vllm.v1.attention.ops", root / "v1" / "attention" / "ops")
-    # The merge in this file is the test's reference and stays; the masks are under test.
+    # The merge in this file is the test's reference and stays. The masks are tested.
     masks = {name: getattr(ours, name) for name in ("mask_empty_context", "mask_empty_context_lse")}
     if (root / "v1" / "attention" / "ops" / "triton_merge_attn_states.py").is_file():
         checkout_module("vllm.v1.attention.ops.triton_merge_attn_states", **masks)
     else:
         module("vllm.v1.attention.ops.triton_merge_attn_states", **masks)
     module("vllm.v1.attention.ops.common", pack_seq_triton=ours.pack_seq_triton, unpack_seq_triton=ours.unpack_seq_triton)
-    for name in ("dcp", "dcp_alltoall"):  # Its names since 2026-08 and before.
+    for name in ("dcp", "dcp_alltoall"):  # The name since 2026-08, and the older one.
         module(f"vllm.v1.attention.ops.{name}", _lse_weighted_combine=combine, dcp_lse_combine_triton=combine,
                _lse_weighted_combine_cpu=combine, _dcp_a2a_lse_pack_dim=lse_lanes, _dcp_a2a_pack_send=pack, _dcp_a2a_unpack_combine=unpack,
                mask_dcp_empty_shards_=ours.mask_dcp_empty_shards_, correct_attn_out=ours.correct_attn_out)

@@ -1,6 +1,6 @@
 """Prints every ```mlir example of docs/Dialect.md as a module of its own, separated for --split-input-file.
 
-Whole kernels stand as they are; a few ops get a kernel around them whose values have the names that the examples use; a type or an
+A whole kernel is printed as it is. A few ops are put into a kernel whose values have the names that the examples use. A type or an
 attribute becomes an attribute of a module.
 """
 
@@ -44,7 +44,7 @@ def wrap(example):
     before = STATES
     if "= mlafix.load %x" in example:
         return AROUND.format(before=before, example=example)
-    # The surroundings of an example define nothing that it defines.
+    # The surrounding kernel must not define values that the example defines.
     defined = re.findall(r"^\s*%(\w+) =", example, re.M)
     before = "\n".join(line for line in (before + ROWS).splitlines() if line.split()[0][1:] not in defined) + "\n"
     return AROUND.format(before=before, example=example)

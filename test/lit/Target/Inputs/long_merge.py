@@ -1,4 +1,4 @@
-"""A kernel that merges so many states, one after the other, of which each row loads that many lses."""
+"""A kernel that merges a given number of states, one after the other. Each row loads as many lses."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A kernel that sums a row up so many times, and adds its maximum: each time a loop over its packs."""
+"""A kernel that sums up a row a given number of times and adds its maximum, each time in a loop over its packs."""
 
 import sys
 

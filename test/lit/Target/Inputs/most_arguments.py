@@ -1,4 +1,4 @@
-"""Prints a kernel of so many arguments, of which one is a tensor and the others are numbers."""
+"""Prints a kernel with a given number of arguments: one tensor, and numbers otherwise."""
 import sys
 
 ROW = "memref<?xf32, strided<[1], offset: ?>>"
