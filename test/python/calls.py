@@ -1,5 +1,5 @@
-"""Calls of every public function: right ones, which tests spoil, bind or capture; wrong ones, with what is said of them; and every
-way to merge K states, behind one face."""
+"""Calls of every public function: right ones, which tests spoil, bind or capture; wrong ones with their messages; and all ways to
+merge K states, with one interface."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N, H, D = 5, 4, 64
 
 
 class Right:
-    """Right arguments for every kernel, made on a device; a test then spoils one. Rows are ones, outputs sevens."""
+    """Right arguments for every kernel on a device; a test then spoils one of them. Rows are ones, outputs sevens."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -37,7 +37,7 @@ class Right:
         return getattr(ops, FUNCTION_OF.get(kernel, kernel))(**{**self.arguments(kernel), **changed})
 
     def arguments(self, kernel: str) -> dict[str, Any]:
-        """The arguments of a kernel's public function, outputs given, so that it launches this kernel."""
+        """The arguments with which a kernel's public function launches this kernel, outputs included."""
         return CALLS[kernel](self)
 
     def merge(self, **more: Any) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class Right:
                     **{"out": self.out(), **more})
 
     def record(self, *shape: int) -> dict[str, Any]:
-        """The arrays that a check writes."""
+        """The arrays to which a check writes."""
         return dict(record=self.device.put(np.zeros(shape, np.int64)), flags=self.ints(*[0] * 16))
 
     def offsets(self) -> dict[str, Any]:
@@ -135,13 +135,14 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "check_metadata": lambda r: dict(lens=r.ints(3, -1, 2), slots=r.ints(1, -1, 9, dtype=np.int64), pages=4, page_size=2, **r.record(3, 1)),
     "apply_rope": lambda r: dict(x=r.out(), positions=r.ints(0, 1, 2, 3, 0), table=r.rows(4, 2, D // 2)),
 }
-"""Right arguments for the function of each kernel, by the kernel."""
+"""Right arguments for each kernel's function, by kernel."""
 
 FUNCTION_OF = {kernel: max((name for name in ops.__all__ if kernel.startswith(name)), key=len) for kernel in CALLS}
-"""The public function that launches a kernel; a kernel for a special case is called after it."""
+"""The public function that launches a kernel. The name of a kernel for a special case begins with the function's
+name."""
 
 FUNCTIONS = [name for name in ops.__all__ if hasattr(getattr(ops, name), "bind")]
-"""Every function of `mlafix.ops` that launches a kernel of its own."""
+"""Every function of `mlafix.ops` that launches its own kernel."""
 
 WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("check_states", lambda r: {"record": r.ints(0)}, 'argument "record": expected .*got'),
@@ -248,7 +249,7 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("expand_context_lens", lambda r: {"max_decode_len": 1.5}, 'argument "max_decode_len": expected an integer, got 1.5'),
     ("expand_context_lens", lambda r: {"buffer": r.rows(9)}, 'argument "buffer": expected dtype i32.*got f32'),
 ]
-"""A function, what to change in a right call, and what the ArgumentError then says."""
+"""A function, the changes to a right call, and the text of the ArgumentError."""
 
 # -- Every way to merge K states: what the contract says of one holds for all ------------------------------------------------------
 
@@ -293,7 +294,7 @@ def _merge(lse_layout: str) -> Run:
 
 
 def _merge_onto(side: int) -> Run:
-    """In place: the output is one of the inputs (N11)."""
+    """A merge in place: the output is one of the inputs (N11)."""
 
     def run(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
         vs = [_put(device, x, layout) for x in v]
@@ -330,7 +331,7 @@ def _ragged(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str
 
 
 def _mapped(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
-    """Rows and parts last to first, through both maps."""
+    """A merge through both maps, with rows and parts from last to first."""
     k, n, heads, dim = v.shape
     out, lse = _outputs(device, v, layout)
     ints = [device.put(x.astype(np.int32)) for x in (np.arange(n + 1) * k, np.arange(n * k).reshape(n, k)[::-1].ravel(),

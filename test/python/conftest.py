@@ -15,7 +15,7 @@ from sources import KERNELS
 
 @pytest.fixture(scope="session")
 def compile_unit(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """compile_unit("merge_attn_states", "H=4,D=64,T=bf16", ...) gives the path of a unit for the CPU."""
+    """compile_unit("merge_attn_states", "H=4,D=64,T=bf16", ...) returns the path of a unit for the CPU."""
     folder = tmp_path_factory.mktemp("units")
     made: dict[tuple[str, ...], Path] = {}
 
@@ -48,19 +48,20 @@ def merge_dispatcher(compile_unit: Callable[..., Path]) -> Callable[..., _runtim
 
 @pytest.fixture(scope="session", params=all_devices(), ids=lambda device: device.name)
 def device(request: pytest.FixtureRequest) -> Device:
-    """numpy and, where there is one, torch on a GPU: what a kernel computes. Functions that take arrays of each library have `library_device`."""
+    """numpy and, if available, torch on a GPU. For tests of what a kernel computes; tests of functions that take arrays of each library use
+    `library_device`."""
     made: Device = request.param
     return made
 
 
 @pytest.fixture(scope="session", params=all_devices(with_both_hosts=True), ids=lambda device: device.name)
 def library_device(request: pytest.FixtureRequest) -> Device:
-    """As `device`, and torch on the CPU."""
+    """Like `device`, plus torch on the CPU."""
     made: Device = request.param
     return made
 
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random numbers that depend on the test's name alone."""
+    """Random numbers that depend only on the test's name."""
     return np.random.default_rng(list(request.node.nodeid.encode()))

@@ -1,6 +1,6 @@
-"""Every kernel in f64, written from the numerical contract (N1 to N13) alone.
+"""Every kernel in f64, written only from the numerical contract (N1 to N13).
 
-States are `(out, lse)`: a payload `[..., D]` and one log-sum-exp per row. Nothing here knows how the compiler works.
+States are `(out, lse)`: a payload `[..., D]` and one log-sum-exp per row. Nothing here depends on the compiler.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from numerics import E4M3, F32, round_to, ulps, widen
 
-# Weights are f32 (N7): one below half of the smallest denormal is zero.
+# Weights are f32 (N7), so a weight below half of the smallest denormal is zero.
 ZERO_WEIGHT = 2.0**-150
 RELATIVE = 4e-6
 
@@ -20,9 +20,9 @@ RELATIVE = 4e-6
 class Expected:
     """The values that an array must have, in f64.
 
-    `exact` elements must be these numbers, the sign of a zero included, or any NaN where they are NaN. The others are
-    within N10: 1 ulp of the stored type, or for f32 (and where terms cancel) 4e-6 of `magnitude`, the sum of
-    |weight x payload|, which f32 accumulation errs by.
+    `exact` elements must equal these numbers including the sign of zero, or be any NaN if the number is NaN. All others
+    must be within N10: 1 ulp of the stored type, or for f32 (and where terms cancel) 4e-6 of `magnitude`, the sum of
+    |weight x payload|, to which errors of f32 accumulation are relative.
     """
 
     value: np.ndarray
@@ -30,7 +30,7 @@ class Expected:
     exact: np.ndarray
 
     def check(self, got: np.ndarray, what: str) -> None:
-        """Raises AssertionError that names the first element out of bounds."""
+        """Raises an AssertionError with the first element out of bounds."""
         assert got.shape == self.value.shape, f"{what}: expected shape {self.value.shape}, got {got.shape}"
         value, wide = self.value, widen(got)
         with np.errstate(invalid="ignore"):
@@ -50,13 +50,13 @@ class Expected:
 
 
 def exactly(value: np.ndarray) -> Expected:
-    """These numbers and no others."""
+    """Expects exactly these numbers."""
     value = np.asarray(value, np.float64)
     return Expected(value, np.abs(value), np.ones(value.shape, bool))
 
 
 def empty_lse(lse: np.ndarray) -> np.ndarray:
-    """Rows that hold nothing: both infinities (N1, N2)."""
+    """A mask of empty rows: both infinities (N1, N2)."""
     return np.isinf(lse)
 
 
@@ -64,7 +64,7 @@ def merge(payloads: np.ndarray, lses: np.ndarray, *, base: float = np.e, out_dty
           scale: float | None = None, present: np.ndarray | None = None) -> tuple[Expected, Expected]:
     """Merges states along axis 0: payloads [K, ..., D] and lses [K, ...], in `base`; `present` masks states out.
 
-    Returns what out [..., D] and lse [...] must be: N1 to N7. `scale` is the fp8 scale: stored is value * f32(1 / scale).
+    Returns the expected out [..., D] and lse [...]: N1 to N7. `scale` is the fp8 scale: value * f32(1 / scale) is stored.
     """
     payloads, lses = widen(payloads), widen(lses)
     live = ~empty_lse(lses)
@@ -93,21 +93,21 @@ def merge(payloads: np.ndarray, lses: np.ndarray, *, base: float = np.e, out_dty
     value, lse = np.where(faulty[..., None], np.nan, value), np.where(faulty, np.nan, lse)  # N6
     copied = single | none | faulty
     if scale is not None:
-        # The reciprocal and the product are each rounded to f32, so the product may be a tie of fp8 by then.
+        # The reciprocal and the product are each rounded to f32, so the product may have become a tie in fp8.
         inverse = np.float64(np.float32(1) / np.float32(scale))
         value, magnitude = value * inverse, magnitude * abs(inverse)
     if scale is not None or out_dtype == E4M3:
         with np.errstate(over="ignore"):
             value = round_to(out_dtype, value.astype(np.float32).astype(np.float64))
     elif out_dtype is not None:
-        value = np.where(copied[..., None], round_to(out_dtype, value), value)  # N4: after conversion.
+        value = np.where(copied[..., None], round_to(out_dtype, value), value)  # N4, after conversion
     out = Expected(value, np.nan_to_num(magnitude), np.broadcast_to(copied[..., None], value.shape))
     return out, Expected(lse, np.maximum(1, np.nan_to_num(np.abs(lse), posinf=1, neginf=1)), copied)
 
 
 def merge_attn_states(prefix: np.ndarray, prefix_lse: np.ndarray, suffix: np.ndarray, suffix_lse: np.ndarray,
                       context_rows: int | None = None, **how: object) -> tuple[Expected, Expected]:
-    """Rows [n, H, D] and lses [n, H]; rows at or past `context_rows` see the suffix alone."""
+    """Merges rows [n, H, D] with lses [n, H]. Rows at or past `context_rows` only use the suffix."""
     n = prefix.shape[0]
     inside = np.arange(n)[:, None] < (n if context_rows is None else context_rows)
     present = np.stack([np.broadcast_to(inside, prefix_lse.shape), np.ones(prefix_lse.shape, bool)])
@@ -115,7 +115,8 @@ def merge_attn_states(prefix: np.ndarray, prefix_lse: np.ndarray, suffix: np.nda
 
 
 def merge_ragged(v: np.ndarray, s: np.ndarray, indptr: np.ndarray, **how: object) -> tuple[Expected, Expected]:
-    """v [nnz, H, D], s [nnz, H]: output row i merges [indptr[i], indptr[i + 1]), a segment out of bounds counts for nothing."""
+    """Merges runs of v [nnz, H, D] and s [nnz, H]: output row i merges [indptr[i], indptr[i + 1]). A segment out of bounds is
+    empty."""
     nnz, heads, dim = v.shape
     rows = len(indptr) - 1
     longest = max([1, *(int(b) - int(a) for a, b in zip(indptr, indptr[1:]) if 0 <= a <= b <= nnz)])
@@ -137,7 +138,7 @@ def dead_rows(n: int, kv_lens: np.ndarray, cu_seqlens: np.ndarray) -> np.ndarray
 
 
 def blanked(out: np.ndarray, lse: np.ndarray, dead: np.ndarray) -> tuple[Expected, Expected]:
-    """out [n, H, D], lse [n, H]: dead rows become the identity (N1), the others keep what they held."""
+    """out [n, H, D] and lse [n, H] after dead rows became the identity (N1); other rows are unchanged."""
     return (exactly(np.where(dead[:, None, None], 0.0, widen(out))), exactly(np.where(dead[:, None], -np.inf, widen(lse))))
 
 

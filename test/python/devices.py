@@ -1,9 +1,8 @@
-"""The devices on which tests run operations, and how arrays get there: numpy, torch on the CPU, torch on a GPU, or PTX
-without a GPU.
+"""The devices on which tests run operations, and the transfer of arrays: numpy, torch on the CPU, torch on a GPU, or PTX without a GPU.
 
-MLAFIX_TEST_DEVICE=ptx in the environment: that alone. Kernels are compiled for sm_90, and their PTX is executed in this process (test/ptx), as on a GPU of
-MLAFIX_TEST_MULTIPROCESSORS, 3 unless that is set.
-Tests make numpy arrays, `put` them on a device with the same strides, and `get` results back as numpy.
+With MLAFIX_TEST_DEVICE=ptx in the environment, PTX is the only device. Kernels are compiled for sm_90, and their PTX is executed in this process
+(test/ptx), as on a GPU with MLAFIX_TEST_MULTIPROCESSORS multiprocessors (default 3). Tests make numpy arrays, `put` them on a device with the same
+strides, and `get` results back as numpy.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy as np
 
 from numerics import BF16, E4M3, E5M2, E8M0, poison
 
-# torch is optional, and its import takes seconds: where a test asks for it.
+# torch is optional, and importing it takes seconds, so only tests that need it do so.
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
@@ -38,7 +37,7 @@ def _fp8() -> dict[np.dtype, Any]:
 
 
 class Device:
-    """numpy itself."""
+    """numpy on the CPU."""
 
     name = "numpy"
     is_torch = False
@@ -50,23 +49,23 @@ class Device:
         return np.asarray(array)
 
     def write(self, target: Any, array: np.ndarray) -> None:
-        """New contents for an array that stays where it is, as between two replays of a graph."""
+        """Stores new contents in an array without moving it, as between two replays of a graph."""
         target[...] = array
 
     def poisoned(self, shape: tuple[int, ...], dtype: np.dtype | str) -> Any:
-        """An output before a run."""
+        """An output filled with poison."""
         return self.put(poison(shape, np.dtype(dtype)))
 
     def scalar(self, value: int) -> Any:
-        """A count that lives on the device: [1] i32."""
+        """A count on the device: [1] i32."""
         return self.put(np.array([value], np.int32))
 
     def synchronize(self) -> None:
-        """Waits for what was launched, so that a fault shows here."""
+        """Waits for all launches, so that faults show here."""
 
 
 class TorchDevice(Device):
-    """torch tensors on `where`."""
+    """torch tensors on the device `where`."""
 
     is_torch = True
 
@@ -80,7 +79,7 @@ class TorchDevice(Device):
         span = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
         raw = poison((max(span, 0),), array.dtype)
         if span:
-            bits = f"u{array.itemsize}"  # numpy makes no views of every type of ml_dtypes
+            bits = f"u{array.itemsize}"  # numpy cannot view all types of ml_dtypes
             np.lib.stride_tricks.as_strided(raw.view(bits), array.shape, array.strides)[...] = array.view(bits)
         flat = self._tensor(raw).to(self.where, copy=True)
         return flat.as_strided(array.shape, strides)
@@ -119,7 +118,7 @@ class TorchDevice(Device):
 
 
 class PtxDevice(Device):
-    """A CUDA device whose memory is the host's."""
+    """A CUDA device whose memory is host memory."""
 
     name = "ptx"
 
@@ -153,7 +152,7 @@ class PtxDevice(Device):
 
 
 def all_devices(*, with_both_hosts: bool = False) -> list[Device]:
-    """The devices of this machine: numpy and torch's GPU. `with_both_hosts`: torch's CPU, too, where kernels compute what they do on numpy's
+    """The devices of this machine: numpy, and torch's GPU. `with_both_hosts` adds torch's CPU, where kernels compute the same as for numpy
     arrays."""
     if os.environ.get("MLAFIX_TEST_DEVICE") == "ptx":
         return [PtxDevice()]

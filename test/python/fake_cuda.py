@@ -1,6 +1,6 @@
-"""Tensors on the devices of fake_cuda.c, and what that driver noted.
+"""Tensors on the devices of fake_cuda.c, and the records of that driver.
 
-The memory is the host's; nothing ever runs on it.
+The memory is host memory, and no kernel ever runs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class _Tensor:
-    """An f32 tensor on a CUDA device, contiguous."""
+    """A contiguous f32 tensor on a CUDA device."""
 
     def __init__(self, shape: tuple[int, ...], ordinal: int) -> None:
         elements = 1
@@ -91,7 +91,7 @@ Framework.__dlpack_c_exchange_api__ = _new_capsule(  # type: ignore[attr-defined
 
 
 class Producer(_Tensor):
-    """A tensor that only has __dlpack__, and notes which stream it is asked about."""
+    """A tensor that only has __dlpack__, and records the stream for which it is asked."""
 
     def __init__(self, shape: tuple[int, ...], ordinal: int) -> None:
         super().__init__(shape, ordinal)
@@ -106,7 +106,7 @@ class Producer(_Tensor):
 
 
 def tensors(kind: type[_Tensor], shape: tuple[int, int, int], ordinal: int = 0) -> tuple[object, ...]:
-    """Arguments of merge_attn_states, base e, with all rows in context."""
+    """Arguments of merge_attn_states in base e, with all rows in context."""
     n, heads, _ = shape
     lse = (heads, n)
     return (*(kind(size, ordinal) for size in (shape, lse, shape, lse, shape, lse)), n)

@@ -1,7 +1,7 @@
-"""Storage types as the tests see them: rounding from f64, distance in units in the last place, garbage.
+"""Storage types for the tests: rounding from f64, distances in units in the last place, and garbage.
 
-Independent of the code under test on purpose. numpy has no bf16 and no fp8: `ml_dtypes` provides the types, but the
-rounding here is our own.
+It deliberately does not use the code under test. `ml_dtypes` provides bf16 and fp8, which numpy lacks, but the rounding
+is implemented here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 
 @dataclass(frozen=True)
 class Format:
-    """A binary float: how its bits are shared out, and how it ends."""
+    """A binary float format: its fields, its largest number, and its behaviour beyond that."""
 
     exponent_bits: int
     fraction_bits: int
@@ -56,20 +56,20 @@ def round_to(dtype: np.dtype, values: np.ndarray) -> np.ndarray:
 
 
 def ordinals(array: np.ndarray) -> np.ndarray:
-    """Each element's place in the order of its type's numbers; neighbours differ by 1, -0 and +0 are both 0."""
+    """Each element's position in the order of its type's numbers. Neighbours differ by 1; -0 and +0 are both 0."""
     bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").astype(np.int64)
     sign = 1 << (8 * array.dtype.itemsize - 1)
     return np.where(bits & sign, -(bits & (sign - 1)), bits)
 
 
 def ulps(got: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The number of values of `got`'s type between it and the rounded f64 `values`. NaN counts like any number."""
+    """The number of values of `got`'s type between `got` and the rounded f64 `values`. NaN counts like any number."""
     wanted = round_to(got.dtype, values).astype(np.float32).astype(got.dtype)
     return np.abs(ordinals(got) - ordinals(wanted))
 
 
 def widen(array: np.ndarray) -> np.ndarray:
-    """Exactly the same numbers in f64."""
+    """Converts to f64 exactly."""
     return np.asarray(array).astype(np.float32).astype(np.float64)
 
 
@@ -80,7 +80,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def garbage(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """The contents that a buffer from `empty` may have: NaN, both infinities, denormals, huge and ordinary numbers."""
+    """Contents that a buffer from `empty` may have: NaN, both infinities, denormals, huge and ordinary numbers."""
     fmt = FORMATS[dtype]
     denormal = 2.0 ** (fmt.smallest_exponent - fmt.fraction_bits)
     if fmt.saturates:
@@ -92,6 +92,6 @@ def garbage(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -
 
 
 def poison(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An output before a run: every byte 0xff, which is a NaN in each float type, so that an unwritten element shows."""
+    """An output before a run: every byte is 0xff, which is NaN in each float type, so that unwritten elements show."""
     raw = np.full((*shape, np.dtype(dtype).itemsize), 0xFF, np.uint8)
     return raw.view(dtype).reshape(shape)

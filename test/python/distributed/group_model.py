@@ -1,11 +1,11 @@
 """A model of how ranks wait for each other (docs/UnitFormat.md, "Groups"), for `interleavings.search`.
 
-It is written from the protocol, not from the code that emits it: one step is one access of a flag or of a row of a rank's memory.
-Flags are sequentially consistent here. A block's threads are one thread, which looks at the ranks in order. A launch is any launch, by
-a replayed graph as well: it knows its number from the workspace alone. Between two launches a rank overwrites its rows, which hold
-the number of the launch; so does a row of staged memory.
+It is written from the protocol, not from the code that emits it. One step is one access to a flag or to a row of a rank's memory.
+Flags are sequentially consistent. A block's threads are modelled as one thread, which polls the ranks in order. A launch may also come
+from a replayed graph, since it knows its number only from the workspace. Between two launches a rank overwrites its rows. These rows,
+and rows of staged memory, contain the number of the launch.
 
-A wait may run into its time-out at any moment, as long as `Model.timeouts` are left: no speed of any rank is assumed.
+A wait may time out at any moment, up to `Model.timeouts` times, so that no speed of any rank is assumed.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ ARRIVED, DONE, SLOTS = "arrived", "done", "slots"
 class Block(NamedTuple):
     at: int = ENDED
     flags: str = ARRIVED
-    """Which it tells, and waits for."""
+    """The kind of flags that it sets, and for which it waits."""
     rank: int = 0
-    """The next one to store to, to tell, to wait for or to read."""
+    """The next rank to which it stores or sets a flag, for which it waits, or which it reads."""
     epoch: int = 0
-    """The launch's number, as the block has read it."""
+    """The number of the launch that the block has read."""
     lacks: bool = False
-    """True if a rank did not come, or had failed."""
+    """True if a rank did not arrive, or had failed."""
     found: bool = False
-    """True if it was the first of its rank to find that one did not come."""
+    """True if it was the first block of its rank to find that a rank did not arrive."""
     arrived: bool = False
     stale: bool = False
     """True if it read rows of another launch."""
@@ -40,19 +40,19 @@ class Block(NamedTuple):
 
 class Rank(NamedTuple):
     launch: int
-    """The current one, from 1 on: also what its rows hold. 0 before the first."""
+    """The number of the current launch, from 1 on, which its rows contain. 0 before the first."""
     blocks: tuple[Block, ...]
     epoch: int
     count: int
     failed: int
     host: int
-    """The report of the launch to the host."""
+    """The launch's report to the host."""
     arrived: tuple[int, ...]
     done: tuple[int, ...]
     slots: tuple[int, ...]
-    """For each block and rank."""
+    """The flags for each block and rank."""
     staged: tuple[int, ...]
-    """For each half, block and rank: the launch that stored there."""
+    """The launch that stored last, for each half, block and rank."""
 
 
 class State(NamedTuple):
@@ -61,13 +61,13 @@ class State(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A group whose launches are of the kinds and have as many blocks as `launches` says, one after the other.
+    """A group whose launches have the kinds and numbers of blocks in `launches`, one after the other.
 
-    Without any of these the protocol is wrong. Of launches that pull: `checks`: a block looks for a failure behind its reads, before
-    it answers for what it stores. `releases`: a launch waits until its rank's rows were read. Of both: `echoes`: whoever knows of a
-    failure tells all ranks before its launch ends, not only who found it. Of launches that push: `halves`: there are two, of staged
-    memory. `looks`: a block looks for a failure before it stores. `tells`: a block tells the others behind its stores, not ahead of
-    them.
+    Each of these is necessary for the protocol. For launches that pull, `checks`: a block looks for a failure after its reads,
+    before its results count as right. `releases`: a launch waits until its rank's rows have been read. For all launches, `echoes`:
+    every block that knows of a failure tells all ranks before its launch ends, not only the block that found it. For launches that
+    push, `halves`: staged memory has two halves. `looks`: a block looks for a failure before it stores. `tells`: a block sets its
+    flags after its stores, not before them.
     """
 
     launches: tuple[tuple[str, int], ...] = ((PULL, 1), (PULL, 1))
@@ -82,7 +82,7 @@ class Model(NamedTuple):
 
     @property
     def most(self) -> int:
-        """Blocks of a launch."""
+        """The most blocks of a launch."""
         return max(grid for _, grid in self.launches)
 
     def start(self) -> State:
@@ -100,7 +100,7 @@ class Model(NamedTuple):
             raise Broken("a rank failed without a time-out")
 
     def steps(self, state: State) -> Iterator[State]:
-        """All states one step on; one of them where the order of that step and of any other makes no difference."""
+        """All states after one step. Only one of them if its step commutes with all others."""
         for number, rank in enumerate(state.ranks):
             for b, block in enumerate(rank.blocks):
                 if block.at != ENDED and self._is_settled(rank, b, block):
@@ -116,7 +116,7 @@ class Model(NamedTuple):
                     yield from self._block(state, number, b)
 
     def _launch(self, rank: Rank) -> Rank:
-        """New rows, and the launch that merges them; behind the last launch, rows alone."""
+        """Writes new rows and begins the launch that merges them. After the last launch, only writes rows."""
         rank = rank._replace(launch=rank.launch + 1)
         if rank.launch > len(self.launches):
             return rank
@@ -125,7 +125,8 @@ class Model(NamedTuple):
         return rank._replace(blocks=tuple(begun if b < grid else Block(valid=True) for b in range(self.most)))
 
     def _is_settled(self, rank: Rank, b: int, block: Block) -> bool:
-        """True if no step of another block changes what the next one of this block does, nor sees it: flags only grow."""
+        """True if this block's next step neither depends on nor affects the next steps of other blocks. Flags only
+        increase."""
         if block.at in (LOOK, CHECK, RECORD):
             return rank.failed != 0
         if block.at == WAIT:
@@ -133,7 +134,7 @@ class Model(NamedTuple):
         return block.at in (HOST, FINISH) or (block.at == COUNT and block.flags == SLOTS)
 
     def _flag(self, rank: Rank, b: int, block: Block) -> int:
-        """The flag that the block waits for."""
+        """The flag for which the block waits."""
         first = b * self.ranks if block.flags == SLOTS else 0
         flags: tuple[int, ...] = getattr(rank, block.flags)
         return flags[first + block.rank]
@@ -177,7 +178,7 @@ class Model(NamedTuple):
             yield _with(state, number, self._end(rank._replace(epoch=block.epoch, count=0), b))
 
     def _look(self, rank: Rank, b: int) -> dict[str, object]:
-        """The first step of a launch, or of its end: the number, and whether a rank has failed."""
+        """The first step of a launch or of its end: reads the number, and whether a rank has failed."""
         block, failed = rank.blocks[b], rank.failed != 0
         if block.flags == SLOTS:
             sends = not (self.looks and failed)
@@ -186,12 +187,12 @@ class Model(NamedTuple):
         return {"at": TELL if tells else WAIT, "rank": 0, "epoch": rank.epoch + 1, "lacks": failed}
 
     def _next(self, block: Block, then: int) -> dict[str, object]:
-        """One rank further, or, behind the last one, to `then`."""
+        """Advances to the next rank, or after the last one to the phase `then`."""
         last = block.rank + 1 == self.ranks
         return {"at": then if last else block.at, "rank": 0 if last else block.rank + 1}
 
     def _place(self, block: Block, b: int, source: int) -> int:
-        """The place where a rank stores for the launch of a block."""
+        """The place to which a rank stores for a block's launch."""
         return (block.epoch % self.halves * self.most + b) * self.ranks + source
 
     def _store(self, state: State, to: int, name: str, at: int, value: int) -> State:
@@ -246,7 +247,7 @@ class Model(NamedTuple):
         return _with_block(rank, b, at=TELL, flags=DONE, rank=0, lacks=False)
 
     def _end(self, rank: Rank, b: int) -> Rank:
-        """A block ends: what it answers for is right, and the host knows of a launch that is not."""
+        """Ends a block. Its unmarked rows must be right, and the host must know of a launch that is not."""
         block = rank.blocks[b]
         if block.valid and block.stale:
             raise Broken("a block kept what it read of other launches")

@@ -1,4 +1,4 @@
-"""A search of all interleavings of what a model may do next."""
+"""Searches all interleavings of a model's possible steps."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ T = TypeVar("T")
 
 
 class Broken(Exception):
-    """Something happened that must not."""
+    """Raised for a state or a step that is not allowed."""
 
 
 class Searched(Protocol):
-    """The model that is searched: its states are values, and a step leads from one to another."""
+    """A model to search. Its states are values, and a step leads from one state to another."""
 
     def start(self) -> Any: ...
     def steps(self, state: Any) -> Iterator[Any]: ...
     def is_over(self, state: Any) -> bool: ...
     def check(self, state: Any) -> None:
-        """Raises Broken for a state that must not be."""
+        """Raises Broken for a forbidden state."""
 
 
 def search(model: Searched) -> int:
-    """Looks at every state that can be reached; how many there are.
+    """Visits every reachable state, and returns their number.
 
     Raises:
-        Broken: a step or a state that must not be, or a state that no step leads out of before all is over.
+        Broken: a step or a state is forbidden, or a state is a deadlock.
     """
     start: Hashable = model.start()
     seen = {start}
     stack = [start]
     was_collecting = gc.isenabled()
-    gc.disable()  # collecting garbage would take a third of the time, and there is none
+    gc.disable()  # garbage collection would take a third of the time and find nothing
     try:
         _follow(model, seen, stack)
     finally:

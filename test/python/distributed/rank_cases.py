@@ -1,4 +1,4 @@
-"""Partial states of all ranks of a group as test data, and what their merge must be, by `contract`."""
+"""Partial states of all ranks of a group as test data, and their expected merge by `contract`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from states import lay_out, make_states
 
 from mlafix.distributed._cut import Cut
 
-# States with an lse below this weigh nothing beside an ordinary one.
+# States with an lse below this have no weight beside an ordinary one.
 FAINTEST = -300.0
 
 
 class Form(NamedTuple):
-    """The shapes that code is compiled for: few, so that tests spend their time on calls."""
+    """The shapes for which code is compiled. They are few, so that tests spend their time on calls."""
 
     dtype: np.dtype
     head_dim: int
     heads: int
-    """Of a rank's part, where heads are cut."""
+    """The heads of a rank's part if heads are cut."""
     base: str
     sink: bool
     wire: str | None = None
@@ -40,7 +40,7 @@ def options_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None, max_to
 
 
 class Case(NamedTuple):
-    """A partial state of each rank, and what the merge of all of them is."""
+    """A partial state of each rank, and the expected merge of all of them."""
 
     parts: list[Part]
     sink: np.ndarray | None
@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 
 def through_fp8(v: np.ndarray) -> np.ndarray:
-    """Rows as they come back from fp8 with a scale each, f32: scale = max |row| / 448."""
+    """Rows after conversion to fp8 and back, each with its own scale, in f32: scale = max |row| / 448."""
     rows = v.astype(np.float32)
     with np.errstate(invalid="ignore", over="ignore"):
         scale = np.maximum(np.abs(rows).max(-1, keepdims=True), np.float32(2.0**-100)) / np.float32(448)
@@ -59,9 +59,9 @@ def through_fp8(v: np.ndarray) -> np.ndarray:
 
 def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: np.ndarray | None,
              cut: str = "none", **how: Any) -> tuple[contract.Expected, contract.Expected]:
-    """The merge of v [ranks, T, H, D], s [ranks, T, H], of which keys [ranks, T] are there, and of the sink.
+    """The merge of v [ranks, T, H, D] and s [ranks, T, H] with the sink. Keys [ranks, T] tells which states have keys.
 
-    Rows that the rank which merges them has itself do not travel.
+    A rank's own rows do not travel.
     """
     present = np.broadcast_to(keys[..., None], s.shape)
     if form.wire is not None:
@@ -83,10 +83,11 @@ def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: n
 
 def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, masks: str, layout: str = "contiguous",
               cut: str = "none", heads: int | None = None) -> Case:
-    """A case with every kind of row; rows without keys hold NaN, in their lse too. `heads`: of the whole state, the form's by default.
+    """A case with every kind of row. Rows without keys contain NaN, also in their lse. `heads`: the heads of the whole state, by
+    default those of the form.
 
-    `masks`: "none"; "tokens": seq_lens of one token each; "requests": seq_lens and query_start_loc, with requests of no token
-    and padding; "padding": query_start_loc alone. `cut`: which rows are rounded on a wire of fp8 depends on it.
+    `masks`: "none"; "tokens": seq_lens of one token each; "requests": seq_lens and query_start_loc, with requests without tokens and
+    padding; "padding": query_start_loc only. `cut`: decides which rows are rounded if they travel in fp8.
     """
     heads = form.heads * ranks if heads is None else heads
     states = make_states(rng, ranks, tokens, heads, form.head_dim, form.dtype)
@@ -108,7 +109,8 @@ def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, mas
             lens = [np.where(rng.random(requests) < 0.5, 0, 7).astype(np.int32) for _ in range(ranks)]
             for rank, one in enumerate(lens):
                 keys[rank] &= np.array([o < requests and one[o] > 0 for o in owner], bool)  # type: ignore[index]
-    # Faint states hold garbage beside a brighter one; where that one has no keys they count, and N10 bounds what they may hold.
+    # Faint states contain garbage beside a brighter state. If that one has no keys, they count, and N10 must bound their
+    # contents.
     live = keys[..., None] & np.isfinite(states.s)
     alone = live & (np.where(live, states.s, -np.inf).max(0) < FAINTEST)
     states.v[alone] = rng.normal(0, 1, states.v[alone].shape).astype(form.dtype)
@@ -124,7 +126,7 @@ def part_of(whole: contract.Expected, owned: tuple[slice, slice]) -> contract.Ex
 
 
 def check(case: Case, results: list[dict[str, Any]]) -> None:
-    """Every rank's rows against f64."""
+    """Compares every rank's rows with f64."""
     for rank, result in enumerate(results):
         part_of(case.out, result["owned"]).check(result["out"], f"out of rank {rank}")
         part_of(case.lse, result["owned"]).check(result["lse"], f"lse of rank {rank}")
@@ -132,7 +134,7 @@ def check(case: Case, results: list[dict[str, Any]]) -> None:
 
 
 def assembled(results: list[dict[str, Any]], shape: tuple[int, ...]) -> np.ndarray:
-    """The whole result from what each rank owns of it."""
+    """Assembles the whole result from the parts that the ranks own."""
     whole = np.zeros(shape, results[0]["out"].dtype)
     for result in results:
         whole[result["owned"]] = result["out"]
@@ -140,8 +142,8 @@ def assembled(results: list[dict[str, Any]], shape: tuple[int, ...]) -> np.ndarr
 
 
 def check_replays(pool: RankPool, ranks: int, rng: np.random.Generator, options: dict[str, Any]) -> None:
-    """Ten thousand replays of a graph with three calls, with other inputs, lengths and offsets each thousand; the reducers are gone by
-    then. `options`: of the reducers, beside those of the form."""
+    """Replays a graph with three calls ten thousand times, with other inputs, lengths and offsets after each thousand, and after the
+    reducers are gone. `options`: options of the reducers besides those of the form."""
     form = FORMS[0]
     calls = [("heads", 9), ("tokens", 5), ("none", 3)]
     # Every round has the same number of requests, so that tensors have the same sizes.
@@ -160,9 +162,10 @@ def check_replays(pool: RankPool, ranks: int, rng: np.random.Generator, options:
 
 def check_two_streams(pool: RankPool, ranks: int, rng: np.random.Generator, options: dict[str, Any], *, form: Form | None = None,
                       tokens: tuple[int, ...] = (6, 3, 9, 16, 1), idle: int = 0, captured: bool = False) -> None:
-    """Two reducers of one group in two streams, call by call; `options` as above.
+    """Runs two reducers of one group in two streams, call by call; `options` as above.
 
-    idle: the cycles for which the devices of even ranks idle before the first reducer's calls, those of odd ones before the second's.
+    idle: the cycles for which devices idle: those of even ranks before the first reducer's calls, those of odd ranks before the
+    second's.
     """
     form = form or FORMS[0]
     cases = [make_case(rng, form, ranks, count, "requests") for count in tokens]

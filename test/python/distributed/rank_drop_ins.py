@@ -1,4 +1,4 @@
-"""Drop-ins of `mlafix.compat` on ranks: as in rank_work.py."""
+"""Drop-ins of `mlafix.compat` on ranks, in functions like those of rank_work.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import rank_work
 
 
 def compat(group: Any, kind: str, module: str, name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """A drop-in on tensors made of arrays, with the group as one of the engines' objects; arrays."""
+    """Calls a drop-in on tensors made from arrays, with the group as an engine's object. Returns arrays."""
     function = getattr(importlib.import_module(f"mlafix.compat.{module}"), name)
     tensors = [rank_work.HOME.put(array) for array in arguments]
     named = {key: rank_work.HOME.put(value) if isinstance(value, np.ndarray) else value for key, value in options.items()}
@@ -24,7 +24,8 @@ def compat(group: Any, kind: str, module: str, name: str, arguments: tuple[Any, 
 
 
 def flashinfer_reduce(group: Any, sizes: tuple[int, int], partial: np.ndarray, lse: np.ndarray, dtype: str, *how: Any, **named: Any) -> np.ndarray:
-    """`mlafix.compat.flashinfer.decode_cp_a2a_lse_reduce` of partial [..., cp, D], with a workspace of so many tokens and heads."""
+    """Calls `mlafix.compat.flashinfer.decode_cp_a2a_lse_reduce` on partial [..., cp, D], with a workspace for `sizes` tokens and
+    heads."""
     from mlafix.compat import flashinfer
 
     ranks, dim = partial.shape[-2:]
@@ -35,7 +36,7 @@ def flashinfer_reduce(group: Any, sizes: tuple[int, int], partial: np.ndarray, l
 
 
 def flashinfer_mistaken(group: Any, changes: dict[str, Any]) -> str:
-    """Such a call with zeros, in which some arguments are others, and a right one; the first one's error."""
+    """Makes such a call on zeros with some arguments changed, then a right call. Returns the first call's error."""
     from mlafix.compat import flashinfer
 
     ranks, rank = dist.get_world_size(group), dist.get_rank(group)
@@ -55,7 +56,8 @@ def flashinfer_mistaken(group: Any, changes: dict[str, Any]) -> str:
 
 
 def vllm_workspace(group: Any, part: rank_work.Part, heads: int, base: str, ubatch: int) -> np.ndarray:
-    """`mlafix.compat.vllm.DirectDCPA2AWorkspace` with three micro-batches, as if vLLM's worker were in one of them."""
+    """Uses `mlafix.compat.vllm.DirectDCPA2AWorkspace` with three micro-batches, as if vLLM's worker were in one of
+    them."""
     from mlafix.compat.vllm import DirectDCPA2AWorkspace
 
     dim = part.partial.shape[2]
@@ -76,8 +78,8 @@ def vllm_workspace(group: Any, part: rank_work.Part, heads: int, base: str, ubat
 
 
 def gathered(group: Any, queries: list[np.ndarray], rows: list[np.ndarray], padded: int | None) -> tuple[Any, ...]:
-    """`mlafix.compat.vllm`'s workspaces that gather queries [T, h, D] and KV [T, d] of this rank, with gaps between elements; in both
-    micro-batches, with poison before each."""
+    """Gathers queries [T, h, D] and KV [T, d] of this rank with `mlafix.compat.vllm`'s workspaces, with gaps between elements. Runs
+    both micro-batches, each after poisoning."""
     from mlafix.compat.vllm import DirectDCPKVGatherWorkspace, DirectDCPQGatherWorkspace
 
     rank, size = dist.get_rank(group), dist.get_world_size(group)
@@ -97,13 +99,13 @@ def gathered(group: Any, queries: list[np.ndarray], rows: list[np.ndarray], padd
     finally:
         del sys.modules["vllm.v1.worker.ubatching"]
     for ubatch, one in enumerate(made):
-        assert one.is_contiguous() and one.data_ptr() in (of_queries.final_query[ubatch].data_ptr(), 0)  # 0: no elements
+        assert one.is_contiguous() and one.data_ptr() in (of_queries.final_query[ubatch].data_ptr(), 0)  # 0 bytes, for arrays without elements
     assert torch.equal(*made)
     return rank_work.HOME.get(made[0]), rank_work.HOME.get(everything)
 
 
 def gather_mistaken(group: Any, made: dict[str, Any], called: dict[str, Any]) -> str:
-    """The error of a workspace that gathers KV, or queries where there are `heads`, and of its call, in which some arguments are others."""
+    """The error of a workspace that gathers KV (or queries, if `heads` is given), or of its call, with some arguments changed."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from mlafix.compat.vllm import DirectDCPKVGatherWorkspace, DirectDCPQGatherWorkspace
@@ -122,7 +124,7 @@ def gather_mistaken(group: Any, made: dict[str, Any], called: dict[str, Any]) ->
             arrays = {"gathered_kv": torch.zeros(2 * size, 8, dtype=torch.bfloat16), "local_kv": torch.zeros(2, 8, dtype=torch.bfloat16)}
             if requires_grad:
                 arrays[requires_grad].requires_grad_()
-            if called.get("device"):  # a fake tensor needs no such device
+            if called.get("device"):  # a fake tensor does not need the device to exist
                 of_rows.device = torch.device("cuda:0")
                 with FakeTensorMode():
                     arrays["local_kv"] = torch.zeros(2, 8, dtype=torch.bfloat16, device=called["device"])
@@ -135,7 +137,7 @@ def gather_mistaken(group: Any, made: dict[str, Any], called: dict[str, Any]) ->
 
 
 def single(group: Any) -> list[bool]:
-    """True if drop-ins return what they get for a process group of this rank alone."""
+    """True for each drop-in that returns its inputs for a process group of this rank alone."""
     import mlafix.compat.sglang as sglang
     import mlafix.compat.vllm as vllm
 
@@ -148,7 +150,8 @@ def single(group: Any) -> list[bool]:
 
 
 def converted(group: Any, module: str, name: str, dtype: str) -> bool:
-    """True if a drop-in takes an lse of another dtype, and a strided payload with a dim of 1, for the same in f32 and in rows."""
+    """True if a drop-in treats an lse of another dtype and a strided payload with a dim of 1 like the same values in f32 and in
+    rows."""
     function = getattr(importlib.import_module(f"mlafix.compat.{module}"), name)
     seed = torch.Generator().manual_seed(dist.get_rank(group))
     heads = 2 * dist.get_world_size(group)
@@ -159,6 +162,6 @@ def converted(group: Any, module: str, name: str, dtype: str) -> bool:
 
 
 def with_names(group: Any, name: str, *arguments: Any) -> Any:
-    """A function of this module with (…, positional, named) as its last arguments."""
+    """Calls a function of this module with (…, positional, named) as its last arguments."""
     *first, positional, named = arguments
     return globals()[name](group, *first, *positional, **named)

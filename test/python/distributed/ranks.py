@@ -20,15 +20,15 @@ class RankPool:
     """Rank processes that live until `close`.
 
     Args:
-        folder: an empty folder for the file that the ranks meet at.
-        ranks: the largest group.
-        timeout: of the groups, in seconds.
+        folder: an empty folder for the file through which the ranks meet.
+        ranks: the size of the largest group.
+        timeout: the timeout of the groups, in seconds.
         backend: "gloo" or "nccl".
     """
 
     def __init__(self, folder: Path, ranks: int = max(SIZES), timeout: float = PATIENCE, backend: str = "gloo") -> None:
         context = multiprocessing.get_context("forkserver")
-        # Importing torch takes seconds: once, in the process that all ranks are forked from.
+        # Importing torch takes seconds, so only the process from which all ranks are forked does it.
         context.set_forkserver_preload(["mlafix.distributed"])
         self.pipes: list[Connection] = []
         self.processes = []
@@ -41,18 +41,19 @@ class RankPool:
             self.processes.append(process)
 
     def run(self, function: str, each: list[tuple[Any, ...]]) -> list[Any]:
-        """function(group, *arguments) on the first len(each) ranks; the results, exceptions included, in the order of the ranks."""
+        """Runs function(group, *arguments) on the first len(each) ranks. Returns the results or exceptions, in the order of the
+        ranks."""
         for rank, arguments in enumerate(each):
             self.pipes[rank].send((function, len(each), arguments))
         return [self.result(rank) for rank in range(len(each))]
 
     def result(self, rank: int) -> Any:
-        """The result or error of a rank; AssertionError if it did not answer."""
+        """The result or error of a rank. Raises AssertionError if the rank did not answer."""
         assert self.pipes[rank].poll(PATIENCE), f"expected an answer of rank {rank}, got none"
         return self.pipes[rank].recv()
 
     def same(self, function: str, size: int, *arguments: Any) -> list[Any]:
-        """As `run`, with the same arguments on each of `size` ranks; raises what a rank raised."""
+        """Like `run`, with the same arguments on each of `size` ranks. Raises any rank's exception."""
         return raised(self.run(function, [arguments] * size))
 
     def close(self) -> None:
@@ -65,7 +66,7 @@ class RankPool:
 
 
 def raised(results: list[Any]) -> list[Any]:
-    """The results, or the first exception among them, raised."""
+    """Returns the results, or raises the first exception among them."""
     for result in results:
         if isinstance(result, BaseException):
             raise result
@@ -73,7 +74,7 @@ def raised(results: list[Any]) -> list[Any]:
 
 
 def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float, backend: str) -> None:
-    """The loop of a rank's process: calls of these functions until the pipe is closed."""
+    """The loop of a rank's process: makes calls until the pipe is closed."""
     import os
     from datetime import timedelta
 
@@ -100,7 +101,7 @@ def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float, b
         try:
             name, size, arguments = pipe.recv()
         except (EOFError, ConnectionResetError):
-            # A thread of gloo may release its last tensors yet, which aborts an interpreter that is being finalised.
+            # A gloo thread may still release its last tensors, which would abort an interpreter during finalisation.
             os._exit(0)
         try:
             pipe.send(functions[name](groups[size], *arguments))

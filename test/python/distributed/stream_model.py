@@ -1,10 +1,10 @@
 """A model of collective launches in several streams of GPUs that hold few blocks at once (docs/Distributed.md), for
 `interleavings.search`.
 
-A GPU begins the blocks of a launch in the order of their numbers, wherever there is a place. A launch begins once the one before it
-in its stream is complete, or, a dependent launch, once that one's blocks have all begun: then its own take places and wait. A launch
-that pulls waits until the first block of each rank's has come, and its last block until all ranks' blocks have read. Of a launch that
-pushes each block waits for the same block of each rank. How flags tell that is the subject of `group_model`.
+A GPU begins the blocks of a launch in order, whenever a place is free. A launch begins once the previous one in its stream is
+complete. A dependent launch begins once all blocks of the previous one have begun; its own blocks then take places and wait. A launch
+that pulls waits for the first block of each rank's launch, and its last block waits until all ranks' blocks have read. In a launch
+that pushes, each block waits for the same block of each rank. `group_model` models the flags for this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from interleavings import replaced
 
 PLAIN, PULL, PUSH = "plain", "pull", "push"
-# A block that has come has told the others, or has read.
+# A block in the state CAME has told the others, or has read.
 ABSENT, BEGUN, CAME, ENDED = range(4)
 
 
@@ -27,16 +27,16 @@ class Launch(NamedTuple):
 
 
 Grid = tuple[int, ...]
-"""Where each block of a launch is."""
+"""The position of each block of a launch."""
 State = tuple[tuple[Grid, ...], ...]
-"""For each rank and launch."""
+"""The grids of each rank and launch."""
 
 
 class StreamModel(NamedTuple):
-    """Ranks that all make `launches`, in this order or, each, in that of `orders`.
+    """Ranks that all make `launches`, in this order, or each rank in its order of `orders`.
 
-    `places`: the blocks that a GPU holds at once. `ordered`: a collective begins once the one that its rank launched before it is
-    complete, in whatever stream.
+    `places`: the number of blocks that a GPU holds at once. `ordered`: a collective begins only once its rank's previous
+    collective is complete, in any stream.
     """
 
     launches: tuple[Launch, ...]
@@ -88,12 +88,12 @@ class StreamModel(NamedTuple):
         return ENDED if has_come and (not is_last or have_read) else at
 
     def _before(self, rank: int, which: int) -> list[int]:
-        """The launches that the rank made before, the latest first."""
+        """The rank's earlier launches, the latest first."""
         order = self.orders[rank] if self.orders else tuple(range(len(self.launches)))
         return list(reversed(order[: order.index(which)]))
 
     def _is_behind(self, grids: tuple[Grid, ...], rank: int, which: int) -> bool:
-        """True if the launch before it in its stream is complete."""
+        """True if the previous launch in its stream is complete."""
         stream = self.launches[which].stream
         before = next((other for other in self._before(rank, which) if self.launches[other].stream == stream), None)
         return before is None or self._is_complete(grids[before])

@@ -1,4 +1,4 @@
-"""Kernels with a tensor of each rank: the language, calls on the CPU, and what a launch on a GPU passes."""
+"""Kernels with a tensor of each rank: the language, calls on the CPU, and the arguments of a launch on a GPU."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_bound_calls_keep_the_ranks_tensors(total: Any) -> None:
     rows, counts = [np.full((2, 8), rank, np.float32) for rank in range(3)], [np.ones(2, np.int32) for _ in range(3)]
     bound = total.bind(out, PeerTensors(rows), counts)
     bound()
-    # set_pointers keeps the ranks' tensors, and ignores the arguments in their places.
+    # set_pointers keeps the ranks' tensors, and ignores arguments at their positions.
     bound.set_pointers((other, None, None))
     del counts
     bound()
@@ -147,7 +147,7 @@ def test_what_cannot_have_other_ranks_tensors(total: Any, monkeypatch: pytest.Mo
     out, rows, counts = np.zeros((2, 8), np.float32), [np.ones((2, 8), np.float32)] * 2, [np.ones(2, np.int32)] * 2
     with pytest.raises(ArgumentError, match="expected no Peers arguments, whose rows debug.. cannot follow, got parts, counts$"):
         total.debug(out, rows, counts)
-    monkeypatch.setenv("MLAFIX_DEBUG", "1")  # asked for once by each kernel
+    monkeypatch.setenv("MLAFIX_DEBUG", "1")  # each kernel reads it once
     total.specialize(ranks=2)(out, rows, counts)
     assert (out == 4).all()
 

@@ -1,4 +1,4 @@
-"""`mlafix.distributed` over processes: right against f64, the same bits on all ranks and for all groups, errors on all ranks."""
+"""`mlafix.distributed` over processes: results against f64, equal bits on all ranks and for all groups, errors on all ranks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_merges_like_f64(pool: RankPool, ranks: int, form: Form, cut: str, token
 
 @pytest.mark.parametrize("ranks, form", [*((ranks, FORMS[0]) for ranks in SIZES), (3, FORMS[4]._replace(sink=False))], ids=str)
 def test_bits_do_not_depend_on_the_cut_nor_on_the_group(pool: RankPool, ranks: int, form: Form, rng: np.random.Generator) -> None:
-    """But on a wire of fp8 on the cut, which says what travels."""
+    """With fp8 on the wire they do depend on the cut, which decides which rows travel."""
     seed = int(rng.integers(1 << 30))
     wholes: dict[str, list[np.ndarray]] = {}
     for cut, kind in [("none", "torch"), ("heads", "torch"), ("tokens", "torch"), ("heads", "coordinator"), ("heads", "engine"),
@@ -58,7 +58,7 @@ def test_bits_do_not_depend_on_the_cut_nor_on_the_group(pool: RankPool, ranks: i
 
 
 def test_calls_of_one_reducer_have_any_number_of_tokens(pool: RankPool, rng: np.random.Generator) -> None:
-    """From none to all, and back: what a call left in the workspace is nothing to the next one."""
+    """From none to all, and back. Contents that a call left in the workspace do not affect the next call."""
     form = FORMS[0]
     cases = [make_case(rng, form, 3, tokens, masks) for tokens, masks in [(16, "none"), (0, "none"), (1, "tokens"), (5, "requests"),
                                                                           (2, "padding"), (16, "requests")]]
@@ -82,7 +82,7 @@ def test_two_reducers_of_a_group_do_not_interfere(pool: RankPool, rng: np.random
 @pytest.mark.parametrize("out_dtype, scale", [(F32, None), (F16, None), (E4M3, 0.02)], ids=str)
 def test_outputs_of_other_dtypes_are_rounded_once(pool: RankPool, out_dtype: np.dtype, scale: float | None,
                                                   rng: np.random.Generator) -> None:
-    """f32 sums whatever is on the wire: an f32 result of bf16 rows is not a bf16 number."""
+    """Sums are f32 whatever the dtype on the wire: an f32 result of bf16 rows is not a bf16 number."""
     form = FORMS[0]
     states = make_states(rng, 3, 6, 9, form.head_dim, form.dtype, faults=False)
     out, lse = expected(form, states.v, states.s, np.ones((3, 6), bool), None, out_dtype=out_dtype, scale=scale)
@@ -94,7 +94,8 @@ def test_outputs_of_other_dtypes_are_rounded_once(pool: RankPool, out_dtype: np.
 
 
 def test_fp8_rows_of_any_magnitude(pool: RankPool, rng: np.random.Generator) -> None:
-    """Zeros, subnormal numbers, the largest ones; a row that travels with NaN or infinity is NaN, and no other row is."""
+    """Zeros, subnormal numbers and the largest ones. A travelling row with NaN or infinity becomes NaN, but no other row
+    does."""
     form = Form(F32, 16, 1, "e", False, "f8e4m3fn")
     v = rng.normal(0, 1, (2, 8, 2, 16)).astype(np.float32)
     v *= np.array([0, 1e-45, 1e-38, 1e-30, 1, 1e30, 1e38, 1], np.float32)[:, None, None]

@@ -1,4 +1,5 @@
-"""`mlafix.distributed` over NCCL: two GPUs or more. Right against f64, the bits of the CPU, in graphs and in streams."""
+"""`mlafix.distributed` over NCCL, with two or more GPUs: results against f64, the same bits as on the CPU, graphs and
+streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drop-ins for context parallelism over processes: right against f64, with the engines' names, shapes and errors."""
+"""Drop-ins for context parallelism over processes: results against f64, with the engines' names, shapes and errors."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ def test_vllm_workspaces_that_gather_say_what_is_wrong(pool: RankPool, made: dic
 @pytest.mark.parametrize("how", [("base2",), ("basee",), (True,), (False,), {"is_lse_base_on_e": True}, {"enable_pdl": True}], ids=str)
 def test_flashinfer_sends_each_rank_its_slice(pool: RankPool, how: Any, leading: tuple[int, ...], sizes: tuple[int, int],
                                               rng: np.random.Generator) -> None:
-    """Any dims before the ranks; a workspace is for so many rows, whatever is a token there and what a head."""
+    """Any dims may precede the ranks. A workspace only limits the number of rows, whatever counts as a token or as a
+    head."""
     base = "e" if how in (("basee",), (True,), {"is_lse_base_on_e": True}) else "2"
     form = Form(BF16, 16, 3, base, False)
     states = make_states(rng, 3, 5, 9, 16, BF16, faults=False)

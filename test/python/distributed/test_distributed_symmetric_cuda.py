@@ -1,5 +1,5 @@
-"""`mlafix.distributed` over symmetric memory: two GPUs or more of one node. Right against f64 and the bits of NCCL's backend, in
-graphs, with ranks that come late, and with one that does not come."""
+"""`mlafix.distributed` over symmetric memory, with two or more GPUs of one node. Results against f64 and NCCL's bits, in graphs,
+with late ranks, and with an absent rank."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_heads_that_the_ranks_do_not_divide(pool: RankPool, cut: str, exchange: 
 @exchanges
 @pytest.mark.parametrize("masks", ["none", "requests"])
 def test_states_that_are_there_already(pool: RankPool, masks: str, exchange: str, rng: np.random.Generator) -> None:
-    """Each call's rows are overwritten right behind it; the ranks take turns in coming 50 ms late."""
+    """Each call's rows are overwritten directly after it. The ranks take turns in arriving 50 ms late."""
     form = Form(BF16, 128, 16, "e", False)
     cases = [make_case(rng, form, RANKS, tokens, masks) for tokens in (16, 3, 9, 16, 1, 7, 16, 16)]
     sleeps = [[100_000_000 if at % RANKS == rank else 0 for at in range(len(cases))] for rank in range(RANKS)]
@@ -107,14 +107,15 @@ def test_two_reducers_in_two_streams(pool: RankPool, exchange: str, rng: np.rand
 def test_two_reducers_that_are_ready_in_different_orders(
     pool: RankPool, exchange: str, captured: bool, tokens: int, rng: np.random.Generator
 ) -> None:
-    """Of 1024 tokens each launch fills a GPU: in no order, each would keep the one for which another rank waits from beginning."""
+    """With 1024 tokens each launch fills a GPU. Without an order, each could keep a launch from beginning for which another rank
+    waits."""
     options = SYMMETRIC | {"exchange": exchange, "timeout": 3.0}
     form = Form(BF16, 128, 32, "e", False)
     check_two_streams(pool, RANKS, rng, options, form=form, tokens=(tokens,) * 3, idle=100_000_000, captured=captured)
 
 
 def test_calls_that_push_and_pull_in_turns(pool: RankPool, rng: np.random.Generator) -> None:
-    """One reducer, whose small calls are pushed and whose others are pulled, and the other way round: one count of launches."""
+    """A reducer that pushes small calls and pulls others, and the reverse. Both kinds share one count of launches."""
     form = Form(BF16, 128, 16, "e", False)
     cases = [make_case(rng, form, RANKS, tokens, "requests") for tokens in (16, 3, 9, 16, 16, 1, 7, 16, 2, 2, 16)]
     for pushes in (True, False):
@@ -135,7 +136,7 @@ def test_launches_know_whose_memory_they_read(pool: RankPool) -> None:
 @exchanges
 @pytest.mark.parametrize("who", [0, RANKS - 1])
 def test_a_rank_that_does_not_come_is_named(pool: RankPool, who: int, exchange: str) -> None:
-    """The others end after the time-out with NaN, the late one at once; a new reducer of the same group works."""
+    """The other ranks end with NaN after the time-out, the late one at once. A new reducer of the same group works."""
     options = options_of(FORMS[0], "heads", RANKS, None) | SYMMETRIC | {"timeout": 1.0, "exchange": exchange}
     results = raised(pool.run("missed", [(options, who, 4.0)] * RANKS))
     for rank, result in enumerate(results):

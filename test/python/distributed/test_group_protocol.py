@@ -1,4 +1,4 @@
-"""How ranks wait for each other, in every interleaving of small groups; see group_model.py."""
+"""The protocol by which ranks wait for each other, in every interleaving of small groups: see group_model.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from interleavings import Broken, search
 
 
 def launches(kinds: str, blocks: int = 1) -> tuple[tuple[str, int], ...]:
-    """One of each letter: < pulls, > pushes."""
+    """One launch for each letter: < pulls, > pushes."""
     return tuple((PULL if kind == "<" else PUSH, blocks) for kind in kinds)
 
 
@@ -23,7 +23,7 @@ RIGHT = [
 
 @pytest.mark.parametrize("model", RIGHT, ids=str)
 def test_every_launch_is_right_and_ends(model: Model) -> None:
-    """However late a rank comes, whatever the kinds and grids of two launches are."""
+    """For any delay of a rank, and any kinds and grids of two launches."""
     assert search(model) > 100
 
 
@@ -37,7 +37,7 @@ WITH_TIMEOUTS = [
 
 @pytest.mark.parametrize("model", WITH_TIMEOUTS, ids=str)
 def test_a_time_out_leaves_marks_and_tells_the_host(model: Model) -> None:
-    """Whatever a block did not mark is right, however late a rank came, and no wait lasts for ever."""
+    """Rows that a block did not mark are right, however late a rank arrived, and every wait ends."""
     assert search(model) > 1000
 
 

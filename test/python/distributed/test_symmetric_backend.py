@@ -1,4 +1,5 @@
-"""The reducer's backend over symmetric memory, its ranks in one process on the CPU: which rows it reads, copies and masks."""
+"""The reducer's backend over symmetric memory, with all ranks in one process on the CPU: the rows that it reads, copies and
+masks."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ WIRES = {"f8e4m3fn": torch.float8_e4m3fn}
 
 
 def backends_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None) -> list[SymmetricBackend]:
-    """The backend of each rank; their buffers hold what no result may show."""
+    """The backend of each rank. Their buffers contain values that must not reach any result."""
     heads = form.heads * ranks
     wire = WIRES.get(form.wire or "", CPU.put(np.zeros(1, form.dtype)).dtype)
     size = SymmetricPlan.of(Cut(cut, ranks, heads), MOST, form.head_dim, wire, PULL).total
@@ -37,7 +38,7 @@ def backends_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None) -> li
     made = []
     for rank in range(ranks):
         memory: Any = SimpleNamespace(own=buffers[rank], buffers=buffers, failure=torch.zeros(1, dtype=torch.int64))
-        # Workspaces are at multiples of 128 bytes; only a GPU looks at them.
+        # Workspaces are at multiples of 128 bytes, which only matters on a GPU.
         made.append(SymmetricBackend(SimpleNamespace(rank=rank, size=ranks), memory, Cut(cut, ranks, heads),  # type: ignore[arg-type]
                                      None if sink is None else CPU.put(sink), head_dim=form.head_dim, wire_dtype=wire,
                                      max_tokens=MOST, timeout=1.0, pushed=PULL))
@@ -45,7 +46,7 @@ def backends_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None) -> li
 
 
 def calls_of(case: Case, backends: list[SymmetricBackend], base: str) -> list[tuple[Call, tuple[slice, slice]]]:
-    """The call of each rank, with what it owns."""
+    """The call of each rank, with the rows that it owns."""
     made = []
     for part, backend in zip(case.parts, backends):
         tokens, _, dim = part.partial.shape
@@ -69,14 +70,14 @@ def test_merges_like_f64(ranks: int, form: Form, cut: str, masks: str, rng: np.r
         case = make_case(rng, form, ranks, tokens, masks, layout, cut)
         backends = backends_of(form, cut, ranks, case.sink)
         calls = calls_of(case, backends, form.base)
-        # No rank waits for another here: all have their rows there before the first merge.
+        # No rank waits for another here: all rows are in place before the first merge.
         for backend, (call, _) in zip(backends, calls):
             backend._copy(call)
         for backend, (call, _) in zip(backends, calls):
             backend.reduce(call)
         check(case, results_of(calls))
         for flags in (backend._memory.own[:GROUP_BYTES] for backend in backends):
-            assert (flags == 0xFF).all()  # no row lies where the ranks' flags are
+            assert (flags == 0xFF).all()  # no row overlaps the ranks' flags
 
 
 @pytest.mark.parametrize("masks", ["none", "requests"])
@@ -92,14 +93,15 @@ def test_states_that_are_there_are_not_copied(cut: str, masks: str, rng: np.rand
         lse.copy_(call.lse)
         backend._copy = None  # type: ignore[assignment, method-assign]
         calls.append((call._replace(partial=partial, lse=lse), owned))
-    # The lses are masked by each rank's own call; in one process, before the first merge.
+    # Each rank's own call masks its lses. In one process, that must happen before the first merge.
     for backend, (call, _) in [*zip(backends, calls)] * 2:
         backend.reduce(call)
     check(case, results_of(calls))
 
 
 def test_memory_is_freed_with_the_backend(rng: np.random.Generator) -> None:
-    """Without a garbage collection, which frees it at any time: torch ends the process if a graph is being captured then."""
+    """No garbage collection is needed, which may run at any time: torch ends the process if memory is freed during a
+    capture."""
     form = FORMS[0]
     case = make_case(rng, form, 2, 7, "none")
     backends = backends_of(form, "heads", 2, case.sink)
@@ -121,7 +123,7 @@ def test_fp8_rows_are_always_copied(rng: np.random.Generator) -> None:
 
 
 def test_memory_is_for_the_tokens_that_are_pushed() -> None:
-    """Blocks of up to 5 MiB: of 4096 tokens of 128 heads of 512, 79 are pushed, and the others' rows are read where they are."""
+    """Blocks of up to 5 MiB are pushed: 79 of 4096 tokens with 128 heads of 512. The rows of larger calls are read in place."""
     cut = Cut("heads", 2, 128)
     plan = SymmetricPlan.of(cut, 4096, 512, torch.bfloat16, (0, 5 << 20))
     pull, push = (SymmetricPlan.of(cut, 4096, 512, torch.bfloat16, pushed) for pushed in ((1, 0), (0, 1 << 62)))

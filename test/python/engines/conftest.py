@@ -1,4 +1,4 @@
-"""Drop-ins take the arrays of each library."""
+"""Drop-ins accept the arrays of each library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the drop-ins speak of the arguments of the function that was called, whatever is wrong with whichever argument."""
+"""Errors of the drop-ins name the arguments of the called function, for any mistake in any argument."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHUNKS = SimpleNamespace(empty_token_slices=[slice(0, 2), slice(4, N)])
 CHUNK = SimpleNamespace(token_slice=slice(0, N), is_continuation=True, continuation_token_end=2)
 MERGED = {"v_a": ROWS, "s_a": LSE, "v_b": ROWS, "s_b": LSE}
 
-# The arguments of a right call of each function: (shape, dtype) of an array of ones, an array, or another value.
+# The arguments of a right call of each function: the (shape, dtype) of an array of ones, an array, or another value.
 CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (vllm.merge_attn_states, {"output": ROWS, "prefix_output": ROWS, "prefix_lse": LSE_HN, "suffix_output": ROWS, "suffix_lse": LSE_HN,
                               "output_lse": LSE_HN}),
@@ -99,7 +99,7 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ring_attention.update_out_and_lse, {"out": None, "lse": None, "block_out": ROWS, "block_lse": LSE_HN}),
 ]  # fmt: skip
 
-# Over ranks: test_compat_ranks.py and rank_mistakes.py have these. A class: test_compat_chunks.py.
+# For functions over ranks, see test_compat_ranks.py and rank_mistakes.py; for the class, test_compat_chunks.py.
 OVER_RANKS = {"torch_context_parallel.SDPAMerger", "vllm.get_direct_dcp_a2a_workspace", "vllm.get_direct_dcp_q_gather_workspace",
               "vllm.get_direct_dcp_kv_gather_workspace",
               "vllm.cp_lse_ag_out_rs", "vllm.cp_lse_ag_out_ar", "vllm.dcp_a2a_lse_reduce", "vllm.DirectDCPA2AWorkspace",
@@ -113,7 +113,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def as_array(spec: Any) -> np.ndarray | None:
-    """The array of an entry of CALLS; None for what is passed as it is."""
+    """The array for an entry of CALLS. None for a value that is passed unchanged."""
     if isinstance(spec, tuple):
         shape, dtype = spec
         return np.ones(shape, dtype)
@@ -121,7 +121,7 @@ def as_array(spec: Any) -> np.ndarray | None:
 
 
 def mistakes(array: np.ndarray) -> Iterator[tuple[str, Any]]:
-    """Values passed in place of an array, and what is wrong with them."""
+    """Wrong values for an array argument, with a description of the mistake."""
     is_integer = array.dtype.kind in "biu"
     for dtype in ("float32", "int32", "int64", "float64", "complex64", "int16"):
         if np.dtype(dtype) != array.dtype:
@@ -145,7 +145,7 @@ def mistakes(array: np.ndarray) -> Iterator[tuple[str, Any]]:
 
 
 def elsewhere(tensor: Any) -> Iterator[tuple[str, Any]]:
-    """Values passed in place of a torch tensor on the CPU, and their device."""
+    """Values to pass instead of a CPU tensor of torch, with their devices."""
     yield "on another device", tensor.to("meta")
     yield "a numpy array", tensor.view(torch.uint8).numpy() if tensor.dtype.itemsize == 1 else np.ones(tensor.shape, np.float32)
     if tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1:
@@ -153,7 +153,7 @@ def elsewhere(tensor: Any) -> Iterator[tuple[str, Any]]:
 
 
 def check_names(function: Callable[..., Any], arguments: dict[str, Any], device: Device, mistaken: Callable[[Any], Iterator[tuple[str, Any]]]) -> set[str]:
-    """The names in the errors of calls with one mistake each; fails for one that is no argument of the function's, and for other errors."""
+    """The names in the errors of calls with one mistake each. Fails if a name is not an argument of the function, and for other errors."""
 
     def call(**wrong: Any) -> None:
         made = {name: spec if (array := as_array(spec)) is None else device.put(array) for name, spec in arguments.items()}

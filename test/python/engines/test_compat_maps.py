@@ -18,7 +18,8 @@ HEADS, DIM = 4, 64
 
 
 def check_row(device: Device, got: Any, got_lse: Any, v: np.ndarray, s: np.ndarray, dtype: np.dtype, *, base: float = np.e) -> None:
-    """A row of a result against f64: `v` [K, H, D], `s` [K, H]; the lse is in base e, and +inf where nothing is."""
+    """Compares a row of a result with f64: `v` [K, H, D], `s` [K, H]. The lse is in base e, and +inf if the row is
+    empty."""
     payload, _ = contract.merge(v, s, base=base, out_dtype=dtype)
     payload.check(got, "out")
     lse = contract.merge(v, s * np.float32(np.log(base)) if base != np.e else s)[1]
@@ -30,12 +31,12 @@ def check_row(device: Device, got: Any, got_lse: Any, v: np.ndarray, s: np.ndarr
 
 
 def tiles(rng: np.random.Generator, lengths: list[int], splits: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Bounds, final rows and partials of tiles: a tile's final rows and its partials lie anywhere."""
+    """Bounds, final rows and partials of tiles, where both the final rows and the partials of a tile are anywhere."""
     starts, row = {}, 0
     for tile in rng.permutation(len(lengths)).tolist():
         starts[tile], row = row, row + lengths[tile]
     final = np.array([[starts[i], starts[i] + n] for i, n in enumerate(lengths)], np.int32).reshape(-1, 2)
-    places, at = [], 1  # the first partial row belongs to none
+    places, at = [], 1  # the first partial row belongs to no tile
     for n, count in zip(lengths, splits):
         for _ in range(count):
             places.append(at)
@@ -95,7 +96,7 @@ def test_aiter_without_a_map_of_rows_takes_tiles_in_order(queries: int, device: 
 
 
 def test_aiter_tiles_that_pad_are_left_out(device: Device, rng: np.random.Generator) -> None:
-    """A graph's tiles past the last one: bounds that repeat, rows of (-1, -2), and partials of no tile."""
+    """Padding tiles of a graph: repeated bounds, rows of (-1, -2), and partials of no tile."""
     indptr, final, places, count = tiles(rng, [1, 2], [2, 2])
     states = make_states(rng, 1, count, HEADS, DIM, F32, faults=False)
     padded = np.concatenate([indptr, np.repeat(indptr[-1:], 5)]), np.concatenate([final, np.full((5, 2), (-1, -2), np.int32)])
@@ -110,7 +111,7 @@ def test_aiter_tiles_that_pad_are_left_out(device: Device, rng: np.random.Genera
 @pytest.mark.parametrize("queries", [1, 2])
 def test_aiter_takes_partials_of_the_shapes_that_its_decode_allocates(queries: int, heads: int, device: Device,
                                                                       rng: np.random.Generator) -> None:
-    """`mla_decode_fwd` has logits [p, 1, H, D] and an lse [p, 1, H, 1]; the kernel there takes any dims before H."""
+    """`mla_decode_fwd` has logits [p, 1, H, D] and an lse [p, 1, H, 1]. AITER's kernel takes any dims before H."""
     indptr, final, places, count = tiles(rng, [queries] * 3, [2, 3, 2])
     count += count % 2
     states = make_states(rng, 1, count, heads, DIM, F32, faults=False)
@@ -151,7 +152,7 @@ def test_aiter_names_its_own_arguments(device: Device) -> None:
 
 
 def expected_sink(v: np.ndarray, s: np.ndarray, sink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The states with a sink, given in base e, as one more of them, in base 2."""
+    """The merge of the states in base 2 with a sink in base e as a further state."""
     lse = (sink.astype(np.float64) / np.log(2)).astype(np.float32)
     return np.concatenate([v, np.zeros((1, *v.shape[1:]), v.dtype)]), np.concatenate([s, lse[None]])
 

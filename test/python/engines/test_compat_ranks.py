@@ -1,4 +1,4 @@
-"""Drop-ins for context parallelism that need no group: what a rank does before and after the exchange."""
+"""Drop-ins for context parallelism that need no group: a rank's work before and after the exchange."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from states import LAYOUTS, lay_out, make_states
 
 
 def owners(starts: np.ndarray, tokens: int) -> np.ndarray:
-    """The request of each token; len(starts) - 1 for padding."""
+    """The request of each token. Padding gets len(starts) - 1."""
     return np.searchsorted(starts[1:], np.arange(tokens), side="right")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("starts", [[0, 1, 2, 3], [0, 0, 4, 4, 9], [0, 3, 3, 3, 5, 6, 11], [0], [0, 0, 0], [0, 2, 4, 6, 8, 10]], ids=str)
 def test_vllm_masks_rows_without_keys(layout: str, starts: list[int], device: Device, rng: np.random.Generator) -> None:
-    """Requests of one length and of any, requests of no token, padding, no request at all."""
+    """Requests of equal and of different lengths, requests without tokens, padding, and no requests."""
     tokens, offsets = 11, np.array(starts, np.int64)
     lens = rng.integers(-1, 2, len(starts) - 1).astype(np.int32)
     lse = rng.normal(0, 3, (tokens, 5)).astype(np.float32)
@@ -37,7 +37,7 @@ def test_vllm_masks_rows_without_keys(layout: str, starts: list[int], device: De
 
 
 def test_vllm_finds_every_request(device: Device, rng: np.random.Generator) -> None:
-    """Each request alone has keys, in batches of any lengths: the search never ends at a neighbour."""
+    """Only one request has keys at a time, in batches of any lengths, so that the search never ends at a neighbour."""
     for requests in (1, 2, 3, 7, 8, 33):
         starts = np.concatenate([[0], np.cumsum(rng.integers(0, 4, requests))]).astype(np.int32)
         tokens = int(starts[-1]) + 2
@@ -49,7 +49,8 @@ def test_vllm_finds_every_request(device: Device, rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("offsets", [[5, 3, 9, -4], [-5, -5, -5, 6], [0, 1 << 30, -(1 << 30), 7], [9, 9, 9, 9], [5]], ids=str)
 def test_vllm_reads_nothing_out_of_bounds_whatever_the_offsets(offsets: list[int], device: Device) -> None:
-    """Lengths and offsets lie between guards that would count as keys; the rows may be any, but memory is safe."""
+    """Lengths and offsets lie between guards that would count as keys. The rows may be anything, but no access is out
+    of bounds."""
     whole = device.put(np.array([1] * 8 + [0, 0, 0] + [1] * 8, np.int32))
     guarded = device.put(np.array([0] * 8 + offsets + [0] * 8, np.int32))
     lse = device.put(np.zeros((6, 2), np.float32))
@@ -70,7 +71,7 @@ def test_vllm_masks_nothing_without_lengths(device: Device) -> None:
 @pytest.mark.parametrize("base", ["e", "2"])
 @pytest.mark.parametrize("ranks, dim", [(2, 16), (3, 5), (6, 64)])
 def test_vllm_corrected_outputs_sum_to_the_merge(ranks: int, dim: int, base: str, device: Device, rng: np.random.Generator) -> None:
-    """Six ranks and five elements: neither is a power of two."""
+    """Six ranks and five elements, neither of which is a power of two."""
     states = make_states(rng, ranks, 7, 2, dim, F32)
     out, lse = contract.merge(states.v, states.s, base=2.0 if base == "2" else np.e)
     total = np.zeros(out.value.shape)
@@ -100,7 +101,7 @@ def test_vllm_corrects_strided_outputs_by_lses_of_other_dtypes(dtype: np.dtype, 
 
 @pytest.mark.parametrize(("base", "dtype", "new"), [("2", BF16, F32), ("e", F32, BF16), ("2", F16, None)], ids=str)
 def test_sglang_corrected_outputs_sum_to_the_merge(base: str, dtype: np.dtype, new: np.dtype | None, device: Device, rng: np.random.Generator) -> None:
-    """Into another array [H, B, D], f32 unless it is given; the rank's own output is only read."""
+    """Writes to another array [H, B, D], f32 by default, and only reads the rank's own output."""
     states = make_states(rng, 3, 7, 2, 40, dtype)
     out, lse = contract.merge(states.v, states.s, base=2.0 if base == "2" else np.e)
     total = np.zeros(out.value.shape)
@@ -118,11 +119,11 @@ def test_sglang_corrected_outputs_sum_to_the_merge(base: str, dtype: np.dtype, n
 
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_sglang_packs_and_combines_what_ranks_send(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """Packs rows and their lse, interleaved in one buffer, and combines them again: sglang#34614. A combine that stored
-    by the strides of such an lse wrote beside its result; empty rows were NaN."""
+    """Packs rows with their lse interleaved in one buffer and combines them again: sglang#34614. A combine that stored
+    with the strides of such an lse wrote outside of its result, and empty rows were NaN."""
     states = make_states(rng, 3, 5, 6, 16, dtype)  # read as rows of 3 ranks, and as 3 heads for each of 2 ranks
     tail = 4 // dtype.itemsize
-    room = poison((2, 7, 3, 16 + tail), dtype)  # a CUDA graph's buffer, for more tokens than come
+    room = poison((2, 7, 3, 16 + tail), dtype)  # the buffer of a CUDA graph, for more tokens than are used
     packed = device.put(room)
     words = packed.view(__import__("torch").float32 if device.is_torch else np.float32)
     sglang.dcp_pack_a2a_send(device.put(states.v[0]), device.put(states.s[0]), packed[..., :16], words[..., 16 // tail])
@@ -184,7 +185,7 @@ def test_calls_over_ranks_name_the_engines_arguments() -> None:
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 @pytest.mark.parametrize("scale", [1.0, 0.5, 3.0])
 def test_tensorrt_llm_merges_by_statistics(dtype: np.dtype, scale: float, device: Device, rng: np.random.Generator) -> None:
-    """All three layouts; a rank without keys holds garbage, a row without any is 0."""
+    """All three layouts. A rank without keys contains garbage, and a row without any keys is 0."""
     ranks, tokens, heads, dim = 3, 6, 2, 16
     rows = rng.normal(0, 1, (ranks, tokens, heads, dim)).astype(dtype)
     stats = np.stack([rng.normal(0, 2, (ranks, tokens, heads)), rng.uniform(0.5, 4, (ranks, tokens, heads))], -1).astype(np.float32)
@@ -193,7 +194,7 @@ def test_tensorrt_llm_merges_by_statistics(dtype: np.dtype, scale: float, device
     stats[:, 3], stats[2, 1, 0], stats[0, 2, 1] = [-np.inf, 0], [3.0, 0], [np.inf, 0]
     lse = contract.stats_to_lse(stats, 1.0)
     out, _ = contract.merge(rows, lse, out_dtype=None)
-    # Rounded when it is scaled, and not exactly the contract's copies.
+    # Rounded after scaling, so not exactly the contract's copies.
     want = contract.Expected(out.value * scale, out.magnitude * scale, np.isnan(out.value))
     flat, counts = rows.reshape(ranks, tokens, heads * dim), device.put(stats)
     want.check(device.get(tensorrt_llm.helix_post_process(device.put(flat), counts, scale)).reshape(tokens, heads, dim), "helix_post_process")
@@ -214,7 +215,7 @@ def test_tensorrt_llm_refuses_other_dims(device: Device) -> None:
 
 @pytest.mark.parametrize("dtype", [E4M3, np.dtype(np.uint8), np.dtype(np.int64)], ids=str)
 def test_payloads_of_other_dtypes_are_refused(dtype: np.dtype, device: Device) -> None:
-    """Their kernels have dtype variables that stand for more than is promised."""
+    """Their kernels have dtype variables, which accept more dtypes than the functions promise."""
     rows, counts = device.put(np.zeros((2, 3, 8), dtype)), device.put(np.zeros((2, 3, 2, 2), np.float32))
     lses = device.put(np.zeros((2, 2, 3), np.float32))
     for argument, call in (
@@ -229,7 +230,7 @@ def test_payloads_of_other_dtypes_are_refused(dtype: np.dtype, device: Device) -
 
 @pytest.mark.parametrize("varlen", [False, True])
 def test_ring_attention_folds_blocks_in_f32(varlen: bool, device: Device, rng: np.random.Generator) -> None:
-    """Many bf16 blocks: the accumulator errs as f32 does. The first block may have no keys."""
+    """Many bf16 blocks, with the accumulator's error that of f32. The first block may have no keys."""
     blocks = make_states(rng, 12, 5, 3, 8, BF16, faults=False)
     blocks.s[0, :2] = -np.inf
     out: Any = None

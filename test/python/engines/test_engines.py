@@ -1,7 +1,7 @@
-"""The plugins in engines that are not there: modules with the engines' names, functions and ways to call them.
+"""Tests the plugins without the engines, on modules with the engines' names, functions and conventions.
 
-MLAFIX_ENGINE_WHEELS names a folder with wheels of the engines (`scripts/engine-drift --keep`): then the engines' own registries are
-tested too, loaded from there.
+If MLAFIX_ENGINE_WHEELS names a folder with wheels of the engines (`scripts/engine-drift --keep`), the engines' own registries are
+loaded from there and tested as well.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> types
 
 
 def fake_merge() -> Any:
-    """Returns a function with the signature of vLLM's that writes the suffix. It is made here, since a plugin would find it in this module, too."""
+    """Returns a function with vLLM's signature that writes the suffix. It is made here because a plugin would also find it in this module."""
 
     def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
                           prefill_tokens_with_context: Any = None, output_scale: Any = None) -> None:
@@ -203,7 +203,7 @@ def test_compare_runs_both_and_keeps_our_result(engine: types.ModuleType, monkey
     assert state is not None
     tally = state.tallies["merge_attn_states"]
     want = switch.difference(before, given["output"])
-    assert tally.largest == max(want, float("inf")) and len(tally.times) == 1  # the lse, which the fake leaves NaN, differs by infinity
+    assert tally.largest == max(want, float("inf")) and len(tally.times) == 1  # the fake leaves the lse NaN, which counts as an infinite difference
     state.report()
     assert re.search(r"vllm.merge_attn_states: 1 calls, 0 by the engine's own; compared 1: largest difference inf, medians [\d.]+ us there",
                      capsys.readouterr().err)
@@ -285,7 +285,7 @@ def test_the_plugin_never_raises(monkeypatch: pytest.MonkeyPatch, caplog: pytest
 
 def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                                     caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing is imported by the plugin; a module that imports a function gets ours, and a module that fails to import fails as before."""
+    """The plugin imports nothing. A module that imports a function later gets ours, and a module that fails to import fails as before."""
     for folder in ("vllm", "vllm/v1", "vllm/v1/attention", "vllm/v1/attention/ops"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "__init__.py").write_text("")
@@ -303,7 +303,8 @@ def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch
 
     imports.when_imported(f"{OPS}.common", fails)
     try:
-        assert importlib.util.find_spec(f"{OPS}.common") is not None  # find_spec imports nothing, and takes nothing from a later import
+        # find_spec does not import the module, nor prevent a later import from being handled
+        assert importlib.util.find_spec(f"{OPS}.common") is not None
         backend = importlib.import_module("vllm.backend")
         assert backend.unpack_seq_triton.__wrapped__.__code__.co_filename.endswith("common.py")
         assert f"mlafix: replaced vllm.unpack_seq_triton at {OPS}.common:unpack_seq_triton" in capsys.readouterr().err
@@ -346,7 +347,7 @@ def test_the_operator_is_overridden_and_its_own_kernel_stays_callable(operator: 
     operator(*(given[name] for name in ORDER), 0, None)
     assert torch.equal(given["output"].nan_to_num(), given["suffix_output"].nan_to_num())
     given["output"].fill_(torch.nan)
-    operator(*(given[name] for name in ORDER), 99, None)  # more tokens than there are: mlafix refuses
+    operator(*(given[name] for name in ORDER), 99, None)  # more tokens than there are, so mlafix refuses
     assert torch.equal(given["output"].nan_to_num(), given["suffix_output"].nan_to_num())
     tally = replaced.tallies["merge_attn_states"]
     assert (tally.calls, tally.fallbacks) == (3, 1)
@@ -364,7 +365,7 @@ def test_an_operator_that_is_not_there_or_has_more_arguments_stays(monkeypatch: 
 
 
 class Kernel:
-    """A Triton kernel of vLLM's: launched as kernel[grid](…)."""
+    """Imitates a Triton kernel of vLLM, which is launched as kernel[grid](…)."""
 
     def __init__(self) -> None:
         self.arg_names, self.grids = seams.MERGE_KERNEL, list[Any]()
@@ -381,7 +382,7 @@ def launch(kernel: Any, given: dict[str, Any], **more: Any) -> None:
 
 
 def dispatcher(monkeypatch: pytest.MonkeyPatch, real: bool) -> None:
-    """vLLM's registry of kernels, or one like it."""
+    """Installs vLLM's registry of kernels, or an imitation."""
     if real:
         text = release("vllm")("vllm/triton_utils/dispatcher.py")
         module(monkeypatch, "vllm.logger", init_logger=lambda name: vllm_plugin.LOG.logger)
@@ -404,7 +405,7 @@ def dispatcher(monkeypatch: pytest.MonkeyPatch, real: bool) -> None:
     module(monkeypatch, "vllm.triton_utils.dispatcher", register_kernels=register_kernels)
 
 
-@pytest.mark.filterwarnings("ignore:`torch.distributed.reduce_op` is deprecated:FutureWarning")  # vLLM's function asks torch for it
+@pytest.mark.filterwarnings("ignore:`torch.distributed.reduce_op` is deprecated:FutureWarning")  # vLLM's function uses this in torch
 @pytest.mark.parametrize("real", [False, True], ids=["like vLLM's", "vLLM's"])
 def test_a_kernel_is_replaced_by_the_registry(real: bool, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     own = Kernel()
@@ -455,14 +456,14 @@ def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkey
     monkeypatch.setenv("MLAFIX_VLLM", "1")
     vllm_plugin.register()
     assert BaseModelLoader().load_model(vllm_config=config()) == "a model" and os.environ["MLAFIX_STRICT"] == "1"
-    for dim, falls in ((64, 0), (96, 0), (72, 1)):  # values, queries padded to, a length that no model asked for
+    for dim, falls in ((64, 0), (96, 0), (72, 1)):  # values; queries to which they are padded; a length that no model uses
         given = {name: torch.zeros(3, 2, dim, dtype=torch.bfloat16) for name in ("output", "prefix_output", "suffix_output")}
         engine.merge(**given, prefix_lse=torch.zeros(2, 3), suffix_lse=torch.zeros(2, 3))
         assert vllm_plugin.state is not None and vllm_plugin.state.tallies["merge_attn_states"].fallbacks == falls
 
 
 def test_a_second_model_is_made_ready_too(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A draft model is loaded with another configuration, when compilation is already forbidden."""
+    """A draft model with another configuration is loaded when compilation is already forbidden."""
     class BaseModelLoader:
         def load_model(self, vllm_config: Any, model_config: Any, prefix: str = "") -> str:
             return "a model"
@@ -503,7 +504,7 @@ def test_requests_are_of_functions_that_are_replaced() -> None:
 
 
 def hooks(monkeypatch: pytest.MonkeyPatch, real: bool) -> Any:
-    """SGLang's registry of hooks, or one like it; `apply_hooks` is called once plugins are loaded."""
+    """Installs SGLang's registry of hooks, or an imitation. `apply_hooks` is called after plugins are loaded."""
     if real:
         text = release("sglang")("sglang/srt/plugins/hook_registry.py")
         made = module(monkeypatch, "sglang.srt.plugins.hook_registry")
@@ -550,7 +551,7 @@ def test_hooks_reach_modules_that_imported_a_function(real: bool, monkeypatch: p
     want, want_lse = contract.merge(states.v, states.s)
     want.check(out.numpy(), "output")
     want_lse.check(lse.numpy(), "output_lse")
-    halves = [part.half() for part in given]  # lses of f16, which SGLang takes and mlafix refuses
+    halves = [part.half() for part in given]  # lses of f16, which SGLang accepts and mlafix refuses
     assert user.merge_state(*halves)[0] is halves[2]
     state = sglang_plugin.state
     assert state is not None and (state.tallies["merge_state"].calls, state.tallies["merge_state"].fallbacks) == (2, 1)
@@ -687,7 +688,7 @@ def drift(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_drift_is_told(tmp_path: Path) -> None:
-    """The release has one of the functions: as expected, with one more parameter, or not at all."""
+    """The release has one of the functions as expected, with one more parameter, or not at all."""
     (tmp_path / "attn_gym-0.0.18.dist-info").mkdir()
     (tmp_path / "attn_gym").mkdir()
     text = "def merge_attention(out, lse, other_out, other_lse): ..."
@@ -699,7 +700,7 @@ def test_drift_is_told(tmp_path: Path) -> None:
 
 
 def test_drop_ins_are_compared_with_the_release_that_they_follow(tmp_path: Path) -> None:
-    """Compares release 0.27.1 with the drop-ins of functions that newer releases lack, and with no others."""
+    """Compares release 0.27.1 only with the drop-ins of functions that newer releases lack."""
     (tmp_path / "vllm-0.27.1.dist-info").mkdir()
     (tmp_path / "vllm").mkdir()
     said = drift(tmp_path).stdout

@@ -1,4 +1,5 @@
-"""test/peers: that engines' tests run over mlafix.compat, that what came of them is told as it was, and the page that shows it."""
+"""Tests test/peers: that engines' tests run over mlafix.compat, that outcomes are reported correctly, and the page with the
+results."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PEERS = ROOT / "test" / "peers"
 PAGE = ROOT / "docs" / "Peers.md"
 
-# Made here: a checkout with tests of its own in the places and with the imports of SGLang's and vLLM's.
+# A checkout made here, whose tests have the places and imports of SGLang's and vLLM's.
 FIXUP = """
 import pytest
 import torch
@@ -58,7 +59,7 @@ def test_combine():
     assert out.tolist() == [[[1.0] * 4]] and lse.tolist() == [[1.0]]
 """
 
-# As the engines' tests import what their releases have, beside the packages of the wheels.
+# Tests that import what the engines' releases have, beside the packages of the wheels.
 OF_RELEASES = {
     "vllm": ("tests/v1/attention/test_dcp_a2a_pack_mask.py", """
 import torch
@@ -125,7 +126,7 @@ def checkout(folder: Path, file: str, text: str) -> Path:
 
 
 def test_outcomes_are_told_as_they_were(tmp_path: Path) -> None:
-    """Of two processes, each with a share of the cases."""
+    """Uses two processes, each with a share of the cases."""
     sglang = checkout(tmp_path / "sglang", "test/registered/kernels/test_fixup_zero_kv.py", FIXUP)
     made = peers("--sglang", sglang, "--on-cpu", "--jobs", 2, "--json", tmp_path / "results.json")
     assert made.returncode == 1, made.stdout + made.stderr
@@ -137,7 +138,8 @@ def test_outcomes_are_told_as_they_were(tmp_path: Path) -> None:
 
 
 def test_a_part_of_two_engines_cases_whose_failures_are_the_engines_own(tmp_path: Path) -> None:
-    """A fault of the engine is no failure, a test of its errors is skipped; and runs on several machines have a table each."""
+    """A fault of the engine is not a failure, and a test of its errors is skipped. Runs on several machines have a table
+    each."""
     vllm = checkout(tmp_path / "vllm", "tests/distributed/test_dcp_a2a.py", DOMINANT)
     helix = checkout(tmp_path / "helix", "tests/unittest/_torch/thop/parallel/test_helix_postprocess.py", HELIX)
     made = peers("--tensorrt-llm", helix, "--vllm", vllm, "--on-cpu", "--every", 2, "--jobs", 1, "--json", tmp_path / "one.json")
@@ -156,7 +158,8 @@ def test_a_part_of_two_engines_cases_whose_failures_are_the_engines_own(tmp_path
 
 @pytest.mark.parametrize("engine", OF_RELEASES)
 def test_releases_are_loaded_as_their_wheels_have_them(engine: str, tmp_path: Path) -> None:
-    """vLLM 0.33.0 and SGLang 0.5.23, or what MLAFIX_ENGINE_WHEELS has: the folders that scripts/engine-drift --keep fills."""
+    """vLLM 0.33.0 and SGLang 0.5.23, or the releases in MLAFIX_ENGINE_WHEELS, a folder that scripts/engine-drift --keep
+    fills."""
     wheels = sorted(Path(os.environ.get("MLAFIX_ENGINE_WHEELS", "/nowhere")).glob(f"{engine}-*.whl"))
     if not wheels:
         pytest.skip(f"MLAFIX_ENGINE_WHEELS has no wheel of {engine}")

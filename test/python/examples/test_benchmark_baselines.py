@@ -1,4 +1,4 @@
-"""benchmarks/python: what it writes, that it catches wrong results, and that baselines are called as they want to be."""
+"""Tests benchmarks/python: its output, that it detects wrong results, and that it calls baselines correctly."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def bench() -> Iterator[types.SimpleNamespace]:
 
 @pytest.fixture
 def run_program(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs a program as its command does, but in this process: importing torch and its compiler takes seconds. Returns its status."""
+    """Runs a program as from its command line, but in this process, since importing torch and its compiler takes seconds. Returns its
+    status."""
 
     def run_it(file: Path, *arguments: object) -> int:
         with monkeypatch.context() as patch, torch.random.fork_rng(devices=[]):
@@ -49,7 +50,7 @@ def run_program(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -
                 runpy.run_path(str(file), run_name="__main__")
             except SystemExit as end:
                 if not isinstance(end.code, int):
-                    raise  # the error has a sentence
+                    raise  # the error has a message
                 return end.code
             return 0
 
@@ -57,7 +58,7 @@ def run_program(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -
 
 
 def small_cases(bench: types.SimpleNamespace) -> dict[str, Any]:
-    """One of each group."""
+    """One case of each group."""
     return {"merge": bench.work.merge_case(3, heads=2, dim=64), "n_way": bench.work.dense_case(4, 3, heads=2, dim=64),
             "combine": bench.work.combine_case(3, 2, heads=2, dim=64), "ragged": bench.work.ragged_case(9, heads=2, dim=64),
             "fixup": bench.work.fixup_case("small", [3, 1, 2], [True, False, True], heads=2, dim=64),
@@ -65,7 +66,7 @@ def small_cases(bench: types.SimpleNamespace) -> dict[str, Any]:
 
 
 def cases_for_engines(bench: types.SimpleNamespace) -> dict[str, Any]:
-    """One of each group that only engines are measured on."""
+    """One case of each group on which only engines are measured."""
     cases = bench.cases
     return {"shapes": cases.shape_case(3, 2, 64), "rows_first": cases.rows_first_case(3, 2, 64), "threshold": cases.threshold_case(4, 2, 64),
             "merge_fp8": cases.fp8_case(3, 2, 64), "in_place": cases.in_place_case(4, 2, 64, masked=True),
@@ -73,7 +74,7 @@ def cases_for_engines(bench: types.SimpleNamespace) -> dict[str, Any]:
 
 
 def run(case: Any, prepare: Callable[[Any], Callable[[], object]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The buffers before and after."""
+    """The buffers before and after a run."""
     before = case.make(torch.Generator().manual_seed(0), CPU)
     after = {name: tensor.clone() for name, tensor in before.items()}
     prepare(after)()
@@ -108,7 +109,7 @@ def test_every_case_has_an_implementation_of_ours(bench: types.SimpleNamespace) 
 
 
 def test_triton_kernels_are_right(bench: types.SimpleNamespace) -> None:
-    """On a GPU where there is one, else in Triton's interpreter."""
+    """Runs on a GPU if there is one, else in Triton's interpreter."""
     pytest.importorskip("triton")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     script = """if True:
@@ -134,7 +135,7 @@ def test_triton_kernels_are_right(bench: types.SimpleNamespace) -> None:
 
 
 def engines_of(bench: types.SimpleNamespace) -> dict[str, dict[str, Callable[..., Any]]]:
-    """Stand-ins with the engines' public signatures and layouts, in torch; by module."""
+    """Stand-ins with the engines' public signatures and layouts, written in torch, by module."""
     merge = bench.torch_baselines.merge
 
     def vllm(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
@@ -269,7 +270,7 @@ def test_a_case_that_is_not_there_is_an_error(run_program: Callable[..., int], c
 
 @pytest.fixture
 def results_of(run_program: Callable[..., int], tmp_path: Path) -> Callable[[str], Any]:
-    """Runs benchmarks that make their own buffers on a CPU. It fails where their kernels do not agree."""
+    """Runs benchmarks that make their own buffers on a CPU. Fails if their kernels disagree."""
 
     def results(script: str) -> Any:
         file = tmp_path / "results.json"
@@ -280,7 +281,7 @@ def results_of(run_program: Callable[..., int], tmp_path: Path) -> Callable[[str
 
 
 def test_guards_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
-    """Both kernels of each pair give the same rows; no time is looked at."""
+    """Both kernels of each pair give the same rows. Times are not checked."""
     rows = results_of("guards.py")["rows"]
     assert [row["case"] for row in rows] == ["merge of 4 states", "paged copy", "scatter"] and all(row["ratio"] > 0 for row in rows)
 
@@ -302,7 +303,7 @@ def test_a_fixup_in_a_merge_is_measured_on_a_cpu(results_of: Callable[[str], Any
 
 
 def test_rows_of_engines_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
-    """Beside torch alone, whose results are compared with ours."""
+    """Measures beside torch only, and compares torch's results with ours."""
     cases = results_of("engine_rows.py")["cases"]
     assert [case["case"] for case in cases] == ["add_norm", "add_norm_fp8", "add_norm_groups", "store", "store_fp8", "experts", "zero", "no_indices", "gate", "gate_heads"]
     assert all("mlafix" in case["us"] for case in cases) and sum(len(case["us"]) > 1 for case in cases) == 7

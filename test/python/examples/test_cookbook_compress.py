@@ -1,4 +1,5 @@
-"""examples/python/cookbook/compress.py: tokens pooled element by element, over chunks and decode steps, in f64."""
+"""Tests examples/python/cookbook/compress.py against f64: tokens pooled element by element, over chunks and decode
+steps."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def compress() -> ModuleType:
 
 
 def want(kv: np.ndarray, score: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """The rows of the whole blocks of one sequence, in f64."""
+    """The rows of the complete blocks of one sequence, in f64."""
     blocks = len(kv) // R
     v, s = (widen(x[: blocks * R]).reshape(blocks, R, -1) for x in (kv, score))
     s = (s.astype(np.float32) + bias).astype(np.float64)
@@ -39,7 +40,8 @@ def want(kv: np.ndarray, score: np.ndarray, bias: np.ndarray) -> np.ndarray:
 
 
 class Run:
-    """Sequences whose tokens come in pieces, each sequence in a slot; the state goes from one launch to the next."""
+    """Sequences whose tokens arrive in pieces, each in its own slot. The state is passed from one launch to the
+    next."""
 
     def __init__(self, compress: ModuleType, device: Device, kv: list[np.ndarray], score: list[np.ndarray], bias: np.ndarray) -> None:
         self.kernel, self.device, self.kv, self.score = compress.compress, device, kv, score
@@ -50,7 +52,7 @@ class Run:
         self.rows: list[list[np.ndarray]] = [[] for _ in kv]
 
     def step(self, counts: list[int]) -> None:
-        """The next tokens of each sequence, so many."""
+        """Adds `counts` further tokens to each sequence."""
         device, spans = self.device, list(zip(self.done, counts))
         kv, score = (np.concatenate([x[a : a + n] for x, (a, n) in zip(xs, spans)]) for xs in (self.kv, self.score))
         closed = [(a + n) // R - a // R for a, n in spans]
@@ -82,7 +84,8 @@ def tokens(rng: np.random.Generator, lengths: list[int], dtype: np.dtype) -> tup
 
 @pytest.mark.parametrize("dtype", [F32, BF16], ids=str)
 def test_blocks_are_pooled_in_chunks_and_steps(compress: ModuleType, dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """Chunks that end in a block, at its end, and one by one; a sequence without tokens; the bits are those of one chunk."""
+    """Chunks that end inside a block, at its end, and after single tokens; also a sequence without tokens. The bits equal
+    those of a single chunk."""
     lengths = [4 * R, 3 * R + 5, 2 * R + 1]
     kv, score, bias = tokens(rng, lengths, dtype)
     pieces = Run(compress, device, kv, score, bias)
@@ -98,7 +101,7 @@ def test_blocks_are_pooled_in_chunks_and_steps(compress: ModuleType, dtype: np.d
 
 
 def test_a_step_in_place_leaves_other_slots(compress: ModuleType, device: Device, rng: np.random.Generator) -> None:
-    """A decode step reads and writes one slot of a sequence; the others, and that of a block that is complete, keep what they hold."""
+    """A decode step reads and writes one slot of a sequence. Its other slots, and the slot of a complete block, are unchanged."""
     state, zeros = np.full((3, 3, D), 7, np.float32), np.zeros((R, D), np.float32)
     state[1] = np.stack([np.zeros(D), np.ones(D), np.full(D, 2.0)])
     held, out, token = device.put(state.copy()), device.put(poison((1, D), F32)), device.put(np.full((1, D), 4, np.float32))
@@ -108,7 +111,7 @@ def test_a_step_in_place_leaves_other_slots(compress: ModuleType, device: Device
     device.synchronize()
     got = device.get(held)
     assert (got[[0, 2]] == 7).all()
-    assert (got[1, 1] == 2).all() and (got[1, 2] == 6).all()  # written by the first step; the second one closed the block
+    assert (got[1, 1] == 2).all() and (got[1, 2] == 6).all()  # written by the first step; the second step completed the block
     np.testing.assert_allclose(device.get(out)[0], 10 / 3, rtol=1e-6)
 
 

@@ -76,7 +76,7 @@ def test_rows_of_any_dtype_go_there_and_back(cookbook: dict[str, ModuleType], de
     assert same_bits(device.get(padded), padded_of(bits, starts, most, np.zeros((), dtype)))
     want = poison(bits.shape, dtype)
     for first, last in zip(starts, starts[1:]):
-        want[first:last] = np.zeros((), dtype)  # what was dropped
+        want[first:last] = np.zeros((), dtype)  # rows that were dropped
         want[first : min(last, first + most)] = bits[first : min(last, first + most)]
     assert same_bits(device.get(back), want)
 
@@ -89,7 +89,7 @@ def test_bounds_that_are_none_lead_nowhere(cookbook: dict[str, ModuleType], devi
     cookbook["pack"].unpack_rows(back, padded, device.put(starts))
     device.synchronize()
     want = np.full((4, 3, 16), 7, F32)
-    want[0, :2], want[0, 2], want[2], want[3] = 0, x[0], x[1:4], 0  # rows that are none are zeros
+    want[0, :2], want[0, 2], want[2], want[3] = 0, x[0], x[1:4], 0  # rows that do not exist are zeros
     np.testing.assert_array_equal(device.get(padded), want)
     assert same_bits(device.get(back), x)
 
@@ -101,7 +101,7 @@ def test_bounds_that_are_none_lead_nowhere(cookbook: dict[str, ModuleType], devi
 @pytest.mark.parametrize("dtype", [BF16, np.dtype(np.uint8)], ids=str)
 def test_blocks_of_several_caches_are_cleared(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype,
                                               count: int) -> None:
-    """Each with strides of its own, one of them with gaps; ids twice, negative and past the end."""
+    """Each cache has its own strides, one of them with gaps. Some ids repeat, are negative, or are past the end."""
     shape = (9, 4, 32)
     wide = [rng.integers(1, 256, (*shape[:-1], 32 * dtype.itemsize * (1 + i % 2)), np.uint8).view(dtype) for i in range(count)]
     before = [x.copy() for x in wide]
@@ -118,7 +118,7 @@ def test_blocks_of_several_caches_are_cleared(cookbook: dict[str, ModuleType], d
 
 
 def chain_inputs(rng: np.random.Generator, dtype: np.dtype, dim: int) -> dict[str, np.ndarray]:
-    """Sequences with keys and without, whose first states hold anything; two rows of no sequence."""
+    """Sequences with and without keys, whose first states may contain anything, and two rows of no sequence."""
     starts, heads = starts_of([2, 3, 0, 1, 4]), 3
     states = make_states(rng, 2, 12, heads, dim, dtype, kinds=rng.choice([ORDINARY, EMPTY, EMPTY_FA2, ZERO], (2, 12, heads)))
     dead = np.zeros(12, bool)
@@ -148,7 +148,7 @@ def test_the_chain_with_one_scale(cookbook: dict[str, ModuleType], device: Devic
 @pytest.mark.parametrize("groups", [1, 3])
 def test_the_chain_has_the_bits_of_its_three_launches(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator,
                                                       groups: int) -> None:
-    """In f32, where nothing is rounded between them: both quantisations."""
+    """In f32, where nothing is rounded between the launches; for both quantisations."""
     dim = groups * 64
     x = chain_inputs(rng, F32, dim)
     a, a_lse, b, b_lse, kv_lens, starts = (device.put(x[name].copy()) for name in ("a", "a_lse", "b", "b_lse", "kv_lens", "starts"))
@@ -194,7 +194,7 @@ def test_the_chain_with_a_scale_for_each_group(cookbook: dict[str, ModuleType], 
 @pytest.mark.parametrize("heads, dim, first", [(2, 64, 0), (3, 48, 5), (128, 128, 120)])
 def test_a_merge_into_fp4_has_the_librarys_bits(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, heads: int, dim: int,
                                                 first: int) -> None:
-    """And those of the quantisation by itself of a merge into f32; what is not a token's keeps poison."""
+    """They also equal those of quantising an f32 merge separately. Places of no token keep their poison."""
     a, b = ((rng.standard_normal((9, heads, dim)) * 4).astype(F32) for _ in range(2))
     a_lse, b_lse = (rng.standard_normal((9, heads)).astype(F32) for _ in range(2))
     a_lse[3], b_lse[3], a[3] = -np.inf, np.inf, np.nan

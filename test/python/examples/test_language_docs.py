@@ -1,4 +1,4 @@
-"""docs/PythonTutorial.md, docs/Python.md and docs/language: their code runs and prints what they say, and their built-ins are all there are."""
+"""docs/PythonTutorial.md, docs/Python.md and docs/language: their code runs and prints what they state, and they list all built-ins."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ REFERENCE = ["Python.md", *(f"language/{path.name}" for path in sorted((DOCS / "
 
 
 def kernels_of_the_reference() -> dict[str, str]:
-    """Each kernel of docs/Python.md and docs/language, by page and name, and the page's code up to the end of its block: later ones
-    give names other meanings."""
+    """Each kernel of docs/Python.md and docs/language by page and name, with the page's code up to the end of its block, since
+    later blocks redefine names."""
     found: dict[str, str] = {}
     for page in REFERENCE:
         text = ""
@@ -76,13 +76,13 @@ def test_all_code_of_the_reference_runs(page: str, tmp_path: Path) -> None:
 
 
 def index_of_functions() -> list[list[str]]:
-    """The cells of the index in Python.md: function, dtypes, shapes, what it gives, example."""
+    """The cells of the index in Python.md: function, dtypes, shapes, result, example."""
     table = (DOCS / "Python.md").read_text(encoding="utf-8").partition("| function | dtypes |")[2].partition("\n\n")[0]
     return [re.split(r" \| ?|\| ", line.replace(r"\|", "/").strip())[1:6] for line in table.splitlines()[2:]]
 
 
 def test_examples_of_the_index_give_what_it_says(tmp_path: Path) -> None:
-    """All in one kernel, as the page says that their names are: a row of outputs for each example."""
+    """All examples in a single kernel, with the names of the page, and a row of outputs for each example."""
     examples = [re.fullmatch(r"`(.*)` = `(.*)`", row[4]) for row in index_of_functions()]
     found = [(example[1], example[2]) for example in examples if example]
     assert len(found) > 25
@@ -108,7 +108,7 @@ def examples(out: InOut[f32, "m={len(found)} n D"], x_of: In[f32, "n D"], y_of: 
 
 
 def test_the_readme_prints_what_it_says(tmp_path: Path) -> None:
-    """First call and first kernel, one after the other in one file: each line that prints says what."""
+    """The first call and the first kernel, in one file. Each line that prints has its expected output beside it."""
     text = "".join(re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.M | re.S))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -120,12 +120,12 @@ def test_the_readme_prints_what_it_says(tmp_path: Path) -> None:
 
 
 def beside_triton() -> tuple[str, str]:
-    """The kernel in Triton and ours, of docs/ComingFromTriton.md, without the calls."""
+    """The Triton kernel and ours in docs/ComingFromTriton.md, without the calls."""
     triton, ours = re.findall(r"^```python\n(.*?)^```$", (DOCS / "ComingFromTriton.md").read_text(encoding="utf-8"), re.M | re.S)
     return triton.partition("\nmerge[(")[0] + "\n", ours.partition("\nmerge_two(")[0] + "\n"
 
 
-# Payloads and lses of two parts: live ones, empty ones of each kind, NaN and infinities.
+# Payloads and lses of two parts: live ones, each kind of empty ones, NaN and infinities.
 PARTS = """
 import numpy as np
 
@@ -151,7 +151,8 @@ np.save(sys.argv[1], np.concatenate([out[:, 0].numpy(), out_lse.numpy()], axis=1
 
 
 def test_kernel_beside_triton_gives_what_triton_gives(tmp_path: Path) -> None:
-    """Triton's own interpreter runs the page's other kernel, on a CPU: the same values, of empty parts and NaN too."""
+    """Triton's interpreter runs the page's other kernel on a CPU. Both give the same values, even for empty parts and
+    NaN."""
     for module in ("torch", "triton"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"needs {module}")
@@ -169,7 +170,7 @@ def test_kernel_beside_triton_gives_what_triton_gives(tmp_path: Path) -> None:
     out, out_lse = np.full_like(rows[0], 7), np.full_like(lses[0], 7)
     load(tmp_path, ours, header="").merge_two(out, out_lse, rows[0], lses[0], rows[1], lses[1])
     np.testing.assert_allclose(np.concatenate([out[:, 0], out_lse], axis=1), theirs, rtol=1e-6, equal_nan=True)
-    # The difference that the page names: the copy of -0.0.
+    # The difference that the page mentions: the copy of -0.0.
     assert np.signbit(out[1, 0, 1]) and not np.signbit(theirs[1, 1])
 
 
@@ -188,14 +189,14 @@ def test_the_reference_has_every_method() -> None:
 
 
 def test_everything_of_the_language_can_be_imported() -> None:
-    """No kernel can use a name that a module defines and the package does not export."""
+    """Kernels cannot use a name that a module defines but the package does not export."""
     defined = {name for name, value in vars(built_ins).items() if isinstance(value, BuiltIn)}
     defined |= {name for name, value in vars(types).items() if isinstance(value, types.ScalarType)}
     assert defined | functions.UNARY <= set(mlafix.dsl.__all__)
 
 
 def test_dtypes_are_those_of_the_table() -> None:
-    """include/mlafix/DTypes.def is the list; types.py repeats it, and two pages do."""
+    """include/mlafix/DTypes.def is the master list; types.py and two pages repeat it."""
     table = re.findall(r'^MLAFIX_DTYPE\(\w+, \d+, "(\w+)"', (ROOT / "include/mlafix/DTypes.def").read_text(), re.MULTILINE)
     assert table and sorted(types.DTYPES) == sorted(table)
     words = [repr(getattr(types, {"bool": "bool_"}.get(name, name))) for name in table]

@@ -1,4 +1,4 @@
-"""docs/llms.txt: its kernel runs, and the messages that it explains are those of the package."""
+"""docs/llms.txt: its kernel runs, and the messages that it explains are the package's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "llms.txt").read_text(encoding="utf-8")
 
-# Kernels that meet the messages of the page's table, in its order.
+# Kernels that cause the messages in the page's table, in its order.
 FAULTS = [
     'def k(y: Out[f32, "n D"], x: In[f32, "n D"]):\n    for t in grid("n"):\n        store(y[t], x[t], where=x[t, 0] > 0.0)',
     'def k(y: InOut[f32, "n D"], x: In[f32, "n D"]):\n    for t in grid("n"):\n        y[i32(x[t, 0])] = x[t]',

@@ -1,5 +1,5 @@
-"""scripts/make-wheels: which Pythons a wheel is for, what lies in it, and what is refused. The wheels themselves are tested by
-scripts/test-wheels."""
+"""scripts/make-wheels: the Pythons that a wheel supports, its contents, and what is refused. scripts/test-wheels tests the
+wheels themselves."""
 
 from __future__ import annotations
 

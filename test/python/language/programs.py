@@ -1,6 +1,6 @@
-"""Random kernels whose text is Python that runs as it stands: what the language says against what Python does.
+"""Random kernels whose text also runs as plain Python, to compare the language with Python.
 
-All numbers are small integers, and so exact in f32; a bound on each value's size keeps them so.
+All numbers are small integers and thus exact in f32. A bound on the size of each value keeps them small.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _INTS = ("+", "-", "*", "//", "%", "&", "|", "^")
 
 @dataclasses.dataclass
 class Text:
-    """An expression, and what its value's magnitude is at most."""
+    """An expression, with a bound on the magnitude of its value."""
 
     text: str
     bound: int
 
 
 class Programs:
-    """Draws statements and expressions. Variables have a kind: "row" and "float" (f32), "int" (i32), "bool"."""
+    """Generates statements and expressions. Variables have a kind: "row" and "float" (f32), "int" (i32), "bool"."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -150,7 +150,7 @@ class Programs:
         self.variables[name] = (kind, max(value.bound, 8))
 
     def state_change(self, space: str, indent: int, depth: int) -> None:
-        """A new value, no larger than what the name may hold, however many turns a loop takes."""
+        """A new value within the bound of the name, for any number of iterations."""
         names = [name for name, (kind, _) in self.variables.items() if kind in ("row", "float", "int")]
         name = self.pick(names)
         kind, _ = self.variables[name]

@@ -1,5 +1,5 @@
-"""Tables that name what is not there: reads out of bounds give zero, or the identity, writes do nothing, and no byte outside of
-the arguments is touched. Arrays on the CPU lie between pages that end the process when they are touched; on a GPU run this under
+"""Tables with entries out of bounds: such reads give zero or the identity, such writes do nothing, and no byte outside of the
+arguments is touched. Arrays on the CPU lie between pages that end the process when touched. On a GPU run this under
 
     PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --error-exitcode 1 python -m pytest test/python/language/test_bounds.py -k cuda
 """
@@ -53,7 +53,7 @@ def gather_merge(out: Out[T, "n D"], out_lse: Out[f32, "n"], parts: In[T, "m D"]
 
 @mlafix.kernel
 def listed_merge(out: Out[T, "n D"], parts: In[T, "m D"], lses: In[f32, "m"], idx: In[I, "n k=3"]):
-    # As often for each row: a GPU merges in chunks.
+    # The same number of times for each row, so that a GPU merges in chunks.
     for t in grid("n"):
         state = identity("D")
         for j in range(idx.shape[1]):
@@ -93,7 +93,8 @@ def blank(out: InOut[f32, "n"], flags: In[bool_, "b"], names: In[I, "c"], cu: In
 
 
 def at_wall(array: np.ndarray, at_end: bool) -> np.ndarray:
-    """The array between two pages that may not be touched, right before the second one or right behind the first."""
+    """An array between two pages that must not be touched, directly before the second page or directly after the
+    first."""
     inside = -(-max(array.nbytes, 1) // PAGE) * PAGE
     memory = mmap.mmap(-1, inside + 2 * PAGE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -108,14 +109,15 @@ def at_wall(array: np.ndarray, at_end: bool) -> np.ndarray:
 
 @pytest.fixture(params=["end", "start"])
 def put(request: pytest.FixtureRequest, device: Device) -> Callable[[np.ndarray], Any]:
-    """Puts an array on the device, on the CPU at a wall."""
+    """Puts an array on the device; on the CPU, next to a forbidden page."""
     if device.is_torch:
         return device.put
     return lambda array: at_wall(array, request.param == "end")
 
 
 def hostile(rng: np.random.Generator, count: int, size: int, dtype: type) -> np.ndarray:
-    """Indices of a dim of `size`, half of them out of bounds: next to it, far away, at the ends of their type."""
+    """Indices into a dim of `size`, half of them out of bounds: adjacent to it, far away, at the limits of their
+    type."""
     ends = np.iinfo(dtype)
     wrong = [-1, size, size + 1, -size, -(1 << 20), 1 << 20, ends.min, ends.max, ends.min + 1, ends.max - size]
     table = rng.integers(0, size, count)
@@ -123,13 +125,13 @@ def hostile(rng: np.random.Generator, count: int, size: int, dtype: type) -> np.
 
 
 def read(table: np.ndarray, *at: int) -> Any:
-    """The rows that a kernel reads: zeros out of bounds."""
+    """The rows that a kernel should read: zeros out of bounds."""
     inside = all(0 <= i < size for i, size in zip(at, table.shape))
     return table[at] if inside else np.zeros(table.shape[len(at) :], table.dtype)
 
 
 def merged(parts: np.ndarray, lses: np.ndarray, chosen: list[int]) -> tuple[np.ndarray, float]:
-    """The merge in f64; a chosen part out of bounds adds nothing."""
+    """The merge in f64. Chosen parts out of bounds add nothing."""
     live = [int(i) for i in chosen if 0 <= i < len(lses)]
     if not live:
         return np.zeros(parts.shape[1]), -np.inf
@@ -170,7 +172,7 @@ def test_a_paged_copy_reads_zeros_where_there_is_no_page(
 ) -> None:
     n, pages = 300, 6
     cache = rng.normal(0, 1, (pages, 16, size)).astype(np.float32)
-    table = hostile(rng, n // 16 - 3, pages, dtype)  # too short, too
+    table = hostile(rng, n // 16 - 3, pages, dtype)  # the table is also too short
     out, first = device.poisoned((n, size), np.float32), device.poisoned((n,), np.float32)
     paged_copy(out, first, put(cache), put(table))
     device.synchronize()
@@ -188,7 +190,7 @@ def test_a_scatter_drops_what_has_no_slot(
     pages, n = 4, 60
     slots = hostile(rng, n, 16 * pages, dtype)
     right = (slots >= 0) & (slots < 16 * pages)
-    slots[right] = rng.choice(16 * pages, right.sum(), replace=False)  # each place once
+    slots[right] = rng.choice(16 * pages, right.sum(), replace=False)  # each place only once
     x, l = rng.normal(0, 1, (n, size)).astype(np.float32), rng.normal(0, 1, n).astype(np.float32)
     before, lse_before = np.full((pages, 16, size), 3.0, np.float32), np.full(40, 5.0, np.float32)
     for given in (True, False):

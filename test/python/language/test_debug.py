@@ -1,4 +1,4 @@
-"""Launches that are watched: Kernel.debug, MLAFIX_DEBUG."""
+"""Watched launches: Kernel.debug and MLAFIX_DEBUG."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_guarded_access_that_is_out_of_bounds():
     assert (fault.question, fault.argument, fault.element, fault.row) == ("bounds", "x", (3,), (2,))
     assert Path(fault.file).name == "test_debug.py" and LINES[fault.line - 1][fault.column - 1 :] == "x[at[t]]"
     assert str(fault).endswith(": x[3]: row [2] accesses it, which is out of bounds")
-    assert (out == 0).all()  # nothing that is passed is written
+    assert (out == 0).all()  # no argument is written
     assert gather.debug(out, x, np.int32([2, 0, 1, 0])).faults == ()
 
 
@@ -110,7 +110,7 @@ def test_two_rows_that_write_one_element():
 
 
 def test_a_kernel_that_the_compiler_refuses():
-    """The flags that its message names show the fault."""
+    """The flags that the error mentions show the fault."""
     out, x = np.zeros((3, 8), np.float32), np.ones((3, 8), np.float32)
     with pytest.raises(mlafix.CompileError, match="expected every element of 'out' to be written"):
         flagged(out, x, np.array([True, False, True]))
@@ -123,7 +123,7 @@ def test_conditions_on_floats_are_followed():
     out, x = np.zeros((3, 8), np.float32), np.ones((3, 8), np.float32)
     sizes = np.float32([0.5, np.inf, -np.inf])
     assert only(live_rows.debug(out, x, sizes, 1.0)).element == (1, 0)
-    report = live_rows.debug(out, x, np.float32([0, -np.inf, 0.5]), 1.0)  # no fault of this launch, but of others
+    report = live_rows.debug(out, x, np.float32([0, -np.inf, 0.5]), 1.0)  # not a fault of this launch, but of others
     assert report.faults == () and "expected every element of 'out' to be written" in report.refused
 
 
@@ -134,7 +134,7 @@ def test_a_ragged_grid():
 
 
 def test_segments_that_overlap():
-    """Broken promises to the compiler."""
+    """Promises to the compiler that are broken."""
     out, x = np.zeros(6, np.float32), np.ones(6, np.float32)
     fault = only(ragged.debug(out, np.int32([0, 3, 1, 4]), np.int32([1, 1, 1]), x))
     assert (fault.question, fault.argument, fault.element, fault.row) == ("one writer", "out", (1,), (2, 1))
@@ -168,7 +168,7 @@ def test_prints(capsys):
     line = next(number for number, text in enumerate(LINES, 1) if 'print("slot"' in text)
     assert shown[0] == f"{__file__}:{line}: row [0]: slot 3 t=0 at 2.5 1.5 8"
     noted(out, x, lse, np.int32([3, 0, 1]), 2)
-    assert capsys.readouterr().out == ""  # a launch that is not watched
+    assert capsys.readouterr().out == ""  # this launch is not watched
 
 
 def test_rows_that_print_a_lot(capsys):
@@ -187,13 +187,13 @@ def test_rows_that_cannot_be_followed():
 
 
 def test_rows_of_segments_whose_predicate_is_not_known():
-    """They were counted as none: what they print or store was silently left out."""
+    """Regression: such rows counted as none, so that their prints and stores were silently omitted."""
     report = rounded.debug(np.zeros(6, np.float32), np.int32([0, 2, 3, 5]), np.float32([1, -1, 1]))
     assert report.unknown_rows == 5 and report.faults == ()
 
 
 class FakeDispatch:
-    """Stands in for a kernel's launches: writes all but some elements."""
+    """Imitates a kernel's launches: writes all but some elements."""
 
     def __init__(self, *left):
         self.left = left
@@ -214,7 +214,7 @@ def copy(out: Out[f32, "n D"], x: In[f32, "n D"]):
 
 @pytest.mark.parametrize("poison", [np.nan, -np.nan])
 def test_unwritten_elements_are_told_from_any_value(monkeypatch, poison):
-    """Written elements may hold what an output was filled with."""
+    """Elements count as written even if the written value equals the initial one."""
     x = np.full((2, 8), poison, np.float32)
     x[1, 3:5] = np.int32([-1, 2**31 - 1]).view(np.float32)
     assert copy.debug(np.zeros_like(x), x).faults == ()
@@ -259,8 +259,8 @@ def test_watched_by_the_environment():
 
 
 def test_a_source_that_is_run_from_a_shell(tmp_path):
-    """mlafix-run --debug follows the rows of a source, and prints what they print."""
-    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # in the package's build folder
+    """mlafix-run --debug follows the rows of a source, and shows their prints."""
+    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # the tool in the package's build folder
     if not tool.exists():
         pytest.skip(f"needs mlafix-run, and {tool} is not there")
     source = tmp_path / "noted.mlir"

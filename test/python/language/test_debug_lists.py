@@ -1,4 +1,4 @@
-"""Launches that are watched of kernels that take a list of tensors."""
+"""Watched launches of kernels that take a list of tensors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def lists(*shapes):
 
 
 def test_an_access_beyond_the_list_and_beyond_a_tensor():
-    """The list's index comes first; indices come from a list, too."""
+    """The index into the list comes first. Indices may also come from a list."""
     out, parts, rows = np.zeros((3, 8), np.float32), lists(*[(2, 8)] * 3), [np.int32([9, 9, 9]), np.int32([0, 1, 1])]
     fault = only(gathered.debug(out, parts, np.int32([0, 3, 2]), tuple(rows)))
     assert (fault.question, fault.argument, fault.element, fault.row) == ("bounds", "parts", (3, 1), (1,))
@@ -65,7 +65,7 @@ def test_an_access_beyond_the_list_and_beyond_a_tensor():
     assert str(fault).endswith(": parts[3, 1]: row [1] accesses it, which is out of bounds")
     assert gathered.debug(out, parts, np.int32([0, 1, 2]), rows).faults == ()
     fault = only(gathered.debug(out, parts, np.int32([0, 1, 2]), rows[:1]))
-    assert fault.element == (0, 9) and (out == 0).all()  # nothing that is passed is written
+    assert fault.element == (0, 9) and (out == 0).all()  # no argument is written
 
 
 def test_elements_decide_what_is_written():

@@ -1,4 +1,4 @@
-"""Pages that explain a kernel: what they say, and that they work in a browser without a network."""
+"""Pages that explain a kernel: their contents, and that they work in a browser without a network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BINDINGS = {"H": "16", "D": "128", "T": "bf16"}
 
 
 def line_of(text: str) -> int:
-    """The line of merge.py that holds `text`, the first in merge_attn_states."""
+    """The line of merge.py with `text`, the first one in merge_attn_states."""
     lines = EXAMPLE.read_text().splitlines()
     begin = next(number for number, line in enumerate(lines) if "def merge_attn_states(" in line)
     return begin + 1 + next(number for number, line in enumerate(lines[begin:]) if text in line)
@@ -104,7 +104,7 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
     sizes = Sizes(facts, {"n": 4096})
     grid = plan_grid(sizes, facts.versions[0]["geometry"])
     assert (grid.rows, grid.threads, grid.blocks) == (65536, 256, 65536 // 16)
-    halved = dict(facts.versions[0]["geometry"], least_threads=128)  # with fewer than 32 blocks a multiprocessor
+    halved = dict(facts.versions[0]["geometry"], least_threads=128)  # for fewer than 32 blocks per multiprocessor
     assert plan_grid(sizes, halved) == Grid(65536, 65536 // 8, 128)
     clustered = dict(facts.versions[0]["geometry"], rows_per_block=1, threads=512, cluster=8)
     assert plan_grid(sizes, clustered) == Grid(65536, 8 * 65536, 512)
@@ -113,14 +113,14 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
 
 
 @pytest.mark.parametrize("batch, splits, blocks, threads", [
-    (1, 32, 64, 128),      # a quarter of 132 multiprocessors would not have a block of a warp each: half warps, of eight groups
+    (1, 32, 64, 128),      # with one-warp blocks, a quarter of the 132 multiprocessors would have none: half warps of eight groups
     (8, 32, 256, 256),     # eight groups of a warp
-    (8, 128, 256, 256),    # sixteen would be more threads than the multiprocessors hold
-    (64, 32, 256, 256),    # one group: two would be too many; the largest block of which a multiprocessor holds two
+    (8, 128, 256, 256),    # sixteen groups would need more threads than the multiprocessors hold
+    (64, 32, 256, 256),    # one group, since two would be too many; the largest block that fits twice on a multiprocessor
     (512, 32, 4096, 128),  # more threads than the multiprocessors hold
 ])
 def test_grid_of_lane_groups(batch: int, splits: int, blocks: int, threads: int) -> None:
-    """As `Runtime/PlanTest.cpp` has it of the launch."""
+    """The same cases as for the launch in `Runtime/PlanTest.cpp`."""
     kernel = mlafix.Kernel.load(KERNELS / "combine_split_kv.mlir")
     combine = explain.facts_of_kernel(kernel, {"H": "16", "D": "512", "T": "f32", "O": "bf16"}, "sm_90")
     grid = plan_grid(Sizes(combine, {"b": batch, "l": 1, "s": splits}), combine.versions[0]["geometry"])
@@ -352,7 +352,7 @@ def test_the_page_works_in_a_browser(facts: explain.Facts, width: int, dark: boo
     page.write_text(explain.write_page(facts).replace("</body>", PROBE.replace("LINE", str(load))))
     command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", f"--window-size={width},1000",
                f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--virtual-time-budget=5000", "--dump-dom", page.as_uri()]  # fmt: skip
-    # Libraries that the tests load into Python, as under a sanitizer, are not for a browser.
+    # Libraries that tests preload into Python, as under a sanitizer, must not be loaded into a browser.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     dom = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240, env=environment).stdout
     seen: dict[str, Any] = json.loads(dom[dom.index("<title>") + 7 : dom.index("</title>")])
@@ -363,7 +363,7 @@ def test_the_page_works_in_a_browser(facts: explain.Facts, width: int, dark: boo
 
 
 def test_what_a_tensor_indexes_counts_by_rows_and_every_access_is_listed(tmp_path: Path) -> None:
-    """Not the whole of a cache of pages; and rows that are read into others are accesses, too."""
+    """A cache of pages does not count as a whole. Rows that are read into others are listed as accesses, too."""
     module = load(tmp_path, """
 @mlafix.kernel
 def append(cache: InOut[bf16, "slots D"], x: In[bf16, "n D"], slot_of: In[i32, "n"], c: In[f32, "n Z"]):

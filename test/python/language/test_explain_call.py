@@ -1,4 +1,4 @@
-"""kernel.explain_call and MLAFIX_LOG=debug: which code versions a call was offered, and why it takes the one that it takes."""
+"""kernel.explain_call and MLAFIX_LOG=debug: the code versions that a call was offered, and the reason for its choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The advice of errors: the name to change, the function that converts, the argument that binds."""
+"""Hints in errors: the name to change, the function that converts, the argument that binds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-# The body of a grid over t; what is underlined; a part of the message.
+# The body of a grid over t, the underlined text, and a part of the message.
 BODIES = [
     ("q[t] = 1.5", "1.5", "expected i32 to store to 'q' (i32), got 1.5; i32(…) converts"),
     ("q[t] = 1.0", "1.0", "expected i32 to store to 'q' (i32), got 1.0; i32(…) converts"),
@@ -39,7 +39,7 @@ BODIES = [
     ("m = identity('D')\nq[t] = i32(m < m)", "m < m", "expected scalars or rows to compare, got a state along D in base B; payload(s) is"),
     ("y[t] = exp(identity('D'))", "identity('D')", "expected f32 or a row of f32 for exp(…), got a state along D in base B; payload(s) is"),
     ("y[t, 0] = sum(identity('D'))", "identity('D')", "expected a row to reduce, got a state along D in base B; payload(s) is"),
-    # lists and arrays of outside
+    # lists and arrays from outside
     ("q[t] = LIST[t]", "t", "expected a constant index from -2 to 1, got index; a value indexes tensors alone: pass the list as a tensor"),
     ("s = [1, 2]\nq[t] = s[q[t]]", "q[t]", "expected a constant index from -2 to 1, got i32; a value indexes tensors alone: pass the list as a tensor"),
     ("y[t] = x[t] * ARRAY", "ARRAY", "got an array of type numpy.ndarray; a kernel reads arrays that are its arguments: pass it as one, declared with In"),

@@ -1,4 +1,4 @@
-"""Random kernels on the CPU against the same text run by Python, and mangled ones against nothing but survival."""
+"""Compares random kernels on the CPU with the same text run by Python. Mangled kernels only have to survive."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ STATEMENTS = [
 
 
 class Mangler(ast.NodeTransformer):
-    """Replaces some expressions by others, and statements likewise."""
+    """Replaces some expressions by other expressions, and some statements by others."""
 
     def __init__(self, rng: random.Random, rate: float) -> None:
         self.rng = rng
@@ -109,7 +109,7 @@ def test_mangled_kernels_raise_nothing_but_compile_errors(folder: Path) -> None:
         try:
             module = load(folder, ast.unparse(ast.fix_missing_locations(kernel)), header)
         except (SyntaxError, ValueError):
-            continue  # what Python itself does not take
+            continue  # Python itself rejects it
         try:
             getattr(module, kernel.name).ir("source")
             made += 1

@@ -1,5 +1,5 @@
-"""Kernels on operands at the ends of their range: loops, shifts, divisions and conversions have a result for all of them,
-the same on each device; omitted arguments read as zeros where Python.md says so."""
+"""Kernels on operands at the limits of their range. Loops, shifts, divisions and conversions have a result for all
+operands, the same on each device. Omitted arguments read as zeros where Python.md says so."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def omitted(y: Out[f32, "s=5 n"], rows: Out[f32, "r=4 n D"], c: In[i32, "n"], o:
         rows[3, t] = w[t]
 """
 ENDS = {np.int32: (-(2**31), 2**31 - 1), np.int64: (-(2**63), 2**63 - 1)}
-# As short as rows are read by one lane, and so long that a CPU walks them in loops.
+# So short that one lane reads a row, and so long that a CPU processes rows in loops.
 SIZES = [8, 100, 1024]
 
 
@@ -139,13 +139,13 @@ NAMES = {np.int32: "i32", np.int64: "i64"}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[type, ModuleType]:
-    """The kernels on integers of 32 and of 64 bits."""
+    """The kernels for integers of 32 and of 64 bits."""
     folder = tmp_path_factory.mktemp("total")
     return {dtype: load(folder, TEXT.replace("INT", name)) for dtype, name in NAMES.items()}
 
 
 def run(device: Device, kernel: mlafix.Kernel, outputs: list[np.ndarray], *inputs: Any) -> list[np.ndarray]:
-    """The contents of outputs of these shapes after the kernel."""
+    """The contents of outputs with these shapes after the kernel."""
     results = [device.poisoned(out.shape, out.dtype) for out in outputs]
     kernel(*results, *[device.put(i) if isinstance(i, np.ndarray) else i for i in inputs])
     device.synchronize()
@@ -153,7 +153,8 @@ def run(device: Device, kernel: mlafix.Kernel, outputs: list[np.ndarray], *input
 
 
 def ranges(dtype: type) -> list[tuple[int, int]]:
-    """Bounds with few iterations each: short, empty by a little and by all there is, at both ends."""
+    """Bounds with few iterations: short ranges at both limits, and ranges that are empty by a little or by the
+    maximum."""
     least, most = ENDS[dtype]
     short = [(a, b) for a in (-7, -1, 0, 1, 5) for b in (-9, -1, 0, 2, 7, 13)]
     empty = [(most, least), (0, least), (most, 0), (5, least), (most, most), (least, least), (1, 0), (most - 1, least + 1)]
@@ -193,14 +194,15 @@ def test_a_loop_whose_index_would_wrap_ends(device: Device, made: dict[type, Mod
 
 
 def test_empty_ranges_that_were_reported(device: Device, made: dict[type, ModuleType]) -> None:
-    """`range(c[t], 0, 2)` with c > 0 and its likes ran on a GPU: an empty range was counted as if unsigned."""
+    """Regression: `range(c[t], 0, 2)` with c > 0 and similar ranges ran on a GPU, since an empty range was counted as
+    unsigned."""
     x = np.ones((3, 16), np.float32)
     (got,) = run(device, made[np.int32].reported, [np.empty((4, 16), np.float32)], x, np.array([1, 7, 2, 0], np.int32), 7)
     assert not got.any()
 
 
 def shifted(x: int, k: int, width: int) -> tuple[int, int]:
-    """x << k and x >> k: amounts of the width and more, and negative ones, shift everything out."""
+    """x << k and x >> k. Amounts of at least the width, and negative amounts, shift everything out."""
     if not 0 <= k < width:
         return 0, -1 if x < 0 else 0
     left = (x << k) % 2**width
@@ -226,7 +228,7 @@ def test_shifts_by_any_amount(device: Device, made: dict[type, ModuleType], dtyp
 
 
 def test_constant_shifts_beyond_the_width_store_their_result(device: Device, made: dict[type, ModuleType]) -> None:
-    """A constant `<< 40` of an i32 dropped the store."""
+    """Regression: a constant `<< 40` of an i32 dropped the store."""
     x = np.array([5, -5, 0, 2**31 - 1, -(2**31)], np.int32)
     (got,) = run(device, made[np.int32].constant_shifts, [np.empty((5, 5), np.int32)], x)
     sign = [-1 if v < 0 else 0 for v in x]
@@ -261,7 +263,7 @@ def test_divisions_of_any_operands(device: Device, made: dict[type, ModuleType],
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64], ids=["i32", "i64"])
 def test_negated_magnitudes_are_no_constants(device: Device, made: dict[type, ModuleType], dtype: type) -> None:
-    """ptxas 12.9 and 13.0 make one of each comparison with -abs(x)."""
+    """ptxas 12.9 and 13.0 turn every comparison with -abs(x) into a constant."""
     values = [0, 1, -1, 4, 5, -5, 6, -6, 7, 8, -8, 127, -128, 129, 1 << 20, np.iinfo(dtype).max, -np.iinfo(dtype).max]
     x = np.array(values, dtype)
     negated = -np.abs(x)
@@ -296,12 +298,12 @@ def test_floats_become_integers_saturating(device: Device, made: dict[type, Modu
 @pytest.mark.parametrize("bound", [False, True], ids=["open", "bound"])
 @pytest.mark.parametrize("given", [False, True], ids=["absent", "given"])
 def test_otherwise_is_for_where_the_predicate_is_false(device: Device, tmp_path: Path, bound: bool, given: bool, size: int) -> None:
-    """`o[t] if c else 5.0` of an omitted argument gave 5 where c holds."""
+    """Regression: `o[t] if c else 5.0` with an omitted argument gave 5 where c holds."""
     c = np.array([1, 0, 2, -1], np.int32)
     o, w = np.array([2.0, 3.0, 4.0, 6.0], np.float32), np.arange(4 * size, dtype=np.float32).reshape(4, size)
     kernel = load(tmp_path, TEXT.replace("INT", "i32")).omitted
     if not bound:
-        # Compiled ahead, with the presence left to the launch.
+        # Compiled ahead, so that the presence is left to the launch.
         unit = kernel.compile(_runtime.device_target("cuda:0" if device.name == "cuda" else "cpu"), D=size)
         assert unit.kernels[0].bindings == {"D": str(size)}
     outputs = [np.empty((5, 4), np.float32), np.empty((4, 4, size), np.float32)]
@@ -326,7 +328,8 @@ def chosen(y: Out[f32, "n D"], z: Out[i64, "n"], x: In[f32, "n D"], k: In[i64, "
 
 
 def test_constants_divide_and_shift_as_values_do(device: Device, tmp_path: Path) -> None:
-    """A function in line gets constants or values: Python's own errors of zero divisors and negative amounts are no results."""
+    """An inline function gets constants or values. Python's own errors for zero divisors and negative amounts must not
+    occur."""
     floats = [(a, b) for a in (3.0, -3.0, 0.0, -0.0) for b in (0.0, -0.0, 2.0)]
     ints = [(op, a, b) for op in ("//", "%", "<<", ">>") for a in (7, -7, 0) for b in (0, -1)]
     ints = [(op, a, b) for op, a, b in ints if b == 0 or op in ("<<", ">>")]
@@ -374,7 +377,7 @@ def looks_ahead(y: Out[i32, "n"], c: In[i32, "m"]):
 
 
 def test_memory_that_an_inline_function_would_not_read_is_not_read(tmp_path: Path) -> None:
-    """The load is predicated; of its value alone nothing would be seen, since it is not selected."""
+    """The load must be predicated. Its value would not show an error, since it is not selected."""
     kernel = load(tmp_path, LOOKS_AHEAD).looks_ahead
     (line,) = [line for line in kernel.ir("canonical").splitlines() if "mlafix.load" in line]
     assert " if %" in line, line

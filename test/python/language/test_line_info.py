@@ -1,4 +1,4 @@
-"""MLAFIX_LINE_INFO: GPU code names the lines of the Python file that a kernel is written in."""
+"""MLAFIX_LINE_INFO: GPU code names the lines of the Python file that contains the kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def doubles(y: Out[f32, "n D"], x: In[f32, "n D"]):
 
 
 def line_of(text: str) -> int:
-    """The line of this file that says `text`, in the kernel."""
+    """The line of this file with `text`, inside the kernel."""
     lines = Path(__file__).read_text().splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.strip() == text)
 
@@ -74,6 +74,6 @@ def test_units_with_and_without_lines_are_two(folder: Path, monkeypatch: pytest.
     assert doubles.compile(TARGET, D=64) is not without
     (lined,) = set(folder.rglob("doubles.*.mlafix")) - {plain}
     assert path in lined.read_bytes()
-    # Both stay: neither is taken for the other.
+    # Both units are kept, and neither is used for the other.
     monkeypatch.delenv("MLAFIX_LINE_INFO")
     assert doubles.compile(TARGET, D=64) is without

@@ -1,4 +1,4 @@
-"""Names from outside keep the values that they had when the kernel was first used: another value is an error that names it, as
+"""Names from outside keep the values that they had at the kernel's first use. A changed value is an error that names it, like
 Triton's "Global variable X has changed since we compiled this kernel"."""
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def everything(y: Out[T, "n D"], x: In[T, "n D"]) -> None:
         y[t] = row + MODULE.C * math.pi
 
 
-SAME = {  # other objects that say the same
+SAME = {  # other objects with the same meaning
     "T": lambda: DType("T"),
     "FACTOR": lambda: float("2"),
     "SEVERAL": lambda: [float("1"), 2.0],
@@ -94,7 +94,7 @@ def call(kernel: Any, dim: int = 4) -> np.ndarray[Any, Any]:
 
 
 def ways(kernel: Any) -> Iterator[Callable[[], object]]:
-    """Everything that would compile or launch."""
+    """All functions that would compile or launch."""
     x = np.ones((2, 4), np.float32)
     yield lambda: kernel(x.copy(), x)
     yield lambda: call(kernel, 8)
@@ -212,7 +212,7 @@ def test_what_is_watched_does_not_keep_a_kernel_alive() -> None:
             for t in grid("n"):
                 y[t] = f32(x[t]) * values[0]
 
-        values.append(scaled)  # a cycle through what is watched
+        values.append(scaled)  # makes watched values cyclic
         call(scaled)
         return weakref.ref(scaled)
 

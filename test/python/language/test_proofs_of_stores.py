@@ -1,4 +1,4 @@
-"""Stores that the proofs are about: those of every branch, those of slices that rows may not have, those of every slot of a cache."""
+"""Stores whose proofs are difficult: stores in every branch, stores of slices that rows may lack, stores to every slot of a cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 
 def written(tmp_path: Path, arguments: str, lines: list[str], promise: str = "") -> ModuleType:
-    """The module of a kernel whose rows run `lines`."""
+    """The module of a kernel whose rows execute `lines`."""
     body = "".join(f"        {line}\n" for line in lines)
     return load(tmp_path, f"@mlafix.kernel(allow={{'bounds', 'races'}})\ndef k({arguments}):\n{promise}    for t in grid('n'):\n{body}")
 
@@ -84,7 +84,7 @@ SLOTS = "cache: InOut[f32, 'b s D'], x: In[f32, 'n D'], slots: In[i32, 'n']"
     ("lines", "verdict"),
     [
         (["slot, size = slots[t], i32(shape('s'))", "if slot >= 0:", "    cache[slot // size, slot % size] = x[t]"], "promised"),
-        (["cache[slots[t] // shape('s'), slots[t] % shape('s')] = x[t]"], "promised"),  # padding is below 0, and is stored nowhere
+        (["cache[slots[t] // shape('s'), slots[t] % shape('s')] = x[t]"], "promised"),  # padding has slots below 0, and is not stored
         (["slot, size = slots[t], i32(shape('s'))", "cache[slot // size, slot % size] = x[t]"], "unknown"),  # an i32 may be below 0
         (["slot, size = slots[t], i32(shape('s'))", "if slot >= 0:", "    cache[slot // size, slot % (size + 1)] = x[t]"], "unknown"),
         (["slot, size = slots[t], i32(t)", "if slot >= 0:", "    cache[slot // size, slot % size] = x[t]"], "unknown"),

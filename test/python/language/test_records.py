@@ -1,4 +1,4 @@
-"""Frozen dataclasses in kernels: constants from outside, bundles of tensors and values that inline functions take, and arguments."""
+"""Frozen dataclasses in kernels: constants from outside, bundles of tensors and values for inline functions, and arguments."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_what_records_are_not(tmp_path: Path, body: str, place: str, message: st
 
 
 def test_what_counts_of_records(tmp_path: Path) -> None:
-    """A kernel is another one where a field that it may read is."""
+    """Changing a field that a kernel may read makes another kernel."""
     def digests(text: str = TEXT) -> list[str]:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
@@ -167,7 +167,7 @@ def nested(y: Out[f32, "n D"], of: Pair(Rows(In[f32, "n D"], 2.5), index), last:
 
 
 def test_fields_of_a_record_are_arguments(tmp_path: Path, device: Device) -> None:
-    """They have the names of the fields. A record without tensors is one of constants, as any other value."""
+    """Arguments have the names of the fields. A record without tensors is a constant, like any other value."""
     module = load(tmp_path, DECLARED)
     assert [arg["name"] for arg in module.flat.signature["args"]] == ["out", "sums", "x", "weights", "shift"]
     assert [arg["name"] for arg in module.nested.signature["args"]] == ["y", "x", "weights", "second", "last"]
@@ -201,7 +201,7 @@ def test_what_records_of_arguments_are_not(tmp_path: Path, arguments: str, place
 
 
 def test_what_counts_of_records_of_arguments(tmp_path: Path) -> None:
-    """A kernel is another one where a field has another name or another type."""
+    """Changing the name or the type of a field makes another kernel."""
     def digest(number: int, text: str) -> str:
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""kernel.remarks: what the compiler decided for a kernel in Python, at the lines of the Python file."""
+"""kernel.remarks: the compiler's decisions for a kernel in Python, at the lines of the Python file."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def looked_up(y: Out[bf16, "n D"], x: In[bf16, "n D"], starts: In[i32, "m"]):
 
 
 def test_a_narrow_access_is_not_blamed_on_a_bound_that_allows_wider_ones() -> None:
-    """Rows of f32 beside it decide the elements of a pack."""
+    """Here an adjacent f32 row determines the elements of a pack."""
     line = next(line for line in sample.remarks("sm_90").splitlines() if "sample_whole_dense" in line and "narrow-access" in line)
     assert "rows of logits are moved 8 bytes at a time" in line and "since most bytes are of elements of 4 bytes" in line
 

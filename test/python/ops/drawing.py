@@ -1,6 +1,6 @@
-"""Random arguments of calls: arrays anywhere in memory, of which nothing but what a call writes may change.
+"""Random arguments of calls: arrays anywhere in memory. Only memory that a call should write may change.
 
-A drawer (drawn_merges.py, drawn_rows.py) draws one call of a function, makes it, and holds the results against contract.py.
+A drawer (drawn_merges.py, drawn_rows.py) draws one call of a function, makes it, and compares the results with contract.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ POISON = 0xFF
 
 
 class Slot:
-    """An array of a call: `given` lies where the call runs, `values` is what it held before."""
+    """An array of a call: `given` is on the device of the call, `values` are its initial contents."""
 
     def __init__(self, name: str, buffer: np.ndarray, view: np.ndarray, given: Any, whole: Any) -> None:
         self.name, self.buffer, self.view, self.given, self._whole = name, buffer, view, given, whole
@@ -31,13 +31,13 @@ class Slot:
         self.is_written = False
 
     def fetch(self) -> np.ndarray:
-        """Its current contents."""
+        """The current contents of the array."""
         if self._whole is not None:
             self.buffer[:] = self._whole.cpu().numpy()
         return np.array(self.view)
 
     def check_memory(self) -> None:
-        """Raises AssertionError if bytes changed that the call may not write."""
+        """Raises AssertionError if bytes changed that the call must not write."""
         after = self.fetch()
         if not self.is_written:
             assert np.array_equal(self.buffer, self._before), f"{self.name} is only read, and has changed"
@@ -54,9 +54,9 @@ class Draw:
     """The random choices of one call.
 
     Args:
-        seed: decides them all.
+        seed: determines all choices.
         where: "numpy", "torch" or "cuda".
-        takes: the optional arguments that the call passes are noted here, as "function.argument".
+        takes: collects the optional arguments that the call passes, as "function.argument".
     """
 
     def __init__(self, seed: Sequence[int], where: str = "numpy") -> None:
@@ -74,7 +74,7 @@ class Draw:
         return bool(self.rng.random() < share)
 
     def size(self, most: int = 9) -> int:
-        """Mostly a few, sometimes one or none."""
+        """A random size: usually small, sometimes one or zero."""
         return int(self.rng.integers(0, 2)) if self.yes(0.15) else int(self.rng.integers(1, most + 1))
 
     def integers(self, low: int, high: int, shape: Any = None) -> Any:
@@ -87,7 +87,8 @@ class Draw:
     # -- Arrays -------------------------------------------------------------------------------------------------------
 
     def array(self, name: str, values: np.ndarray, *, row: bool = False, plain: bool = False) -> Slot:
-        """An array of a call, anywhere in memory; `row`: its last dim is contiguous; `plain`: all of it is."""
+        """An array of a call, anywhere in memory. `row`: its last dim is contiguous; `plain`: all of it is
+        contiguous."""
         values = np.asarray(values)
         strides, span = self._strides(values.shape, row, plain)
         offset, item = int(self.rng.integers(0, 9)), values.dtype.itemsize
@@ -105,7 +106,8 @@ class Draw:
         return slot
 
     def _strides(self, shape: tuple[int, ...], row: bool, plain: bool) -> tuple[list[int], int]:
-        """Strides in elements of dims in any order with gaps between them, and how many elements they span."""
+        """Strides in elements for dims in any order with gaps between them, and the number of elements that they
+        span."""
         order = list(reversed(range(len(shape))))
         if not plain and self.yes(0.6):
             inner = order[:1] if row else []
@@ -130,7 +132,7 @@ class Draw:
         return typed.as_strided(view.shape, strides, offset), whole if self.where == "cuda" else None
 
     def output(self, name: str, shape: tuple[int, ...], dtype: Any, *, row: bool = True, plain: bool = False) -> Slot:
-        """An array that a call fills: poison before."""
+        """An array that a call fills, initially poison."""
         slot = self.array(name, poison(shape, np.dtype(dtype)), row=row, plain=plain)
         slot.is_written = True
         return slot
@@ -142,7 +144,7 @@ class Draw:
         return slot
 
     def plain_of(self, values: np.ndarray) -> Any:
-        """An array where the call runs, contiguous and not watched: for a call beside the one that is drawn."""
+        """A contiguous array on the device of the call that is not watched, for a further call."""
         if self.where == "numpy":
             return values.copy()
         if not values.size:
@@ -152,7 +154,7 @@ class Draw:
         return flat.view(_torch_dtype(values.dtype)).view(values.shape)
 
     def numpy_of(self, made: Any) -> np.ndarray:
-        """An array that a call has allocated, as numpy's."""
+        """An array that a call has allocated, as a numpy array."""
         if isinstance(made, np.ndarray):
             return made
         host = made.detach().cpu().contiguous()
@@ -162,7 +164,7 @@ class Draw:
     # -- The call -----------------------------------------------------------------------------------------------------
 
     def call(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Calls, with arrays where slots stand, and checks the memory of all slots. Optional arguments that are None are not passed."""
+        """Makes a call with the arrays of slots, and checks the memory of all slots. Omits optional arguments that are None."""
         kwargs = {key: value for key, value in kwargs.items() if value is not None}
         self.passed |= {f"{name}.{key}" for key in kwargs}
         result = function(*map(_given, args), **{key: _given(value) for key, value in kwargs.items()})
@@ -171,7 +173,7 @@ class Draw:
         return result
 
     def result(self, made: Any, slot: Slot | None) -> np.ndarray:
-        """An output as numpy's: of the slot that was passed, which is what is returned, or the new one."""
+        """An output as a numpy array: that of the given slot, which must be the returned one, or the new one."""
         if slot is None:
             return self.numpy_of(made)
         assert made is slot.given, f"{slot.name} is not what is returned"

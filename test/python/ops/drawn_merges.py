@@ -1,4 +1,4 @@
-"""Drawers of the functions that merge: states of every kind, every optional argument, results in every format, against f64."""
+"""Drawers of merging functions: states of every kind, every optional argument, results in every format, against f64."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ from test_ops_scaled import quantised
 
 BASE = {"e": np.e, "2": 2.0}
 Build = Callable[[Callable[..., Any], Callable[[np.ndarray], np.ndarray]], dict[str, Any]]
-"""The arrays of a call, by argument: made by a function that places each, payloads by way of another one."""
+"""Makes the arrays of a call by argument. The first function places an array; the second one converts payloads
+before."""
 
 
 @dataclass
 class Merge:
-    """A merge that is drawn.
+    """A randomly drawn merge.
 
     Args:
-        build: its inputs.
-        v, s: the states [K, n, H, D] and [K, n, H], in bases[k] each; `present` [K, n, H] are merged.
-        extra: more arguments.
-        sinks: [H] in base e: take weight in the rows, and in the lse where `sinks_in_lse`.
-        lead: dims before n of the results.
-        layout: of the lse.
-        onto: for "out" and "out_lse", the inputs that they may be.
-        out_dtype: of the result; None: that of the payloads.
+        build: makes its inputs. v, s: the states [K, n, H, D] and [K, n, H], state k in bases[k]; `present` [K, n, H]
+        selects those to merge.
+        extra: further arguments.
+        sinks: [H] in base e. They count in the rows, and with `sinks_in_lse` also in the lse.
+        lead: the dims of the results before n.
+        layout: the layout of the lse.
+        onto: for "out" and "out_lse", the inputs that they may alias.
+        out_dtype: the dtype of the result; None: that of the payloads.
     """
 
     build: Build
@@ -67,7 +68,7 @@ def states(d: Draw, count: int, n: int, heads: int, dim: int, dtype: Any, *, fai
 
 
 def wanted(m: Merge, dtype: Any) -> tuple[contract.Expected, contract.Expected]:
-    """The right rows and lses [n, H]."""
+    """The expected rows and lses [n, H]."""
     one_base = len({BASE[base] for base in (*m.bases, m.out_base)}) == 1
     with np.errstate(invalid="ignore"):
         lses = m.s if one_base else np.stack([lse.astype(np.float64) * np.log(BASE[base]) for lse, base in zip(m.s, m.bases)] or [m.s.reshape(0)])
@@ -87,7 +88,7 @@ def wanted(m: Merge, dtype: Any) -> tuple[contract.Expected, contract.Expected]:
 
 @dataclass
 class Form:
-    """A format, and the check of rows and scales against f32 rows [n, H, D] of the merge without it."""
+    """A format, with the check of rows and scales against f32 rows [n, H, D] of the merge without a format."""
 
     format: Any
     check: Callable[[np.ndarray, np.ndarray], None]
@@ -135,7 +136,7 @@ def draw_form(d: Draw, lead: tuple[int, ...], n: int, heads: int, dim: int) -> F
 
 
 def same_codes(rows: np.ndarray, codes: np.ndarray) -> None:
-    """fp8 but for the sign of NaN, or bytes of fp4."""
+    """Compares fp8 codes except for the sign of NaN, or bytes of fp4."""
     got, want = rows.reshape(codes.shape), codes
     if codes.dtype == E4M3:
         nan = np.isnan(widen(want))
@@ -155,7 +156,7 @@ class Turn:
 
 
 def draw_rope(d: Draw, shape: tuple[int, ...], dim: int) -> Turn:
-    """For rows whose tokens have this shape."""
+    """A rotation for rows whose tokens have this shape."""
     turned = d.one([size for size in (2, 8, 16, 64) if size <= dim and dim % size == 0])
     interleaved, inverse = d.yes() or turned == 2, d.yes()
     table = tables(d.rng, turned)
@@ -186,7 +187,7 @@ def draw_output(d: Draw, key: str, inputs: dict[str, Any], m: Merge, shape: tupl
 
 
 def call_merge(d: Draw, name: str, function: Callable[..., Any], m: Merge, dtype: Any, *, out: str = "out", out_lse: str = "out_lse") -> None:
-    """Makes the call with results as drawn, and checks them."""
+    """Makes the call with randomly drawn outputs, and checks the results."""
     taken = set(inspect.signature(function).parameters)
     n, heads, dim = m.v.shape[1:]
     form = draw_form(d, m.lead, n, heads, dim) if "out_format" in taken and dim % 64 == 0 and n and d.yes(0.35) else None
@@ -214,7 +215,7 @@ def call_merge(d: Draw, name: str, function: Callable[..., Any], m: Merge, dtype
 
 
 def check_form(d: Draw, function: Callable[..., Any], m: Merge, form: Form, t: Turn | None, got: np.ndarray, stored: Any) -> None:
-    """Against the same merge into f32, which is held against f64 itself, and a quantiser."""
+    """Compares with the same merge into f32, which was checked against f64, followed by a quantiser."""
     inputs = m.build(lambda key, values, row=False: d.plain_of(values), lambda values: values.astype(F32))
     made, _ = function(**inputs, **{key: value.given if isinstance(value, Slot) else value for key, value in m.extra.items()},
                        **({"rope": t.plain} if t else {}))  # fmt: skip
@@ -228,7 +229,7 @@ def check_form(d: Draw, function: Callable[..., Any], m: Merge, form: Form, t: T
 
 
 def draw_bases(d: Draw, taken: set[str], count: int) -> tuple[list[str], str, dict[str, Any]]:
-    """Bases of the inputs and of the result, and the arguments that say so."""
+    """The bases of the inputs and of the result, and the arguments that state them."""
     if "base" not in taken or d.yes(0.5):
         return ["e"] * count, "e", {}
     if d.yes(0.4):
@@ -289,7 +290,7 @@ def draw_two(d: Draw, name: str) -> None:
 
 
 def draw_sequences(d: Draw, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths, some 0 or less, and the offsets of sequences that have all n rows."""
+    """Lengths, some of them 0 or less, and offsets of sequences that cover all n rows."""
     count = int(d.integers(1, 5))
     inner = np.sort(d.integers(0, n + 1, count - 1)) if count > 1 else np.zeros(0, int)
     return d.integers(-1, 3, count).astype(np.int32), np.array([0, *inner, n], np.int32)
@@ -332,7 +333,7 @@ def draw_ragged(d: Draw, name: str) -> None:
     lengths = d.integers(0, 4, n)
     indptr = np.array([0, *np.cumsum(lengths)], np.int32)
     if n > 2 and d.yes(0.3):
-        indptr[int(d.integers(1, n))] = d.one([-3, 99])  # runs that are none
+        indptr[int(d.integers(1, n))] = d.one([-3, 99])  # invalid runs
     nnz = max(int(lengths.sum()), 1)
     bases, result, extra = draw_bases(d, set(inspect.signature(function).parameters), 1)
     layout = "nh"
@@ -397,7 +398,7 @@ def draw_split(d: Draw, name: str) -> None:
 
 
 def draw_sums(d: Draw, name: str) -> None:
-    """Splits that are not normalised: sums of weights beside maxima, counted by lengths in keys of whole tiles."""
+    """Splits that are not normalised: sums of weights with maxima, counted by key lengths in whole tiles."""
     tile, dtype = int(d.integers(1, 20)), d.one(PAYLOADS)
     lengths = [int(x) for x in d.integers(-3, 9 * tile * SPLITS // 4, int(d.integers(1, 7)))]
     parts = Parts(d.rng, [valid(length, tile_len=tile) for length in lengths], dtype)
@@ -423,7 +424,7 @@ def draw_sums(d: Draw, name: str) -> None:
 
 
 def draw_mapped(d: Draw, name: str) -> None:
-    """Groups of parts through maps, rows and parts in any order."""
+    """Groups of parts through maps, with rows and parts in any order."""
     heads, dim, dtype, stored = d.one([1, 3]), d.one([8, 64]), d.one(PAYLOADS), d.one(PAYLOADS)
     groups = some_groups(d.rng, int(d.integers(1, 9)), 4, min_parts=d.one([0, 0, 1, 2]))
     base, out_base = d.one(["e", "2"]), d.one([None, "e", "2"])
@@ -452,7 +453,7 @@ def draw_mapped(d: Draw, name: str) -> None:
 
 
 def call_split(d: Draw, name: str, m: Merge, dtype: Any, length: int) -> None:
-    """As `call_merge`, of rows [B, L] in the place of [n]."""
+    """Like `call_merge`, for rows [B, L] in place of [n]."""
     batch, (n, heads, dim) = m.lead[0], m.v.shape[1:]
     inputs = m.build(lambda key, values, row=False: d.array(key, values, row=row), lambda values: values)
     stored = dtype if m.out_dtype is None else m.out_dtype
@@ -467,7 +468,7 @@ def call_split(d: Draw, name: str, m: Merge, dtype: Any, length: int) -> None:
     got, lse = d.call(name, ops.combine_split_kv, **inputs, **m.extra, **how)
     stored_rows = d.result(got, rows)
     values = stored_rows.reshape(n, heads, stored_rows.shape[-1])
-    want, want_lse = wanted(m, stored if form is None and t is None else None)  # a row is turned before it is rounded
+    want, want_lse = wanted(m, stored if form is None and t is None else None)  # rows are turned before they are rounded
     if form is None:
         check_rows(values, want, t, "out")
     else:
@@ -557,7 +558,7 @@ def draw_batches(d: Draw, name: str) -> None:
 
 
 def draw_vllm(d: Draw, name: str) -> None:
-    """vLLM's merge: rows past the threshold are copies of the suffix, whatever its lse is."""
+    """vLLM's merge. Rows past the threshold are copies of the suffix, whatever its lse."""
     n, heads, dim, dtype = draw_sizes(d)
     v, s = states(d, 2, n, heads, dim, dtype, faint=True)
     threshold = int(d.integers(0, n + 1)) if d.yes() else None

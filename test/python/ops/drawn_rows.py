@@ -1,4 +1,4 @@
-"""Drawers of the functions that blank, count, move, quantise and reduce, and of drop-ins that do: against contract.py, or numpy's own words."""
+"""Drawers of functions that blank, count, move, quantise and reduce, and of the corresponding drop-ins, against contract.py or numpy."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ MOVED = (BF16, F16, F32, E4M3, E5M2, *INTEGERS, *(np.dtype(x) for x in (np.int8,
 
 
 def garbage(d: Draw, *shape: int, dtype: Any) -> np.ndarray:
-    """Any bits; of bool only such as it has."""
+    """Random bits; for bool only valid ones."""
     if dtype == np.bool_:
         return d.integers(0, 2, shape).astype(bool)
     return d.integers(0, 256, (*shape, np.dtype(dtype).itemsize)).astype(np.uint8).view(dtype).reshape(shape)
 
 
 def check_kept(got: np.ndarray, before: np.ndarray, changed: np.ndarray, value: Any, what: str) -> None:
-    """Elements that change are exactly `value`, the others keep their bits."""
+    """Checks that `changed` elements are exactly `value`, and that all others keep their bits."""
     want = before.copy()
     want[changed] = np.asarray(value).astype(before.dtype)
     assert same_bits(got, want), what
 
 
 def count_of(d: Draw, count: int, most: int) -> Any:
-    """A count as an int, or as a tensor that may hold any."""
+    """A count as an int, or as a tensor that may contain anything."""
     if d.yes():
         return d.array("live_rows", np.array([d.one([count, count, -3, most + 5])], np.int32))
     return count
@@ -451,7 +451,7 @@ def draw_ring(d: Draw, name: str) -> None:
 
 
 def draw_chunks(d: Draw, name: str) -> None:
-    """vLLM's chunks of context: rows that are blanked, and one chunk merged into the running state."""
+    """vLLM's chunks of context: blanks rows, and merges a chunk into the running state."""
     n, heads, dim, dtype = int(d.integers(4, 9)), d.one([1, 3]), d.one([8, 64]), d.one(PAYLOADS)
     out, lse = d.updated("out", garbage(d, n, heads, dim, dtype=dtype), row=True), d.updated("lse", d.normal(heads, n))
     empty = [slice(0, 1), slice(2, 3), slice(3, 4)]

@@ -1,4 +1,4 @@
-"""The reference itself: answers known by hand, and the algebra's laws."""
+"""Tests the reference itself: results known by hand, and algebraic laws."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_rounding_agrees_with_the_type(dtype: np.dtype, rng: np.random.Generator
     values = np.concatenate([rng.normal(0, 1, 500), rng.normal(0, 1e-6, 500), [0.0, -0.0, 65504, 65520, 1e39, np.inf, np.nan]])
     values = np.concatenate([values, 2.0 ** rng.integers(-30, 10, 200) * (1 + 2.0**-8)])  # ties of bf16
     with np.errstate(over="ignore"):
-        values = values.astype(np.float32)  # One rounding, not two.
+        values = values.astype(np.float32)  # rounded once, not twice
     with np.errstate(over="ignore"):
         native = values.astype(dtype)
     assert same_bits(round_to(dtype, values.astype(np.float64)).astype(np.float32).astype(dtype), native)

@@ -2,7 +2,7 @@
 
     PYTHONPATH=PACKAGE:test/python python test/python/ops/test_drawn_calls.py [--seed N] [--seconds S] [--where numpy|torch|cuda] [FUNCTION…]
 
-A call that is wrong prints its seed; `--seed N --calls 1 FUNCTION` makes it again.
+A wrong call prints its seed; `--seed N --calls 1 FUNCTION` repeats it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BY_OTHER_TESTS = {
     "vllm.compute_token_to_req_indices": "test_compat_chunks.py", "vllm.init_mla_context_partial": "test_compat_chunks.py",
     "vllm.mask_dcp_empty_shards_": "test_compat_ranks.py", "vllm.prepare_dcp_local_seq_lens": "test_compat_chunks.py",
 }  # fmt: skip
-"""Functions without a drawer, and where their values are tested."""
+"""Functions without a drawer, and the tests of their values."""
 
 passed: set[str] = set()
 """The optional arguments that calls of this process passed."""

@@ -1,4 +1,4 @@
-"""One tensor given for two arguments: legal wherever no read of a row follows a write of it (N11), else refused."""
+"""One tensor passed for two arguments: legal if no read of a row follows a write to it (N11), else refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Wrong calls of the public functions: an ArgumentError that names the caller's argument, what was expected and what came."""
+"""Wrong calls of the public functions: each ArgumentError has the caller's argument, the expected value and the actual
+one."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from numerics import E4M3, F32, poison, same_bits
 
 @pytest.fixture
 def device(library_device: Device) -> Device:
-    """Messages are of the arrays that were passed."""
+    """Messages describe the passed arrays."""
     return library_device
 
 
@@ -52,7 +53,7 @@ def test_counts_may_be_numpys_integers(device: Device) -> None:
 
 
 class Producer:
-    """An array of a library that nobody knows: it has `__dlpack__`, and a shape, and that is all."""
+    """An array of an unknown library that only has `__dlpack__` and a shape."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -74,7 +75,7 @@ def test_any_dlpack_producer_will_do() -> None:
 
 
 def test_partial_overlap_is_refused(device: Device) -> None:
-    """N11: an output may be an input exactly, and may share memory with none otherwise."""
+    """N11: an output may be exactly an input, but must not overlap any other memory."""
     right = Right(device)
     whole = right.rows(N + 1, H, D)
     with pytest.raises(mlafix.ArgumentError, match='argument "out": expected memory apart from .*"prefix"'):
@@ -133,7 +134,7 @@ def test_bound_calls_do_what_plain_calls_do(function: str, device: Device) -> No
 
 
 def test_poison_is_written_by_right_calls(device: Device) -> None:
-    """The table's right arguments do launch: an output full of NaN is not one afterwards."""
+    """The table's right arguments really launch: an output filled with NaN is overwritten."""
     right = Right(device)
     out = device.put(poison((N, H, D), F32))
     right.call("merge_attn_states", out=out)
@@ -164,7 +165,7 @@ OTHER_KINDS: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("kind", OTHER_KINDS)
 def test_an_argument_of_another_kind_is_an_argument_error(kind: str) -> None:
     call, name = OTHER_KINDS[kind]
-    ops.merge_attn_states(X, LSE, X, LSE, lse_layout="nh")  # from now on the short way into a call
+    ops.merge_attn_states(X, LSE, X, LSE, lse_layout="nh")  # from here on, calls take the fast path
     with pytest.raises(mlafix.ArgumentError, match=rf'^argument "{name}": expected .*, got '):
         call()
 
@@ -183,7 +184,7 @@ def test_tensors_of_other_kinds_are_argument_errors() -> None:
 
 
 def test_an_error_names_arguments_that_were_passed(device: Device) -> None:
-    """Not an output that the call would have made."""
+    """An error does not name an output that the call would have allocated."""
     right = Right(device)
     with pytest.raises(mlafix.ArgumentError, match='argument "weight": expected size 64 .*as in argument "x", got 65'):
         ops.rmsnorm(right.rows(N, D), right.rows(D + 1))

@@ -1,4 +1,4 @@
-"""Merges whose log-sum-exps are in bases of their own: prefix, suffix and result."""
+"""Merges whose log-sum-exps have different bases: prefix, suffix and result."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from states import EMPTY, EMPTY_FA2, NAN, ORDINARY, ZERO, States, make_states
 N, H, D = 9, 4, 64
 BASE = {"e": np.e, "2": 2.0}
 SIDES = [("2", "e", "e"), ("e", "2", "2"), ("2", "2", "e")]
-"""Bases of prefix, suffix and result. The first is sglang#40903's and vllm#52796's: FlashInfer's prefix beside FlashAttention's suffix."""
+"""The bases of prefix, suffix and result. The first are those of sglang#40903 and vllm#52796: FlashInfer's prefix with FlashAttention's
+suffix."""
 
 
 def states(rng: np.random.Generator, count: int, dtype: np.dtype = BF16) -> States:
-    """Without faint rows, whose large lses a conversion rounds."""
+    """States without faint rows, whose large lses a conversion would round."""
     return make_states(rng, count, N, H, D, dtype, kinds=rng.choice([ORDINARY, EMPTY, EMPTY_FA2, NAN, ZERO], (count, N, H), p=[0.5, 0.15, 0.15, 0.05, 0.15]))
 
 
 def in_base(lse: np.ndarray, base: str) -> np.ndarray:
-    """A natural lse in another base, rounded once."""
+    """Converts a natural lse to another base, rounded once."""
     return (lse.astype(np.float64) / np.log(BASE[base])).astype(np.float32)
 
 
 def check(got: Any, got_lse: Any, v: np.ndarray, lses: list[np.ndarray], bases: tuple[str, ...], out_base: str, dtype: np.dtype, **how: Any) -> None:
-    """A merge of rows [n, H, D] with lses [n, H], each in its base, against f64."""
+    """Compares a merge of rows [n, H, D] with lses [n, H] in different bases with f64."""
     with np.errstate(invalid="ignore"):
         natural = np.stack([lse.astype(np.float64) * np.log(BASE[base]) for lse, base in zip(lses, bases)])
     want, total = contract.merge(v, natural, out_dtype=dtype, **how)
@@ -55,7 +56,8 @@ def test_prefix_suffix_and_result_have_bases_of_their_own(dtype: np.dtype, bases
 
 @pytest.mark.parametrize("bases", SIDES, ids="-".join)
 def test_rows_past_the_context_are_copies_in_the_base_of_the_result(bases: tuple[str, str, str], device: Device, rng: np.random.Generator) -> None:
-    """The payload bit for bit, an lse of +inf and NaN as they are; another lse is in the base of the result."""
+    """The payload is copied bit for bit, and lses of +inf and NaN unchanged. Other lses are converted to the base of
+    the result."""
     made = states(rng, 2)
     lses = [in_base(made.s[i], bases[i]) for i in range(2)]
     lses[1][0], lses[1][1, 0] = np.inf, np.nan
@@ -68,7 +70,7 @@ def test_rows_past_the_context_are_copies_in_the_base_of_the_result(bases: tuple
 
 @pytest.mark.parametrize(("form", "bases"), [("static", SIDES[0]), ("groups", SIDES[1])], ids=["static", "groups"])
 def test_results_in_a_format_have_bases_of_their_own(form: str, bases: tuple[str, str, str], device: Device, rng: np.random.Generator) -> None:
-    """The bits are those of the same merge without a format, quantised."""
+    """The bits equal those of the same merge without a format, quantised afterwards."""
     v, s = rng.normal(0, 1, (2, N, H, D)).astype(np.float32), rng.normal(0, 2, (2, N, H)).astype(np.float32)
     inputs = [device.put(x) for x in (v[0], s[0], v[1], s[1])]
     lens, starts = device.put(np.array([1, 0], np.int32)), device.put(np.array([0, 4, N], np.int32))
@@ -125,7 +127,7 @@ def test_a_sink_joins_a_state_whose_result_is_in_another_base(device: Device, rn
 
 
 def test_sglang_40903_a_prefix_in_base_2_is_not_weighed_as_one_in_base_e(device: Device, rng: np.random.Generator) -> None:
-    """Chunked prefill over a cached prefix of 4096 keys: FlashInfer's lse is in base 2, that of the new tokens in base e (vllm#52796, too)."""
+    """Chunked prefill over a cached prefix of 4096 keys: FlashInfer's lse is in base 2, that of the new tokens in base e (also vllm#52796)."""
     logits = rng.normal(0, 1, (H, N, 4096 + 64))
     values = rng.normal(0, 1, (4096 + 64, D))
     parts = slice(0, 4096), slice(4096, None)
@@ -142,7 +144,7 @@ def test_sglang_40903_a_prefix_in_base_2_is_not_weighed_as_one_in_base_e(device:
     np.testing.assert_allclose(device.get(out), whole, rtol=0, atol=2e-6)
     np.testing.assert_allclose(device.get(lse), whole_lse, rtol=1e-6)
     wrong, _ = ops.merge_attn_states(*inputs, lse_layout="hn")
-    assert np.abs(device.get(wrong) - whole).mean() > 0.05 * np.abs(whole).mean()  # what the reports saw
+    assert np.abs(device.get(wrong) - whole).mean() > 0.05 * np.abs(whole).mean()  # the effect in the reports
 
 
 def test_one_base_and_a_tuple_say_the_same(device: Device, rng: np.random.Generator) -> None:
@@ -151,7 +153,7 @@ def test_one_base_and_a_tuple_say_the_same(device: Device, rng: np.random.Genera
     pair = [device.put(x) for x in (made.v[0], s[0], made.v[1], s[1])]
     want = ops.merge_attn_states(*pair, base="2")
     for how in ("2", ("2", "2", "2")):
-        for _ in range(2):  # the second call of a tensor's goes another way
+        for _ in range(2):  # the second call of a tensor takes another path
             got = ops.merge_attn_states(*pair, base=how)  # type: ignore[arg-type]
             assert all(same_bits(device.get(a), device.get(b)) for a, b in zip(got, want)), how
 

@@ -22,18 +22,18 @@ HEADS, DIM = 4, 64
 
 def rows(rng: np.random.Generator, n: int, dtype: np.dtype, lse_layout: str = "nh",
          layout: str = "contiguous") -> tuple[np.ndarray, np.ndarray]:
-    """The contents that a buffer may have: garbage everywhere. out [n, H, D], lse in its layout."""
+    """Arbitrary contents of a buffer: garbage everywhere. out [n, H, D], lse in its layout."""
     lse = garbage(rng, (n, HEADS) if lse_layout == "nh" else (HEADS, n), F32)
     return lay_out(garbage(rng, (n, HEADS, DIM), dtype), layout), lay_out(lse, layout)
 
 
 def turned(lse: np.ndarray, lse_layout: str) -> np.ndarray:
-    """An lse as [n, H]."""
+    """Converts an lse to [n, H]."""
     return lse if lse_layout == "nh" else lse.T
 
 
 def check_blanked(dead: np.ndarray, out: np.ndarray, lse: np.ndarray, before: np.ndarray, lse_before: np.ndarray) -> None:
-    """Dead rows are exactly +0.0 and -inf, all others hold the bits they held."""
+    """Checks that dead rows are exactly +0.0 and -inf, and that all others keep their bits."""
     assert same_bits(out[~dead], before[~dead]) and same_bits(lse[~dead], lse_before[~dead])
     assert same_bits(out[dead], np.zeros_like(out[dead])), "expected +0.0 in dead rows"
     assert np.isneginf(lse[dead]).all(), "expected -inf in the lse of dead rows"
@@ -68,8 +68,8 @@ def test_fixup_blanks_dead_sequences_and_nothing_else(dtype: np.dtype, lse_layou
 @pytest.mark.parametrize("heads, dim", [(1, 64), (3, 192), (40, 128), (128, 128), (128, 512)])
 @pytest.mark.parametrize("lens", [[0], [0, 0], [3, 0], [0, 0, 0, 0, 5, 0], [0] * 9 + [1] + [0] * 30], ids=len)
 def test_fixup_of_segments_that_blocks_share(lens: list[int], heads: int, dim: int, device: Device, rng: np.random.Generator) -> None:
-    """Blocks take rows of heads in turn, or parts of them of 8192 rows and more; the numbers of heads, parts and blocks need not
-    divide each other."""
+    """Blocks take rows of heads in turn, or parts of rows with at least 8192 rows each. The numbers of heads, parts and blocks
+    need not divide each other."""
     fewest, most = (4200, 4300) if lens == [0, 0] and heads * dim < 1000 else (0, 96 // len(lens))
     starts = np.cumsum([0, *rng.integers(fewest, 1 + most, len(lens))]).astype(np.int32)
     n = int(starts[-1]) + 3
@@ -83,7 +83,7 @@ def test_fixup_of_segments_that_blocks_share(lens: list[int], heads: int, dim: i
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1), layout=st.sampled_from(LAYOUTS), lse_layout=st.sampled_from(["hn", "nh"]))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_fixup_of_any_segments(data: st.DataObject, seed: int, layout: str, lse_layout: str) -> None:
-    """Also segments no engine should make: whatever they say, nothing out of bounds is written."""
+    """Includes segments that no engine should make: nothing out of bounds may be written."""
     n = data.draw(st.integers(0, 40))
     lens = np.array(data.draw(st.lists(st.integers(-2, 2), max_size=12)), np.int32)
     bound = st.integers(-3, n + 3) if data.draw(st.booleans()) else st.integers(0, n)
@@ -146,7 +146,7 @@ def test_fill_pad_rows_from_the_live_count_on(dtype: np.dtype, lse_layout: str |
 @pytest.mark.parametrize("lse_layout", ["hn", "nh", None])
 @pytest.mark.parametrize("dtype", [BF16, np.dtype(np.float16), F32], ids=str)
 def test_rows_without_indices(dtype: np.dtype, lse_layout: str | None, device: Device, rng: np.random.Generator) -> None:
-    """One index that is none below 0, at the first, at the last and at any place, keeps a row; a token with no indices has no keys."""
+    """A single index that is not negative, at the first, the last or any place, keeps a row. A token without indices has no keys."""
     for n, k, kind in [(9, 1, "i4"), (9, 64, "i8"), (130, 2048, "i4"), (5, 33, "i4"), (3, 0, "i4"), (0, 7, "i8"), (2, 8192, "i4")]:
         out, lse = rows(rng, n, dtype, lse_layout or "hn")
         indices = rng.integers(-5, 0, (n, k)).astype(kind)
