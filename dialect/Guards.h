@@ -22,7 +22,8 @@ namespace mlafix {
 int64_t getStrideOwner(mlir::ArrayAttr guards, int64_t arg);
 /// True if the guards exclude that two arguments are the same tensor.
 bool areGuardedDistinct(mlir::ArrayAttr guards, int64_t a, int64_t b);
-/// The guarded alignment of rows of argument `arg` in bytes; 0 if unguarded.
+/// The alignment in bytes to which rows of argument `arg` are guarded. 0
+/// without such a guard.
 int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);
 /// True if argument `arg` belongs to a set that is guarded to exceed the
 /// last-level cache.

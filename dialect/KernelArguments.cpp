@@ -426,9 +426,9 @@ static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
          << getDTypeName(element) << " (two elements a byte), got " << size;
 }
 
-/// Checks static strides of a tiled tensor against what launches require. Code
-/// versions have the strides of the calls that they serve, which may be
-/// unknown.
+/// Checks static strides of a tiled tensor against the requirements of
+/// launches. A code version has the strides of the calls that it serves, which
+/// may be unknown.
 static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
                                  MemRefType type) {
   if (kernel.getPlanAttr())
@@ -603,8 +603,8 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
   return names;
 }
 
-/// True if the chain of defaults from `name` ends, without a cycle, in "e", "2"
-/// or another base without a default.
+/// True if the chain of defaults from `name` has no cycle and ends in "e", "2"
+/// or a base without a default.
 static bool isSoundBase(KernelOp kernel, StringRef name) {
   llvm::StringSet<> seen;
   StringRef text = getDefaultText(kernel, name);

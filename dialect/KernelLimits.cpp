@@ -64,7 +64,8 @@ static LogicalResult verifyTensor(KernelOp kernel, unsigned index,
   return success();
 }
 
-/// A unit writes a kernel's bindings as a single text, which restricts them.
+/// Checks the names that a unit writes into a single text with a kernel's
+/// bindings, which restricts their characters.
 static LogicalResult verifyBindable(KernelOp kernel) {
   for (const BindableName &name : getBindableNames(kernel)) {
     StringRef text = name.name;

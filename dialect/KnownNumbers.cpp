@@ -22,8 +22,8 @@ static std::optional<KnownNumber> getFixed(MemRefType type, unsigned dim) {
   return KnownNumber{Decider::Type, size, size};
 }
 
-/// A name without a number in any type. Specialized kernels have bindings, from
-/// which names bound to "any" are missing.
+/// A number that a name stands for without having a value in any type.
+/// Specialized kernels have bindings, which lack names bound to "any".
 static KnownNumber getOpen(KernelOp kernel, StringRef name) {
   if (name.empty() || !llvm::isUpper(name.front()))
     return {Decider::Launch, 0, kernel.getMostOf(name)};

@@ -33,7 +33,8 @@ enum class Decider {
   Launch,
 };
 
-/// A number as it is known before the launch: who decides it, and its range.
+/// A number as far as it is known before the launch: what decides it, and its
+/// range.
 struct KnownNumber {
   Decider decider;
   int64_t least = 0;

@@ -133,8 +133,9 @@ StepBuilder::Step StepBuilder::compare(arith::CmpIOp op) {
   llvm_unreachable("all predicates are handled");
 }
 
-/// Rounds a quotient up or down: adjusts it by one if the remainder is not zero
-/// and its sign differs from, or equals, the divisor's.
+/// Rounds a quotient up or down. Adjusts the truncated quotient by one if there
+/// is a remainder and it has the divisor's sign (up) or the opposite sign
+/// (down).
 StepBuilder::Step StepBuilder::round(Operation *op, bool isUp) {
   Step x = operand(op, 0), y = operand(op, 1), zero = addConstant(0);
   Step quotient = add("div", {x, y}), rest = add("rem", {x, y});

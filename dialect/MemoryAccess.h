@@ -41,8 +41,9 @@ struct MemoryAccess {
   /// True for a state's payload (row) or lse (element).
   bool isState;
   /// For parts of a row of groups: the index of the group, and of the element
-  /// within groups; null means all. Accessing all groups or all members yields
-  /// a row tile and has one index less than the tensor has dims.
+  /// within groups. Null means all groups, or all elements. An access to all
+  /// groups or all members yields a row tile; it has one index less than the
+  /// tensor has dims.
   mlir::Value group = {}, member = {};
   /// True if it covers all members of a row, each as a row of its own.
   bool allMembers = false;

@@ -63,7 +63,7 @@ inline constexpr llvm::StringLiteral kPeersAttr = "mlafix.peers";
 inline constexpr llvm::StringLiteral kListAttr = "mlafix.list";
 inline constexpr llvm::StringLiteral kSwizzleAttr = "mlafix.swizzle";
 
-/// The fill whose value depends on what the tensor holds.
+/// The fill whose value depends on the tensor: -inf for an lse, else 0.
 inline constexpr llvm::StringLiteral kIdentity = "identity";
 
 /// Bindings of optional arguments. "absent" is also the access of an argument

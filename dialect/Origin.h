@@ -12,8 +12,8 @@
 
 namespace mlafix {
 
-/// Where `value` comes from: an operation's result, or a value that a region
-/// is given, as an index of a grid.
+/// Describes the origin of `value`: an operation's result, or an argument of a
+/// region such as an index of a grid.
 inline std::string describeOrigin(mlir::Value value) {
   mlir::Operation *op = value.getDefiningOp();
   bool isResult = op;

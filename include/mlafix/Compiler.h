@@ -52,9 +52,9 @@ struct CompileOptions {
   /// CPU "streamed", "apart" or "any"), which may not support every legal call.
   /// Not allowed for units. Empty: all versions.
   std::string variant;
-  /// Fields that replace what the compiler decides about the code versions of a
-  /// GPU: "lanes=8" for all of them but `any`, "dense.lanes=8" for one.
-  /// `dialect/PlanFields.def` lists them, beside "lanes" and "rows".
+  /// Fields that override the compiler's decisions about the code versions of a
+  /// GPU: "lanes=8" for all versions but `any`, "dense.lanes=8" for one.
+  /// `dialect/PlanFields.def` lists all fields but "lanes" and "rows".
   std::vector<std::string> plan;
   /// If true, an access that is not proved in bounds is an error, as in kernels
   /// with `bounds = "prove"`. Otherwise it gets a bounds guard.
@@ -62,15 +62,15 @@ struct CompileOptions {
   AssemblerKind assembler = AssemblerKind::Any;
   /// The preferred `ptxas`; may be empty.
   std::string ptxas;
-  /// Identifies what the source was made from, in the caller's own scheme.
-  /// Units store it, so that callers can find what they compiled ahead.
+  /// Identifies the origin of the source, in the caller's own scheme. Units
+  /// store it, so that callers can find the units that they compiled ahead.
   std::string digest;
   /// For Emit::Faults: the launch as a JSON object by argument. A tensor is
   /// {"sizes": […], "elements": […]} (elements only if the kernel reads them
   /// one by one), an omitted one null, a scalar its value.
   std::string launch;
   /// Adds source locations for profilers: lines in PTX and cubins, locations in
-  /// MLIR text. The code is the same; the unit differs, since it contains the
+  /// MLIR text. Does not change the code, but the unit, which then contains the
   /// source's path.
   bool lineInfo = false;
   /// Header and TvmFfi: the program's name for the unit, a C identifier.

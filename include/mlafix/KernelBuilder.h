@@ -75,8 +75,8 @@ struct TensorArgument {
   /// True if each rank passes a tensor; the first dim counts the ranks. The
   /// access is "read", or "update" if ranks exchange data through it.
   bool peers = false;
-  /// Maximum number of tensors in a list (access "read"), which the first dim
-  /// counts; 0 for a single tensor.
+  /// The maximum number of tensors if the argument is a list, which requires
+  /// access "read". The list's first dim counts them. 0 for a single tensor.
   std::int64_t most = 0;
   /// Tiled storage, "128x4" or "8x4": the rows (first dim) and columns (the
   /// other dims) lie in tiles of 128 or 8 rows and 4 columns. Empty: strides
@@ -130,8 +130,8 @@ public:
   bool proveBounds(const SourceLocation &location);
   /// Suppresses warnings about "races", "bounds" or "nan".
   bool allow(std::string_view kind, const SourceLocation &location);
-  /// Gives a field of the plans of code versions for GPUs, "NAME=VALUE" or
-  /// "VERSION.NAME=VALUE", in place of what the compiler decides.
+  /// Overrides one of the compiler's decisions about code versions for GPUs by
+  /// a field of their plans: "NAME=VALUE" or "VERSION.NAME=VALUE".
   bool plan(std::string_view field, const SourceLocation &location);
   /// Promises that the entries >= 0 of an integer tensor are distinct.
   bool distinct(Value tensor, const SourceLocation &location);

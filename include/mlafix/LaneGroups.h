@@ -36,15 +36,13 @@ struct GroupedGrid {
 /// more threads than the multiprocessors can use. A group usually has a warp
 /// per block; half or a quarter if otherwise over three quarters of the
 /// multiprocessors would get no block, or if the block has too few threads. If
-/// all threads are resident at once, takes the largest block of which a
-/// multiprocessor holds two and each gets one. Results of rows do not depend on
-/// this choice.
+/// all threads are resident at once, takes the largest block that fits twice on
+/// a multiprocessor and of which each multiprocessor gets one. Results of rows
+/// do not depend on this choice.
 ///
-/// lanes: of all rows.
-///
-/// pieces: per row; chunks consist of them.
-///
-/// blockThreads: most threads per block.
+/// `lanes` is the number of lanes of all rows, `pieces` the number of pieces
+/// per row (chunks consist of pieces), and `blockThreads` the most threads per
+/// block.
 inline GroupedGrid shareLanes(const LaneGroups &of, int64_t lanes,
                               int64_t pieces, int64_t blockThreads,
                               int64_t multiprocessors) {

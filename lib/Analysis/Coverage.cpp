@@ -212,10 +212,10 @@ static bool hasOtherLoops(const RowModel &model, const RowAccess &store,
   });
 }
 
-/// The points of `cases` at which none of `stores` executes; their first
-/// columns are `element`, that of `access`. Returns nullopt if there are too
-/// many cases. Loops of a store that are not around `access` may be in any
-/// iteration.
+/// The points of `cases` at which none of `stores` executes. Their first
+/// columns are `element`, the element of `access`. Returns nullopt if there are
+/// too many cases. A loop of a store that does not contain `access` may be in
+/// any iteration.
 std::optional<PresburgerSet>
 Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
                        const RowAccess &access,

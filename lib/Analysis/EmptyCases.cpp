@@ -173,8 +173,8 @@ void EmptyCases::runBlock(Block &block) {
 }
 
 /// True if an earlier case reached this loop with the same choices and the same
-/// carried values. Gives the carried values fresh symbols, so that nothing but
-/// their classes is known.
+/// carried values. Gives the carried values fresh symbols, so that only their
+/// classes are known.
 bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
                          MutableArrayRef<Number> carried) {
   std::vector<unsigned> head(start);

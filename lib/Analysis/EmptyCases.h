@@ -61,8 +61,8 @@ private:
   };
   struct Symbol {
     FloatClass cls;
-    std::uint64_t origins = 0; ///< where a NaN came from: positions in `found`
-    LoadOp payload = nullptr;  ///< the load of this row, if it is one
+    std::uint64_t origins = 0; ///< origins of a NaN, as positions in `found`
+    LoadOp payload = nullptr;  ///< the load of this row, if the row was loaded
   };
   struct Decision {
     bool holds = false;

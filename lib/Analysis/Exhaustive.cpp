@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// One free number of a launch.
+/// A number of a launch that the search varies.
 struct Choice {
   enum Kind { Size, Scalar, Presence } kind;
   int64_t low, high;

@@ -301,7 +301,8 @@ static Guards splitShared(std::vector<Guards> &guards) {
 /// the group's row, or its one element.
 static bool coverRow(RowModel &model, const Group &group,
                      ArrayRef<Guards> guards) {
-  // Between two neighbouring slice ends, a store writes all elements or none.
+  // Between two neighbouring ends of slices, a store writes either all elements
+  // or none.
   std::set<int64_t> begins = {0};
   for (const RowAccess *store : group.stores)
     if (group.size && store->access.slice)

@@ -26,7 +26,7 @@ public:
   /// Records the first table entry >= 0 that equals an earlier one.
   void check(DistinctOp op, const SmallLaunch &launch);
   void print(PrintOp op, llvm::ArrayRef<int64_t> row, const RowValues &values);
-  /// Keeps the first one of its question in its argument.
+  /// Keeps only the first value for each question and argument.
   void add(OddValue one);
 
   /// Moves everything into the replay.

@@ -65,8 +65,8 @@ namespace {
 enum class Entailment { None, Implied, Implies, Contradicts };
 } // namespace
 
-/// Compares x >= -a, or x == -a, with the same of `other`, whose x may have the
-/// other sign.
+/// Compares x >= -a, or x == -a, with the corresponding constraint of `other`,
+/// whose x may have the opposite sign.
 static Entailment compareConstraints(const Constraint &constraint,
                                      const Constraint &other) {
   const Linear &x = constraint.linear, &y = other.linear;

@@ -325,9 +325,9 @@ struct Constraints {
 };
 } // namespace
 
-/// The same set with fewer locals. For `(7 i + t) mod n` in a loop over i, one
-/// local replaces i, the quotient and the remainder. Otherwise symbolic lexmin
-/// finds such relations by cuts, whose number grows with n.
+/// Describes the same set with fewer locals. For `(7 i + t) mod n` in a loop
+/// over i, one local replaces i, the quotient and the remainder. Otherwise
+/// symbolic lexmin finds such relations by cuts, whose number grows with n.
 static IntegerPolyhedron solveLocals(const IntegerPolyhedron &set) {
   Constraints constraints(set);
   constraints.separateLocals();
@@ -433,7 +433,7 @@ std::optional<bool> mlafix::isEmpty(const PresburgerSet &set, Work &work) {
 /// is none or the budget runs out.
 static std::optional<LinearSystem::Point> samplePoint(IntegerRelation set,
                                                       Work &work) {
-  // The search takes long if there is no point, so ask that first.
+  // If there is no point, the search takes long, so check for emptiness first.
   auto rows = getSparseRows(set);
   if (!rows || hasPoint(*rows, work) != true)
     return std::nullopt;

@@ -23,7 +23,7 @@ namespace mlafix {
 enum class Question {
   /// Every element of an output is written.
   Coverage,
-  /// No two rows write one element.
+  /// No two rows write the same element.
   OneWriter,
   /// No row reads an element that another row writes.
   Independence,
@@ -68,8 +68,8 @@ struct Answer {
   std::string reason;
   /// If refuted: the element concerned, "out[0, 1]".
   std::string element;
-  /// If rows may meet: the table whose entries must be distinct to keep them
-  /// apart; empty if unknown.
+  /// If two rows may access the same element: the table whose entries must be
+  /// distinct to prevent that. Empty if unknown.
   std::string table;
   double microseconds = 0;
 };
@@ -110,9 +110,10 @@ struct ProofWarning {
   std::string message;
 };
 
-/// At most two warnings, unless the kernel allows them: the first answer by
-/// which rows may meet (one writer or independence unknown), and the first
-/// access that is out of bounds for some sizes.
+/// Returns at most two warnings, unless the kernel allows them: the first
+/// answer that lets two rows access the same element (one writer or
+/// independence unknown), and the first access that is out of bounds for some
+/// sizes.
 std::vector<ProofWarning> findWarnings(KernelOp kernel,
                                        llvm::ArrayRef<Answer> answers);
 

@@ -308,7 +308,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
       if (!why && isRagged)
         why = keepBySegments(apart, a, b);
       if (why) {
-        // Outer indices first: what keeps segments apart.
+        // Begin with outer indices, which keep segments apart.
         if (answer.verdict != Verdict::Promised)
           answer.reason = *why;
         answer.verdict = Verdict::Promised;

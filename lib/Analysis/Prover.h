@@ -21,7 +21,7 @@ namespace mlafix {
 LinearSystem makeElements(RowModel &model, Work &work, KernelOp kernel,
                           unsigned argument, llvm::SmallVector<Form> &element);
 
-/// True if an index is another constant in `a` than in `b`.
+/// True if an index is a constant in both `a` and `b`, but not the same one.
 bool haveOtherConstants(const RowAccess &a, const RowAccess &b);
 
 class Prover {
@@ -92,7 +92,7 @@ private:
   /// As above, with `condition` in place of the access's own.
   void assumeAccess(LinearSystem &system, const RowAccess &access,
                     const Condition &condition, unsigned instance);
-  /// Without `wantsExample`, what could be refuted is unknown.
+  /// Without `wantsExample`, an answer that could be refuted is Unknown.
   Answer askBounds(const RowAccess &access, bool wantsExample);
   /// As above, for one index.
   Answer askIndex(const RowAccess &access, unsigned dim, bool wantsExample);
@@ -115,8 +115,8 @@ private:
   llvm::SmallVector<Var, 2> findEntries(const RowAccess &access,
                                         bool isPromised);
   bool areApart(const LinearSystem &pair, Var x, Var y);
-  /// The table whose entries must be distinct to keep the rows of the pair
-  /// apart; empty if unknown.
+  /// The table whose entries must be distinct to keep the two rows of the pair
+  /// apart. Empty if unknown.
   std::string findTable(const LinearSystem &pair, const RowAccess &a,
                         const RowAccess &b);
 

@@ -33,8 +33,8 @@ public:
 private:
   using Result = std::optional<Linear>;
 
-  /// `form`; if it may overflow the value's type, an unknown that equals `form`
-  /// wherever it does not.
+  /// Returns `form` if it cannot overflow the value's type. Otherwise returns
+  /// an unknown that equals `form` wherever that does not overflow.
   Result fitting(Result form) {
     if (!form || type.contains(model.getRange(*form)))
       return form;
@@ -181,8 +181,8 @@ std::optional<Linear> ValueBuilder::newQuotient(const Linear &x,
   return Linear::of(var);
 }
 
-/// The sum of both quotients plus a carry, which is 1 if the sum of the
-/// remainders reaches the divisor.
+/// The sum of two quotients, that of `known` and that of `shift`, plus a carry.
+/// The carry is 1 if the sum of the remainders reaches the divisor.
 std::optional<Linear>
 ValueBuilder::shiftedQuotient(const RowModel::Quotient &known,
                               const Linear &shift) {

@@ -70,7 +70,7 @@ private:
   bool access(const MemoryAccess &access);
 
   std::optional<int64_t> get(mlir::Value value);
-  /// Like get(), for a value that decides what is accessed. If it is unknown,
+  /// Like get(), for a value that determines an access. If it is unknown,
   /// returns 0 and abandons the row.
   int64_t need(mlir::Value value);
   bool isNumber(mlir::Type type) const {
@@ -86,8 +86,8 @@ private:
   std::optional<RowValues::Row> readRow(const MemoryAccess &access);
   void noteStoredRow(const MemoryAccess &access, const Element &indices,
                      const RowElements &part);
-  /// Looks for a NaN or an infinity that the kernel made, and for what the
-  /// reference has not.
+  /// Looks for a NaN or an infinity that the kernel made, and for a value that
+  /// differs from the reference.
   void noteOdd(const MemoryAccess &access, const Element &element,
                mlir::Value value, std::optional<int64_t> number);
   /// Returns the operand that `op` stores: a number, a row, or a state's
@@ -492,8 +492,8 @@ bool RowInterpreter::access(const MemoryAccess &access) {
   return true;
 }
 
-/// True if a tensor of `type` holds the number that is stored to it, and not
-/// one that is rounded to fewer bits.
+/// True if a tensor of `type` stores numbers exactly, without rounding them to
+/// fewer bits.
 static bool holdsNumber(Type type) {
   return type.isF32() || type.isIntOrIndex();
 }

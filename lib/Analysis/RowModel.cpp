@@ -311,8 +311,8 @@ void RowModel::addAccess(const MemoryAccess &access) {
   auto narrow = [&](const Condition &from, const Condition &condition) {
     if (std::optional<Condition> all = both(from, condition))
       return *all;
-    // The conjunction has too many cases. Replace it by an unknown 0/1
-    // variable, which over-approximates it.
+    // The conjunction has too many cases. An unknown 0/1 variable replaces and
+    // over-approximates it.
     return Condition::of(Linear::of(addUnknown(Value(), {0, 1})),
                          /*isEquality=*/true);
   };

@@ -75,7 +75,7 @@ struct Variable {
   /// True if it is an unknown or depends on one.
   bool isUncertain = false;
   /// For loops: true if the loop runs over the elements of a slice, or over
-  /// groups, within one access; all of these have the same condition.
+  /// groups, within one access. All these iterations have the same condition.
   bool isOfAccess = false;
 };
 
@@ -119,8 +119,8 @@ public:
   bool omitsWraps() const { return hasWraps && !followsWraps; }
   const Variable &operator[](Var var) const { return variables[var]; }
   size_t size() const { return variables.size(); }
-  /// The grid indices that identify a row: not those of extent 1, nor the
-  /// segment of a ragged grid.
+  /// The grid indices that identify a row. Excludes indices of extent 1, and
+  /// the segment of a ragged grid.
   llvm::ArrayRef<Var> getRowIndices() const { return rowIndices; }
   /// All grid indices.
   llvm::ArrayRef<Var> getGridIndices() const { return gridIndices; }

@@ -250,7 +250,8 @@ OddOrigin RowValues::findOrigin(Operation *op, OddFloat kind, int64_t bits,
     }
   if (found)
     return *found;
-  // A constant, or what a state holds; and log(0) is the lse of no keys.
+  // These ops mean to yield such values: constants, contents of states, and
+  // log(0), which is the lse of no keys.
   bool isMeant =
       op->getNumOperands() == 0 || isa<LoadOp>(op) ||
       llvm::any_of(op->getOperandTypes(), llvm::IsaPred<StateType>) ||

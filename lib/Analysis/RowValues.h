@@ -38,10 +38,10 @@ std::optional<int64_t> foldFloats(mlir::Operation *op,
 /// The floats that are no numbers.
 enum class OddFloat { NaN, Infinity };
 
-/// True if an f32 with these bits is of the kind.
+/// True if the f32 with these bits is of the given kind.
 bool isOdd(OddFloat kind, int64_t bits);
 
-/// Where a NaN or an infinity comes from: the operation that made it, and its
+/// The origin of a NaN or an infinity: the operation that made it, and its
 /// operands.
 struct OddOrigin {
   mlir::Operation *op = nullptr; ///< null: not known
@@ -59,20 +59,20 @@ public:
   explicit RowValues(std::function<std::optional<int64_t>(mlir::Value)> get)
       : getNumber(std::move(get)) {}
 
-  /// The elements; null where they are not known.
+  /// The elements of a row. Null if they are unknown.
   const Row *get(mlir::Value value) const;
   void set(mlir::Value value, std::optional<Row> row);
   /// Gives targets the rows and the origins of sources.
   void copyAll(mlir::ValueRange targets, mlir::ValueRange sources);
 
-  /// Computes the rows among the results of `op`, and the payload of states.
-  /// The numbers that it reduces a row to are returned by result, those that
-  /// are not known as nullopt. nullopt: the op has nothing to do with rows.
+  /// Computes the rows among the results of `op`, and the payload of states. If
+  /// `op` reduces rows to numbers, returns these by result, with nullopt for
+  /// unknown ones. Returns nullopt itself if `op` has nothing to do with rows.
   std::optional<llvm::SmallVector<std::optional<int64_t>>>
   compute(mlir::Operation *op);
 
-  /// Writes a number, the lse of a state, or a row: the ends of a long one, and
-  /// how many of its elements are NaN or infinite.
+  /// Writes a number, the lse of a state, or a row. Of a long row, only writes
+  /// its ends, and how many elements are NaN or infinite.
   void write(llvm::raw_ostream &stream, mlir::Value value) const;
 
   /// Notes the origins of a NaN and of an infinity among the elements of a
@@ -95,7 +95,8 @@ private:
   std::optional<int64_t> foldElement(mlir::Operation *op, size_t index);
   /// An element of a row, or a scalar.
   std::optional<int64_t> getElement(mlir::Value value, size_t index) const;
-  /// The elements of an operand that element `index` of a result is made of.
+  /// The elements of an operand from which element `index` of a result is
+  /// computed.
   Row elementsOf(mlir::Operation *op, mlir::Value operand, size_t index) const;
   /// The origin of element `index` of a result, which is `bits`.
   OddOrigin findOrigin(mlir::Operation *op, OddFloat kind, int64_t bits,
@@ -107,7 +108,7 @@ private:
   llvm::DenseMap<mlir::Value, std::array<OddOrigin, 2>> origins;
   int64_t elementsLeft = kMostElements;
 
-  /// So many elements are computed; later rows are not known.
+  /// The most elements that are computed. Rows after that are unknown.
   static constexpr int64_t kMostElements = 1 << 21;
 };
 

@@ -50,7 +50,8 @@ struct Piece {
 struct Subtrahend {
   Piece piece;
   std::vector<SparseRow> definitions; ///< of the quotients
-  std::map<Key, int64_t> values;      ///< the keys whose value it fixes
+  /// the keys whose value it fixes, with these values
+  std::map<Key, int64_t> values;
 };
 using Subtrahends = std::vector<const Subtrahend *>;
 
@@ -118,7 +119,7 @@ static std::optional<std::pair<Key, int64_t>> readKey(const SparseRow &row,
   return std::pair(key, key.modulus ? llvm::mod(value, key.modulus) : value);
 }
 
-/// Adds a row. Of inequalities of one form, the strictest is kept.
+/// Adds a row. If inequalities have the same form, keeps only the strictest.
 static void addRow(std::vector<SparseRow> &rows, const SparseRow &row) {
   for (SparseRow &other : rows)
     if (other.terms == row.terms && other.isEquality == row.isEquality &&
@@ -192,7 +193,8 @@ static SparseRow makeBound(const SparseRow &form, int64_t sign,
   return row;
 }
 
-/// Takes the values of the key one by one, and what lies between them.
+/// Splits a piece at the values of the key: one slice per value, and the ranges
+/// between them.
 bool Difference::split(Piece piece, const Key &key, const Subtrahends &others) {
   std::map<int64_t, Subtrahends> slices;
   Subtrahends anywhere;
@@ -234,8 +236,8 @@ bool Difference::add(const Piece &piece, const Subtrahends &others) {
   return key ? split(piece, *key, others) : subtract(piece, others);
 }
 
-/// Subtracts the sets one after the other, depth first: an element in none of
-/// them is soon found.
+/// Subtracts the sets one after the other, depth first, which quickly finds an
+/// element that is in none of them.
 bool Difference::subtract(const Piece &piece,
                           llvm::ArrayRef<const Subtrahend *> others) {
   if (left.size() >= Budget::pieces)

@@ -55,16 +55,16 @@ struct BrokenPromise {
   llvm::SmallVector<int64_t> element;
 };
 
-/// A store of an odd value: a NaN or an infinity that the kernel made, or not
-/// what a reference has.
+/// A store of an odd value: a NaN or an infinity that the kernel made, or a
+/// value that differs from the reference.
 struct OddValue {
   mlir::Operation *store;
   unsigned argument;
   llvm::StringRef question; ///< "NaN", "infinity" or "reference"
   llvm::SmallVector<int64_t> row;
   llvm::SmallVector<int64_t> element;
-  std::string text;      ///< operands of `from`; else what both sides have
-  mlir::Operation *from; ///< what made it; null: "reference"
+  std::string text;      ///< operands of `from`; else the values of both sides
+  mlir::Operation *from; ///< the op that made it; null for "reference"
 };
 
 /// The text that a row printed.
@@ -78,8 +78,8 @@ struct PrintedText {
 struct Replay {
   /// Coverage is not judged if `unknownRows` is not 0 or `isWhole` is false.
   std::vector<Violation> violations;
-  /// Number of rows abandoned at a condition or index that depends on row
-  /// elements, which are not known.
+  /// The number of rows abandoned at a condition or index that depends on
+  /// unknown elements of rows.
   int64_t unknownRows = 0;
   /// True if all rows were executed; a run stops after one million ops.
   bool isWhole = true;

@@ -44,7 +44,7 @@ struct Part {
   StringMap<uint64_t> stackBytes; ///< CPU only: by function
 };
 
-/// A cubin, and what it says of its kernels.
+/// A cubin, and its information about its kernels.
 struct AssembledCode {
   std::string cubin;
   StringMap<KernelResources> resources;
@@ -245,9 +245,9 @@ void Generator::remarkOnSpills(ArrayRef<StringRef> spilling, StringRef remedy) {
 }
 
 /// Assembles `ptx`. If entries spill registers, assembles it again with little
-/// optimisation, and if that spills, gives those entries more registers in
-/// `ptx` and begins anew (PtxasFaults.cpp). More registers leave room for fewer
-/// blocks, so they come second.
+/// optimisation. If that still spills, gives those entries more registers in
+/// `ptx` and starts over (PtxasFaults.cpp). That is the last resort, since more
+/// registers leave room for fewer blocks.
 Expected<AssembledCode> Generator::assembleBy(Assembler &assembler,
                                               std::string &ptx) {
   AssemblyOptions how = Assemblers::assemblyOptions(options);

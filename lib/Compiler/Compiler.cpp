@@ -48,8 +48,8 @@ using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
 namespace {
 /// While in scope, turns the remarks of passes (mlir/IR/Remarks.h) into
 /// diagnostics: "KERNEL on WHERE: TEXT [KIND: NAME]", where KIND is passed,
-/// missed or analysis. Of a remark that says what it costs: "[KIND: NAME, N
-/// bytes a row]".
+/// missed or analysis. A remark with a cost ends in "[KIND: NAME, N bytes a
+/// row]".
 class RemarkMessages {
 public:
   /// `where`: the target, and whatever else distinguishes compilations of a

@@ -34,7 +34,7 @@ static std::optional<int64_t> readNumber(const json::Value &value,
   return value.getAsInteger();
 }
 
-/// `got` is null if there is nothing.
+/// Returns an error about `name`. `got` is null if the value is missing.
 static Error wrong(StringRef name, const Twine &expected,
                    const json::Value *got) {
   return createStringError("argument \"" + name + "\": expected " + expected +

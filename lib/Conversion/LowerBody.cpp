@@ -260,8 +260,8 @@ Value BodyLowering::joinPacked(Location loc, unsigned arg, unsigned dim,
   return arith::AddIOp::create(b, loc, before, toI64(b, loc, next));
 }
 
-/// The offset in elements, or in bytes if two share one; null for none.
-/// `first`: the first dim with a stride.
+/// The offset in elements, or in bytes if two elements share a byte. Null
+/// without indices. `first`: the first dim with a stride.
 Value BodyLowering::buildElementOffset(Location loc,
                                        const LoweredAccess &access,
                                        unsigned first) {

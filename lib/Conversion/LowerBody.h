@@ -15,9 +15,9 @@ namespace mlafix {
 
 /// Builds the function's body from the kernel's. `params` has a value of type
 /// getParamType for every parameter. Sizes, strides and scalars are replaced by
-/// parameters; accesses become pointer arithmetic, loads and stores. Rows that
-/// are loaded from `streamed` are ones that caches need not keep. Consumes the
-/// kernel's body.
+/// parameters; accesses become pointer arithmetic, loads and stores. Caches
+/// need not keep rows that are loaded from `streamed`. Consumes the kernel's
+/// body.
 mlir::LogicalResult lowerBody(KernelOp kernel, mlir::LLVM::LLVMFuncOp function,
                               llvm::ArrayRef<ParamAttr> params,
                               mlir::ValueRange values, unsigned addressSpace,

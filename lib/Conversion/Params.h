@@ -31,8 +31,8 @@ mlir::Type getTableType(ParamAttr param, unsigned addressSpace);
 /// The kernel argument of a parameter other than a size or stride.
 mlir::BlockArgument getParamArgument(KernelOp kernel, ParamAttr param);
 
-/// The argument whose lines are passed for this tensor: one with the same dims
-/// and, by a guard, the same strides, else the tensor itself.
+/// The argument whose lines are passed for this tensor: an argument with the
+/// same dims and, by a guard, the same strides; else the tensor itself.
 unsigned getTableOwner(KernelOp kernel, TableLinesOp lines);
 
 /// The argument and dim whose size is passed for dim `dim` of `arg`: the first

@@ -37,8 +37,8 @@ struct RowShape {
       elementBits; // bits accessed per element, by argument accessed as rows
   std::map<int64_t, DimAttr> argDims;              // dims of their rows
   llvm::SmallSetVector<int64_t, 4> loaded, stored; // indices of these arguments
-  // Those of these that are only read into other rows: few lanes access them,
-  // and packs are chosen for the others.
+  // The indices of `loaded` and `stored` rows that are only read into other
+  // rows. Few lanes access them, so packs are chosen for the other rows.
   llvm::SmallSetVector<int64_t, 4> shifted;
   bool isRagged = false;
   int64_t reductions = 0;                 // of rows or of their groups
@@ -69,8 +69,8 @@ struct RowShape {
         stored, [&](int64_t index) { return loaded.contains(index); });
     return isUpdate ? AliasMode::InPlace : AliasMode::OutOfPlace;
   }
-  /// The arguments that rows are stored to but not loaded from: rows that were
-  /// read are in the caches already.
+  /// The arguments to which rows are stored but from which none are loaded,
+  /// since rows that were read are already in the caches.
   llvm::SmallVector<int64_t> outputs() const {
     return llvm::to_vector(llvm::make_filter_range(
         stored, [&](int64_t index) { return !loaded.contains(index); }));
@@ -89,7 +89,8 @@ struct RowShape {
       bits = std::min(bits, elementBits.at(index));
     return bits;
   }
-  /// True if some rows are stored in another width than some are loaded in.
+  /// True if some rows are stored with another width than that of some loaded
+  /// rows.
   bool converts() const {
     return llvm::any_of(stored, [&](int64_t to) {
       return llvm::any_of(loaded, [&](int64_t from) {
@@ -136,7 +137,8 @@ enum class SharedWork {
   /// By numbers, into elements of 16 bits or more: with sharedPacks, a lane has
   /// sharedDivisions.
   Divisions,
-  /// Into another width: with one pack, a lane moves less than convertedBytes.
+  /// For a change of width: the bytes that a lane moves with one pack are below
+  /// convertedBytes.
   Conversions
 };
 
@@ -151,36 +153,38 @@ SharedWork getSharedWork(const MachineModel &machine, const RowShape &shape,
 /// idle lanes wins, then the one with the fewest packs. The lanes of a row
 /// access at least a 32-byte sector at once.
 ///
-/// In place, lanes hold inPlacePacks of each row at least, lanes with a
-/// SharedWork sharedPacks, and lanes that accumulate rows mergedPacks, as far
-/// as heldBytes and heldAccesses allow; in a kernel with an exchange,
-/// exchangePacks; of long rows of which two elements share a byte,
-/// halfBytePacks; and of long rows with busyOperations on each element that
-/// lanes reduce, busyPacks.
+/// Lanes hold at least this many packs of each row, as far as heldBytes and
+/// heldAccesses allow: inPlacePacks in place, sharedPacks with a SharedWork,
+/// and mergedPacks if they accumulate rows. In a kernel with an exchange they
+/// hold exchangePacks. For long rows in which two elements share a byte it is
+/// halfBytePacks, and for long rows that lanes reduce with busyOperations on
+/// each element, busyPacks.
 ///
-/// Lanes that do not synchronise need not be a power of two: then none is idle.
+/// The number of lanes that do not synchronise need not be a power of two, so
+/// that none is idle.
 ///
-/// The plan has this layout and the rule of its block.
+/// The plan contains this layout and the rule that chose its block.
 PlanAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,
                       const RowShape &shape, int64_t pack, AliasMode aliasMode,
                       bool lanesSynchronise = true);
 
-/// The plan for rows whose packs nothing joins: parts of a row go to blocks
-/// that do not wait for each other. A lane has as many packs as let a block
-/// move blockBytes at once. Null if the lanes of one block hold a row with two
+/// The plan for rows whose packs are independent: parts of a row go to blocks
+/// that do not wait for each other. A lane has enough packs for a block to move
+/// blockBytes at once. Null if the lanes of one block can hold a row with two
 /// packs each.
 PlanAttr chooseParts(mlir::MLIRContext *context, const MachineModel &machine,
                      const RowShape &shape, int64_t pack);
 
-/// The elements of the longest row that one block holds, where a row of
-/// `needed` packs goes over a cluster; 0 if that row does not.
+/// The elements of the longest row that one block holds, if a row of `needed`
+/// packs takes a cluster. 0 if it does not.
 int64_t getMostInBlock(mlir::MLIRContext *context, const MachineModel &machine,
                        const RowShape &shape, int64_t needed, int64_t pack);
 
-/// The layout for kernels with lane groups: up to groupedPacks packs per lane
-/// while a row has groupedLanes, because per-chunk work of a lane costs as much
-/// as a pack. The launch chooses how many groups share the merge loops (`loops`
-/// of these merge states); the limit is the shared memory for their chunks.
+/// The layout for kernels with lane groups. A lane has up to groupedPacks packs
+/// as long as a row has groupedLanes, because a lane's work per chunk costs as
+/// much as a pack. The launch chooses how many groups share the merge loops
+/// (`loops` of these merge states); the limit is the shared memory for their
+/// chunks.
 PlanAttr getGroupedLayout(mlir::MLIRContext *context,
                           const MachineModel &machine, const RowShape &shape,
                           int64_t pack, int64_t loops);

@@ -68,9 +68,9 @@ private:
 };
 } // namespace
 
-/// Notes that the correction with which a quotient of integers is rounded down,
-/// if its remainder `rem` is below zero, does not depend on an index, which is
-/// not below zero.
+/// Notes that a rounding correction does not depend on an index. The correction
+/// rounds a quotient of integers down if its remainder `rem` is negative, which
+/// an index cannot cause.
 static void ignoreRounding(Operation *rem, DenseMap<Value, bool> &depends) {
   for (Operation *sign : rem->getUsers())
     for (Operation *isBelow : sign->getUsers())
@@ -80,8 +80,8 @@ static void ignoreRounding(Operation *rem, DenseMap<Value, bool> &depends) {
           depends[both->getResult(0)] = false;
 }
 
-/// How many rows of the grid in which `index` differs alone read what `load`
-/// reads: 0 for all of them, and 1 if each reads another row.
+/// The number of grid rows, differing only in `index`, for which `load` reads
+/// the same row. 0 if all of them do, and 1 if each reads another row.
 static int64_t countSameReads(LoadOp load, BlockArgument index) {
   DenseMap<Value, bool> depends;
   auto isOfIndex = [&] {
@@ -245,7 +245,7 @@ std::string Explanation::explainPack(DimAttr dim, int64_t wanted) {
                        getPieceSize(dim), ofGroup(dim), wanted);
 }
 
-/// True if rows have the least packs though some guards allow longer ones.
+/// True if rows have the smallest packs although some guards allow longer ones.
 bool Explanation::isForAnyAddress() const {
   int64_t packed = shape.packedBits(machine.narrowPercent);
   return layout.getPack() == shape.leastPack() &&
@@ -317,8 +317,8 @@ StringRef Explanation::explainOneBlock() {
              : "one block holds it, or a cluster does not";
 }
 
-/// For rows of more than two packs in each lane of the largest block: few of
-/// them leave most multiprocessors idle.
+/// Explains rows with more than two packs in each lane of the largest block. If
+/// there are few of them, most multiprocessors are idle.
 void Explanation::remarkOneBlock() {
   int64_t needed = countPacks(shape, layout.getPack());
   if (shape.isRagged || layout.isGrouped() || layout.isClustered() ||
@@ -335,8 +335,8 @@ void Explanation::remarkOneBlock() {
       << remark::metric(kRowBytes, bytes);
 }
 
-/// For rows that a loop reads and that do not depend on one of the grid's
-/// indices, or on a quotient of it alone.
+/// Explains rows that a loop reads although they do not depend on one of the
+/// grid's indices, or only on a quotient of it.
 void Explanation::remarkRowsReadAgain() {
   auto forall = dyn_cast<ForallOp>(version.getGrid());
   if (!forall)
@@ -373,7 +373,7 @@ void Explanation::remarkRowsReadAgain() {
   }
 }
 
-/// For loops that load scalars and no rows.
+/// Explains loops that load scalars but no rows.
 void Explanation::remarkScalarLoops() {
   version.walk([&](scf::ForOp loop) {
     int64_t bits = 0;
@@ -385,7 +385,7 @@ void Explanation::remarkScalarLoops() {
         bits += getDTypeBits(getElementTypeOrSelf(load.getSource()));
     });
     std::optional<APInt> trips = loop.getStaticTripCount();
-    constexpr uint64_t kFewTrips = 32; // these are unrolled
+    constexpr uint64_t kFewTrips = 32; // shorter loops are unrolled
     if (hasRows || !bits || (trips && trips->ule(kFewTrips)))
       return;
     remark::missed(loop.getLoc(), nameRemark("scalar-loop", kPass, version))

@@ -20,8 +20,8 @@ static constexpr PlanFieldSpec layoutFields[] = {
     {"rows", 1, 1, 1024, {}},
     {"parts", 1, 1, INT32_MAX, {}}};
 
-/// The field called `name`; null if none that may be given is. The rule of a
-/// block is a reason, nothing follows from it.
+/// The field called `name`. Null if there is none that a user may set. The rule
+/// of a block cannot be set, since it only records a reason.
 static const PlanFieldSpec *findField(StringRef name) {
   auto hasName = [&](const PlanFieldSpec &spec) { return spec.name == name; };
   if (const auto *found = llvm::find_if(layoutFields, hasName);

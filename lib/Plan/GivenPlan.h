@@ -18,34 +18,35 @@ namespace mlafix {
 /// VERSION.NAME=VALUE.
 inline constexpr llvm::StringLiteral kGivenPlanAttr = "mlafix.given_plan";
 
-/// Fields that take the place of what is decided about a kernel's code
-/// versions: `NAME=VALUE` for all of them but `any`, which is for calls that no
-/// other takes, or `VERSION.NAME=VALUE` for one. Besides the fields of
-/// PlanFields.def, NAME is `lanes`, `rows` or `parts`, of a layout.
+/// Fields that override decisions about a kernel's code versions. `NAME=VALUE`
+/// applies to all of them but `any`, the version for calls that no other takes;
+/// `VERSION.NAME=VALUE` applies to one. NAME is a field of PlanFields.def, or
+/// `lanes`, `rows` or `parts` of a layout.
 class GivenPlan {
 public:
-  /// The error names what is wrong with `texts`.
+  /// Parses the fields. An error describes the fault in `texts`.
   static llvm::Expected<GivenPlan> parse(llvm::ArrayRef<std::string> texts);
 
   bool isEmpty() const { return entries.empty(); }
-  /// A code version that fields are given for and that is none of `names`.
+  /// A code version that has fields but is not one of `names`.
   std::optional<llvm::StringRef>
   findUnknown(llvm::ArrayRef<llvm::StringRef> names) const;
 
-  /// `layout` with the lanes, rows and parts that are given for `version`, a
-  /// code version's name without its kernel's; a row has `packs` packs. If rows
-  /// are in parts and lanes alone are given, lanes hold as many packs as
-  /// before. An error at `kernel` if a row cannot be shared so.
+  /// Returns `layout` with the lanes, rows and parts that are given for
+  /// `version`, a code version's name without the kernel's name. A row has
+  /// `packs` packs. If rows are in parts and only lanes are given, each lane
+  /// keeps its number of packs. Emits an error at `kernel` if a row cannot be
+  /// distributed like that.
   llvm::FailureOr<LayoutAttr> adapt(KernelOp kernel, llvm::StringRef version,
                                     LayoutAttr layout, int64_t packs) const;
 
-  /// Sets `numbers`, a plan's, as far as they are given for `version`.
+  /// Overwrites those of a plan's `numbers` that are given for `version`.
   void set(llvm::StringRef version,
            llvm::MutableArrayRef<int64_t> numbers) const;
 
 private:
   struct Entry {
-    std::string version; ///< empty: all but `any`
+    std::string version; ///< empty: all versions but `any`
     std::string name;
     int64_t value;
 

@@ -55,9 +55,9 @@ private:
 };
 } // namespace
 
-/// The fewest threads that a block may be launched with: few rows then still
-/// reach all multiprocessors. Blocks are halved as long as they hold whole
-/// warps of whole rows.
+/// The fewest threads with which a block may be launched, so that few rows
+/// still reach all multiprocessors. Blocks can be halved as long as they hold
+/// whole warps of whole rows.
 static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout,
                                bool hasPlainRows) {
   int64_t least =
@@ -69,10 +69,10 @@ static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout,
   return threads;
 }
 
-/// Plans the order of rows. Where some rows may stay unchanged, the halves of a
-/// grid are interleaved, so that blocks without work run beside busy ones. Not
-/// in an exchange, where the same block of each rank waits: the conditions of
-/// ranks differ.
+/// Plans the order of rows. If some rows may stay unchanged, interleaves the
+/// halves of the grid, so that blocks without work run beside busy ones. Not in
+/// an exchange, where the same block of each rank waits, because conditions
+/// differ between ranks.
 void GridPlanner::planRowOrder(ForallOp forall) {
   set(PlanField::Interleaved,
       !getRowConditions(forall).empty() && !version.getExchange());
@@ -108,8 +108,8 @@ bool GridPlanner::mayPrefetchRowsAhead() {
          !forall.getOps<ReduceOp>().empty();
 }
 
-/// How many blocks further on the row is that a block prefetches: rows that are
-/// too short or too long would lose.
+/// Plans how many blocks ahead the row is that a block prefetches. Prefetching
+/// rows that are too short or too long would cost time.
 void GridPlanner::planRowsAhead(ForallOp forall) {
   if (!mayPrefetchRowsAhead())
     return;
@@ -139,9 +139,9 @@ void GridPlanner::planDense(ForallOp forall) {
   planRowsAhead(forall);
 }
 
-/// How many threads a multiprocessor holds at once, of those that hold the
-/// current chunk's result beside the next chunk's rows. With fewer, memory runs
-/// out of loads; with more, the last blocks run alone.
+/// The number of threads that a multiprocessor holds at once if each holds the
+/// current chunk's result and the next chunk's rows. With fewer threads, memory
+/// runs out of loads; with more, the last blocks run alone.
 static int64_t countGroupedThreads(const MachineModel &machine,
                                    LayoutAttr layout) {
   int64_t registers =
@@ -165,23 +165,24 @@ void GridPlanner::planGroups(ForallOp forall) {
   planTables(forall);
 }
 
-/// How many segments' predicates a thread evaluates at once before the scan: a
-/// few operations wait for memory together, many fill the time by themselves.
+/// The number of segments whose predicates a thread evaluates at once before
+/// the scan. A few ops overlap their waits for memory; many ops take the time
+/// themselves.
 static int64_t countSegmentsAhead(RaggedForallOp grid,
                                   const MachineModel &machine) {
-  // This bounds the time that compiling takes, whatever the machine: each
-  // segment has a copy of the predicate.
+  // Bounds compile time on any machine, since each segment has its own copy of
+  // the predicate.
   constexpr int64_t kMostOps = 64;
   int64_t ops = 0;
   grid.getPredicate().walk([&](Operation *) { ++ops; });
   return std::clamp<int64_t>(kMostOps / ops, 1, machine.raggedAhead);
 }
 
-/// The fields of a ragged grid. Many rows that are only stored are scattered:
-/// together, all blocks then write a window of memory that is contiguous and
-/// small. On an H200 a fill of 268 MB takes 60 us with 4 KB for each block at a
-/// time, and 64 with 32 KB. Loads are waited for: more blocks have more of them
-/// on the way.
+/// The fields of a ragged grid. If many rows are only stored, they are
+/// scattered, so that all blocks together write a small contiguous window of
+/// memory. On an H200 a fill of 268 MB takes 60 us with 4 KB for each block at
+/// a time, and 64 us with 32 KB. If rows are loaded, blocks wait, and more
+/// blocks have more loads in flight.
 void GridPlanner::planRagged(RaggedForallOp grid) {
   Block &body = grid.getBody().front();
   bool isAllScalars = storesScalarsAlone(body, findIndexStores(body));
@@ -219,8 +220,8 @@ static bool streamsListedRows(LayoutAttr layout, const MachineModel &machine) {
   return elements * int64_t(sizeof(float)) <= machine.streamedRowBytes;
 }
 
-/// Fails where a launch could not give blocks these threads, or a
-/// multiprocessor not hold them.
+/// Fails if a launch cannot give blocks that many threads, or a multiprocessor
+/// cannot hold them.
 LogicalResult GridPlanner::checkBlock() {
   int64_t threads = layout.getThreads(), least = get(PlanField::LeastThreads),
           resident = get(PlanField::Resident);
@@ -243,7 +244,7 @@ LogicalResult GridPlanner::checkBlock() {
   return success();
 }
 
-/// Fails where a field has a value that the code version may not have.
+/// Fails if a field has a value that is illegal for the code version.
 LogicalResult GridPlanner::check() {
   bool waits = get(PlanField::DependentLaunch);
   if (waits && !machine.dependentLaunch)

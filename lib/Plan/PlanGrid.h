@@ -13,10 +13,10 @@
 
 namespace mlafix {
 
-/// The plan of `version`, a GPU's, with the fields that follow from its grid
-/// and its layout, which is final, once `adapt` has changed those that a user
-/// gives. A value that its field or the code version may not have is an error
-/// at `version`.
+/// The final plan of `version`, a code version for a GPU. Its grid and its
+/// final layout determine the fields; then `adapt` sets those that a user
+/// gives. Emits an error at `version` if a value is illegal for its field or
+/// for the code version.
 llvm::FailureOr<PlanAttr>
 planGrid(KernelOp version, const MachineModel &machine,
          llvm::function_ref<void(llvm::MutableArrayRef<int64_t>)> adapt);

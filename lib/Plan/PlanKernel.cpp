@@ -160,8 +160,8 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
 }
 
-/// The most rows whose lanes 32 bits number, or, of rows in parts, whose blocks
-/// a launch can have.
+/// The most rows that a launch can have. 32 bits must suffice to number their
+/// lanes, or the blocks of rows in parts.
 static int64_t getMostRows(LayoutAttr layout) {
   return INT32_MAX /
          (layout.isInParts() ? layout.getParts() : layout.getLanes());
@@ -282,8 +282,8 @@ static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
   });
 }
 
-/// True if nothing joins the packs of a row, so that blocks which do not wait
-/// for each other may have parts of it.
+/// True if the packs of a row are independent, so that blocks which do not wait
+/// for each other may take parts of it.
 static bool areIndependent(KernelOp kernel, const RowShape &shape,
                            ArrayAttr aliases) {
   return isa<ForallOp>(kernel.getGrid()) && !shape.dims.empty() &&
@@ -358,9 +358,9 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
     cloneCodeVersion(kernel, "fast", plan, guards);
 }
 
-/// The most elements that a CPU works on at once, fewer if many rows are read
-/// into longer ones: each element is a branch then, and LLVM takes a time that
-/// grows with the square of their number.
+/// The most elements that a CPU processes at once. Fewer if many rows are read
+/// into longer ones, since each element is then a branch, and LLVM's time grows
+/// with the square of their number.
 static int64_t getWidestPackOfCPU(KernelOp kernel,
                                   const MachineModel &machine) {
   constexpr int64_t kMostElements = 512, kLeastPack = 4;
@@ -467,9 +467,9 @@ LogicalResult PlanKernelPass::planForShorter(KernelOp kernel,
              : success();
 }
 
-/// Plans the versions for rows up to the kernel's bounds; on a GPU, `any` is
-/// not one of these. `onlyWhole`: those alone that move whole packs of rows
-/// that end at the launch.
+/// Plans the versions for rows up to the kernel's bounds. On a GPU, `any` is
+/// not among them. `onlyWhole`: only plans versions that move whole packs of
+/// rows whose ends the launch decides.
 LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
                                            const MachineModel &machine,
                                            int64_t widest, ArrayAttr aliases,
@@ -593,7 +593,8 @@ static LogicalResult finishPlan(KernelOp version, StringRef name,
   return success();
 }
 
-/// Finishes the plans of all code versions of `kernel`, and says what they are.
+/// Completes the plans of all code versions of `kernel`, and emits a remark for
+/// each.
 LogicalResult PlanKernelPass::finishPlans(StringRef kernel,
                                           MutableArrayRef<KernelOp> versions,
                                           const MachineModel &machine,
@@ -622,9 +623,10 @@ LogicalResult PlanKernelPass::finishPlans(StringRef kernel,
   return success();
 }
 
-/// The fields that the pass's option and `kernel` give. Takes them off the
-/// kernel. Those of the kernel are for GPUs alone; a CPU checks them, too, so
-/// that a wrong one is an error wherever the kernel is compiled first.
+/// Reads the fields from the pass's option and from `kernel`, and removes them
+/// from `kernel`. Those of the kernel are only for GPUs. They are also checked
+/// for a CPU, so that a wrong one is an error wherever the kernel is first
+/// compiled.
 FailureOr<GivenPlan> PlanKernelPass::readGiven(KernelOp kernel) {
   std::vector<std::string> texts(fields.begin(), fields.end());
   if (!texts.empty() && !isGPU(target))

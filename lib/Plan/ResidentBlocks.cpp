@@ -40,7 +40,7 @@ static bool reducesInLoop(KernelOp version) {
 
 int64_t mlafix::planResident(KernelOp version, LayoutAttr layout,
                              const MachineModel &machine) {
-  // A row in parts is enough blocks, and registers matter more.
+  // Rows in parts give enough blocks, and registers matter more.
   if (isa<RaggedForallOp>(version.getGrid()) || layout.getPack() == 1 ||
       layout.isInParts() || reducesInLoop(version))
     return kAnyResident;
@@ -53,9 +53,9 @@ int64_t mlafix::planResident(KernelOp version, LayoutAttr layout,
   return kFittingResident;
 }
 
-/// 32-bit registers that the rows take which a thread has in flight at once:
-/// those that one block loads, and those that a loop carries. Assemblers
-/// convert fp8 to f16 as soon as it arrives.
+/// The 32-bit registers for rows that a thread has in flight at once: those
+/// that one block loads, and those that a loop carries. Assemblers convert fp8
+/// to f16 on arrival.
 static int64_t countRowRegisters(KernelOp kernel) {
   constexpr int64_t kNarrowestFloat = 16;
   auto registers = [](Type type) -> int64_t {
@@ -95,7 +95,7 @@ static bool loadsInLoop(KernelOp kernel) {
       .wasInterrupted();
 }
 
-/// True if a launch says how far rows lie apart.
+/// True if a launch determines the distance between rows.
 static bool hasStridedRows(KernelOp kernel) {
   return kernel
       .walk([&](Operation *op) {
@@ -109,8 +109,8 @@ static bool hasStridedRows(KernelOp kernel) {
       .wasInterrupted();
 }
 
-/// True if lanes exchange what they have of a row, in a kernel that sends none:
-/// what is sent is reduced before what comes is loaded.
+/// True if lanes exchange their parts of a row, in a kernel that sends no rows.
+/// (Rows to send are reduced before received ones are loaded.)
 static bool reducesRows(KernelOp kernel) {
   bool isSent = !kernel.getBody().getOps<BeginExchangeOp>().empty();
   return !isSent && kernel
@@ -121,11 +121,11 @@ static bool reducesRows(KernelOp kernel) {
                         .wasInterrupted();
 }
 
-/// The blocks for which there are registers. A kernel that holds one pack of
-/// each row is all latency: as many warps as there are registers for hide it,
-/// and assemblers differ in how few registers they find by themselves. Where
-/// lanes that reduce rows are counted with more than residentRegisters, that
-/// many warps leave too few.
+/// The number of blocks for which there are registers. A kernel that holds one
+/// pack of each row is bound by latency. As many warps as registers allow hide
+/// it, and assemblers differ in how few registers they use by themselves. If
+/// lanes reduce rows and need more than residentRegisters, that many warps
+/// would leave too few.
 static int64_t countFittingBlocks(KernelOp kernel,
                                   const MachineModel &machine) {
   LayoutAttr layout = kernel.getLayoutAttr();
@@ -133,12 +133,12 @@ static int64_t countFittingBlocks(KernelOp kernel,
   bool isTight = loaded <= machine.tightRowRegisters && hasStridedRows(kernel);
   int64_t others = layout.getPacks() == 1 && !isTight ? machine.otherRegisters
                                                       : machine.tightRegisters;
-  // A loop's addresses are kept beside those of its first iteration, which is
-  // prefetched (OverlapGrids.cpp).
+  // A loop's addresses are kept in addition to those of its first iteration,
+  // which is prefetched (OverlapGrids.cpp).
   if (kernel.getPlanAttr().has(PlanField::DependentLaunch) &&
       loadsInLoop(kernel))
     others += machine.loopRegisters;
-  // A row in f32, of which a kernel that reduces it holds all packs.
+  // An f32 row. A kernel that reduces the row holds all its packs.
   bool reduces = reducesRows(kernel);
   int64_t row = layout.getPack() * (reduces ? layout.getPacks() : 1);
   int64_t perThread =

@@ -22,13 +22,13 @@ namespace mlafix {
 int64_t planResident(KernelOp version, LayoutAttr layout,
                      const MachineModel &machine);
 
-/// How many blocks a multiprocessor is to hold of `kernel`, a thread's program
-/// for a GPU; 0: as many as there happen to fit.
+/// The number of blocks that a multiprocessor should hold for `kernel`, a
+/// thread's program for a GPU. 0: no requirement.
 int64_t getResidentBlocks(KernelOp kernel);
 
-/// `variant` with the number of blocks that fit into a multiprocessor, for code
-/// that takes `registers` a thread; the same where its geometry does not ask
-/// for that.
+/// Returns `variant` with the number of blocks that fit into a multiprocessor
+/// if the code takes `registers` per thread. Unchanged if its geometry does not
+/// need that number.
 VariantAttr fitBlocks(VariantAttr variant, const MachineModel &machine,
                       int64_t registers);
 

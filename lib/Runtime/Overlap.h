@@ -69,7 +69,7 @@ struct ByteSpan {
 /// address overflow or, with `distinct`, elements that may overlap.
 bool makeByteSpan(const StridedTensor &tensor, bool distinct, ByteSpan &span);
 
-/// Overlap if some byte belongs to both.
+/// Returns Overlap if some byte belongs to both tensors.
 Relation overlap(const ByteLayout &a, const ByteLayout &b);
 
 } // namespace mlafix::runtime

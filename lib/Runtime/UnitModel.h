@@ -114,7 +114,8 @@ struct Extent {
   enum Kind { TensorSize, ScalarValue, Constant } kind;
   uint32_t arg = 0, dim = 0;
   int64_t value = 0; ///< Constant
-  int64_t per = 1;   ///< TensorSize: above 1, pieces of so many, at least one
+  /// TensorSize: if above 1, the size counts pieces of this many, at least one
+  int64_t per = 1;
 };
 
 /// Groups of lanes that share the pieces of each row.
@@ -131,9 +132,10 @@ struct Geometry {
   int64_t rowsPerBlock = 1;
   std::optional<Extent> parts; ///< blocks of each row, which do not wait for
                                ///< each other
-  int64_t threads = 1;      ///< most threads per block; rowsPerBlock belongs to
-                            ///< it
-  int64_t leastThreads = 1; ///< the fewest to which a launch may halve it
+  int64_t threads = 1; ///< most threads per block; rowsPerBlock belongs to
+                       ///< it
+  /// the fewest threads to which a launch may halve a block
+  int64_t leastThreads = 1;
   int64_t blocksPerSm = 1;
   int64_t cluster = 1; ///< Rows: blocks per row
 };

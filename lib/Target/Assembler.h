@@ -45,7 +45,7 @@ private:
   std::string message;
 };
 
-/// A running assembler whose PTX input may not exist yet.
+/// A running assembler. Its PTX input need not exist yet.
 class Assembly {
 public:
   virtual ~Assembly();

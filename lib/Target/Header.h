@@ -16,8 +16,8 @@ namespace mlafix::target {
 
 /// The header through which C and C++ hosts call the kernels of a unit
 /// (docs/Embedding.md). `signatures` are the manifest's entries without "code",
-/// in the unit's order; `unit` is the name that the program gives the unit, a C
-/// identifier. Error: it is none.
+/// in the unit's order; `unit` is the program's name for the unit. Error: it is
+/// not a C identifier.
 llvm::Expected<std::string>
 writeHeader(llvm::StringRef unit,
             llvm::ArrayRef<llvm::json::Object> signatures);

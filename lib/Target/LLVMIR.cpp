@@ -206,8 +206,8 @@ private:
     return number != 4 && number != 5 && number != 7;
   }
 
-  /// Passes for loops that copy or fill memory, loop distribution and
-  /// vectorisation, and repetitions behind the loop passes.
+  /// Passes for loops that copy or fill memory, for loop distribution and
+  /// vectorisation, and repetitions after the loop passes.
   const StringSet<> unwanted{"LoopDistributePass",   "LoopIdiomRecognizePass",
                              "LoopInstSimplifyPass", "LoopLoadEliminationPass",
                              "LoopSimplifyCFGPass",  "LoopVectorizePass",

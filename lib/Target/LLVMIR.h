@@ -65,10 +65,10 @@ std::string rewriteNegations(llvm::StringRef ptx);
 /// its own. Whatever else it takes there is spilled registers.
 uint64_t countLocalBytes(llvm::StringRef ptx, llvm::StringRef entry);
 
-/// Lets `entry`, a kernel of `ptx`, have more registers: as many as ptxas likes
-/// if the number of resident blocks bounds them, else as many as one block may
-/// have, since ptxas may spill some by itself before it takes these. Returns
-/// false if `entry` may have those already.
+/// Lets `entry`, a kernel of `ptx`, use more registers. If the number of
+/// resident blocks limits them, removes that limit. Otherwise allows as many as
+/// one block may have, since ptxas may spill before it uses all of these.
+/// Returns false if `entry` already may use those.
 bool giveRegisters(std::string &ptx, llvm::StringRef entry);
 
 /// For NVPTX: gives 16-byte loads with !nontemporal the evict-first cache hint.

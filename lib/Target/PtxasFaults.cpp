@@ -312,11 +312,11 @@ std::string mlafix::target::rewriteNegations(StringRef ptx) {
   return result;
 }
 
-// Where ptxas 13.0 spills registers, it computed an address from a register
-// that it had overwritten: it copied `x * 2` to another use, but behind the
-// instruction that doubles x in place. -O1 and more registers gave right code.
+// Where ptxas 13.0 spills registers, it computed an address from an overwritten
+// register: it copied `x * 2` for another use, but only after the instruction
+// that doubles x in place. -O1 and more registers gave right code.
 
-/// Where the directives of `entry` begin and where its body does.
+/// The positions in `ptx` where the directives of `entry` and its body begin.
 static std::pair<size_t, size_t> findDirectives(StringRef ptx,
                                                 StringRef entry) {
   size_t params = ptx.find((".entry " + entry + "(").str());

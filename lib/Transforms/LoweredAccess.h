@@ -24,7 +24,8 @@ struct LoweredAccess {
   mlir::Value stored = {};   ///< stores only
   mlir::Value mask = {};     ///< masked loads only
   mlir::Value passThru = {}; ///< result where masked off
-  bool isStreamed = false;   ///< the op says that caches need not keep it
+  /// true if the op declares that caches need not keep it
+  bool isStreamed = false;
 
   mlir::MemRefType getMemRefType() const {
     return llvm::cast<mlir::MemRefType>(memref.getType());
@@ -37,13 +38,13 @@ std::optional<LoweredAccess> getAccess(mlir::Operation *op);
 /// True for packs of several f32.
 bool isPackOfF32(mlir::Type type);
 
-/// The arguments of which `op` needs the addresses and nothing else:
-/// mlafix.present and mlafix.same_tensor; empty for other ops.
+/// The arguments of which `op` only needs the addresses: those of
+/// mlafix.present and mlafix.same_tensor. Empty for other ops.
 llvm::SmallVector<mlir::BlockArgument> getAddressed(mlir::Operation *op);
 
-/// Strides in elements; dynamic ones are ShapedType::kDynamic. The columns of a
-/// tensor in tiles follow each other, which a launch checks: their strides are
-/// known as far as the sizes are.
+/// Strides in elements; dynamic ones are ShapedType::kDynamic. A launch checks
+/// that the columns of a tiled tensor are packed, so their strides are known as
+/// far as the sizes are.
 llvm::SmallVector<int64_t> getStrides(mlir::Value memref);
 
 /// The number of elements of the dims from `first` on; kDynamic if a size is

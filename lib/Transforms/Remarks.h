@@ -28,8 +28,8 @@ inline mlir::remark::RemarkOpts nameRemark(llvm::StringRef name,
       mlir::SymbolTable::getSymbolName(function).getValue());
 }
 
-/// The name of a remark's number, if it has one: bytes of each row that move in
-/// a way which costs time. The greatest are shown first.
+/// The name of the number in a remark that has one: the bytes of each row that
+/// are moved inefficiently. Remarks with the largest numbers are shown first.
 inline constexpr llvm::StringLiteral kRowBytes = "bytes";
 
 /// "1 lane", "16 lanes".

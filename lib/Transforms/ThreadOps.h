@@ -40,8 +40,9 @@ inline constexpr int64_t kSharedBytes = 48 << 10;
 /// Allocates shared memory of this shape.
 mlir::Value allocShared(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<int64_t> shape, mlir::Type element);
-/// Allocates shared memory for an exchange between the block's threads, of the
-/// memory space #mlafix.scratch, whose rules it must keep.
+/// Allocates shared memory for an exchange between the block's threads. It is
+/// in the memory space #mlafix.scratch, and its uses must follow the rules of
+/// that space.
 mlir::Value allocScratch(mlir::OpBuilder &b, mlir::Location loc,
                          llvm::ArrayRef<int64_t> shape, mlir::Type element);
 

@@ -30,8 +30,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The tensors whose rows of f32 caches need not keep: a loop merges them whose
-/// bounds come from memory.
+/// The tensors whose f32 rows caches need not keep: those that are merged by a
+/// loop whose bounds come from memory.
 static llvm::DenseSet<Value> findListedRows(KernelOp kernel) {
   llvm::DenseSet<Value> listed;
   if (!kernel.getPlanAttr().has(PlanField::StreamsListedRows))

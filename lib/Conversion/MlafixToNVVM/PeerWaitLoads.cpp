@@ -26,8 +26,8 @@ static bool mayStore(Operation *op) {
       .wasInterrupted();
 }
 
-/// The loads of `guard` without conditions of their own; those ahead of all
-/// stores alone, unless these are `toPeers`, whose memory is another.
+/// The unconditional loads of `guard`. Only those before all stores, unless the
+/// stores are `toPeers`, which is other memory.
 static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
   SmallVector<LLVM::LoadOp> loads;
   for (Operation &op : *guard.thenBlock()) {
@@ -40,8 +40,8 @@ static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
   return loads;
 }
 
-/// True if `load` can take no branch: it loads 1, 2, 4 or 8 words of 32 bits,
-/// and its address is a multiple of what one access of a GPU takes.
+/// True if `load` can become predicated loads, without a branch: it loads 1, 2,
+/// 4 or 8 words of 32 bits, and its address is aligned for accesses of a GPU.
 static bool canBePredicated(LLVM::LoadOp load) {
   auto vector = dyn_cast<VectorType>(load.getType());
   uint64_t bits =
@@ -78,8 +78,9 @@ static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
   }
 }
 
-/// True if `op`, of those between the two ends of an exchange, stores to this
-/// rank's own tensors: the addresses of the others' come from a table.
+/// True if `op`, or an op in it, between the two ends of an exchange stores to
+/// this rank's own tensors. The addresses of other ranks' tensors come from a
+/// table.
 static bool storesOwn(Operation *op, Operation *begin) {
   return op
       ->walk([&](LLVM::StoreOp store) {

@@ -295,7 +295,7 @@ static void keepMerge(Operation *program) {
   }
 }
 
-/// Pull: ranks synchronise at both ends of the program.
+/// Makes ranks that pull rows synchronise at both ends of the program.
 static void placeWaits(KernelOp kernel, Operation *program) {
   OpBuilder b(program);
   Location loc = program->getLoc();

@@ -65,9 +65,9 @@ private:
 } // namespace
 
 /// True if the accesses may be to the same elements. Arguments with different
-/// dims are never the same tensor, as a tensor with one element per group and
-/// an lse. This is asked for tensors of groups only: other kernels keep the
-/// barriers with which they were measured.
+/// dims are never the same tensor; examples are a tensor with one element per
+/// group and an lse. Considers dims only for tensors of groups, so that other
+/// kernels keep the barriers with which they were measured.
 bool LaneSeparation::meet(const MemoryAccess &a, const MemoryAccess &b) {
   bool isOneShape = (!a.isPerGroup() && !b.isPerGroup()) ||
                     kernel.getArgDims(a.getArgNumber()) ==

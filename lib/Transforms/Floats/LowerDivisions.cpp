@@ -130,7 +130,7 @@ static bool isReplaceable(float divisor, float least) {
       static_cast<uint32_t>(std::ldexp(std::frexp(divisor, &exponent), 24));
   uint32_t odd = significand >> llvm::countr_zero(significand);
   int ofQuotient = std::ilogb(double(least) / divisor);
-  // In ulps of the least quotient.
+  // The error in ulps of the smallest quotient.
   double off = 0x1p-22 + std::ldexp(0x1p-150, 23 - ofQuotient);
   return odd > 1 && odd < kOddParts && ofQuotient >= -126 && off < 0.5 / odd;
 }
@@ -168,7 +168,7 @@ struct Interval {
 
 static Interval getInterval(Value value);
 
-/// The range of a monotonic function from its values at the ends; an end that
+/// The range of a monotonic function, from its values at the ends. An end that
 /// is NaN, such as 0 * inf, gives no bound.
 static Interval getBetween(std::initializer_list<double> ends) {
   if (llvm::any_of(ends, [](double end) { return std::isnan(end); }))
@@ -398,7 +398,7 @@ private:
 
   SmallVector<arith::DivFOp> ops;
   SmallVector<Value> divisors; ///< one per division
-  bool isExact = false;        ///< quotients near 0 matter
+  bool isExact = false;        ///< true if quotients near 0 matter
 };
 } // namespace
 
@@ -542,7 +542,7 @@ bool JoinedReciprocals::needs(Operation &op) const {
       .wasInterrupted();
 }
 
-/// True if `op` may end up behind reciprocals that are joined later in the
+/// True if `op` may be placed after reciprocals that are joined later in the
 /// block: it does not depend on them, or can be moved and recomputed.
 bool JoinedReciprocals::takes(Operation &op) const {
   return !needs(op) || (isPure(&op) && op.getNumRegions() == 0);

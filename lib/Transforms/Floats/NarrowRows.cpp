@@ -122,9 +122,9 @@ static bool isExtreme(Operation *op) {
   return isa<arith::MaximumFOp, arith::MinimumFOp>(op);
 }
 
-/// The ops of `ops`, in order, that are used only by extremes of a whole row:
-/// of packs, of halves, and finally of two elements. These map every NaN to the
-/// same one.
+/// The ops of `ops`, in order, that only contribute to extremes of a whole row,
+/// which are formed from packs, then halves, finally two elements. Extremes map
+/// every NaN to the same one.
 static DenseSet<Operation *> findPartsOfExtremes(ArrayRef<Operation *> ops) {
   DenseSet<Operation *> parts;
   for (Operation *op : llvm::reverse(ops)) {
@@ -298,8 +298,8 @@ static arith::SelectOp getMask(Operation *row, APFloat &other) {
              : arith::SelectOp();
 }
 
-/// True if the element type of the operand of `widening` can represent `other`;
-/// sets `bits` to a word filled with it.
+/// True if `other` is representable in the element type of the operand of
+/// `widening`. Sets `bits` to a word filled with it.
 static bool canHold(arith::ExtFOp widening, APFloat other, int64_t &bits) {
   std::optional<APFloat> narrow = convertExactly(
       other, cast<FloatType>(getElementTypeOrSelf(widening.getIn())));

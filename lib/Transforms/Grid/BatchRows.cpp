@@ -226,7 +226,8 @@ Value BatchBuilder::run(OpBuilder &b, RowRange range) {
   Value stride = one;
   for (Value extent : ArrayRef(extents).drop_front())
     stride = x.mul(stride, extent);
-  stride = arith::MaxUIOp::create(b, loc, stride, one); // if there are no rows
+  // in case there are no rows
+  stride = arith::MaxUIOp::create(b, loc, stride, one);
   Value rows = x.mul(stride, lanes);
   Value last = x.add(range.begin,
                      x.mul(x.div(x.sub(range.end, range.begin), rows), rows));

@@ -25,8 +25,9 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// An i1: one of `conditions` differs between the first and the last row. Null
-/// if scalar arithmetic cannot decide that. Built before the grid.
+/// Builds an i1: one of `conditions` differs between the first and the last
+/// row. Null if scalar arithmetic cannot decide that. The code precedes the
+/// grid.
 static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
                              const SetVector<Value> &conditions) {
   Location loc = forall.getLoc();
@@ -72,9 +73,9 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
 /// Interleaves the halves of the grid: blocks (or those of a row) 0, 1, 2, …
 /// take positions 0, n / 2, 1, n / 2 + 1, …. Unchanged rows are usually
 /// adjacent and use no bandwidth, so their blocks should run beside others.
-/// Blocks keep their positions, which is faster, if both ends of the grid are
-/// treated alike, and in exchanges, where the same block of every rank must
-/// wait while conditions differ between ranks.
+/// Blocks keep their positions, which is faster, if both ends of the grid have
+/// the same conditions. They also do in exchanges, where the same block of
+/// every rank must wait although conditions differ between ranks.
 static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block,
                               Value parts) {
   auto kernel = forall->getParentOfType<KernelOp>();
@@ -119,7 +120,8 @@ struct RowParts {
 };
 } // namespace
 
-/// The dim, if there is one alone, whose rows have more than one part.
+/// The only dim whose rows have more than one part. Null if there is none, or
+/// more than one.
 static DimAttr findDimInParts(KernelOp kernel, LayoutAttr layout) {
   SetVector<DimAttr> dims;
   kernel.walk([&](Operation *op) {
@@ -131,9 +133,9 @@ static DimAttr findDimInParts(KernelOp kernel, LayoutAttr layout) {
   return dims.size() == 1 ? dims.front() : DimAttr();
 }
 
-/// The parts of each row: those of the longest, or of the row that the launch
-/// gives, if all other rows have one part. A row without elements has one, for
-/// the scalars that are stored beside it.
+/// Builds the number of parts of each row. It is that of the longest row, or of
+/// the row whose size the launch gives, if all other rows have one part. A row
+/// without elements has one part, for the scalars that are stored with it.
 static RowParts buildParts(OpBuilder &b, ForallOp forall, KernelOp kernel) {
   LayoutAttr layout = kernel.getLayoutAttr();
   Location loc = forall.getLoc();
@@ -146,7 +148,7 @@ static RowParts buildParts(OpBuilder &b, ForallOp forall, KernelOp kernel) {
   int64_t part = layout.partFor(dim);
   Value size = x.toI32(buildRowSize(b, loc, kernel, dim));
   Value before = x.add(size, x.i32(part - 1));
-  // No size: as for one element.
+  // Rows without elements have one part, too.
   Value count =
       arith::MaxUIOp::create(b, loc, x.div(before, x.i32(part)), x.i32(1));
   return {

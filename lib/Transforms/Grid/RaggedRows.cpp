@@ -64,7 +64,7 @@ Value RaggedRows::innerSize() {
 /// many as are available, rounded down to a power of two. A bundle whose parts
 /// are scattered is shared by at least as many blocks as it has parts. A block
 /// searches for the segment of each part that it takes, which can take longer
-/// than storing the part; so few rows are not scattered.
+/// than storing the part. Therefore a small number of rows is not scattered.
 void RaggedRows::shareBundle(RowBundle &bundle) {
   Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {
@@ -113,8 +113,8 @@ void RaggedRows::publish(Value position, ArrayRef<Value> starts,
   for (auto [k, length] : llvm::enumerate(lengths)) {
     Value own = x.add(position, x.constant(k));
     memref::StoreOp::create(b, loc, before, prefix, own);
-    // Added to a row's number, this gives the row's index; it fits for all rows
-    // in use.
+    // The number of a row plus this is the row's index. 32 bits suffice for all
+    // rows in use.
     memref::StoreOp::create(b, loc, x.sub(x.toI32(starts[k]), before), shift,
                             own);
     Value end = saturatingAdd(before, length);
@@ -318,8 +318,8 @@ Value SegmentPredicate::isAnySelected(Value base, Value member, int64_t count,
   if (bounded.empty())
     return buildAny(/*isWhole=*/false);
   // A thread has seven predicate registers, and loads with one each would wait
-  // for each other. Use two branches instead of if/else, since what is loaded
-  // first in either is prefetched (PrefetchCandidates.cpp).
+  // for each other. Uses two branches instead of if/else, because the first
+  // loads of each branch are prefetched (PrefetchCandidates.cpp).
   Value end = x.add(base, x.constant(count * step));
   Value any = arith::ConstantIntOp::create(b, loc, false, 1);
   for (bool isWhole : {true, false}) {

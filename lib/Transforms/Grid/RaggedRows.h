@@ -43,10 +43,10 @@ struct RowBundle {
 /// chunk, the prefix sum of the lengths before it and the offset from a number
 /// to a row index.
 ///
-/// A row number becomes a (position, row) by a binary search. For the first
-/// bundle of a block there is no need: threads whose segments meet it mark
-/// where. Where there are fewer bundles than blocks, blocks share a bundle's
-/// inner indices; where the bundle is scattered, always.
+/// A binary search converts a row number to a (position, row). The first bundle
+/// of a block needs none, because threads mark where their segments begin in
+/// it. Blocks share a bundle's inner indices if there are fewer bundles than
+/// blocks, and always if the bundle is scattered.
 class RaggedRows {
 public:
   /// For chunks of `positions` (a power of two) segments and inner indices with

@@ -32,7 +32,7 @@ IndexStores mlafix::findIndexStores(Block &body) {
   llvm::SetVector<Operation *> slice;
   for (StoreOp store : stores) {
     MemoryAccess access = *getSingleAccess(store);
-    // Two tensors that are written are never the same one.
+    // Two written tensors are never the same one.
     if (llvm::any_of(rows, [&](const MemoryAccess &row) {
           return row.memref == access.memref;
         }))

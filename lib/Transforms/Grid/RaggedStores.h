@@ -15,15 +15,15 @@ namespace mlafix {
 /// Stores of scalars that depend on a grid's indices and on nothing in memory.
 struct IndexStores {
   llvm::SmallVector<StoreOp> stores;
-  /// These, and what they need of the body.
+  /// The stores, and the ops of the body that they need.
   llvm::SmallVector<mlir::Operation *> ops;
 };
 
-/// Those of a grid's body; none where anything is read in it, or a row is
-/// stored where they may be.
+/// The stores of scalars in a grid's body that depend on indices alone. Empty
+/// if anything in the body is read, or if a row is stored to the same tensor.
 IndexStores findIndexStores(mlir::Block &body);
 
-/// True if a grid's body has no effects but the stores of `scalars`.
+/// True if a grid's body has no effects except the stores of `scalars`.
 bool storesScalarsAlone(mlir::Block &body, const IndexStores &scalars);
 
 /// True if the operations of a grid's body read no memory.

@@ -48,9 +48,9 @@ namespace {
 /// The predicates of more segments than a chunk holds are evaluated first,
 /// without the segments' bounds and with one reduction: most calls select none.
 ///
-/// Scalars that only depend on indices are stored in a pass of their own, by
-/// one thread each, a bundle of rows and inner indices at a time: whichever of
-/// them is contiguous in memory, whole sectors are written.
+/// Scalars that only depend on indices are stored in a separate pass, by one
+/// thread each, for a bundle of rows and inner indices at a time. This writes
+/// whole sectors, whether rows or inner indices are contiguous in memory.
 class RaggedScan {
 public:
   RaggedScan(KernelOp kernel, RaggedForallOp grid)
@@ -194,12 +194,12 @@ Value RaggedScan::scan(Value sum, Value &total) {
 }
 
 /// Plans what a block processes at a time, and the number of blocks. The last
-/// blocks start with scalars, since the first ones have rows. The rows of lane
-/// groups are split over as many groups as there may be inner indices.
+/// blocks start with scalars, since the first ones have rows. Rows of lane
+/// groups are split over as many groups as there can be inner indices.
 ///
-/// Many rows that are only stored are scattered: together, all blocks then
-/// write a window of memory that is contiguous and small. On an H200 a fill of
-/// 268 MB takes 60 us with 4 KB for each block at a time, and 64 with 32 KB.
+/// If many rows are only stored, they are scattered, so that all blocks
+/// together write a small contiguous window of memory. On an H200 a fill of 268
+/// MB takes 60 us with 4 KB for each block at a time, and 64 us with 32 KB.
 void RaggedScan::planBundles() {
   scalars = findIndexStores(grid.getBody().front());
   Value block = buildBlockId(b, loc);

@@ -36,9 +36,9 @@ static bool isScalar(KernelOp kernel, const MemoryAccess &access) {
 }
 
 /// True if the grid's first index addresses the last dim of `access`, as with
-/// an lse of [H, n] in a grid of (n, H): scalars of the tokens of one head are
-/// adjacent, but a block has the heads of one token. For plain rows only: if
-/// rows are reduced or converted, another order costs more than it gains.
+/// an lse of [H, n] in a grid of (n, H). Scalars of one head's tokens are then
+/// adjacent, but a block has one token's heads. Only for plain rows: if rows
+/// are reduced or converted, another order costs more than it gains.
 static bool isTransposed(KernelOp kernel, Block &body,
                          const MemoryAccess &access) {
   return kernel.getPlanAttr().has(PlanField::PlainRows) &&
@@ -87,7 +87,7 @@ SetVector<Value> mlafix::getRowConditions(ForallOp forall) {
   return conditions;
 }
 
-/// True if a tensor is known to fit one cache line, which all blocks load
+/// True if a tensor is known to fit into one cache line, which all blocks load
 /// together.
 static bool isOneLine(MemRefType type) {
   return type.hasStaticShape() &&

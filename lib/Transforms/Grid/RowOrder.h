@@ -13,24 +13,24 @@
 
 namespace mlafix {
 
-/// An access to scalars of which those of rows that differ in the first index
-/// alone may be consecutive in memory. None if `forall` has no such access, or
-/// the order of its rows is not free.
+/// An access to scalars that may be consecutive in memory for rows which differ
+/// only in the first index. nullopt if `forall` has none, or if the order of
+/// its rows is not free.
 std::optional<MemoryAccess> findTransposed(KernelOp kernel, ForallOp forall);
 
 /// The conditions that decide whether rows are stored or unchanged.
 llvm::SetVector<mlir::Value> getRowConditions(ForallOp forall);
 
-/// The tensors of which `forall` loads scalars alone, and whose lines are worth
-/// a prefetch: all of integers, since they lead to rows, and those of floats of
-/// which a block loads many lines, because they are transposed or because a row
-/// has a block for its states.
+/// The tensors from which `forall` only loads scalars, and whose lines are
+/// worth a prefetch. These are all integer tensors, since they lead to rows.
+/// They include a float tensor if a block loads many lines of it, because it is
+/// transposed or because a row has a block for its states.
 llvm::SetVector<mlir::BlockArgument> collectTables(KernelOp kernel,
                                                    ForallOp forall);
 
-/// Builds an i1 from the launch's strides: true if the scalars of rows that
-/// differ in the first index alone are adjacent, as in an lse of [H, n] in a
-/// grid of (n, H). Null where findTransposed() finds none.
+/// Builds an i1 from the launch's strides: true if scalars are adjacent for
+/// rows that differ only in the first index, as in an lse of [H, n] in a grid
+/// of (n, H). Null if findTransposed() finds no access.
 mlir::Value buildIsTransposed(mlir::OpBuilder &b, KernelOp kernel,
                               ForallOp forall);
 

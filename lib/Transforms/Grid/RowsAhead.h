@@ -12,18 +12,19 @@
 
 namespace mlafix {
 
-/// Loads of whole rows that the grid's indices tell, and the bytes of them all.
+/// Loads of whole rows that only depend on the grid's indices, and the total
+/// bytes of these rows.
 struct RowsOfGrid {
   llvm::SmallVector<LoadOp> loads;
   int64_t bytes = 0;
 };
 RowsOfGrid findRowsOfGrid(KernelOp kernel, ForallOp forall);
 
-/// If the plan says so, has each block of `forall` ask the cache, behind its
-/// own loads, for the row of a block further on: while it computes, its
-/// multiprocessor has no room for a block that would load that row. To be built
-/// before the grid's body is inlined. `row` of `total` is the block's, and
-/// `lane` the thread's.
+/// If the plan says so, makes each block of `forall` prefetch a later block's
+/// row into the cache, after its own loads. While a block computes, its
+/// multiprocessor has no room for another block that would load that row. Must
+/// be built before the grid's body is inlined. `row` of `total` is the block's
+/// row, and `lane` the thread's lane.
 void prefetchRowsAhead(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall,
                        GridRows &rows, mlir::Value row, mlir::Value total,
                        mlir::Value lane);

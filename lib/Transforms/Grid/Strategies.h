@@ -33,8 +33,8 @@ void lowerToGroups(KernelOp kernel, ForallOp forall);
 /// selected rows.
 void lowerRagged(KernelOp kernel, RaggedForallOp grid);
 
-/// A dense grid on a CPU whose layout has several rows: their scalars are
-/// computed at once, before the first of them is moved.
+/// A dense grid on a CPU whose layout has several rows. Their scalars are
+/// computed together before the first row is moved.
 void lowerToBatches(KernelOp kernel, ForallOp forall);
 
 /// Any grid on a CPU: loops over a range of rows.

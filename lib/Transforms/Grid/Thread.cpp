@@ -181,8 +181,8 @@ SmallVector<Value> GridRows::bundledIndicesOf(Value row, Value isBundled,
     whole = x.mul(whole, extent);
   Value inBundle = x.band(isBundled, x.ult(row, whole));
   const int64_t bundleBits = llvm::Log2_64(bundle);
-  // Every block starts with this. With powers of two, compute both orders side
-  // by side.
+  // Every block starts with this computation. For powers of two, it computes
+  // both orders side by side.
   if (std::optional<int64_t> size =
           getPowerOfTwo(forall.getExtents().drop_front())) {
     const int64_t innerBits = llvm::Log2_64(*size);

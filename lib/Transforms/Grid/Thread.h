@@ -25,7 +25,8 @@ struct Thread {
   mlir::Value mask;  ///< the row's lanes within their warp, i32; null if they
                      ///< never synchronise
 };
-/// `parts`: of each row, i32; null unless rows are in parts.
+/// Builds this thread's coordinates. `parts`: the parts of each row, i32; null
+/// unless rows are in parts.
 Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout,
                    mlir::Value parts = {});
 

@@ -17,7 +17,8 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Traces values that are elements of the dtype variable, forward and backward.
+/// Traces values that hold elements of tensors with the dtype variable, forward
+/// and backward.
 class OpaqueElements {
 public:
   OpaqueElements(KernelOp kernel, StringRef variable)
@@ -57,8 +58,8 @@ bool OpaqueElements::isFilledWithNumber() {
   return false;
 }
 
-/// Records loads and stores of elements; returns an op that accesses them
-/// otherwise, or null.
+/// Records loads and stores of elements. Returns an op that uses elements in
+/// any other way, or null.
 Operation *OpaqueElements::collect() {
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     if (!isa<MemRefType>(argument.getType()) || !isHere(argument))

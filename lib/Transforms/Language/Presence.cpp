@@ -47,7 +47,8 @@ void mlafix::bindAsPresent(KernelOp kernel, unsigned index) {
   kernel.removeArgAttr(index, kOptionalAttr);
 }
 
-/// Replaces a load: zero where the predicate holds, else the `else` value.
+/// Replaces the load from an omitted tensor: zero where the predicate holds,
+/// else the `else` value.
 static void replaceLoad(OpBuilder &b, LoadOp load) {
   Location loc = load.getLoc();
   Type element = getElementTypeOrSelf(load.getType());

@@ -38,8 +38,7 @@ struct Names {
   llvm::MapVector<StringRef, Type> dtypes;
   llvm::MapVector<StringRef, BaseAttr> bases;
   llvm::MapVector<StringRef, StringRef> presence;
-  /// Dims whose length nothing reads: any size is right, and nothing is bound
-  /// to it.
+  /// Dims whose length nothing reads. Any size is right, so none is bound.
   llvm::StringSet<> lengthless;
   /// Dims bound to "any": the launch decides.
   llvm::StringSet<> open;
@@ -175,8 +174,8 @@ LogicalResult SpecializePass::bindGiven(KernelOp kernel, Names &names) {
 
 /// True if the size of `dim` is observable: an argument has it, a sum or scan
 /// runs along it, or an iota counts along it. Otherwise it is only the length
-/// of rows that no tensor holds, such as those of states of which only the lse
-/// is stored.
+/// of rows that no tensor holds, such as payloads of states whose lse alone is
+/// stored.
 static bool isLengthRead(KernelOp kernel, StringRef dim) {
   auto isHere = [&](StringRef text) { return Factors::has(text, dim); };
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
@@ -202,8 +201,8 @@ static bool isLengthRead(KernelOp kernel, StringRef dim) {
       .wasInterrupted();
 }
 
-/// Binds names missing from `bindings`. Names that occurred only in absent
-/// arguments are gone by now and need no value, nor do lengths that nothing
+/// Binds names missing from `bindings`. Names that only occurred in absent
+/// arguments are gone by now and need no value. Neither do lengths that nothing
 /// reads. A name with a default is bound in any case, so that a kernel's
 /// bindings do not depend on what folds.
 LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
@@ -242,7 +241,7 @@ LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
         return bound ? bound.getValue().getValue() : StringRef();
       });
     if (value.empty())
-      continue; // the base that it is by default has none, which is an error
+      continue; // its default is a base without a value, which is an error
     if (failed(bindOne(kernel, names, name.name, value)))
       return failure();
   }
@@ -452,8 +451,8 @@ Attribute Evaluator::compute(Value value) {
   return get(cast<Value>(results.front()));
 }
 
-/// Replaces extents that are computed of bound sizes by their values. The
-/// verifier refuses what is left.
+/// Replaces extents that are computed from bound sizes by their values. The
+/// verifier refuses any that remain.
 static void evaluateExtents(KernelOp kernel) {
   Evaluator evaluator;
   for (Operation &op : kernel.getBody().front()) {

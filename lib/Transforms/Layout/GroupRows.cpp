@@ -90,7 +90,7 @@ static bool keepsDim(Operation *op) {
   return isa<ScanOp>(op) || OpTrait::hasElementwiseMappableTraits(op);
 }
 
-/// Marks the rows of such an op.
+/// Marks all rows of `op`.
 LogicalResult GroupTypes::markAll(Operation *op, DimAttr dim) {
   for (OpOperand &operand : op->getOpOperands())
     if (failed(markOperand(operand, dim)))
@@ -210,8 +210,8 @@ LogicalResult GroupTypes::followUse(OpOperand &use) {
   return keepsDim(op) ? markAll(op, dim) : success();
 }
 
-/// For an access to a row with one element per group whose elements have no
-/// unit stride, the product dim; null for other accesses.
+/// The product dim of an access to a row with one element per group whose
+/// elements lack unit stride. Null for other accesses.
 static DimAttr getSpreadProduct(KernelOp kernel, Operation *op) {
   std::optional<MemoryAccess> access = getSingleAccess(op);
   if (!access || !access->isRow || access->isPerGroup() ||

@@ -50,10 +50,10 @@ bool mlafix::readsPacks(LoadIntoOp load, int64_t elements) {
 }
 
 /// Approximate number of instructions per thread for `op` on all of its packs:
-/// one per element. A reduction also combines lanes and warps (RowReduce.cpp);
-/// a scan has an operation per element and index bit (RowScan.cpp), a swap two
-/// (RowSwap.cpp). A row that is read element by element into another one has an
-/// address and a predicate per element.
+/// one per element. A reduction also combines lanes and warps (RowReduce.cpp).
+/// A scan has an operation per element and index bit (RowScan.cpp), a swap two
+/// per element (RowSwap.cpp). A row that is read into another one by single
+/// elements has an address and a predicate per element.
 static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   DimAttr dim = getTileDim(getTile(op));
   int64_t perPack = layout.packFor(dim), packs = layout.packsFor(dim);
@@ -87,8 +87,9 @@ bool mlafix::walksRows(KernelOp kernel) {
   if (layout.isGrouped()) // lanes have few packs of a row
     return false;
   int64_t packs = 0, instructions = 0;
-  // An op's stage is the length of the longest chain of reductions that it
-  // depends on, through memory, too: a load depends on all stores before it.
+  // The stage of an op is the length of the longest chain of reductions on
+  // which it depends, also through memory: a load depends on all stores before
+  // it.
   llvm::DenseMap<Operation *, int64_t> stages;
   int64_t longest = 0, stored = 0;
   bool isStructured = true; // rows carried by scf.while stay unrolled

@@ -36,10 +36,10 @@ int64_t getMostKept(KernelOp kernel);
 /// rematerialised where they are used again, if possible.
 bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
 
-/// True if the rows of `kernel` are processed in loops over packs. Not if
-/// scf.while carries rows or lane groups share them, and not if a lane can hold
-/// the rows and reductions that depend on each other divide the loops so often
-/// that the program would be no shorter. mlafix-spill-rows adds ops, but never
+/// True if the rows of `kernel` are processed in loops over packs. False if
+/// scf.while carries rows, or if lane groups share them. Also false if a lane
+/// can hold the rows, and dependent reductions divide the loops so often that
+/// the program would not be shorter. mlafix-spill-rows adds ops, but never
 /// turns a true into false.
 bool walksRows(KernelOp kernel);
 

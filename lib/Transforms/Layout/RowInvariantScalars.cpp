@@ -83,15 +83,15 @@ static bool isBatchable(Operation *op) {
   if (isTileOp(op) ||
       isa<LoadOp, StoreOp, PresentOp, SameTensorOp, memref::DimOp>(op))
     return true;
-  // A vector division divides in every lane, while the select that excludes a
-  // zero divisor knows only one row.
+  // A vector division divides in every lane, but the select that excludes a
+  // zero divisor only knows the condition of one row.
   return isElementwiseScalar(op) &&
          !isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(
              op);
 }
 
-/// True if a batch of such rows is a long program: each access to a scalar is
-/// as many instructions as a batch has rows.
+/// True if a batch of such rows is a long program, since each access to a
+/// scalar takes as many instructions as a batch has rows.
 static bool isLongBatch(const RowInvariantScalars &early,
                         const MachineModel &machine) {
   return llvm::count_if(early.inOrder(), [](Operation *op) {

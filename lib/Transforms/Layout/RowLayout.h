@@ -23,8 +23,8 @@ struct PackPosition {
   mlir::Value stores; ///< i1: this lane stores it; null: true
 };
 
-/// How a kernel's rows are distributed, and this thread's share. On a CPU a row
-/// has one lane.
+/// The distribution of a kernel's rows, and this thread's share of them. On a
+/// CPU a row has one lane.
 struct RowLayout {
   /// The layout of a kernel whose grid has been lowered.
   explicit RowLayout(KernelOp kernel);

@@ -38,7 +38,8 @@ struct InPlaceMerge {
 };
 } // namespace
 
-/// Returns nullopt and sets the reason if the store has another form.
+/// Matches such a merge. If the store has another form, returns nullopt and
+/// sets the reason.
 static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
                                               StringRef &reason) {
   auto refuse = [&](StringRef why) {

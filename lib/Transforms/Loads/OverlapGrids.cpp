@@ -43,9 +43,9 @@ static int64_t getPlanned(LLVM::LLVMFuncOp function, PlanField field) {
               : getPlanFields()[static_cast<unsigned>(field)].initial;
 }
 
-/// The number of threads whose rows, of `bytes` each, make up `early_bytes`:
-/// more than memory can deliver before the preceding grid ends would be loaded
-/// twice.
+/// The number of threads whose rows, of `bytes` each, amount to `early_bytes`.
+/// Memory cannot deliver more before the preceding grid ends, so any further
+/// rows would be loaded twice.
 static int64_t countPrefetchingThreads(LLVM::LLVMFuncOp function,
                                        int64_t bytes) {
   return getPlanned(function, PlanField::EarlyBytes) / bytes;
@@ -275,7 +275,7 @@ static std::string writePrefetch(LLVM::LLVMFuncOp function, int64_t bytes) {
       lanes - 1, kPrefetch);
 }
 
-/// Prefetches before the wait what is loaded after it; the first block
+/// Prefetches data before the wait that is loaded after it. The first block
 /// prefetches values that all blocks load.
 void GridWait::prefetch(Operation *wait) {
   if (getPlanned(function, PlanField::EarlyBytes) == 0)
@@ -571,7 +571,8 @@ static void place(Operation *launch, Block &block) {
   keepIfPrefetched(launch, bytes);
 }
 
-/// Has the next grid begin behind loads that its prefetches would compete with.
+/// Lets the next grid begin only after loads with which its prefetches would
+/// compete.
 static void delayLaunch(Operation *launch) {
   if (scf::IfOp guard = getGuard(launch))
     place(launch, *guard.thenBlock());
@@ -590,8 +591,8 @@ static void delayLaunch(Operation *launch) {
 /// Words of 32 bits of the widest load that all GPUs have.
 static constexpr unsigned kMostWords = 4;
 
-/// PTX that loads `words` values of 32 bits into its first operands, from the
-/// next one on if the last one holds.
+/// PTX that loads `words` values of 32 bits into its first operands if its last
+/// operand is true. The next operand is the address.
 static std::string writePredicatedLoad(unsigned words) {
   std::string text;
   for (unsigned first = 0; first < words; first += kMostWords) {

@@ -60,8 +60,8 @@ bool PrefetchCandidates::isKnown(Value value) {
   return collectSlice(value, wait, starts, slice);
 }
 
-/// `value`, which is known, ahead of the wait, in the first iteration of all
-/// loops around.
+/// Builds `value`, which is known, before the wait, as it is in the first
+/// iteration of all enclosing loops.
 Value PrefetchCandidates::buildBeforeWait(Value value) {
   if (starts.getValueMap().empty()) {
     moveBeforeWait(value, wait);
@@ -102,7 +102,7 @@ CandidateLoads &PrefetchCandidates::findGroup(Value condition, Value mask) {
   return loads.back();
 }
 
-/// The load as a candidate; none if it takes memory to know its pointer.
+/// Returns the load as a candidate. nullopt if its pointer depends on memory.
 std::optional<PrefetchCandidates::Early>
 PrefetchCandidates::findLoad(Operation *op) {
   Value pointer, mask;

@@ -37,12 +37,11 @@ public:
   PrefetchCandidates(mlir::Operation *wait, int64_t rowBytes)
       : wait(wait), rowBytes(rowBytes), candidates(find(wait->getNextNode())) {}
 
-  /// Has what they need come ahead of the wait.
+  /// Builds what the candidates need before the wait, and returns them.
   llvm::SmallVector<CandidateLoads> build();
 
 private:
-  /// A load, or a branch or a loop with what it loads; without an op, a value
-  /// that is known.
+  /// A load, or a branch or loop with its loads. Without an op, a known value.
   struct Early {
     mlir::Operation *op;
     mlir::Value pointer, mask; ///< of a load; the mask may be null

@@ -33,8 +33,8 @@ static bool isConstantSplat(Value value) {
   return matchPattern(value, m_Constant());
 }
 
-/// The condition that masks `op`, and the value for which the row is accessed,
-/// as most rows are.
+/// The condition that masks `op`, and the value of it for which the row is
+/// accessed, the common case.
 static std::optional<std::pair<Value, bool>> getCommonCase(Operation *op) {
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return std::pair(branch.getCondition(), true);

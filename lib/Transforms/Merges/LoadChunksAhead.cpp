@@ -307,9 +307,9 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
 
 /// For each lse load of `largest`, the index of the same load in `loop`;
 /// nullopt if one has no counterpart or two copies of `loop` would be too
-/// large. Empty if `largest` is null. With one chunk per group, the lanes that
-/// share a group's chunks in `largest` have no chunk except for the first lane;
-/// only that lane reports what it found.
+/// large. Empty if `largest` is null. With one chunk per group, only the first
+/// of the lanes that share a group's chunks in `largest` has a chunk, and only
+/// that lane reports its result.
 static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,

@@ -141,8 +141,8 @@ private:
   SmallVector<Value> merge(ValueRange running, ValueRange chunk) {
     return buildChunkMerge(b, op, running, chunk);
   }
-  /// The values that groups exchange. If chunks were weighed against the
-  /// largest maximum, all groups know it already.
+  /// The values that groups exchange. Excludes the largest maximum if chunks
+  /// were weighed against it, since all groups know it already.
   ValueRange getExchanged(ValueRange chunk) {
     return chunk.drop_front(op.getToFirst() ? 1 : 0);
   }
@@ -438,7 +438,7 @@ SmallVector<ChunkLoop> LowerMergeLoopsPass::lower(ArrayRef<MergeLoopOp> loops) {
         ofNumbers.push_back(chunks.largest);
         continue;
       }
-      // Chunks are weighed against what the loop in front of them finds.
+      // Chunks are weighed against the result of the preceding loop.
       if (isToFirst && !ofNumbers.empty() &&
           ofNumbers.back()->getBlock() == block)
         chunks.largest = ofNumbers.pop_back_val();

@@ -160,7 +160,7 @@ void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp largest,
     SmallVector<Value> copies = llvm::map_to_vector(
         values, [&](Value value) { return mapping.lookupOrDefault(value); });
     scf::YieldOp::create(b, loc, copies);
-    // Also erases what is loaded of a next chunk.
+    // Also erases loads of a next chunk.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
       if (isOpTriviallyDead(&op))
         op.erase();

@@ -332,10 +332,11 @@ private:
   RowLayout layout;
   Block &block;
   Stages stages;
-  llvm::DenseSet<Value> kept;           // rows with a buffer
-  llvm::DenseMap<Value, Value> buffers; // buffers of kept rows, once computed
-  llvm::DenseMap<Value, Value> lefts;   // state of scans during the walk
-  llvm::DenseMap<Value, Value> packs;   // packs in the current loop
+  llvm::DenseSet<Value> kept; // rows with a buffer
+  // buffers of kept rows, after these are computed
+  llvm::DenseMap<Value, Value> buffers;
+  llvm::DenseMap<Value, Value> lefts; // state of scans during the walk
+  llvm::DenseMap<Value, Value> packs; // packs in the current loop
   llvm::DenseMap<Operation *, WalkPartials> partials; // partials of reductions
 };
 } // namespace

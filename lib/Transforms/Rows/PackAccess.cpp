@@ -219,8 +219,8 @@ private:
 };
 } // namespace
 
-/// True if the row repeats behind its end: a whole row whose dim has no bound,
-/// or a slice.
+/// True if the row repeats past its end: it is a whole row whose dim has no
+/// bound, or a slice.
 static bool isRepeated(const MemoryAccess &access) {
   if (access.slice)
     return true;

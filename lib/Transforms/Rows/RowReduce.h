@@ -25,8 +25,9 @@ mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
 mlir::TypedAttr neutralOf(ReduceKind kind, mlir::Type type);
 
 /// A range of lane-number bits, from `first` up to `end` (powers of two), along
-/// which partials are combined. A row has all bits, a group the low ones; rows
-/// with one element per group are uniform in those.
+/// which partials are combined. A row is combined along all bits, a group along
+/// the low ones. Rows with one element per group are equal in all lanes that
+/// differ only in the low bits.
 struct LaneBits {
   int64_t first = 1, end;
 };
@@ -65,8 +66,8 @@ mlir::Value reduceInHalves(mlir::OpBuilder &b, const RowLayout &layout,
 void reduceAcrossLanes(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        llvm::SmallVector<mlir::Value> &partials);
 
-/// Combines these across packs: returns one value, or one per pack of this lane
-/// in a row with one element per group.
+/// Combines partials across packs. Returns one value, or one per pack of this
+/// lane for a row with one element per group.
 llvm::SmallVector<mlir::Value>
 reduceAcrossPacks(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                   llvm::ArrayRef<mlir::Value> partials);

@@ -16,8 +16,8 @@ namespace mlafix {
 // element's index: a bit in the pack, in the lane number, or in the pack
 // number.
 
-/// True if that bit is in the pack or in the lane number, so that both blocks
-/// are in the same step of a walk.
+/// True if the flipped bit is in the pack or in the lane number, so that both
+/// blocks are in the same step of a walk.
 bool swapsInStep(const RowLayout &layout, SwapOp op);
 
 /// Lowers such a swap: returns this lane's pack, given the packs of one step.

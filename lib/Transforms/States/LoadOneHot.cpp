@@ -54,14 +54,14 @@ static bool isNegativeInfinity(Value row) {
   return matchPattern(number ? number : row, m_NegInfFloat());
 }
 
-/// True if `kind` reduces a row whose elements are `other`, but for one, to
-/// that one.
+/// True if `kind` reduces a row in which all elements but one are `other` to
+/// that one element.
 static bool isNeutral(ReduceKind kind, Value other) {
   return (kind == ReduceKind::add && isZero(other)) ||
          (kind == ReduceKind::max && isNegativeInfinity(other));
 }
 
-/// True if no launch may write what `load` reads.
+/// True if no launch may write the memory that `load` reads.
 static bool readsInputAlone(KernelOp kernel, LoadOp load) {
   BlockArgument source = getKernelArgument(load.getSource());
   if (!source || kernel.isArgPeers(source.getArgNumber()) ||

@@ -170,8 +170,8 @@ static Value buildLaneIndices(OpBuilder &b, Location loc, ArgReduceOp op,
 }
 
 namespace {
-/// Lowers to the least index of an extreme element, or of a NaN: the reduction
-/// itself yields NaN if there is one.
+/// Lowers to the least index of an extreme element. If there is a NaN, the
+/// reduction itself yields NaN, and this the index of the first NaN.
 struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
   LowerArgReduce(const TypeConverter &converter, MLIRContext *context,
                  int64_t leastByLane, int64_t mostByLane, int64_t mostSeparate)
@@ -383,8 +383,8 @@ static TypedAttr getLeast(OpBuilder &b, Type element) {
 namespace {
 /// Finds the greatest elements of a row, or of each group, one at a time: the
 /// greatest remaining value, and its least index. Found elements become the
-/// least value, so the indices of elements that are the least value may be
-/// wrong, but for the first (see buildLeastIndices).
+/// least value. If results have the least value themselves, only the first of
+/// their indices is right (see buildLeastIndices).
 class GreatestFinder {
 public:
   /// `result`: type of one result, a scalar or one element per group.
@@ -429,7 +429,7 @@ std::pair<Value, Value> GreatestFinder::next() {
 /// Limit of the elements found by index: the set of their indices is an i32.
 static constexpr size_t kMostByIndex = 32;
 
-/// True if a number, or that of each group, is the least value.
+/// True if a number, or that of a group, is the least value.
 static Value buildIsLeast(OpBuilder &b, Location loc, Value number) {
   Type element = getElementTypeOrSelf(number.getType());
   Value least = buildConstant(b, loc, number.getType(), getLeast(b, element));
@@ -439,8 +439,9 @@ static Value buildIsLeast(OpBuilder &b, Location loc, Value number) {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, least);
 }
 
-/// The indices of `values`, the greatest elements in turn: `indices`, but where
-/// a value is the least one, the first index that no earlier element has.
+/// The indices of `values`, the greatest elements in descending order. These
+/// are `indices`, except for elements with the least value: their index is the
+/// first one that no earlier element has.
 static SmallVector<Value> buildLeastIndices(OpBuilder &b, Location loc,
                                             ValueRange values,
                                             ValueRange indices) {
@@ -451,7 +452,8 @@ static SmallVector<Value> buildLeastIndices(OpBuilder &b, Location loc,
   Value zero = number(0), one = number(1), most = number(31), set = zero;
   SmallVector<Value> result;
   for (auto [value, index] : llvm::zip_equal(values, indices)) {
-    // As many as the set has trailing ones; it has fewer indices than bits.
+    // The lowest index that is not in the set is the number of its trailing
+    // ones. The set has fewer indices than bits.
     Value others = arith::XOrIOp::create(b, loc, set, number(-1));
     Value lowest = arith::AndIOp::create(
         b, loc, others, arith::SubIOp::create(b, loc, zero, others));

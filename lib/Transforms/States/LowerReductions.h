@@ -21,8 +21,8 @@ bool reducesNumbers(ReduceOp op);
 /// `mostByIndex` elements, else by one key. In rows of `leastByLane` to
 /// `mostByLane` elements (half if loaded from 16 bits or fewer; for bf16 up to
 /// `mostSeparate`, since a branch widens it again), only lanes that hold the
-/// extreme search for its index. `isOnGPU`: an addition yields the same NaN for
-/// all.
+/// extreme search for its index. `isOnGPU`: additions yield the same NaN for
+/// all NaN operands.
 void populateLowerReductionPatterns(mlir::RewritePatternSet &patterns,
                                     const mlir::TypeConverter &converter,
                                     int64_t mostByIndex, int64_t leastByLane,

@@ -364,7 +364,8 @@ struct LowerLseOf : OpConversionPattern<LseOfOp> {
   matchAndRewrite(LseOfOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Parts parts(adaptor.getState());
-    // A state of values has one weight, of 1.
+    // A state made from a row and its lse has the weight 1, so its lse is the
+    // maximum.
     if (op.getState().getDefiningOp<MakeStateOp>()) {
       rewriter.replaceOp(op, parts.max);
       return success();

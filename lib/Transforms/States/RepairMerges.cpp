@@ -59,7 +59,7 @@ public:
   /// branch behind the root.
   bool collect(StringRef &reason);
   /// True if more than one merge remains after unrolling, and its states are
-  /// not weighed once anyway. `machine`: for GPUs, else null.
+  /// not weighed only once. `machine`: for GPUs, else null.
   bool isNested(const MachineModel *machine) const;
   /// Clones the tree at the insertion point; returns the new root.
   Value clone(OpBuilder &b) const;

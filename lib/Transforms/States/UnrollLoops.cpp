@@ -51,7 +51,8 @@ static bool waitsForRows(Operation *write, scf::ForOp loop) {
   options.omitBlockArguments = true;
   options.omitUsesFromAbove = false;
   options.filter = [&](Operation *op) { return loop->isProperAncestor(op); };
-  // Its operands, and the branches and loops around it.
+  // The slice includes the operands of the write, and those of the branches and
+  // loops around it.
   llvm::SetVector<Operation *> slice;
   for (Operation *op = write; op != loop; op = op->getParentOp())
     if (failed(getBackwardSlice(op, &slice, options)))
@@ -175,8 +176,8 @@ private:
 };
 } // namespace
 
-/// The rows of computed values that a lane keeps through the whole loop: those
-/// that iterations hand on, and those from outside that they read.
+/// The number of rows of computed values that a lane keeps through the whole
+/// loop: rows that iterations carry, and rows from outside that they read.
 static uint64_t countKeptRows(scf::ForOp loop) {
   llvm::SetVector<Value> kept;
   getUsedValuesDefinedAbove(loop.getRegion(), kept);
@@ -187,9 +188,9 @@ static uint64_t countKeptRows(scf::ForOp loop) {
   });
 }
 
-/// How many iterations of a loop that is not unrolled whole are one. In a
-/// branch, and beside many rows that are kept, those of eight would not fit
-/// into the registers.
+/// The number of iterations that become one, for a loop that is not fully
+/// unrolled. In a branch, or beside many kept rows, eight iterations' rows
+/// would not fit into the registers.
 static uint64_t chooseFactor(scf::ForOp loop, const MachineModel &model) {
   return reducesRowPerIteration(loop) && countKeptRows(loop) < model.crowdedRows
              ? model.unrollReduced
