@@ -8,7 +8,8 @@ MAGNITUDES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
 
 
 def codes_of(x: np.ndarray) -> np.ndarray:
-    """The nearest number's code, by its distance in f64; of two at one distance the even code. NaN is 6, and so is what is beyond."""
+    """Returns the code of the nearest number, by its distance in f64; ties give the even code. NaN and numbers beyond the range
+    become 6."""
     wide = x.astype(np.float64)
     distance = np.abs(np.minimum(np.abs(np.nan_to_num(wide, nan=6.0, posinf=6.0, neginf=6.0)), 6.0)[..., None] - MAGNITUDES)
     nearest = distance == distance.min(-1, keepdims=True)
@@ -18,12 +19,12 @@ def codes_of(x: np.ndarray) -> np.ndarray:
 
 
 def packed(codes: np.ndarray) -> np.ndarray:
-    """Two codes a byte, the first in its low half."""
+    """Packs two codes per byte, the first in its low half."""
     return codes[..., ::2] | codes[..., 1::2] << 4
 
 
 def in_tiles(row: np.ndarray, column: np.ndarray, pitch: int) -> np.ndarray:
-    """The offset of an element in cuBLAS's "block scaling factors layout", written independently."""
+    """Returns the offset of an element in cuBLAS's "block scaling factors layout", written independently."""
     tile = (row // 128) * (pitch // 4) + column // 4
     return tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + column % 4
 

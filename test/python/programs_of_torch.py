@@ -52,7 +52,7 @@ WITHOUT = {
          "vllm.dcp_a2a_lse_reduce", "vllm.get_direct_dcp_a2a_workspace", "vllm.get_direct_dcp_kv_gather_workspace",
          "vllm.get_direct_dcp_q_gather_workspace", "vllm.DirectDCPA2AWorkspace"), RANKS),
 }  # fmt: skip
-"""Functions that are no programs of tensors, and why."""
+"""Functions that are not programs of tensors, each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _grouped(x: torch.Tensor) -> Any:
 
 
 def _combined_and_turned(partial: torch.Tensor, lse: torch.Tensor, positions: torch.Tensor, table: torch.Tensor) -> Any:
-    """Combined rows; turned, also with one scale, and with a scale for each head."""
+    """Returns combined rows: turned, turned with one scale, and turned with a scale per head."""
     rope = ops.Rope(positions, table)
     scales = partial.new_empty((*partial.shape[1:4], 1))
     static, _ = ops.combine_split_kv(partial, lse, rope=rope, out_format=ops.Fp8(0.1))

@@ -13,7 +13,7 @@ from numerics import F32, garbage, same_bits, widen
 from states import EMPTY, EMPTY_FA2, LAYOUTS, NAN, ORDINARY, make_states
 from calls import BASES, VARIANTS, Variant
 
-# Heads and head dims: one lane, an odd tail, whole packs, more than a warp's worth.
+# The head counts and head dims are: one lane, an odd tail, whole packs, and more than a warp's worth.
 SHAPES = [(1, 1), (3, 33), (4, 64), (2, 192)]
 DTYPES = ("bfloat16", "float16", "float32")
 
@@ -39,7 +39,7 @@ def check(variant: Variant, device: Device, v: np.ndarray, s: np.ndarray, base: 
 def test_every_kind_of_row_in_every_layout(variant: Variant, dtype_name: str, device: Device, rng: np.random.Generator) -> None:
     """N1 to N7, N10, N12: each row draws its kind, dead payloads hold garbage, the count of states varies with the shape."""
     dtype = dtype_of(dtype_name)
-    counts = np.resize(rng.permutation(variant.counts), len(SHAPES))  # one for all layouts: some kernels are compiled for it
+    counts = np.resize(rng.permutation(variant.counts), len(SHAPES))  # all layouts share them: some kernels are compiled for the count
     for ((heads, dim), count), layout in itertools.product(zip(SHAPES, map(int, counts)), LAYOUTS):
         states = make_states(rng, count, int(rng.integers(1, 9)), heads, dim, dtype)
         check(variant, device, states.v, states.s, variant.bases[0], layout)
@@ -58,7 +58,7 @@ def test_no_rows_launch_nothing(variant: Variant, device: Device, rng: np.random
 @dtypes
 def test_merge_both_sides_empty_yields_identity(variant: Variant, dtype_name: str, device: Device,
                                                 rng: np.random.Generator) -> None:
-    """N1, N2, N3: whatever the payloads hold, the row becomes +0.0 and -inf."""
+    """N1, N2, N3: the row becomes +0.0 and -inf, whatever the payloads contain."""
     count = variant.counts[-1]
     kinds = rng.choice([EMPTY, EMPTY_FA2], (count, 6, 4))
     states = make_states(rng, count, 6, 4, 64, dtype_of(dtype_name), kinds=kinds)
@@ -87,7 +87,7 @@ def test_merge_one_side_live_copies_it_bit_for_bit(variant: Variant, dtype_name:
 @dtypes
 def test_n5_garbage_in_rows_without_weight_changes_no_bit(variant: Variant, dtype_name: str, device: Device,
                                                           rng: np.random.Generator) -> None:
-    """N5: NaN, Inf, denormals and huge numbers behind a weight of zero, against zeros there: the same bits."""
+    """N5: NaN, Inf, denormals and huge numbers in rows with weight zero give the same bits as zeros in these rows."""
     dtype = dtype_of(dtype_name)
     count = variant.counts[-1]
     states = make_states(rng, count, 8, 4, 64, dtype, faults=False)
@@ -136,7 +136,8 @@ def test_n6_nan_in_a_live_lse_shows(variant: Variant, device: Device, rng: np.ra
 @dtypes
 def test_n9_a_rows_bits_do_not_depend_on_its_batch(variant: Variant, dtype_name: str, device: Device,
                                                    rng: np.random.Generator) -> None:
-    """N9: alone, in another order, in a larger batch, in another layout, again: the same bits."""
+    """N9: a row has the same bits alone, in another order, in a larger batch, in another layout, and in a second
+    call."""
     count = variant.counts[-1]
     states = make_states(rng, count, 37, 4, 64, dtype_of(dtype_name))
     run = lambda rows, layout: variant.run(device, states.v[:, rows].copy(), states.s[:, rows].copy(), variant.bases[0], layout)  # noqa: E731

@@ -1,4 +1,5 @@
-"""Splits of split-KV attention that are not normalised, and of which only so many are valid; the engines' reductions of segments."""
+"""Splits of split-KV attention that are not normalised and of which only the first few are valid, and the engines' reductions of
+segments."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ BASE = {"e": np.e, "2": 2.0}
 
 
 def valid(length: int, splits: int = S, split_len: int | None = None, tile_len: int | None = None) -> int:
-    """The number of splits of a request with this many keys."""
+    """Returns the number of splits of a request with this many keys."""
     if length <= 0:
         return 0
     each = split_len if tile_len is None else max(-(-length // (splits * tile_len)), 1) * tile_len
@@ -40,13 +41,13 @@ class Parts:
         for row, count in enumerate(counts):
             for array in (self.rows, self.maxima, self.sums):
                 array[count:, row] = garbage(rng, array[count:, row].shape, array.dtype)
-        if S > 1 and n > 1:  # empty splits among those that count, whatever their rows hold
+        if S > 1 and n > 1:  # empty splits among the valid ones, whatever their rows contain
             for at, (largest, total) in enumerate(((-np.inf, 1.0), (np.inf, 3.0), (0.5, 0.0))):
                 self.maxima[0, 1, at], self.sums[0, 1, at] = largest, total
                 self.rows[0, 1, at] = np.nan
 
     def want(self, base: str, out_base: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """out [n, H, D], the magnitude of what f32 sums up, and lse [n, H], in f64."""
+        """Returns out [n, H, D], the magnitude of the terms that f32 adds, and lse [n, H], in f64."""
         counts = np.arange(S)[:, None, None] < self.counts[:, None]
         live = counts & np.isfinite(self.maxima) & (self.sums != 0)
         tops = np.where(live, self.maxima, -np.inf).astype(np.float64)
@@ -87,7 +88,7 @@ def test_sums_of_the_splits_that_count_are_divided_once(how: dict[str, int], bas
 
 @pytest.mark.parametrize("wide", [np.int32, np.int64])
 def test_normalised_splits_are_counted_too(wide: type, device: Device, rng: np.random.Generator) -> None:
-    """The bits are those of a merge of the first splits alone; the rest is not read, NaN or not."""
+    """The bits are those of a merge of the first splits alone. The rest is not read, whether it is NaN or not."""
     lengths = [70, 32, 0, 128]
     counts = [valid(length, split_len=32) for length in lengths]
     parts = Parts(rng, counts, BF16)
@@ -101,7 +102,7 @@ def test_normalised_splits_are_counted_too(wide: type, device: Device, rng: np.r
 
 
 def test_sequences_of_several_tokens_share_their_length(device: Device, rng: np.random.Generator) -> None:
-    lengths, starts = [40, 0, 17], [1, 3, 3, 7]  # token 0 and those from 7 on are of no sequence
+    lengths, starts = [40, 0, 17], [1, 3, 3, 7]  # token 0 and the tokens from 7 on belong to no sequence
     counts = [0] + [valid(40, tile_len=8)] * 2 + [valid(17, tile_len=8)] * 4 + [0]
     parts = Parts(rng, counts)
     out, lse = ops.combine_split_kv(
@@ -150,7 +151,8 @@ def test_lengths_near_2_to_the_63(how: dict[str, int], device: Device, rng: np.r
 
 
 def test_a_sum_that_overflows_is_no_empty_row(device: Device, rng: np.random.Generator) -> None:
-    """One that is inf, and two that are together; also of groups through maps."""
+    """A row with one infinite sum, and a row with two finite sums whose total overflows, also as groups through
+    maps."""
     parts = Parts(rng, [S, S, S])
     parts.sums[1, 0], parts.sums[:2, 1], parts.maxima[:2, 1], parts.maxima[:, 0] = np.inf, 3e38, 9, 0
     out, lse = ops.combine_split_kv(device.put(parts.rows[:, :, None]), device.put(parts.maxima[:, :, None]), partial_sum=device.put(parts.sums[:, :, None]))
@@ -210,7 +212,7 @@ def test_groups_of_sums_through_maps(base: str, out_base: str | None, dtype: np.
 
 
 def segments(parts: Parts, device: Device) -> list[Any]:
-    """As engines have them: [T, H, S, D] and [T, H, S]."""
+    """Returns the arrays in the engines' layout: [T, H, S, D] and [T, H, S]."""
     return [device.put(np.ascontiguousarray(np.moveaxis(x, 0, 2))) for x in (parts.rows, parts.maxima, parts.sums)]
 
 
@@ -232,7 +234,7 @@ def test_sglang_dcp_mla_reduce_of_a_rank_without_keys(device: Device, rng: np.ra
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_vllm_reduces_segments_of_unified_attention(scaled: bool, device: Device, rng: np.random.Generator) -> None:
-    """Rows are padded to a power of two, requests have several queries, and what no request has is blank."""
+    """Rows are padded to a power of two, requests have several queries, and rows of no request are blank."""
     counts = [valid(90, tile_len=32)] * 3 + [valid(7, tile_len=32)] + [0]
     parts = Parts(rng, counts)
     scale = np.float32(0.25)

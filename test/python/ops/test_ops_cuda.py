@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not has_cuda(), reason="needs a GPU")
 
 
 def tensors(arguments: dict[str, Any]) -> list[Any]:
-    """Every tensor among the arguments of a call, those in lists too."""
+    """Returns every tensor among the arguments of a call, including tensors in lists."""
     found = []
     for value in arguments.values():
         found += [x for x in (value if isinstance(value, list) else [value]) if isinstance(x, torch.Tensor)]
@@ -30,7 +30,8 @@ def tensors(arguments: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("how", ["called", "bound"])
 def test_every_function_in_a_captured_graph_does_what_it_does_outside(function: str, how: str) -> None:
-    """Captured cold, replayed with other contents: the bits of a plain call, outputs that the call allocates included."""
+    """A cold call is captured and replayed with other contents. It has the bits of a plain call, also in outputs that the
+    call allocates."""
     device = TorchDevice("cuda")
     right = Right(device)
     arguments = right.arguments(function)

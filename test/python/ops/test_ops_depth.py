@@ -15,7 +15,7 @@ EPSILON = 1e-5
 
 
 def want(prefix: np.ndarray, bank: np.ndarray, score_weight: np.ndarray, out_weight: np.ndarray | None, out_epsilon: float) -> np.ndarray:
-    """In f64."""
+    """Returns the expected rows, computed in f64."""
     rows = np.concatenate([widen(bank), widen(prefix)[:, None]], axis=1)
     scores = (rows * widen(score_weight)).sum(axis=-1) / np.sqrt((rows**2).mean(axis=-1) + EPSILON)
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -59,11 +59,11 @@ def test_sglang_reads_the_rows_that_count_and_keeps_the_prefix(device: Device, r
 
 
 def test_scores_far_apart_leave_one_row(device: Device) -> None:
-    """Weights underflow, nothing overflows."""
+    """Weights underflow, but nothing overflows."""
     prefix, bank = np.full((2, 64), 3, np.float32), np.stack([np.full((2, 64), x, np.float32) for x in (-5, 7)], axis=1)
     weight = np.full(64, 1e4, np.float32)
     out = ops.mix_depth(*(device.put(x) for x in (prefix, bank, weight)), epsilon=0.0)
-    # The scores of 3 and 7 are 640000, where two floats are 1/16 apart; that of -5 is far below them.
+    # The scores of 3 and 7 are 640000, where adjacent floats differ by 1/16; the score of -5 is far below them.
     np.testing.assert_allclose(device.get(out), 5.0, rtol=5e-2)
 
 

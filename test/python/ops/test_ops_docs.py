@@ -1,4 +1,5 @@
-"""The pages on the operations, which scripts/gen-op-docs makes: their examples run, and every function is on one."""
+"""Tests of the operations' pages, which scripts/gen-op-docs makes: the examples run, and every function is on a
+page."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def where(request: pytest.FixtureRequest) -> str:
 
 @contextlib.contextmanager
 def long_way() -> Iterator[None]:
-    """No launch key has a fast path in here."""
+    """Disables the fast path of all launch keys."""
     kept = {name: dict(family.fast) for name, family in _families.FAMILIES.items()}
     for family in _families.FAMILIES.values():
         family.fast = Refusing()
@@ -40,7 +40,7 @@ def long_way() -> Iterator[None]:
 
 
 class Refusing(dict):  # type: ignore[type-arg]
-    """Forgets what it is told."""
+    """A dict that ignores what is stored in it."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         return
@@ -92,12 +92,12 @@ def described(tensor: Any) -> Any:
 @pytest.mark.parametrize("inference", [False, True], ids=["eager", "inference"])
 def test_outputs_are_those_of_the_long_way(name: str, inference: bool, where: str) -> None:
     for other in merges(where).values():
-        other()  # Every way that a wrong turn could take is there.
+        other()  # Creates all other fast paths, so that a wrong choice is possible.
     call = merges(where)[name]
     with torch.inference_mode(inference):
         with long_way():
             want = [described(tensor) for tensor in call()]
-        for _ in range(4):  # The first finds no fast path yet.
+        for _ in range(4):  # The first call finds no fast path yet.
             got = call()
             assert isinstance(got, tuple) and [described(tensor) for tensor in got] == want
 
@@ -222,7 +222,7 @@ def test_memory_that_runs_out_is_an_error_of_torch(where: str) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
     dispatch = library.viewed("merge_states", specialize=("k",))._dispatch
     dispatch((torch.empty(N, H, D, device=where), torch.empty(N, H, device=where), v, s))
-    n = 1 << 40  # rows of 1 KB, all of them in one place: more than there are addresses for
+    n = 1 << 40  # rows of 1 KB at one address, whose output would need more memory than there are addresses
     with pytest.raises(RuntimeError, match="memory"):
         dispatch.try_launch((NewTensor(), NewTensor(), v[:1].expand(n, 2, H, D), s[:1].expand(n, 2, H)))
 

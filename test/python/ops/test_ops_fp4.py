@@ -28,7 +28,7 @@ POISON = 0x5A
 
 
 def nvfp4(rows: np.ndarray, number: float) -> tuple[np.ndarray, np.ndarray]:
-    """The engines' quantiser, in f32 with correct reciprocals: bytes, and scales as bytes."""
+    """The engines' quantiser, in f32 with correct reciprocals. Returns the codes and the scales, both as bytes."""
     number = F32.type(number)
     each = rows.astype(F32).reshape(*rows.shape[:-1], -1, 16)
     with np.errstate(all="ignore"):
@@ -41,7 +41,7 @@ def nvfp4(rows: np.ndarray, number: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def memories(groups: int, scale: np.dtype) -> dict[str, np.ndarray]:
-    """Poisoned scales of each layout, for so many groups of a row."""
+    """Returns poisoned scales in each layout, for rows with this many groups."""
     columns = H * groups
     return {
         "rows": np.full((N, H, groups), POISON, np.uint8),
@@ -99,7 +99,8 @@ def test_rows_of_empty_states_and_nan(device: Device, rng: np.random.Generator) 
 
 @pytest.mark.parametrize("number", [1.0, GLOBAL, 3000.0])
 def test_scales_next_to_ties_of_e4m3(device: Device, rng: np.random.Generator, number: float) -> None:
-    """Where a reciprocal of 6 that is off by a unit, or another order of the products, gives another scale."""
+    """Inputs for which a reciprocal of 6 that is off by a unit, or another order of the products, gives another
+    scale."""
     codes = np.arange(1, 0x7F, dtype=np.uint8).view(E4M3).astype(np.float64)
     points = ((codes[1:] + codes[:-1]) / 2 * 6 / number).astype(F32)
     largest = np.concatenate([(points.view(np.int32) + step).view(F32) for step in range(-3, 4)])

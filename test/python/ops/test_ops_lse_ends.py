@@ -21,7 +21,8 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
 
 
 def merged(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The weight of the first of two states, whether there is any, and the lse in a base within the range of f32, in f64."""
+    """Returns the weight of the first of two states, whether any weight exists, and the lse in `base`, clamped to f32;
+    computed in f64."""
     x, y = a.astype(np.float64) * np.log(NUMBER[a_base]), b.astype(np.float64) * np.log(NUMBER[b_base])
     with np.errstate(invalid="ignore", over="ignore"):
         top = np.maximum(x, y)

@@ -1,4 +1,5 @@
-"""merge_attn_states beyond the contract of all merges: threshold, fp8, the lse omitted; mask of the in-place merge."""
+"""merge_attn_states beyond the contract of all merges: threshold, fp8, an omitted lse, and the mask of the in-place
+merge."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ DTYPES = [BF16, F16, F32]
 def test_threshold_rows_at_or_past_it_copy_the_suffix(threshold: int | None, dtype: np.dtype, device: Device,
                                                       rng: np.random.Generator) -> None:
     states = make_states(rng, 2, 9, 4, 64, dtype)
-    if threshold is not None:  # The prefix is not read there: not even a NaN lse shows.
+    if threshold is not None:  # The prefix is not read in these rows: even a NaN lse has no effect.
         states.v[0, threshold:] = garbage(rng, states.v[0, threshold:].shape, dtype)
         states.s[0, threshold:] = np.nan
     inputs = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1])]

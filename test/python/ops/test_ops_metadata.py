@@ -59,7 +59,7 @@ def test_expand_context_lens_fills_the_front_of_the_buffer(where: str, device: D
         assert got.tolist() == contract.context_lens(lens, decodes, longest, live).tolist() and got.dtype == np.int32
         assert got.flags.c_contiguous and (device.get(buffer)[decodes * longest :] == -77).all()
         if device.is_torch:
-            assert out.is_contiguous() and out.data_ptr() in (buffer.data_ptr(), 0)  # 0: no elements
+            assert out.is_contiguous() and out.data_ptr() in (buffer.data_ptr(), 0)  # an empty tensor has address 0
         else:
             assert np.shares_memory(out, buffer) or decodes == 0
 
@@ -117,7 +117,7 @@ def test_rmsnorm_and_softmax(dim: int, dtype: np.dtype, device: Device, rng: np.
     got = ops.rmsnorm(on_device, device.put(weight), 1e-5)
     loose(contract.rmsnorm(x, weight, 1e-5)).check(device.get(got), "rmsnorm")
     loose(contract.softmax(x, 0.7)).check(device.get(ops.softmax(on_device, 0.7)), "softmax")
-    assert ops.softmax(on_device, 0.7, out=on_device) is on_device  # In place.
+    assert ops.softmax(on_device, 0.7, out=on_device) is on_device  # Works in place.
     loose(contract.softmax(x, 0.7)).check(device.get(on_device), "softmax in place")
 
 
@@ -127,7 +127,7 @@ def loose(expected: contract.Expected) -> contract.Expected:
 
 
 def test_rows_bits_do_not_depend_on_their_batch(device: Device, rng: np.random.Generator) -> None:
-    """N9 for the row kernels."""
+    """Tests N9 for the row kernels."""
     x = rng.normal(0, 3, (19, 4096)).astype(np.float32).astype(BF16)
     weight = device.put(np.ones(4096, np.float32).astype(BF16))
     calls: list[Any] = [lambda a: ops.rmsnorm(a, weight), ops.softmax, lambda a: ops.quantize_fp8_static(a, 0.1)]

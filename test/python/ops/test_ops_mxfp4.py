@@ -22,12 +22,12 @@ RULES = ["floor", "ceil"]
 
 
 def power(x: float) -> int:
-    """k of the largest 2^k that is not above x."""
+    """Returns the exponent k of the largest power 2^k that is at most x."""
     return int(np.frexp(x)[1]) - 1
 
 
 def scale_of(largest: np.float32, rule: str) -> int:
-    """The code of a group's scale: 127 more than its exponent, 255 for NaN."""
+    """Returns the code of a group's scale: its exponent plus 127, or 255 for NaN."""
     if np.isnan(largest):
         return 255
     if np.isinf(largest):
@@ -43,7 +43,7 @@ def scale_of(largest: np.float32, rule: str) -> int:
 
 
 def mxfp4(rows: np.ndarray, rule: str) -> tuple[np.ndarray, np.ndarray]:
-    """The quantiser, in f64 but for the product with 1 / 6: bytes, and scales as bytes."""
+    """The quantiser, in f64 except for the product with 1 / 6. Returns the codes and the scales, both as bytes."""
     each = rows.astype(F32).reshape(*rows.shape[:-1], -1, 32)
     codes = np.vectorize(lambda largest: scale_of(largest, rule), otypes=[np.uint8])(np.abs(each).max(-1))
     with np.errstate(invalid="ignore"):

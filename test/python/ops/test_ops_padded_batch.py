@@ -1,4 +1,4 @@
-"""The metadata of a whole padded batch, the parts of it that a rank has, and caches of several shapes."""
+"""The metadata of a whole padded batch, a rank's parts of it, and caches of several shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DTYPES = [(np.int32, np.int64), (np.int64, np.int32)]
 
 
 def stale(rng: np.random.Generator, dtype: type, *shape: int) -> np.ndarray:
-    """Arbitrary contents, as left by an earlier batch."""
+    """Returns arbitrary contents, as an earlier batch would leave them."""
     return rng.integers(-(2**31), 2**31, shape).astype(dtype)
 
 
@@ -43,7 +43,7 @@ def test_arrays_may_be_left_out_and_values_chosen(device: Device) -> None:
     ops.pad_metadata(lens, 1, slots=slots, block_table=table, live_tokens=device.scalar(3), pad_slot=-9, pad_block=4)
     device.synchronize()
     assert device.get(lens).tolist() == [2, 0] and device.get(slots).tolist() == [1, 2, 3, -9] and device.get(table).tolist() == [[5, 6], [4, 4]]
-    ops.pad_metadata(lens, 2, slots=slots)  # Neither offsets nor a count: all tokens are live.
+    ops.pad_metadata(lens, 2, slots=slots)  # With neither offsets nor a count, all tokens are live
     assert device.get(slots).tolist() == [1, 2, 3, -9]
 
 
@@ -81,7 +81,7 @@ def test_torchtitan_3709_offsets_of_a_former_batch_do_not_survive(device: Device
 
 
 def test_sglang_33253_padded_tokens_write_no_kv(device: Device, rng: np.random.Generator) -> None:
-    """Slots of padding that pointed at blocks of other requests: their cache was overwritten."""
+    """Padding slots that pointed at blocks of other requests made writes overwrite their cache."""
     slots = stale(rng, np.int64, 64)
     given = device.put(slots.copy())
     ops.pad_metadata(device.put(np.ones(4, np.int32)), 4, slots=given, live_tokens=device.scalar(23))

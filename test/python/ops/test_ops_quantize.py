@@ -63,7 +63,7 @@ def test_the_largest_numbers_and_infinities(device: Device) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_lie_anywhere(device: Device, rng: np.random.Generator, layout: str) -> None:
-    """And what lies between those of the output keeps its bytes."""
+    """Input and output have any strides, and the gaps between output rows keep their bytes."""
     x, out = rows(rng, BF16), lay_out(np.full((N, H, D), np.nan).astype(E4M3), layout)
     q, scales, before = device.put(out), device.poisoned((N, H, 2), F32), buffer_of(out).copy()
     ops.quantize_groups(device.put(lay_out(x, layout)), ops.Fp8Groups(scales), out=q)
@@ -136,7 +136,7 @@ def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng
     assert (each[:, 5:] == 0).all()
     np.testing.assert_array_equal(each[:, :5].view(E8M0).astype(F32), numbers)
     np.testing.assert_array_equal(device.get(powers).astype(F32), want.astype(F32))
-    # Heads by themselves, of which two share a scale.
+    # Heads are quantised separately here, although two share a scale.
     scales = device.poisoned((N, 5), F32)
     q = ops.quantize_groups(device.put(x), ops.Fp8Groups(scales))
     device.synchronize()
@@ -161,7 +161,7 @@ def test_the_bits_of_a_merge_with_one_state(device: Device, rng: np.random.Gener
 
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_one_scale_of_rows_with_heads(device: Device, rng: np.random.Generator, dtype: np.dtype) -> None:
-    """The bits of rows without heads, at any strides."""
+    """The bits are those of rows without heads, at any strides."""
     x = rows(rng, dtype)
     want = ops.quantize_fp8_static(device.put(x.reshape(N * H, D)), 0.07)
     for layout in LAYOUTS:
@@ -173,7 +173,7 @@ def test_one_scale_of_rows_with_heads(device: Device, rng: np.random.Generator, 
 
 
 def test_one_scale_is_a_product_with_its_reciprocal(device: Device) -> None:
-    """Next to ties of e4m3, where a quotient by the scale may round the other way."""
+    """Inputs are next to ties of e4m3, where a quotient by the scale may round the other way."""
     codes = np.arange(1, 0x7F, dtype=np.uint8).view(E4M3).astype(np.float64)
     points = ((codes[1:] + codes[:-1]) / 2 * 0.07).astype(F32)
     x = np.concatenate([(points.view(np.int32) + step).view(F32) for step in range(-4, 4)]).reshape(-1, 5, 8)
@@ -238,7 +238,7 @@ def test_wrong_arguments(changed: dict[str, Any], message: str) -> None:
 
 
 def test_outputs_lie_apart_from_all_else() -> None:
-    """N11: memory that a launch writes is no other argument's."""
+    """N11: memory that a launch writes must not overlap with another argument."""
     x = np.ones((5, 4, 64), F32)
     with pytest.raises(ArgumentError, match='argument "out": expected memory apart from'):
         ops.quantize_groups(x, ops.Fp8Groups(np.ones((5, 4, 1), F32)), out=x.view(E4M3)[..., :64])

@@ -28,14 +28,14 @@ def combine(device: Device, v: np.ndarray, s: np.ndarray, positions: np.ndarray,
 
 
 def tables(rng: np.random.Generator, turned: int, dtype: np.dtype = F32) -> np.ndarray:
-    """Cosines before sines, of 8 positions."""
+    """Returns a table of 8 positions, cosines before sines."""
     angles = rng.uniform(-4, 4, (8, turned // 2))
     return np.concatenate([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32).astype(dtype)
 
 
 def want(v: np.ndarray, s: np.ndarray, positions: np.ndarray, table: np.ndarray, interleaved: bool, inverse: bool, base: str,
          sinks: np.ndarray | None, start: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """out [n, H, D], what f32 sums up of it, and lse [n, H], in f64."""
+    """Returns out [n, H, D], the magnitude of the terms that f32 adds, and lse [n, H], in f64."""
     lse = contract.merge(v, s, base=BASE[base])[1].value
     if sinks is not None:
         v = np.concatenate([v, np.zeros((1, *v.shape[1:]), v.dtype)])
@@ -72,7 +72,7 @@ def check(out: np.ndarray, value: np.ndarray, bound: np.ndarray) -> None:
     (3, 64, 64, BF16, F32, "e", False, True, False, None), (2, 38, 6, F32, F32, "e", True, False, True, 10), (2, 4096, 1024, F32, F32, "2", False, True, False, None)])  # fmt: skip
 def test_rows_are_merged_and_their_last_elements_turned(splits: int, dim: int, turned: int, dtype: np.dtype, out_dtype: np.dtype, base: str,
                                                         interleaved: bool, inverse: bool, with_sink: bool, start: int | None, device: Device, rng: np.random.Generator) -> None:
-    """Empty splits hold garbage, a row is empty in all of them, and two positions are none."""
+    """Empty splits contain garbage, one row is empty in all splits, and two positions are invalid."""
     kinds = rng.choice([ORDINARY, EMPTY, EMPTY_FA2, ZERO], (splits, N, H), p=[0.6, 0.15, 0.15, 0.1])
     kinds[:, 2, 1] = EMPTY
     states = make_states(rng, splits, N, H, dim, dtype, kinds=kinds)

@@ -1,4 +1,4 @@
-"""Results with a scale for each group: the bits of the unfused sequence, in every layout of scales."""
+"""Results with a scale per group have the bits of the unfused sequence, in every layout of scales."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NONE = -np.inf
 
 
 def quantised(rows: np.ndarray, groups: int, powers: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The engines' quantiser, in f32: bytes and scales."""
+    """The engines' quantiser, in f32. Returns bytes and scales."""
     each = rows.astype(F32).reshape(*rows.shape[:-1], groups, rows.shape[-1] // groups)
     with np.errstate(all="ignore"):
         scales = np.maximum(np.abs(each).max(-1), F32.type(1e-10)) / F32.type(448)
@@ -45,7 +45,7 @@ def two(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callab
     (a, a_lse), (b, b_lse) = (states(rng, dtype, (N, H, dim), (H, N)) for _ in range(2))
     a_lse[:, 1], b_lse[:, 2], a_lse[:, 3], b_lse[:, 3] = NONE, np.inf, NONE, NONE
     a[1], b[2], a[3], b[3] = np.nan, np.nan, np.nan, np.nan
-    a[4, 2, 5] = np.nan  # this one counts
+    a[4, 2, 5] = np.nan  # this NaN counts: both sides of its row have weight
     return (lambda a, s, b, t, **given: ops.merge_attn_states(a, s, b, t, context_rows=6, **given)), [a, a_lse, b, b_lse]
 
 
@@ -62,7 +62,7 @@ def few(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callab
 
 def ragged(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
     v, s = states(rng, dtype, (30, H, dim), (30, H))
-    return ops.merge_states_ragged, [v, s, np.array([0, 3, 3, 12, 13, 20, 40, 30], np.int32)]  # a run that is empty, two that are wrong
+    return ops.merge_states_ragged, [v, s, np.array([0, 3, 3, 12, 13, 20, 40, 30], np.int32)]  # one run is empty, two are malformed
 
 
 def listed(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
@@ -177,7 +177,7 @@ def test_groups_of_several_heads_have_the_bits_of_the_unfused_sequence(device: D
 
 
 def test_groups_of_128_over_two_heads_of_64(device: Device, rng: np.random.Generator) -> None:
-    """With scales as they are, and rounded to powers of two."""
+    """Scales stay as they are, or are rounded to powers of two."""
     (a, a_lse), (b, b_lse) = (states(rng, BF16, (N, 16, 64), (16, N)) for _ in range(2))
     a_lse[:, 1], b_lse[:, 1], a[1], b[1] = NONE, NONE, np.nan, np.nan
     given = [device.put(array) for array in (a, a_lse, b, b_lse)]
@@ -278,7 +278,7 @@ def test_other_layouts_and_bases_of_the_lse(device: Device, rng: np.random.Gener
 
 def test_vllm_copies_past_the_context_and_scales(device: Device, rng: np.random.Generator) -> None:
     _, inputs = two(rng, F32)
-    inputs[3][:, 6] = np.inf  # past the context: the payload counts all the same
+    inputs[3][:, 6] = np.inf  # past the context, where the payload still counts
     given, merged = [device.put(array) for array in inputs], device.put(np.zeros((N, H, D), F32))
     lse, q_lse = (device.put(np.zeros((H, N), F32)) for _ in range(2))
     vllm.merge_attn_states(merged, *given, lse, 6)
@@ -358,13 +358,13 @@ def test_the_code_for_dense_calls_has_wide_accesses_and_no_barriers(dim: int, wo
     ptx = kernel.ptx("sm_90", **bindings).partition("_dense(")[2].partition(".entry")[0]
     packs, groups = 2, min(dim // 128, 2)  # packs and groups of a lane
     assert ptx.count("ld.global.v4.b32") == 2 * packs and ptx.count("bar.warp.sync") == 0
-    # One more, of the merge itself.
+    # One more reciprocal belongs to the merge itself.
     divisors = 0 if words else groups
     assert ptx.count("rcp.approx.ftz.f32") == 1 + divisors and "rcp.rn" not in ptx and ptx.count("div.rn.f32") == (8 * packs if divisors else 0)
 
 
 def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
-    """Without a break, and kernels that nothing has launched before."""
+    """The trace has no graph break, and calls kernels that were never launched before."""
     torch = pytest.importorskip("torch")
     a, b = (torch.from_numpy(rng.standard_normal((5, 3, 192)).astype(F32)) for _ in range(2))
     lse = torch.zeros(3, 5)

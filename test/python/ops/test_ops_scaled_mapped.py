@@ -31,7 +31,7 @@ def arguments(groups: Groups, device: Device, rng: np.random.Generator, dtype: n
 
 
 def unfused(groups: Groups, device: Device, given: list[Any], more: dict[str, Any], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """The rows, in f32, and the lse that a merge without scales gives."""
+    """Returns the rows in f32 and the lse of a merge without scales."""
     out, lse = device.poisoned((groups.rows, HEADS, DIM), dtype), device.poisoned((groups.rows, HEADS), F32)
     ops.merge_states_mapped(out, *given, out_lse=lse, **more)
     device.synchronize()
@@ -62,7 +62,7 @@ def test_rows_that_groups_name_have_the_bits_of_the_unfused_sequence(device: Dev
 
 
 def same_rows(got: np.ndarray, want: np.ndarray, named: np.ndarray) -> None:
-    """True if the rows that groups name are the wanted ones, and the others poison."""
+    """Asserts that the rows that groups name are the wanted ones and that the others are poison."""
     assert same_bits(got[~named], poison(got[~named].shape, got.dtype))
     np.testing.assert_array_equal(got[named].astype(F32), want[named].astype(F32))
 
@@ -175,7 +175,7 @@ def test_wrong_arguments(changed: dict[str, Any], message: str) -> None:
 
 
 def test_scales_lie_apart_from_all_else() -> None:
-    """N11: memory that a launch writes is no other argument's."""
+    """N11: memory that a launch writes must not overlap with another argument."""
     right = Right(Device())
     given = {**right.arguments("merge_states_mapped"), "out": right.out(dtype=E4M3)}
     whole = np.ones((7, 4), F32)

@@ -52,7 +52,7 @@ class Batch:
         return device.get(out).astype(F32), device.get(lse)
 
     def check(self, got: np.ndarray, want: np.ndarray) -> None:
-        """The rows of sequences are the wanted ones, the others poison."""
+        """Asserts that the rows of sequences are the wanted ones and the others poison."""
         assert same_bits(got[~self.inside], poison(got[~self.inside].shape, got.dtype))
         np.testing.assert_array_equal(got[self.inside].astype(F32), want[self.inside].astype(F32))
 
@@ -150,7 +150,7 @@ def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.G
 
 
 def test_scales_in_tiles(device: Device, rng: np.random.Generator) -> None:
-    """Rows of the tile that are no sequence's, and other tokens', keep their bytes."""
+    """Rows of the tile that belong to no sequence or to other tokens keep their bytes."""
     batch = Batch(rng, *BATCHES[0], BF16)
     rows, _ = batch.unfused(device, F32)
     tiles = device.put(np.full((128, HEADS * DIM // 16), 0xA5, np.uint8))
@@ -196,7 +196,7 @@ def test_the_lse_may_be_an_input(device: Device, rng: np.random.Generator) -> No
 @pytest.mark.parametrize("starts", [[5, 2, 9], [-7, 3, 2**31 - 1], [0, 2**31 - 1, 1], [-(2**31), -5, -1], [9, 9, 9], [3], [], [2**31 - 1, -(2**31), 4]], ids=str)
 @pytest.mark.parametrize("n", [7, 140])
 def test_no_offsets_lead_out_of_bounds(device: Device, rng: np.random.Generator, n: int, starts: list[int]) -> None:
-    """Each row is the merge, the suffix, or as it was."""
+    """Each row is the merge, is the suffix, or is unchanged."""
     states = make_states(rng, 2, n, 1, 32, F32, faults=False)
     given = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1], np.array([0, 1], np.int32), np.array(starts, np.int32))]
     scale = device.put(np.ones(1, F32))
@@ -213,7 +213,7 @@ def test_no_offsets_lead_out_of_bounds(device: Device, rng: np.random.Generator,
 
 
 def test_more_lengths_than_sequences_and_no_rows(device: Device, rng: np.random.Generator) -> None:
-    """A padded batch: lengths past the last sequence count for nothing."""
+    """In a padded batch, lengths past the last sequence have no effect."""
     batch = Batch(rng, *BATCHES[0], BF16)
     want, _ = ops.fixup_merge(*batch.on(device), out_format=ops.Fp8(0.1))
     batch.lens = np.concatenate([batch.lens, [0, -1, 7]]).astype(np.int32)
@@ -272,7 +272,7 @@ def test_wrong_arguments(changed: dict[str, Any], message: str) -> None:
 
 
 def test_outputs_lie_apart_from_all_else() -> None:
-    """N11: an lse may be its input exactly; all else that is written shares memory with nothing."""
+    """N11: an lse may be its input exactly; all other written memory must not overlap with another argument."""
     right = Right(Device())
     rows, lses = right.rows(), right.rows(N + 1, H)
     with pytest.raises(ArgumentError, match='argument "out": expected memory apart from .*"prefix"'):

@@ -1,4 +1,5 @@
-"""apply_sink: a row and its lse beside the logit of an attention sink, against f64; dead rows, logits that are none, rows in place."""
+"""apply_sink adds the logit of an attention sink to a row and its lse. Compared with f64; covers dead rows, empty logits, rows in
+place."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def test_dead_rows_are_zeros_with_the_sinks_lse_whatever_they_hold(device: Devic
 
 
 def test_a_logit_that_is_none_copies_the_row(device: Device, rng: np.random.Generator) -> None:
-    """Bit for bit, and its lse (N4)."""
+    """The row and its lse are copied bit for bit (N4)."""
     v, s = rng.standard_normal((ROWS, HEADS, DIM)).astype(F32), rng.standard_normal((ROWS, HEADS)).astype(F32)
     v[0], v[1, 0, :2] = -0.0, [1e-45, np.inf]
     for base in ("e", "2"):
@@ -158,7 +159,7 @@ def test_wrong_arguments(changed: dict[str, Any], message: str) -> None:
 
 
 def test_partial_overlap_is_refused() -> None:
-    """N11: an output may be its input exactly, and shares memory with nothing otherwise."""
+    """N11: an output may be its input exactly; otherwise it must not overlap with another argument."""
     right = Right(Device())
     whole, lses = right.rows(N + 1, H, D), right.rows(N + 1, H)
     with pytest.raises(ArgumentError, match='argument "out": expected memory apart from .*"v"'):

@@ -35,7 +35,7 @@ def laid_out(layout: str, values: np.ndarray) -> np.ndarray:
 
 
 def slots_of(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Distinct slots, and some that are none: negative, or past the end."""
+    """Returns distinct slots, some of them invalid: negative, or past the end."""
     slots = rng.permutation(PAGES * SIZE)[:count].astype(np.int64)
     slots[rng.random(count) < 0.2] = -1
     if count > 3:

@@ -25,7 +25,7 @@ OTHER_DTYPES = [*map(np.dtype, (np.int16, np.uint16, np.uint32, np.uint64, np.fl
 
 
 def bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Any bits of a dtype, none of which are 0."""
+    """Returns arbitrary bits of a dtype, none of them 0."""
     if dtype == np.bool_:
         return np.ones(shape, np.bool_)
     return rng.integers(1, 256, (*shape, dtype.itemsize), np.uint8).view(dtype)[..., 0]

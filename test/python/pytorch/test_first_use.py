@@ -74,6 +74,6 @@ for call, want in CASES.items():
 
 def test_first_call_is_in_a_compiled_function(tmp_path: Path) -> None:
     """A kernel, a kernel that takes a list, and a function of mlafix.ops."""
-    (tmp_path / "script.py").write_text(SCRIPT)  # a kernel's source is in a file
+    (tmp_path / "script.py").write_text(SCRIPT)  # a kernel's source must be in a file
     done = subprocess.run([sys.executable, "-W", "error", str(tmp_path / "script.py")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

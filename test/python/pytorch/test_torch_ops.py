@@ -37,7 +37,7 @@ def where(request: pytest.FixtureRequest) -> str:
 
 
 class Calls(TorchDispatchMode):
-    """Keeps the calls of this package's operators, and does none of them."""
+    """Records the calls of this package's operators and runs none of them."""
 
     def __init__(self) -> None:
         super().__init__()
