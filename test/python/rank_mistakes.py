@@ -83,7 +83,7 @@ def drop_in(group: Any, name: str, tokens: int, dtype: str, heads: int) -> str:
 
 
 def not_in_group(group: Any) -> list[str]:
-    """The error in a process that is no rank of the group."""
+    """Returns the error in a process that is not a rank of the group."""
     errors = []
     for wrong in (dist.GroupMember.NON_GROUP_MEMBER, "ranks"):
         try:
@@ -110,7 +110,7 @@ def overflowing(group: Any, tokens: list[int], options: dict[str, Any]) -> list[
 
 
 def call_of(group: Any, options: dict[str, Any], tokens: int) -> list[int]:
-    """The shape of the result of a call."""
+    """Returns the shape of a call's result."""
     reducer = Reducer(group, max_tokens=MOST, heads=HEADS, head_dim=DIM, dtype="f32", **options)
     return list(reducer.reduce(torch.zeros(tokens, HEADS, DIM), torch.zeros(tokens, HEADS))[0].shape)
 
@@ -133,5 +133,5 @@ def refused_alone(group: Any, mistake: str) -> str:
 
 
 def inputs_of(group: Any, tokens: Any) -> None:
-    """`Reducer.inputs` of what is no number."""
+    """Calls `Reducer.inputs` with a count that is not a number."""
     Reducer(group, max_tokens=MOST, heads=HEADS, head_dim=DIM, dtype="f32").inputs(tokens)

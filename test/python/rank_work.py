@@ -17,7 +17,7 @@ from mlafix.distributed import Reducer
 from numerics import poison
 
 HOME = TorchDevice("cpu")
-"""Where this rank's tensors are; `live_on` changes it."""
+"""The device of this rank's tensors; `live_on` changes it."""
 
 _KEPT: dict[str, Reducer] = {}
 
@@ -116,7 +116,7 @@ def two_reducers(group: Any, parts: list[Part], options: list[dict[str, Any]]) -
 
 
 class Operations(TorchDispatchMode):
-    """Names of torch's operations in its scope."""
+    """Records the names of torch's operations in its scope."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ def operations(group: Any, options: dict[str, Any], given: bool) -> list[str]:
 
 
 def in_modes(group: Any, part: Part, options: dict[str, Any], made: bool, called: bool) -> dict[str, Any]:
-    """A reducer that is made, and called, in inference mode or not."""
+    """Makes and calls a reducer, each in inference mode or not."""
     with torch.inference_mode(made):
         reducer = Reducer(group, **options)
     with torch.inference_mode(called):
@@ -148,7 +148,7 @@ def in_modes(group: Any, part: Part, options: dict[str, Any], made: bool, called
 
 
 def construct(group: Any, options: dict[str, Any]) -> str:
-    """Makes a reducer; its backend."""
+    """Makes a reducer and returns its backend."""
     return Reducer(group, **options).backend
 
 
@@ -190,7 +190,7 @@ def leave(group: Any, options: dict[str, Any], who: int) -> str:
 
 
 def late_call(reducer: Reducer, options: dict[str, Any]) -> str:
-    """"merged", or the error's text."""
+    """Makes one call and returns "merged", or the error's text."""
     partial = torch.zeros(2, options["heads"], options["head_dim"], dtype=torch.bfloat16, device=HOME.where)
     try:
         reducer.reduce(partial, torch.zeros(2, options["heads"], device=HOME.where))
@@ -212,12 +212,12 @@ def replays(group: Any, rounds: list[list[Part]], options: list[dict[str, Any]],
     outputs = [reducer.reduce(*tensors) for reducer, tensors in zip(reducers, inputs)]
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    # NCCL's watchdog asks the driver from its own thread meanwhile.
+    # Meanwhile, NCCL's watchdog queries the driver from its own thread.
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         for reducer, tensors, (out, lse) in zip(reducers, inputs, outputs):
             reducer.reduce(*tensors, out, lse)
     owned = [reducer.owned(part.partial.shape[0]) for reducer, part in zip(reducers, rounds[0])]
-    del reducers  # Their workspaces are the graph's now.
+    del reducers  # The graph keeps their workspaces alive from here on.
     results = []
     for parts in rounds:
         for tensors, part in zip(inputs, parts):
@@ -264,7 +264,7 @@ def two_streams(group: Any, parts: list[Part], options: list[dict[str, Any]], sl
     if graph is None:
         call_all()
     else:
-        # NCCL's watchdog asks the driver from its own thread meanwhile.
+        # Meanwhile, NCCL's watchdog queries the driver from its own thread.
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             call_all()
         for _ in range(3):
@@ -290,7 +290,7 @@ def from_inputs(group: Any, parts: list[Part], options: dict[str, Any], sleeps: 
         ours.copy_(partial)
         our_lse.copy_(lse)
         made.append((reducer.reduce(ours, our_lse, *masks), reducer.owned(partial.shape[0])))
-        # The next launch may overwrite the rows at once.
+        # The next launch may overwrite these rows at once.
         ours.fill_(float("nan"))
         our_lse.fill_(float("nan"))
     torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-"""Kernels from text, as a file would have them, and the texts of the library."""
+"""Kernels from text, as if from a file, and the folder of the library's texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
-"""The texts of the library."""
+"""The folder of the library's MLIR texts."""
 
 HEADER = '''import math
 import numpy

@@ -1,4 +1,4 @@
-"""Libraries of TVM-FFI functions, from Python: results, what is refused, streams."""
+"""TVM-FFI function libraries called from Python: results, refused calls and streams."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ def test_the_current_stream_of_torch_on_cuda(merge: Any) -> None:
     arguments, out = states(device="cuda"), torch.empty(5, 2, 8, device="cuda")
     stream = torch.cuda.Stream()
     graph = torch.cuda.CUDAGraph()
-    merge(out, None, *arguments, 5)  # loads the code
+    merge(out, None, *arguments, 5)  # loads the code before the capture
     torch.cuda.synchronize()
-    # Capture takes what is launched on its stream, and refuses what is launched on another.
+    # A capture records launches on its stream, and refuses launches on another.
     with torch.cuda.graph(graph, stream=stream):
         merge(out, None, *arguments, 5)
     out.zero_()

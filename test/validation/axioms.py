@@ -36,7 +36,7 @@ class Approximations:
         return result
 
     def of(self, function: str, operand: object, result: object) -> list[object]:
-        """The facts of one application by itself."""
+        """Returns the facts about one application by itself."""
         facts: list[object] = getattr(self, "_" + function)(operand, result)
         return facts
 

@@ -10,7 +10,7 @@ from calls import Call, Program
 from solver import Floats
 from symbolic import Machine, Path
 
-# The distance below the largest lse (base e) from which a weight, a power of two of at most -152, is 0.
+# A weight is 0 if its lse (base e) is this far below the largest lse: it is 2^x with an x of at most -152.
 _FAR = 200.0
 
 
@@ -30,7 +30,7 @@ class Query:
     given: list[object]
     claim: object
     example: tuple[object, ...] = ()
-    """What `given` allows, down to numbers."""
+    """Facts that narrow `given` down to concrete numbers."""
 
 
 class Row:
@@ -46,7 +46,7 @@ class Row:
 
     def queries(self) -> Iterator[Query]:
         f = self.floats
-        empty = [f.is_inf(lse) for lse in self.lses]  # N2: of either sign
+        empty = [f.is_inf(lse) for lse in self.lses]  # N2: an empty state's lse is infinite, with either sign
         live = [f.negate(term) for term in empty]
         nan = [f.is_nan(lse) for lse in self.lses]
         identity = f.both(f.same(self.out, f.number(0.0)), f.same(self.lse, f.number(float("-inf"))))
@@ -65,11 +65,11 @@ class Row:
     def _is_far_below(self, lse: object, largest: object) -> object:
         f = self.floats
         limit = f.term(Kind.FP_SUB, largest, f.number(_FAR), rounds=True)
-        small = f.term(Kind.FP_LEQ, f.term(Kind.FP_ABS, largest), f.number(2.0**20))  # the limit is near what it says
+        small = f.term(Kind.FP_LEQ, f.term(Kind.FP_ABS, largest), f.number(2.0**20))  # so that rounding keeps the limit close to its exact value
         return f.both(small, f.term(Kind.FP_LEQ, lse, limit), f.negate(f.is_inf(lse)))
 
     def finite(self) -> Query:
-        """Finite states give finite results, whatever lse they have; rows up to a quarter of what f32 holds."""
+        """Finite states give finite results, whatever their lse is, for rows up to a quarter of the range of f32."""
         f = self.floats
         bound = f.number(2.0**126 if f.sorts["float"].fp_exp_size() == 8 else 2.0**14)
         given = [f.term(Kind.FP_LEQ, f.term(Kind.FP_ABS, payload), bound) for payload in self.payloads]
@@ -79,7 +79,7 @@ class Row:
 
 @dataclass
 class Answer:
-    """`proved` is None where the solver did not end in time; else `inputs` holds an example against the claim."""
+    """`proved` is None if the solver did not finish in time. If it is False, `inputs` contains a counterexample."""
 
     query: str
     proved: bool | None

@@ -29,8 +29,8 @@ class Type:
 
 @dataclass
 class Instruction:
-    result: str  # "" for none
-    text: str  # all behind "=", without metadata
+    result: str  # "" if it has none
+    text: str  # everything after "=", without metadata
 
     @property
     def opcode(self) -> str:
@@ -41,7 +41,7 @@ class Instruction:
 @dataclass
 class Function:
     name: str
-    params: list[str]  # names, "%0"
+    params: list[str]  # names such as "%0"
     blocks: dict[str, list[Instruction]] = field(default_factory=dict)
     entry: str = ""
 
@@ -83,7 +83,7 @@ def _instruction(line: str) -> Instruction:
 
 
 def split(text: str) -> list[str]:
-    """The parts of a list that commas outside of brackets separate."""
+    """Splits a list at the commas outside of brackets."""
     parts, depth, start = [], 0, 0
     for i, char in enumerate(text):
         depth += char in "(<[{"
@@ -96,7 +96,7 @@ def split(text: str) -> list[str]:
 
 
 def take_type(text: str) -> tuple[Type, str]:
-    """The type that `text` begins with, and what follows it."""
+    """Returns the type at the start of `text`, and the rest."""
     vector = re.match(r"<(\d+) x (\w+)( addrspace\(\d+\))?>\s*", text)
     if vector:
         return Type(vector[2], int(vector[1])), text[vector.end() :]
@@ -110,7 +110,7 @@ _ATTRIBUTES = re.compile(r"^(noundef|nonnull|align \d+|captures\([^)]*\)|range\(
 
 
 def drop_attributes(text: str) -> str:
-    """`text` without the attributes of a value in front of it."""
+    """Returns `text` without the attributes in front of a value."""
     while found := _ATTRIBUTES.match(text):
         text = text[found.end() :]
     return text

@@ -10,7 +10,7 @@ FORMATS = {"float": (8, 24), "half": (5, 11)}
 
 
 class Floats:
-    """The solver's floats of one format, 32 bits wide or what stands for that."""
+    """The solver's floats of one format: 32 bits wide, or a smaller format in its place."""
 
     def __init__(self, exponent: int = 8, significand: int = 24) -> None:
         self.manager = TermManager()
@@ -69,13 +69,13 @@ class Floats:
         return self.term(Kind.ITE, condition, x, y)
 
     def maximum(self, x: object, y: object) -> object:
-        """IEEE 754-2019 maximum: NaN if one is, +0 above -0."""
+        """Returns IEEE 754-2019 maximum: NaN if either operand is NaN, and +0 is greater than -0."""
         zeros = self.both(self.term(Kind.FP_IS_ZERO, x), self.term(Kind.FP_IS_ZERO, y))
         positive = self.choose(self.term(Kind.FP_IS_NEG, x), y, x)
         ordered = self.choose(zeros, positive, self.choose(self.term(Kind.FP_LT, x, y), y, x))
         return self.choose(self.either(self.is_nan(x), self.is_nan(y)), self.number(float("nan")), ordered)
 
     def maxnum(self, x: object, y: object) -> object:
-        """The larger of two, or the one that is no NaN."""
+        """Returns the larger operand, or the other operand if one is NaN."""
         larger = self.choose(self.term(Kind.FP_LT, x, y), y, x)
         return self.choose(self.is_nan(x), y, self.choose(self.is_nan(y), x, larger))

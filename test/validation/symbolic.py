@@ -28,7 +28,7 @@ class Pointer:
 
 @dataclass
 class Path:
-    """One way through the program."""
+    """One path through the program."""
 
     block: str
     previous: str = ""
@@ -82,7 +82,7 @@ class Machine:
                 pending.extend(others)
 
     def _run_block(self, path: Path) -> list[Path] | None:
-        """The paths that follow, or None where the program ends."""
+        """Runs a block. Returns the paths that follow, or None at the end of the program."""
         instructions = self.function.blocks[path.block]
         phis = [i for i in instructions if i.opcode == "phi"]
         path.values.update({i.result: self._phi(path, i) for i in phis})

@@ -20,7 +20,7 @@ _SLOW = pytest.mark.skipif(os.environ.get("MLAFIX_SLOW_PROOFS") != "1", reason="
 
 @pytest.fixture(scope="module")
 def floats() -> Floats:
-    """Formulas that several kernels have in common are proved once."""
+    """Formulas that several kernels share are proved only once."""
     return Floats()
 
 

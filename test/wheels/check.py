@@ -55,13 +55,13 @@ def check_runtime() -> None:
     assert not absent, f"expected none of them to be installed, got {absent}"
     assert (PACKAGE / "_runtime.pyi").exists()
     check_entry_points()
-    merge(12, 128)  # of the units in the wheel
+    merge(12, 128)  # the wheel's units serve this call
     assert ops.is_prefilling(np.array([3, 8, 0]), np.array([8, 8, 4])).tolist() == [True, False, True]
     for call in (lambda: merge(3, 24), call_double):
         try:
             call()
         except mlafix.UnitError as error:
-            command = "python -m pip install --no-index --find-links FOLDER mlafix-compiler"  # scripts/test-wheels runs it next
+            command = "python -m pip install --no-index --find-links FOLDER mlafix-compiler"  # scripts/test-wheels runs this command next
             assert f"this installation has no compiler ({command}, " in str(error), error
         else:
             raise AssertionError("expected a UnitError for what was not compiled ahead")
@@ -113,7 +113,7 @@ def has_gpu() -> bool:
 def on_gpu(array: np.ndarray) -> object:
     import torch
 
-    is_known = array.dtype.kind in "biuf" and not array.dtype.name.startswith("float8")  # numpy's own
+    is_known = array.dtype.kind in "biuf" and not array.dtype.name.startswith("float8")  # numpy's own dtypes
     tensor = torch.from_numpy(array if is_known else array.view(f"i{array.itemsize}"))
     return (tensor if is_known else tensor.view(getattr(torch, array.dtype.name))).cuda()
 
@@ -150,7 +150,7 @@ def check_peers() -> None:
     v[5] = torch.nan
 
     def want(parts: int, base: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """The merge of the first states of each row, and its lse."""
+        """Returns the merge of the first states of each row, and its lse."""
         lse = s[:, :parts].double() * np.log(base)
         weights = lse.softmax(1).nan_to_num()[..., None]
         rows = (weights * v[:, :parts].double().nan_to_num()).sum(1)

@@ -1,4 +1,4 @@
-"""Kernels of one's own under torch.compile and torch.export, and as operators of torch."""
+"""Tests a user's kernels under torch.compile and torch.export, and as operators of torch."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def largest(out: Out[f32, "n"], x: In[T, "n D"]):
 
 
 def test_min_and_max_of_a_kernel_that_is_first_read_while_torch_exports() -> None:
-    """torch.export (non-strict) puts functions of its own in the place of builtins.min and builtins.max while it traces."""
+    """While it traces, torch.export (non-strict) replaces builtins.min and builtins.max by its own functions."""
 
     class Layer(torch.nn.Module):
         def forward(self, x: Any) -> tuple[Any, Any]:

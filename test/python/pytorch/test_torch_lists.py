@@ -1,4 +1,4 @@
-"""Kernels that take a list of tensors, under torch.compile and torch.export, and as operators of torch."""
+"""Tests a user's kernels with lists of tensors, under torch.compile and torch.export and as operators of torch."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_opcheck_of_the_library(where: str) -> None:
     with Calls():
         scaled(parts, lses)
     ((called, args),) = calls
-    # Not test_schema: it compares with allclose, which torch has not for fp8.
+    # Without test_schema: it compares with allclose, which torch does not implement for fp8.
     torch.library.opcheck(called, args, test_utils=["test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"])
 
 
@@ -95,7 +95,7 @@ def test_opcheck_of_the_library(where: str) -> None:
 def test_compile_fullgraph_gives_the_same_bits(backend: str, function: Any, where: str) -> None:
     torch._dynamo.reset()
     compiled = torch.compile(function, fullgraph=True, backend=backend)
-    for count in (K, 2):  # one more compilation
+    for count in (K, 2):  # 2 needs one more compilation
         given = inputs(where, count)
         for got, want in zip(compiled(*given), function(*given)):
             assert torch.equal(got, want)
@@ -147,7 +147,7 @@ def test_calls_on_lists_of_plain_tensors_go_straight() -> None:
 
 
 def test_fake_tensors() -> None:
-    """Their type alone tells: their mode is not on."""
+    """Fake tensors are recognised by their type alone, while their mode is off."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     mode = FakeTensorMode()
@@ -157,7 +157,7 @@ def test_fake_tensors() -> None:
 
 
 def test_a_subclass_is_found_in_a_list() -> None:
-    """It gets the call, as where it is an argument itself."""
+    """A tensor subclass in a list gets the call, just as a subclass that is passed directly."""
     seen = []
 
     class Watched(torch.Tensor):
@@ -184,7 +184,7 @@ def sum_of(out: Out[f32, "n D"], parts: List[In[f32, "n D"], 8]):
 
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_a_subclass_is_found_in_a_list_behind_a_plain_tensor(kind: Any) -> None:
-    """Which is the way of most calls: they ask torch nothing in Python."""
+    """Most calls take this way, which asks torch nothing in Python."""
     seen = []
 
     class Watched(torch.Tensor):

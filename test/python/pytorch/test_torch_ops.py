@@ -52,7 +52,7 @@ class Calls(TorchDispatchMode):
 
 
 def call_of(kernel: str, where: str) -> tuple[Any, tuple[Any, ...]]:
-    """The operator of a kernel's function, and right arguments for it: what the function passes, so that it launches this kernel."""
+    """Returns the operator of a kernel's function, and the arguments that the function passes to it to launch this kernel."""
     with Calls() as calls:
         Right(TorchDevice(where)).call(kernel)
     ((operator, arguments),) = calls.seen
@@ -61,7 +61,8 @@ def call_of(kernel: str, where: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 def test_schemas_are_made_of_the_signature() -> None:
-    """One for each choice of optional outputs: those that a call passes are written, and the others are returned."""
+    """A function has an operator per choice of optional outputs: it writes the outputs that a call passes, and returns
+    the others."""
     common = ("str? out_format, {}Tensor? out_format_scale, Scalar? out_format_scale_number, "
               "bool out_format_power_of_two, str out_format_rounding, str? out_format_tiles, SymInt out_format_first_row, "
               "bool out_format_clear_padding, str out_format_quantize_from, Tensor? rope_positions, Tensor? rope_table, bool rope_interleaved, bool rope_inverse, "
@@ -82,7 +83,7 @@ def test_schemas_are_made_of_the_signature() -> None:
 
 
 def test_every_function_is_an_operator() -> None:
-    """But for those that call one, or work on the host."""
+    """The exceptions are functions that call an operator or work on the host."""
     assert set(ops.__all__) - set(OPERATORS) == {
         "Array", "Base", "Bases", "Bound", "LseLayout", "OutFormat", "Rope", "Stream", *FORMATS, "chunks_with_zero_kv", "is_prefilling", "offences"}  # fmt: skip
     assert all(hasattr(torch.ops.mlafix, name) for name in OPERATORS)
@@ -93,7 +94,7 @@ def test_opcheck(kernel: str, where: str) -> None:
     operator, args = call_of(kernel, where)
     checks = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"]
     if any(getattr(a, "dtype", None) == torch.float8_e4m3fn for a in args):
-        checks.remove("test_schema")  # It compares with allclose, which torch has not for fp8; the next test does.
+        checks.remove("test_schema")  # It compares with allclose, which torch does not implement for fp8; the next test covers this.
     torch.library.opcheck(operator, args, test_utils=checks)
 
 
@@ -154,7 +155,8 @@ def test_compile_with_cuda_graphs() -> None:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_every_function_compiles(function: str, where: str) -> None:
-    """Called with what it needs, in a graph without breaks: it writes and returns the bits of a plain call."""
+    """A function compiles with the arguments it needs, in a graph without breaks, and writes and returns the bits of a
+    plain call."""
     device = TorchDevice(where)
     eager, traced = (Right(device).arguments(function) for _ in range(2))
     torch._dynamo.reset()
@@ -188,7 +190,7 @@ def test_drop_ins_compile(where: str) -> None:
 
 
 def test_compile_in_place(where: str) -> None:
-    """The output is an input, an argument of the compiled function, and a slice: it is updated all the same."""
+    """The output is an input, an argument of the compiled function, or a slice; it is updated in each case."""
     def step(whole: Any, prefix: Any, suffix: Any, suffix_lse: Any) -> None:
         lse = whole[:, 1 : 1 + N]
         ops.merge_attn_states(prefix, lse, suffix, suffix_lse, out=prefix, out_lse=lse)
@@ -250,7 +252,7 @@ def test_torch_sees_calls_under_modes_and_on_subclasses() -> None:
     assert "mlafix.softmax.default" in seen
     fake_mode = FakeTensorMode()
     fake = fake_mode.from_tensor(x)
-    out = ops.softmax(fake)  # The mode is not on now: the tensor's type alone tells.
+    out = ops.softmax(fake)  # The mode is off here: the tensor's type alone decides.
     assert type(out) is type(fake) and out.shape == x.shape
     with fake_mode:
         assert ops.merge_states(torch.empty(5, 3, H, D), torch.empty(5, 3, H))[0].shape == (5, H, D)
@@ -267,9 +269,9 @@ def test_parameters_and_gradients(where: str) -> None:
         ops.softmax(x.requires_grad_())
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # torch's own
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # torch's own warning
 def test_forward_mode_is_not_looked_for(where: str) -> None:
-    """As docs/ops/README.md says: the primal is read, and the result has no tangent."""
+    """As docs/ops/README.md says, the primal is read, and the result has no tangent."""
     from torch.autograd import forward_ad
 
     x = torch.randn(N, D, device=where)

@@ -54,7 +54,7 @@ def test_every_function_is_here() -> None:
 
 
 FEW = ("merge_attn_states", "softmax", "quantize_fp8_static", "flashinfer.merge_state", "zero_blocks")
-"""Programs of different kinds: what is the same code for all of them is tried with these."""
+"""Programs of different kinds, for tests of code that is the same for all programs."""
 
 
 def compiles_for_three_shapes(program: Program, dynamic: bool | None, backend: str) -> None:
@@ -74,7 +74,8 @@ def test_compiles_with_dynamic_sizes(program: Program) -> None:
 @pytest.mark.parametrize("program", FEW, indirect=True)
 @pytest.mark.parametrize("dynamic, backend", [(True, "eager"), (None, "aot_eager")])
 def test_compiles_for_three_shapes(program: Program, dynamic: bool | None, backend: str) -> None:
-    """With None the first has numbers; from the second on, torch itself makes the sizes dynamic."""
+    """With dynamic=None, the first shape is compiled as numbers; from the second shape on, torch itself makes the sizes
+    dynamic."""
     compiles_for_three_shapes(program, dynamic, backend)
 
 
@@ -151,7 +152,7 @@ def test_tensors_without_memory_are_answered_as_others_are(program: Program, kin
 
 
 def test_gradients_are_refused(program: Program) -> None:
-    """Under torch.compile as elsewhere."""
+    """Gradients are refused under torch.compile, as they are elsewhere."""
     tensors = [t.requires_grad_() if t.is_floating_point() and t.itemsize > 1 else t for t in program.make(*SHAPES[0])]
     if not any(t.requires_grad for t in tensors):
         pytest.skip("has no floats that autograd follows")
@@ -190,7 +191,7 @@ FLOATS = {
 
 @pytest.mark.parametrize("call", FLOATS)
 def test_a_float_that_changes_is_no_constant(call: str) -> None:
-    """Without a compilation for each value, of which torch allows 8."""
+    """The function is not compiled for each value, of which torch allows 8."""
     torch._dynamo.reset()
     counter = CompileCounterWithBackend("eager")
     compiled = torch.compile(FLOATS[call], fullgraph=True, backend=counter)

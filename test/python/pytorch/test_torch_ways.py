@@ -26,7 +26,7 @@ Groups = Sequence[tuple[Any, ...]]
 """The tensors of several programs."""
 Run = Callable[[Groups], list[Any]]
 
-MARGIN = 3  # rows
+MARGIN = 3  # rows before and after what is written
 
 
 def all_of(names: Sequence[str]) -> Run:
@@ -116,7 +116,7 @@ DEPENDS_ON_RELEASE: dict[str, tuple[set[str], str]] = {
 """What some releases of torch take on a way, and what the others say."""
 
 
-@pytest.mark.filterwarnings("default")  # Inductor's own
+@pytest.mark.filterwarnings("default")  # Inductor's own warning
 @pytest.mark.parametrize("way", WAYS)
 def test_every_function_gives_the_eager_bits(way: str) -> None:
     torch.manual_seed(0)
@@ -129,7 +129,7 @@ def test_every_function_gives_the_eager_bits(way: str) -> None:
         is_right = same(WAYS[way](all_of(names), groups), all_of(names)(groups))
     except Exception:
         is_right = False
-    if not is_right:  # once more, to say which
+    if not is_right:  # run each program again to find which one is wrong
         wrong = [f"{name}: {fault}" for name, tensors in zip(names, groups) if (fault := fault_of(way, name, tensors))]
         pytest.fail("\n".join(wrong) or "each by itself is right, and all together are not")
     for name in sorted(depends - refused):
@@ -147,7 +147,7 @@ def fault_of(way: str, name: str, tensors: Any) -> str:
 
 @pytest.mark.parametrize("way", REFUSED)
 def test_torch_says_what_it_does_not_take(way: str) -> None:
-    """No function is left out of the test above that a release of torch takes."""
+    """Each function that the test above omits is one that this release of torch refuses."""
     names, said = refused_by(way), REFUSED[way][1]
     assert names
     for name in sorted(names):
@@ -188,7 +188,8 @@ def test_what_is_written_may_be_a_part_of_more_memory(backend: str) -> None:
 
 @pytest.mark.parametrize("way", ["compile", "dynamic", "export"])
 def test_ring_attention_updates_a_half_where_torch_traces(way: str) -> None:
-    """Zigzag's second half (zhuzilin/ring-flash-attention), of an accumulator that is a part of more memory."""
+    """Updates the second half of zigzag attention (zhuzilin/ring-flash-attention), where the accumulator is part of a
+    larger tensor."""
     from mlafix.compat.ring_attention import update_out_and_lse
 
     def half(out: Any, lse: Any, block: Any, block_lse: Any) -> Any:

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 @contextmanager
 def seen_by_torch() -> Iterator[list[str]]:
-    """The operators that torch's dispatcher is given in the block, by name, one after the other; they run."""
+    """Yields a list of the operators' names that torch's dispatcher gets in the block, in order. The operators run."""
     seen: list[str] = []
 
     class Watch(TorchDispatchMode):

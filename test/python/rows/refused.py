@@ -48,7 +48,7 @@ _EXECUTED = 4  # SHF_EXECINSTR
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """A refused instruction in a function of a cubin, so many bytes from its beginning."""
+    """A refused instruction in a function of a cubin, at a byte offset from the function's beginning."""
 
     function: str
     offset: int
@@ -92,7 +92,7 @@ def search(data: bytes) -> list[Found]:
 
 
 def _contents(path: Path) -> Iterator[bytes]:
-    """A file's bytes; of an archive, its blocks of code for GPUs."""
+    """Yields a file's bytes, or an archive's blocks of GPU code."""
     from mlafix._files import archive as _archive
 
     if path.suffix != _archive.SUFFIX:

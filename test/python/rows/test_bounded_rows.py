@@ -1,4 +1,5 @@
-"""Rows along a dim that the launch knows, with a bound ("b<=1024"): the same bits as rows of the dim's size, and nothing behind their end."""
+"""Rows along a dim with a bound ("b<=1024") whose size only the launch knows have the bits of fixed-size rows, and access nothing past their
+end."""
 
 from __future__ import annotations
 
@@ -171,7 +172,7 @@ class Beyond:
         return put[..., self.offset : self.offset + self.size]
 
     def check(self) -> None:
-        """Nothing around the elements has changed."""
+        """Asserts that nothing around the elements has changed."""
         for put, around in self.checked:
             got = self.device.get(put).copy()
             got[..., self.offset : self.offset + self.size] = around[..., self.offset : self.offset + self.size]
@@ -184,11 +185,12 @@ def launched(kernel: Any, *arguments: Any) -> str:
 
 
 WHOLE = (0, 32, 200, 272)
-"""Sizes of whole packs on a GPU; those of a CPU have up to 32 elements."""
+"""Sizes that consist of whole packs on a GPU; packs of a CPU have up to 32 elements."""
 
 
 def by_tree(row: np.ndarray) -> np.ndarray:
-    """The sum of f32 elements: i meets i + 1, pairs meet pairs (N9)."""
+    """Returns the sum of f32 elements by the tree of N9: element i and i + 1 are added, then pairs of these sums, and
+    so on."""
     while row.shape[-1] > 1:
         even, odd = row[..., 0::2], row[..., 1::2]
         row = np.concatenate([even[..., : odd.shape[-1]] + odd, even[..., odd.shape[-1] :]], axis=-1)
@@ -199,7 +201,7 @@ def by_tree(row: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("size", [0, 1, 2, 33, 500, 1023, 1024])
 def test_one_compilation_cumulates_lengths_of_any_batch(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int, dtype: str) -> None:
     lens = rng.integers(0, 1000, size).astype(np.int32)
-    for more in (1, 0):  # the offset of the end may be left out
+    for more in (1, 0):  # the offset of the end may be omitted
         wide, rows = Beyond(device, 1025, size + more, size % 3), Beyond(device, 1024, size, 1)
         cu = wide.of(np.full(size + more, -7, dtype.replace("i", "int")))
         kernels.cumulate(cu, rows.of(lens))
@@ -242,7 +244,7 @@ def test_whole_packs_are_moved_where_sizes_are_multiples(device: Device, kernels
 def test_reductions_count_what_is_there(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
     x = rng.standard_normal((4, size)).astype(np.float32)
     if size:
-        x[1], x[2] = -np.inf, -np.abs(x[2]) - 1  # zeros behind the end would be greater
+        x[1], x[2] = -np.inf, -np.abs(x[2]) - 1  # zeros past the end would be greater
         x[3, size // 2] = np.nan
     k = rng.integers(-50, -5, (4, size)).astype(np.int32)
     around = Beyond(device, 300, size, 0 if size in WHOLE else 1)
@@ -323,14 +325,15 @@ def test_long_rows(device: Device, kernels: ModuleType, rng: np.random.Generator
 
 
 def bounds_of(kernel: mlafix.Kernel, target: str, **bound: Any) -> list[int]:
-    """The bounds that code versions of a kernel have below its own; "cpu" is this machine's target."""
+    """Returns the bounds of a kernel's code versions that are smaller than its own bound; "cpu" is this machine's
+    target."""
     target = _runtime.device_target("cpu") if target == "cpu" else target
     entries = [version["entry"] for version in json.loads(kernel.compile(target, **bound).manifest)["kernels"][0]["code"][0]["variants"]]
     return sorted({int(found[1]) for entry in entries if (found := re.search(r"_most(\d+)_", entry))})
 
 
 STEPS = [128, 512, 2048]
-"""Those of 4096 elements of f32 on a GPU; a CPU has one of 64 packs."""
+"""The bounds for a kernel of up to 4096 elements of f32 on a GPU; a CPU has one, of 64 packs."""
 
 
 @pytest.mark.parametrize("size", [0, 1, 20, 127, 128, 129, 511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2052, 4096])

@@ -1,4 +1,5 @@
-"""Rows that the blocks of a thread-block cluster share, as those of vocabularies: against numpy in f64, and sums by the bits of their tree."""
+"""Rows shared by the blocks of a thread-block cluster, such as rows of vocabularies: compared with numpy in f64; sums with the bits of their
+tree."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ def one_between(x: InOut[f32, "n V"], total: Out[f32, "n"]):
         total[t] = max(x[t])
 """
 
-# The same along a dim that ends at the launch.
+# The same kernels along a dim whose size only the launch knows.
 TEXT += "".join(
     f"\n@mlafix.kernel{one}"
     for one in TEXT.replace('"n V"', '"n v<=151936"').replace('"V"', '"v"').replace("def ", "def ends_").split("@mlafix.kernel")
@@ -128,7 +129,7 @@ def test_a_cluster_shares_a_row_that_no_block_holds(kernels: ModuleType, kernel:
 
 
 def test_a_cluster_shares_a_row_that_ends_at_the_launch(kernels: ModuleType) -> None:
-    """Not a shorter one, which a block holds; and neither has local memory."""
+    """A shorter row fits in one block and has no cluster. Neither kernel uses local memory."""
     ptx = kernels.ends_softmax.ptx("sm_90", T="bf16")
     assert shape_of(ptx, "ends_softmax_whole_dense") == (8, 512)
     assert shape_of(ptx, "ends_softmax_most32768_whole_dense") == (1, 1024)
@@ -184,7 +185,7 @@ def test_cross_entropy_and_the_greatest(kernels: ModuleType, device: Device, rng
     ("sums", 0, 50304), ("sums", 2, 50304), ("sums", 2, 65544), ("sums", 2, 151936), ("ends_sums", 1, 50304),
 ])  # fmt: skip
 def test_bits_of_sums(kernels: ModuleType, device: Device, rng: np.random.Generator, kernel: str, size: int, rows: int) -> None:
-    """In the order of the tree that is the same for every layout (N9)."""
+    """Sums follow the order of the tree, which is the same for every layout (N9)."""
     x = rng.standard_normal((rows, size)).astype(np.float32)
     found = [device.poisoned((rows,), dtype) for dtype in (F32, F32, F32, np.int32)]
     getattr(kernels, kernel)(*found, device.put(x))

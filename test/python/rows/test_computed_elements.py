@@ -36,7 +36,7 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.
 
 
 def assert_same(got: np.ndarray, want: np.ndarray) -> None:
-    """The same numbers, and zeros of the same sign."""
+    """Asserts the same numbers, with zeros of the same sign."""
     np.testing.assert_array_equal(got, want.astype(got.dtype))
     if got.dtype.kind == "f":
         there = ~np.isnan(got)
@@ -222,7 +222,7 @@ def test_log_probabilities_of_chosen_tokens(tmp_path: Path, device: Device, rng:
 
 
 def test_an_element_of_a_row_whose_size_no_tensor_must_say(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Only optional tensors have the dim: whether there is such an element is asked of the row."""
+    """Only optional tensors have the dim, so the row itself decides whether an element exists."""
     x, at = rng.normal(0, 1, (5, 9)).astype(F32), np.array([0, 8, 9, -1, 4], np.int32)
     out = device.poisoned((5, 2), F32)
     load(tmp_path, LOGPROBS).absent(out, device.put(x), None, device.put(at))

@@ -1,4 +1,5 @@
-"""Operations on constants, which the front end computes, give what they give of values, at the ends of their range too."""
+"""Operations on constants that the front end folds give the same results as operations on values, also at the ends of
+their range."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ CASES = [
 
 
 def is_held(text: str, a: str, b: str) -> bool:
-    """True if Python's result of integers is an i32's: a constant that its type does not hold is an error."""
+    """Returns whether Python's integer result fits i32; a constant that does not fit its type is an error."""
     if text not in ("a + b", "a - b", "a * b", "a // b", "a << b", "-a", "abs(a)") or ("//" in text and b == "0"):
         return True
     if "<<" in text and int(b) < 0:
@@ -87,7 +88,7 @@ def of_constants(y: Out[{dtype}, "c={len(pairs)} n"]):
         assert not signs, "operands, of constants, of values"
 
 
-# An expression, what is underlined, a part of the message.
+# Each entry has an expression, the underlined text, and a part of the message.
 ERRORS = [
     ("1 << 100000", "1 << 100000", "expected an integer of at most 64 bits, got an integer of 100001 bits"),
     ("i32(1 << 40000)", "1 << 40000", "expected an integer of at most 64 bits, got an integer of 40001 bits"),

@@ -71,7 +71,7 @@ def check(got: np.ndarray, want: np.ndarray) -> None:
 
 
 def test_reciprocals_of_each_other(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """A warp has numbers whose reciprocals are normal, and others."""
+    """Some warps have only divisors with normal reciprocals, others also have other divisors."""
     x = any_floats(rng, 50_000)
     factor = rng.permutation(any_floats(rng, 50_000))
     factor[: len(x) // 2] = 3.0
@@ -137,7 +137,7 @@ def near_halfway(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_quotients_nearest_to_halfway(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Those that one reciprocal for a row could round to the other side."""
+    """For these quotients, one reciprocal per row could round to the wrong side."""
     s = rng.integers(1 << 23, 1 << 24, 20_000 if device.name == "cuda" else 512)
     near, rows = near_halfway(s)
     assert len(near) > len(s)
@@ -149,7 +149,7 @@ def test_quotients_nearest_to_halfway(tmp_path: Path, device: Device, rng: np.ra
 
 
 def test_by_powers_of_two(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Of all codes, NaN among them; quotients that are subnormal are rounded once."""
+    """Divides by all codes, including NaN; subnormal quotients are rounded only once."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     s = np.tile(np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e8m0fnu), 16).reshape(-1, 4)
     x = rng.permutation(any_floats(rng, 64 * len(s)))[: 64 * len(s)].reshape(-1, 64)

@@ -34,7 +34,8 @@ def in_body(dtype: str) -> str:
 
 
 def is_legal(source: str, target: str) -> bool:
-    """Bytes take numbers without a word that converts; all else has one, or needs none."""
+    """Returns whether a pair is legal. Bytes accept numbers without a conversion word; all other pairs have a word, or
+    need none."""
     return target not in BYTES or source == target or in_body(source) in ("f32", "i32", "i64")
 
 
@@ -95,14 +96,14 @@ def values(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.
 
 
 def specials(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Operations of floats that integers do not have."""
+    """Returns special floats: NaN, infinities, -0.0, and very large and very small numbers."""
     menu = np.array([np.nan, np.inf, -np.inf, -0.0, 3e38, -3e38, 1e-40, 65520.0, 448.5])
     with np.errstate(over="ignore"):
         return menu[rng.integers(0, len(menu), shape)].astype(STORED[source])
 
 
 def expected(given: np.ndarray, target: str) -> np.ndarray:
-    """Through f32, as the language says; rounded by the tests' own rounding."""
+    """Converts through f32, as the language specifies, with the tests' own rounding."""
     dtype = STORED[target]
     if target in FLOATS:
         return round_to(dtype, given.astype(np.float32).astype(np.float64)).astype(np.float32).astype(dtype)

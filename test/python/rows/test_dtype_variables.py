@@ -40,7 +40,7 @@ def k(r: Out[I, "n D"], s: Out[I, "n"], q: InOut[I, "n D"], c: Out[I, "n D"], on
 def test_integers_take_the_width_of_a_dtype_variable(
     folder: Path, rng: np.random.Generator, dtype: str, machine: str
 ) -> None:
-    """Sign-extended, or their low bits."""
+    """Integers are sign-extended or truncated to their low bits."""
     kernel, width = load(folder, INTEGERS).k, STORED[dtype]
     x, z = values("i32", (ROWS, 16), rng), values("i64", (ROWS,), rng)
     same = values(dtype, (ROWS, 16), rng)
@@ -79,13 +79,13 @@ def k(r: Out[I, "n D"], s: Out[I, "n"], q: InOut[I, "n D"], c: Out[I, "n D"], z:
 
 
 def anything(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Any bits: NaN of every kind, both infinities."""
+    """Returns arbitrary bits, including NaN of every kind and both infinities."""
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(np.bool_)
     return np.frombuffer(rng.bytes(int(np.prod(shape)) * STORED[dtype].itemsize), STORED[dtype]).reshape(shape).copy()
 
 
-# The same for a variable of floats.
+# The same kernel for a dtype variable of floats.
 MOVES_FLOATS = MOVES.replace("Out[I,", "Out[T,").replace("In[I,", "In[T,").replace("InOut[I,", "InOut[T,")
 
 

@@ -46,7 +46,7 @@ def spans(y: Out[i32, "n"], ends: In[i32, "n"]):
 
 
 def first(rows: np.ndarray, largest: bool) -> np.ndarray:
-    """NaN is beyond all numbers; the lowest index of equals, zeros of both signs among them."""
+    """Returns the index of the first extreme. NaN is beyond all numbers, and zeros of both signs are equal."""
     extreme = np.nanmax if largest else np.nanmin
     found = []
     for row in rows:
@@ -134,7 +134,7 @@ def test_a_sum_of_one_element_takes_it(tmp_path: Path, device: Device, rng: np.r
 def test_sums_of_exponentials(tmp_path: Path, device: Device, rng: np.random.Generator, size: int) -> None:
     x = (40 * rng.standard_normal((8, size))).astype(np.float32)
     x[1], x[2, size // 2], x[3, 0], x[4] = -np.inf, -np.inf, np.inf, np.nan
-    x[5] = x[5].max() - rng.uniform(80, 120, size).astype(np.float32)  # subnormal, or less, beside 1
+    x[5] = x[5].max() - rng.uniform(80, 120, size).astype(np.float32)  # their exponentials are tiny or zero, next to 1
     x[5, 0] = x[5].max() + 100
     x[6] = -3e38
     y = device.poisoned((8,), np.float32)

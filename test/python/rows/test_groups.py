@@ -1,4 +1,4 @@
-"""Dims that are products, "(G K)": reductions of each group, and rows of one element a group, against numpy."""
+"""Dims that are products, "(G K)": reductions of each group, and rows of one element per group, against numpy."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def tree(rows: np.ndarray) -> np.ndarray:
-    """The sum along the last dim by the language's tree (N9)."""
+    """Returns the sum along the last dim by the language's tree (N9)."""
     while rows.shape[-1] > 1:
         if rows.shape[-1] % 2:
             rows = np.concatenate([rows, np.full((*rows.shape[:-1], 1), -0.0, np.float32)], -1)

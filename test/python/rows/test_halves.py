@@ -98,7 +98,7 @@ def test_every_code_is_read(tmp_path: Path, device: Device, size: int) -> None:
 
 
 def test_an_element_of_a_computed_row(tmp_path: Path, device: Device) -> None:
-    """It shares its byte with another, and is no access of its own."""
+    """Such an element shares its byte with another one, and has no access of its own."""
     codes, places = np.resize(np.arange(16, dtype=np.uint8), (7, 32)), np.array([0, 1, 15, 30, 31, 32, -1], np.int32)
     values = np.where(codes & 8, -MAGNITUDES[codes & 7], MAGNITUDES[codes & 7]).astype(np.float32)
     y = device.poisoned((7,), F32)

@@ -1,4 +1,5 @@
-"""Rows longer than a lane holds or keeps, as those of vocabularies: what is used again is read and computed again, against numpy in f64."""
+"""Rows longer than a lane can hold, such as rows of vocabularies: values that are used again are read and computed again. Against numpy in
+f64."""
 
 from __future__ import annotations
 
@@ -138,7 +139,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def whole(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Small whole numbers, whose sums are exact."""
+    """Returns small whole numbers, whose sums are exact."""
     return rng.integers(-8, 9, shape).astype(np.float32)
 
 
@@ -151,7 +152,7 @@ def soft(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_probabilities(got: np.ndarray, want: np.ndarray) -> None:
-    """Within rounding to the dtype, and N10's 4e-6 of the exponential and of the sum's logarithm."""
+    """Compares within the rounding to the dtype and N10's 4e-6 for the exponential and the sum's logarithm."""
     unit = {F32: 2.0**-24, F16: 2.0**-11, BF16: 2.0**-8}[got.dtype]
     smallest = 2.0**-25 if got.dtype == F16 else 0
     assert (np.abs(got.astype(np.float64) - want) <= want * (unit + 2e-5) + smallest).all()
@@ -207,7 +208,7 @@ def test_a_row_may_be_replaced(kernels: ModuleType, device: Device, rng: np.rand
 @pytest.mark.parametrize("alias", ["none", "y", "z"])
 @pytest.mark.parametrize("size", [128256, 262145])
 def test_what_was_written_is_not_read_again(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int, alias: str) -> None:
-    """An output may be the input: then the row that it replaces is kept for its later uses."""
+    """An output may be the input; in this case the row that it replaces is kept for its later uses."""
     x = whole(rng, (2, size))
     given = device.put(x.copy())
     y = given if alias == "y" else device.poisoned(x.shape, F32)
@@ -340,7 +341,8 @@ def test_long_chains_of_rows_compile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [96, 1000, 4096])
 def test_extremes_are_the_first_of_equals_and_nan(device: Device, kernels: ModuleType, size: int) -> None:
-    """In one pack, in several ones and at their ends, where the lower index may be in a higher place of its pack."""
+    """The equal elements are in one pack, in several packs and at their ends, where the lower index may be at a higher
+    place in its pack."""
     places = [(5, 40), (31, 32), (15, 16), (63, 64), (33, 65), (0, size - 1), (size - 2, size - 1)]
     x = np.zeros((2 * len(places) + 3, size), np.float32)
     for row, (a, b) in enumerate(places):

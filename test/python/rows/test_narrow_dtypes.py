@@ -65,7 +65,7 @@ def made(folder: Path, dtype: str = "f8e4m3fn", source: str = "f32"):
 
 
 def run(device: Device, kernel: mlafix.Kernel, out: np.dtype, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The results of the kernel for rows, and for their elements one by one."""
+    """Returns the results of the kernel for rows, and of the kernel for single elements."""
     rows, ones = device.poisoned(x.shape, out), device.poisoned((x.size,), out)
     part = np.arange(x.size)
     flat = x.ravel()[part]
@@ -97,7 +97,7 @@ def neighbours(numbers: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("size", [16, 5])
 @pytest.mark.parametrize("dtype", FP8)
 def test_every_number_and_every_tie_is_rounded_to_even(tmp_path: Path, device: Device, dtype: str, size: int) -> None:
-    """Saturating, infinities included; NaN stays NaN."""
+    """Rounding saturates, also for infinities; NaN stays NaN."""
     codes = np.arange(256, dtype=np.uint8).view(FP8[dtype]).astype(np.float32)
     x = neighbours(np.concatenate([codes, [FORMATS[FP8[dtype]].largest * 17 / 16]]))
     x = np.resize(x, (-(-x.size // size), size))
@@ -120,7 +120,7 @@ def test_constants_saturate(tmp_path: Path, device: Device, dtype: str) -> None:
 
 
 def test_an_infinity_that_was_read_saturates_as_others_do(tmp_path: Path, device: Device) -> None:
-    """A conversion and its reverse fold to nothing: the result must not depend on that."""
+    """A conversion and its reverse may fold away, and the result must not depend on this."""
     module = made(tmp_path)
     x = np.array([np.inf, -np.inf, 57344.0, np.nan, 1.0, -0.0, 2.0**-16, 3.0], np.float32).astype(E5M2).reshape(1, 8)
     want = np.array([57344, -57344, 57344, np.nan, 1, -0.0, 2.0**-16, 3], np.float32)
@@ -135,7 +135,7 @@ def test_an_infinity_that_was_read_saturates_as_others_do(tmp_path: Path, device
 @pytest.mark.parametrize("size", [16, 5])
 @pytest.mark.parametrize("dtype", BYTES)
 def test_floats_become_the_nearest_byte(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, size: int) -> None:
-    """To even, saturating; NaN is 0."""
+    """Rounds to even and saturates; NaN becomes 0."""
     x = np.concatenate([neighbours(np.arange(300)), rng.normal(0, 100, 1000), [2.0**23 + 1, -(2.0**31), 2.0**31, 2.0**32]]).astype(np.float32)
     x = np.resize(x, (-(-x.size // size), size))
     info = np.iinfo(BYTES[dtype])

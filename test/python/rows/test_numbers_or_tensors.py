@@ -47,7 +47,7 @@ def test_each_argument_is_passed_as_either(last_is_held: bool, first_is_held: bo
 
 
 def test_a_held_number_may_be_any(device: Device) -> None:
-    """It is not checked by the host: past the dim it is as the dim."""
+    """The host does not check the number: past the dim, it acts as the dim's size."""
     out = device.put(np.ones(5, np.float32))
     cut(out, numbers(device, 2**31 - 1), first=1)
     device.synchronize()
@@ -142,7 +142,7 @@ def test_names_and_types() -> None:
 
 
 def test_a_number_costs_what_one_of_its_own_costs() -> None:
-    """The code for calls that pass a number is that of a kernel that takes nothing else."""
+    """Calls that pass a number run the same code as a kernel that only takes numbers."""
     @kernel
     def plain(out: InOut[f32, "n"], last: index.at_most("n"), first: i64):
         for t in grid("n"):

@@ -81,8 +81,8 @@ def made(folder: Path, dtype: str = "bf16"):
 
 
 def codes_of(x: np.ndarray) -> np.ndarray:
-    """The least power of two that is not below x, from 2^-127 to 2^127; NaN is 0xff."""
-    with np.errstate(invalid="ignore"):  # NaN that signals
+    """Returns the code of the least power of two that is at least x, from 2^-127 to 2^127; NaN is 0xff."""
+    with np.errstate(invalid="ignore"):  # signalling NaN
         fraction, exponent = np.frexp(np.maximum(np.nan_to_num(x.astype(np.float64), nan=1.0, posinf=2.0**200), 2.0**-127))
     codes = np.clip(exponent - (fraction == 0.5) + 127, 0, 254)
     return np.where(np.isnan(x), 255, codes).astype(np.uint8)

@@ -97,7 +97,7 @@ def test_rows_are_copied(kernels: ModuleType, device: Device, rng: np.random.Gen
 
 @pytest.mark.parametrize("name, size", CASES)
 def test_scalars_beside_a_row_in_place(kernels: ModuleType, device: Device, rng: np.random.Generator, name: str, size: int) -> None:
-    """They are stored once, and also beside a row without elements."""
+    """The scalars are stored once, also if their row has no elements."""
     x, scales = drawn(rng, 2, size, F32), np.array([0.5, -2.0], np.float32)
     given, ends = device.put(x.copy()), device.poisoned((2,), F32)
     getattr(kernels, f"scaled_{name}")(given, ends, device.put(scales))

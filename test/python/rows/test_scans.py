@@ -101,7 +101,7 @@ def scanned(x: np.ndarray, kind: str = "add") -> np.ndarray:
 
 
 def assert_same_bits(got: np.ndarray, want: np.ndarray) -> None:
-    """-0.0 is not 0.0; NaN is NaN, whatever its bits."""
+    """Asserts equal bits, where -0.0 differs from 0.0 and all NaN are equal."""
     nan = np.isnan(want)
     np.testing.assert_array_equal(np.isnan(got), nan)
     np.testing.assert_array_equal(got.view(np.int32)[~nan], want.view(np.int32)[~nan])
@@ -174,7 +174,7 @@ def test_groups_are_scanned(kernels: ModuleType, device: Device, rng: np.random.
     assert_same_bits(spread.reshape(parts.shape), parts + before[..., None])
     np.testing.assert_array_equal(most.reshape(parts.shape), np.maximum.accumulate(y.reshape(parts.shape), -1))
     want, index, bit = in_groups, np.arange(count), 1
-    while bit < count:  # groups behind the middle of a block of groups take those before
+    while bit < count:  # groups in the second half of a block of groups add the total of the first half
         behind = (index & bit) != 0
         want[:, behind] = want[:, (index[behind] & -bit) - 1, -1:] + want[:, behind]
         bit *= 2

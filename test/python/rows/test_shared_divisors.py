@@ -37,7 +37,7 @@ def quotients(kernel: mlafix.Kernel, device: Device, dtype: np.dtype, x: np.ndar
 
 
 def check(got: np.ndarray, x: np.ndarray, s: np.ndarray) -> None:
-    """Against f32 division, correctly rounded, and then fp8, which saturates; the one NaN of fp8 has no sign."""
+    """Compares with correctly rounded f32 division followed by saturating fp8; fp8's only NaN has no sign."""
     with np.errstate(all="ignore"):
         exact = x / s.astype(np.float32)
     largest = np.float32(448 if got.dtype == E4M3 else 57344)
@@ -50,7 +50,7 @@ def check(got: np.ndarray, x: np.ndarray, s: np.ndarray) -> None:
 @pytest.mark.parametrize("dtype", FP8)
 @pytest.mark.parametrize("name", ["by_group", "by_row"])
 def test_quotients_beside_ties_are_rounded_once(tmp_path: Path, device: Device, rng: np.random.Generator, name: str, dtype: str) -> None:
-    """A quotient that is off by one unit of f32 would come to the other side of a tie."""
+    """A quotient with an error of one f32 unit would fall on the other side of a tie."""
     codes = np.unique(np.arange(0x7F, dtype=np.uint8).view(FP8[dtype]).astype(np.float64))
     codes = codes[np.isfinite(codes)]
     ties = rng.choice((codes[1:] + codes[:-1]) / 2, (4096, 16))
@@ -74,7 +74,7 @@ def test_the_ends_of_the_range(tmp_path: Path, device: Device, rng: np.random.Ge
     points = np.unique(np.concatenate([points, np.nextafter(points, np.float32(np.inf)), np.nextafter(points, np.float32(0))]))
     points = np.concatenate([points, -points])
     s = points.reshape(-1, 1)
-    for _ in range(8):  # Elements of one pack decide together.
+    for _ in range(8):  # Elements of one pack choose the fast path together.
         x = rng.permuted(np.tile(np.resize(points, 112), (s.shape[0], 1)), axis=1)
         kernel = load(tmp_path, TEXT.replace("DTYPE", dtype)).by_row
         check(quotients(kernel, device, FP8[dtype], x, s[:, 0]), x, s)

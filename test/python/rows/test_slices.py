@@ -15,7 +15,7 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-# The latent and the rope part of a key, and the two together again.
+# Takes the latent and the rope part of a key apart, and joins them again.
 PARTS = """
 @mlafix.kernel
 def split(latent: Out[T, "n L=512"], rope: Out[f32, "n R"], x: In[T, "n D=576"]):
@@ -97,7 +97,7 @@ def k(y: Out[T, "n D={size}"], z: Out[T, "n E={end - begin}"], s: Out[f32, "n"],
 @pytest.mark.parametrize(("begin", "end", "size"), [
     (0, 1, 1), (0, 64, 192), (1, 65, 192), (3, 6, 8), (4, 12, 16), (8, 136, 256), (64, 192, 192), (100, 101, 200), (6, 4102, 8192), (1024, 66560, 66560)])  # fmt: skip
 def test_slices_of_any_place(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: np.dtype, begin: int, end: int, size: int) -> None:
-    """Aligned to packs and not; of rows that are walked; the whole row is written before."""
+    """Slices are aligned to packs or not, also in rows that are walked in loops. The whole row is written first."""
     x = rng.normal(0, 1, (3, size)).astype(F32).astype(dtype)
     y, z, s = device.poisoned((3, size), dtype), device.poisoned((3, end - begin), dtype), device.poisoned((3,), F32)
     load(tmp_path, kernel_of(begin, end, size)).k(y, z, s, device.put(x))
@@ -123,7 +123,7 @@ def k(x: InOut[f32, "n C=96"]):
 
 
 def test_slices_that_overlap_are_in_order(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """What lanes store, others read."""
+    """Other lanes read what a lane has stored."""
     x = rng.integers(-99, 99, (9, 96)).astype(F32)
     held = device.put(x.copy())
     load(tmp_path, ORDER).k(held)

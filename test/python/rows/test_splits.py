@@ -163,7 +163,7 @@ def squares(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[f32, "n s D"], l
     v, lse = states(rng, 33, 128, F32)
     x = np.arange(33)
     for _ in range(40):
-        x = x * x + x  # it wraps around
+        x = x * x + x  # the product wraps around
     check(*run(device, kernels.squares, v, lse), v, lse[:, np.clip(x, 0, 32)])
 
 

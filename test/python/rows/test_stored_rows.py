@@ -91,7 +91,7 @@ def run_in_python(text: str, rows: int, arrays: dict[str, np.ndarray], k: int) -
 
 
 def head(dim: str) -> list[str]:
-    """The lines of a kernel up to the rows that it loads first."""
+    """Returns the lines of a kernel up to the rows that it loads first."""
     dims = [dim] + [dim.split("<=")[0]] * (len(ARGUMENTS) - 1)
     arguments = [f'{name}: {kind}[f32, "{own}"]' for (name, kind), own in zip(ARGUMENTS.items(), dims)]
     if dim[0] == "n":
@@ -101,7 +101,7 @@ def head(dim: str) -> list[str]:
 
 
 class Writer:
-    """Writes a kernel at random."""
+    """Writes a random kernel."""
 
     def __init__(self, rng: np.random.Generator, dims: list[str]) -> None:
         self.rng = rng

@@ -56,7 +56,7 @@ STAGES        y[t] = row
 
 
 def transformed(rows: np.ndarray, stages: list[int]) -> np.ndarray:
-    """Each element and its partner, added or subtracted."""
+    """Returns the sum or difference of each element and its partner."""
     places = np.arange(rows.shape[1])
     for block in stages:
         rows = rows[:, places ^ block] + np.where(places & block, -rows, rows)

@@ -102,7 +102,7 @@ def test_two_launches_share_a_tile(tmp_path: Path, device: Device, rng: np.rando
         scales = device.put(np.full((128, 2, 4), 0x5A, np.uint8).view(E4M3))
         for launch in order:
             kernel(scales, *((first, 0) if launch == 0 else (second, 70)))
-            if launch == order[0]:  # the other's rows are as they were
+            if launch == order[0]:  # the other launch's rows have not changed
                 device.synchronize()
                 rows = rows_of(device.get(scales).view(np.uint8).reshape(128, 8), 8)
                 assert ((rows == 0x5A).all(1) == ((np.arange(128) >= 70) if launch == 0 else (np.arange(128) < 70) | (np.arange(128) >= 109))).all()
@@ -115,7 +115,7 @@ def test_two_launches_share_a_tile(tmp_path: Path, device: Device, rng: np.rando
 
 
 def test_every_element_has_a_place_of_its_own(tmp_path: Path, device: Device) -> None:
-    """Elements of 4 bytes, one by one: every place is written once, and nothing else."""
+    """Elements of 4 bytes are written one by one: each place is written once, and nothing else is written."""
     x = np.arange(256 * 12, dtype=np.int32).reshape(256, 12)
     y = device.put(np.full((256, 12), -1, np.int32))
     made(tmp_path).numbers(y, device.put(x))
@@ -162,7 +162,7 @@ def test_columns_of_several_dims_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_tiles_are_one_block_of_memory(tmp_path: Path) -> None:
-    """The bytes between the columns and the next row's are other columns' of the tile."""
+    """The bytes between one row's columns and the next row's belong to other columns of the tile."""
     block = np.zeros((128, 16), np.int32)
     with pytest.raises(ArgumentError, match="expected memory apart from that of argument"):
         made(tmp_path).numbers(block[:, :4], block[:, 8:12])
@@ -187,7 +187,7 @@ def test_other_annotations_are_errors(tmp_path: Path, annotation: str, message: 
 
 
 def test_calls_in_place_have_tiles_on_both_sides(tmp_path: Path, device: Device) -> None:
-    """One tensor is read and written if both arguments are in tiles, and refused if one is."""
+    """A call in place is right if both arguments are in tiles, and refused if only one is."""
     text = """
 @mlafix.kernel
 def both(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m c"].swizzle("128x4")):
@@ -209,7 +209,7 @@ def one(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m c"]):
 
 
 def test_elements_that_no_row_writes_are_shown(tmp_path: Path) -> None:
-    """Coverage is that of the matrix."""
+    """Coverage is measured on the matrix, not on its memory."""
     text = '\n@mlafix.kernel\ndef k(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m"]):\n    for t in grid("m"):\n        y[t, 0] = x[t]\n'
     with pytest.raises(mlafix.CompileError, match=r"expected every element of 'y' to be written, got no store to"):
         load(tmp_path, text).k(np.zeros((128, 4), np.int32), np.zeros(128, np.int32))

@@ -41,7 +41,8 @@ def groups(values: Out[{value}, "n K={k} G"], found: Out[i32, "n K={k} G"], x: I
 
 
 def order(rows: np.ndarray) -> np.ndarray:
-    """The indices of the elements, the greatest first: NaN before all numbers, equals in the order of their indices."""
+    """Returns the indices of the elements, greatest first: NaN precedes all numbers, and equal elements keep the order
+    of their indices."""
     wide = rows.astype(np.float64)
     beyond = np.where(np.isnan(wide), np.inf, wide)
     return np.lexsort((np.broadcast_to(np.arange(rows.shape[-1]), rows.shape), -beyond, ~np.isnan(wide)), axis=-1)
@@ -164,7 +165,7 @@ def k(values: Out[f32, "n S=8 K=16"], found: Out[i32, "n S=8 K=16"], x: In[f32, 
 
 
 def test_an_index_is_below_the_length(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """The proofs know it: no bounds are checked, and a kernel that has them proved compiles."""
+    """The proofs use this bound: no bounds checks remain, and a kernel that requires proved bounds compiles."""
     text = """
 @mlafix.kernel(bounds="prove")
 def k(y: Out[f32, "n"], x: In[f32, "n D"], table: In[f32, "D"]):
@@ -227,7 +228,7 @@ def k(total: Out[i64, "n"], most: Out[i64, "n"], least: Out[i64, "n"], of_groups
 
 @pytest.mark.parametrize(("groups", "size"), [(1, 1), (3, 5), (4, 64), (2, 1024), (4, 8224)])
 def test_reductions_of_i64(tmp_path: Path, device: Device, rng: np.random.Generator, groups: int, size: int) -> None:
-    """Sums wrap around."""
+    """Sums of i64 wrap around."""
     x = rng.integers(-(2**63), 2**63, (4, groups * size), np.int64)
     x[0], x[1] = 2**31 - 1, 2**62
     outputs = [device.poisoned(shape, np.int64) for shape in ((4,), (4,), (4,), (4, groups))]

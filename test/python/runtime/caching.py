@@ -1,4 +1,4 @@
-"""A cache of compiled kernels of its own for each test of a module that imports `compiler`, and a count of what is compiled."""
+"""Gives each test of a module that imports `compiler` its own cache of compiled kernels, and counts the compilations."""
 
 from __future__ import annotations
 

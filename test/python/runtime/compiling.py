@@ -1,4 +1,4 @@
-"""A compiler for tests of the cache: the package's own, which counts how often it is asked."""
+"""A compiler for tests of the cache: the package's own, with a count of its calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CountingCompiler:
     def compile(self, source: str, name: str, **options: Any) -> bytes:
         with self.log.open("a") as file:
             file.write(f"{options['kernel']} {options['specializations']} {options['targets']}\n")
-        time.sleep(self.delay)  # so that those who would compile as well meet it
+        time.sleep(self.delay)  # so that other processes which would also compile have to wait for it
         asked = repr((source, name, options))
         if asked not in self._made:
             self._made[asked] = importlib.import_module("mlafix._compiler").compile(source, name, **options)
@@ -33,7 +33,7 @@ class CountingCompiler:
 
 
 def main(log: str, kernel: str) -> None:
-    """One process among several that want the same variant."""
+    """One of several processes that want the same variant."""
     from mlafix import cache
     from mlafix._files import toolchain
 

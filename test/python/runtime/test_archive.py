@@ -29,7 +29,7 @@ DIM, DTYPE = 128, "bf16"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One with an archive for this machine's CPU."""
+    """A folder with an archive for this machine's CPU."""
     made: Path = tmp_path_factory.mktemp("archive")
     of_wheel = Path(mlafix.__file__).parents[2] / "wheel-units" / "made"  # by a build that made a wheel: what it lacks is compiled
     make_archive._units[:] = make_archive.wanted([DIM], [DTYPE])
@@ -81,7 +81,7 @@ sys.stdout.buffer.write(pickle.dumps(test_archive._run(calls)))
 
 
 def test_every_call_runs_from_the_archive_as_it_does_compiled_for_its_heads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a process where nothing compiles."""
+    """Runs each call in a process where nothing compiles."""
     monkeypatch.setattr(wheel_calls, "H", 3)
     calls = wheel_calls.calls([DIM], [DTYPE])
     path = os.pathsep.join([*sys.path, os.environ.get("PYTHONPATH", "")])
@@ -102,7 +102,7 @@ def test_a_call_that_the_archive_has_not_says_so(archived: Path) -> None:
 
 
 def test_a_call_in_another_base_does_not_run_code_for_the_default(archived: Path) -> None:
-    """Not even if that is in memory."""
+    """Code for the default base must not run, even if it is in memory."""
     rows, lse = np.zeros((1, 3, DIM), wheel_calls.DTYPES[DTYPE]), np.zeros((1, 3), np.float32)
     call = {"prefix": rows, "prefix_lse": lse, "suffix": rows, "suffix_lse": lse, "kv_lens": np.ones(1, np.int32), "cu_seqlens": np.arange(2, dtype=np.int32)}
     assert np.allclose(ops.fixup_merge(**call)[1], np.log(2))
@@ -112,7 +112,7 @@ def test_a_call_in_another_base_does_not_run_code_for_the_default(archived: Path
 
 @pytest.mark.parametrize("base", wheel_calls.BASES)
 def test_blocks_of_ranks_are_merged_from_the_archive(archived: Path, base: Any) -> None:
-    """As `mlafix.distributed` launches the kernel: for a number of ranks."""
+    """Calls the kernel as `mlafix.distributed` launches it, for a given number of ranks."""
     rows, lses = wheel_calls.floats(2, 1, 3, DIM, of=wheel_calls.DTYPES[DTYPE]), wheel_calls.floats(2, 1, 3)
     out, lse = np.empty_like(rows[0]), np.empty_like(lses[0])
     mlafix.library.kernel("merge_blocks").specialize(B=base, r=2)(out, lse, None, None, rows, lses)

@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: what is compiled when, what is kept, and what happens to files that are not right."""
+"""The cache of compiled kernels: when kernels are compiled, what is kept, and what happens to damaged files."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_full_disk_costs_only_time(
     def is_full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    if refused == "open":  # the lock's file, too
+    if refused == "open":  # the lock's file is refused, too
         monkeypatch.setattr(disk, "_open_file", lambda name, flags, folder: is_full() if flags & os.O_CREAT else os.open(name, flags, dir_fd=folder))
     elif refused == "mkdir":
         monkeypatch.setattr(os, "mkdir", is_full)
@@ -191,7 +191,7 @@ def test_strict_mode_raises_instead_of_compiling(
     merge().load(BINDINGS, TARGET)
     cache.clear_memory()
     monkeypatch.setenv("MLAFIX_STRICT", "1")
-    merge().load(BINDINGS, TARGET)  # from disk
+    merge().load(BINDINGS, TARGET)  # loads from disk
     with pytest.raises(mlafix.UnitError, match="for D=8, H=2, T=bf16 on .*MLAFIX_STRICT forbids"):
         merge().load({**BINDINGS, "T": "bf16"}, TARGET)
     assert compiler.count == 1
@@ -292,7 +292,7 @@ def test_a_dispatcher_of_the_library_compiles_what_it_is_called_with(compiler: C
     library.viewed("merge_attn_states")._dispatch((out, lse.T, out, suffix_lse.T, suffix, suffix_lse.T, 0))
     assert compiler.count == 1
     library.viewed("merge_attn_states")._dispatch((out, None, out, suffix_lse.T, suffix, suffix_lse.T, 0))
-    assert compiler.count == 2  # without an lse it is another variant
+    assert compiler.count == 2  # a call without an lse needs another variant
 
 
 ABSENT = {**BINDINGS, "out_lse": "absent"}
@@ -319,7 +319,7 @@ def test_a_variant_asked_for_by_name_is_exactly_that(compiler: CountingCompiler)
     merge().load(BINDINGS, TARGET)
     assert merge().load(ABSENT, TARGET).kernels[0].bindings == {**BOUND, "out_lse": "absent"}
     assert compiler.count == 2
-    # Now it is there, and calls take it.
+    # Now it is compiled, and calls use it.
     assert merge()(ABSENT, 1, 0) is merge().load(ABSENT, TARGET)
 
 

@@ -37,7 +37,7 @@ def merge(name: str = "merge_attn_states") -> cache.Variants:
 
 
 def folder() -> Path:
-    """The folder that units go to."""
+    """Returns the folder that contains the units."""
     found = cache.compiler_cache()
     assert found is not None
     return found.path
@@ -169,7 +169,8 @@ def as_user(user: int, work: Callable[[], bool]) -> bool:
 
 
 def load_and_count(compiler: CountingCompiler, compiled: int, warning: str = "") -> bool:
-    """Loads one unit; whether it is compiled for that, and with which warning."""
+    """Loads one unit. Returns whether this took `compiled` compilations, and gave the warning `warning` or, if that is
+    empty, none."""
     compiler.log = compiler.log.with_name(f"compiled-by-{os.geteuid()}-{time.monotonic_ns()}")
     cache.clear_memory()
     with warnings.catch_warnings(record=True) as given:
@@ -182,7 +183,7 @@ def load_and_count(compiler: CountingCompiler, compiled: int, warning: str = "")
 
 @pytest.fixture
 def shared_cache(compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache at a place that every user reaches."""
+    """A cache in a place that every user can reach."""
     if os.geteuid() != 0:
         pytest.skip("only root becomes another user")
     with tempfile.TemporaryDirectory() as place:
@@ -195,7 +196,7 @@ def shared_cache(compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def open_to_readers(cache_folder: Path) -> None:
-    """As docs/Installation.md has it for images: chmod -R a+rX."""
+    """Does what docs/Installation.md recommends for images: chmod -R a+rX."""
     subprocess.run(["chmod", "-R", "a+rX", str(cache_folder)], check=True)
 
 

@@ -105,7 +105,7 @@ def test_launch_does_not_wait(dispatch: _runtime.Dispatcher) -> None:
     dispatch((*got, *given, 1))
     torch.cuda.synchronize()
     done = torch.cuda.Event()
-    torch.cuda._sleep(400_000_000)  # cycles: some tenths of a second
+    torch.cuda._sleep(400_000_000)  # cycles; this takes some tenths of a second
     dispatch((*got, *given, 1))
     done.record()
     assert not done.query(), "expected the launch to return while the GPU is busy before it"

@@ -93,7 +93,7 @@ def test_a_fork_waits_for_threads_that_are_inside() -> None:
                 if forks_wait._forking:
                     break
                 time.sleep(0.001)
-            with forks_wait:  # who is inside may enter again, though a fork waits
+            with forks_wait:  # the thread that is inside may enter again, though a fork waits
                 order.append("left")
 
     busy = Busy(inside)

@@ -1,4 +1,5 @@
-"""benchmarks/python_host_time.py runs, says what it measured, and refuses what it cannot do. No time is judged here."""
+"""benchmarks/python_host_time.py runs, reports what it measured, and refuses what it cannot do. The times themselves
+are not judged here."""
 
 from __future__ import annotations
 

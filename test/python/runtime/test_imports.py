@@ -1,4 +1,5 @@
-"""The package's modules import each other in one direction: no cycle, imports inside functions included."""
+"""The package's modules import each other in one direction only: there are no cycles, not even with imports inside
+functions."""
 
 from __future__ import annotations
 

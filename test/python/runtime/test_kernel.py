@@ -420,7 +420,7 @@ def test_states_pass_through_branches_and_bases() -> None:
 
 
 def test_an_index_that_two_branches_compute_alike(tmp_path: Path) -> None:
-    """Each of its steps uses the one before it again and again: the compiler compares each pair of steps once."""
+    """Each step uses the step before it several times; the compiler must compare each pair of steps only once."""
     steps = "            x = x * x + x\n" * 40
     index = f"            x = t\n{steps}            x = max(min(x, shape(\"n\") - 1), 0)\n"
     made = load(tmp_path, f"""

@@ -1,4 +1,4 @@
-"""100000 calls, right and wrong, leave nothing behind."""
+"""100000 calls, right and wrong, leave no memory behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="these calls come with torch tensors
 MakeDispatcher = Callable[..., _runtime.Dispatcher]
 H, D = 4, 64
 CALLS = 100_000
-# AddressSanitizer keeps for a while what is freed.
+# AddressSanitizer keeps freed memory for a while.
 KEEPS_FREED = "libasan" in Path("/proc/self/maps").read_text()
 
 
@@ -42,7 +42,7 @@ def arguments(kind: str) -> tuple:
 
 
 def assert_leaves_nothing(work: Callable[[], None], calls: int) -> None:
-    for _ in range(calls // 10):  # tables, caches, pools
+    for _ in range(calls // 10):  # fills tables, caches and pools
         work()
     collect()
     tracemalloc.start()
@@ -86,7 +86,7 @@ def test_binding(merge_dispatcher: MakeDispatcher) -> None:
 
 @pytest.mark.parametrize(
     "index, value, calls",
-    # torch takes some milliseconds to say no to a meta tensor.
+    # torch takes some milliseconds to refuse a meta tensor.
     [(2, np.ones((1, H, D)), 10_000), (2, torch.ones(1, H, D, device="meta"), 500), (6, 7, 10_000)],
 )
 def test_wrong_calls(merge_dispatcher: MakeDispatcher, index: int, value: object, calls: int) -> None:

@@ -119,7 +119,7 @@ def test_a_kernel_does_not_depend_on_the_state_of_its_process(state: str, folder
 
 
 def test_messages_have_decimal_points(folder: Path) -> None:
-    """A message is for people, but programs look for numbers in it, too."""
+    """Messages are written for people, but programs also search them for numbers."""
     program = """
 import locale; locale.setlocale(locale.LC_ALL, 'de_DE.UTF-8')
 from mlafix import _runtime

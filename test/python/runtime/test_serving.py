@@ -26,7 +26,7 @@ F32 = np.float32
 
 @pytest.fixture(autouse=True)
 def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The kernels that were compiled, with a cache that is empty."""
+    """Yields the list of the kernels that are compiled, starting with an empty cache."""
     found: list[str] = []
     plain = cache.Variants._compile
 

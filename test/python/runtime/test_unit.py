@@ -1,4 +1,4 @@
-"""Units as Python sees them: loading, looking kernels up, and what goes wrong."""
+"""Units in Python: loading them, looking kernels up, and errors."""
 
 from __future__ import annotations
 

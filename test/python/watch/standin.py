@@ -19,7 +19,7 @@ from mlafix.watch import Watch, poison_cache, watcher
 
 HEADS, KV_HEADS, DIM, PAGE, PAGES, WIDTH = 4, 2, 16, 4, 64, 8
 TOKENS, REQUESTS, HIDDEN, SHARED = 12, 4, 32, 1
-CHUNK = 8  # keys of a chunk of context
+CHUNK = 8  # number of keys in a chunk of context
 RANKS = 2
 SCALE = DIM**-0.5
 FP8 = torch.float8_e4m3fn
@@ -73,7 +73,7 @@ class Engine:
         self.table, self.owner, self.position = ints(REQUESTS, WIDTH), ints(TOKENS), ints(TOKENS)
         self.slots = torch.zeros(TOKENS, dtype=torch.int64, device=device)
         self.by_token, self.each = ints(TOKENS, WIDTH), torch.arange(TOKENS + 1, dtype=torch.int32, device=device)
-        self.flag = torch.zeros(1, dtype=torch.bool, device=device)  # the fault is there
+        self.flag = torch.zeros(1, dtype=torch.bool, device=device)  # true while the fault is active
         self.chunk_first, self.chunk_lens = [ints(REQUESTS) for _ in range(2)], [ints(REQUESTS) for _ in range(2)]
         self.shared_lens, self.rest_lens, self.new_lens = ints(1), ints(REQUESTS), ints(REQUESTS)
         self.shared_starts, self.rest_table, self.shared_table = ints(2), ints(REQUESTS, WIDTH - SHARED), ints(1, SHARED)
@@ -185,7 +185,7 @@ class Engine:
         self.calls.do(call)
 
     def forward(self) -> None:
-        """All that runs on the device."""
+        """Does all the work of a step on the device."""
         w = self.watch
         self.do(self.prepare)
         if w is not None:
@@ -217,7 +217,7 @@ class Engine:
         self.rest_table.copy_(self.table[:, SHARED:])
         self.shared_table.copy_(self.table[:1, :SHARED])
         self.by_token.copy_(self.table[self.owner.long()])
-        seen = self.position + 1  # keys of a token
+        seen = self.position + 1  # number of keys of each token
         pages, rest = seen // PAGE, seen % PAGE
         for r in range(RANKS):
             whole = (pages + (RANKS - 1 - r)) // RANKS

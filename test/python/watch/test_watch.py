@@ -22,7 +22,7 @@ from mlafix.watch import Choice, Watch, choice_of, engines, functions, poison_ca
 from mlafix.watch.choice import SEAMS  # noqa: E402
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-FIRST = 4  # the step in which a fault begins
+FIRST = 4  # the step at which a fault begins
 
 NAMED = {
     "stale rows": ("0", "attention", "context chunk 1", "not empty"),
@@ -51,7 +51,7 @@ def made(fault: str = "", *, replays: bool = False, device: str = "cpu", lines: 
 
 
 def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wheel has the code of the other checks."""
+    """The wheel contains the code of the other checks."""
     lines, tries = [], []
 
     def refuse(*_: Any, **__: Any) -> None:
@@ -69,7 +69,8 @@ def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: p
 
 
 def test_keys_of_tokens_are_counted_once_for_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anew for other lengths, in a new step, when a layer comes again, when torch has changed them, and in what is captured."""
+    """The keys are counted again for other lengths, in a new step, when a layer comes again, when torch has changed them, and
+    in a capture."""
     counted: list[Any] = []
     own, rows = Watch(Choice(frozenset(SEAMS))), torch.zeros(3, 2, 8)
     monkeypatch.setattr(ops, "visible_keys", lambda out, lens, *_, **__: (out.fill_(1), counted.append(lens)))
@@ -367,7 +368,7 @@ def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_o
 
 
 class Impl:
-    """As an attention backend of vLLM."""
+    """Imitates an attention backend of vLLM."""
 
     num_heads = 2
 
@@ -444,7 +445,7 @@ def test_vllms_attention_for_cpus_is_watched(fresh: None, monkeypatch: pytest.Mo
 
 
 class SecondRunner:
-    """As vLLM's second model runner: a batch of its own order, and tables for all layers."""
+    """Imitates vLLM's second model runner: a batch in its own order, and tables for all layers."""
 
     speculator = None
     kv_cache_config = types.SimpleNamespace(num_blocks=8)
@@ -494,7 +495,7 @@ def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pyt
     broken[1, 0, 5] = torch.nan
     flash.flash_attn_varlen_func(broken, broken, broken, torch.tensor([0, 1, 3]).int(), seqused_k=torch.tensor([6, 3]).int())
     runner().execute_model(two_requests((6, 3)), dummy_run=True)
-    assert own.finish() is None and own.now == 0  # nobody's rows
+    assert own.finish() is None and own.now == 0  # these rows belong to no step
     runner().execute_model(two_requests((6, 2)))
     found = own.finish().record
     assert (found["class"], found["request"], found["row"], found["step"]) == ("another length", "a", [1, 0], 1)
@@ -550,7 +551,7 @@ def test_keys_of_a_latent_cache_are_one_row(monkeypatch: pytest.MonkeyPatch) -> 
     out[1, 2] *= 1.5
     engines.behind_attention(own, given, out)
     assert own.finish().record["row"] == [1, 2]
-    slots = torch.randn(6, 1, 24)  # pages of one slot: strides of sizes of 1 say nothing
+    slots = torch.randn(6, 1, 24)  # pages of one slot, where strides of dims of size 1 carry no information
     row = engines._latent_rows(slots[..., :16].view(-1, 1, 1, 16), slots[..., 16:].view(-1, 1, 1, 8))
     assert row.flatten().tolist() == slots.flatten().tolist()
 
@@ -571,7 +572,7 @@ def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch
 
     def merge_state_v2(v_a: Any, s_a: Any, v_b: Any, s_b: Any, v_merged: Any = None, s_merged: Any = None) -> Any:
         w_a, w_b = (torch.exp(each - torch.logaddexp(s_a, s_b))[..., None] for each in (s_a, s_b))
-        v_a.copy_(w_a * v_a + w_b * v_b)  # over a side, as v_merged may be
+        v_a.copy_(w_a * v_a + w_b * v_b)  # overwrites one side, as v_merged may
         return v_a, torch.logaddexp(s_a, s_b)
 
     place = "sglang.srt.layers.attention.merge_state"
@@ -581,7 +582,7 @@ def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch
     engines.register_sglang()
     own = engines.watches["sglang"]
     own.step()
-    rows, lse = torch.randn(2, 2, 2, 16), torch.randn(2, 2, 2)  # as many rows as heads: only SGLang's layout tells which is which
+    rows, lse = torch.randn(2, 2, 2, 16), torch.randn(2, 2, 2)  # as many rows as heads: the shape does not tell them apart, only SGLang's layout does
     arguments = rows[0].clone(), lse[0], rows[1], lse[1]
     registered["sgl_kernel.merge_state_v2", "around"](merge_state_v2, *arguments, v_merged=arguments[0])
     assert own.finish() is None
