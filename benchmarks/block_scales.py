@@ -67,8 +67,8 @@ def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, lis
 
 
 def check(device: torch.device, dim: int) -> None:
-    """Checks that both give the same scales, except for the rounding of the pair's rows, and bytes with the same
-    values."""
+    """Checks that the fused launch gives what the merge gives, within the error of fp8, and that the fused fp4
+    launch gives the bytes of the merge followed by the quantiser."""
     a, b = (torch.randn(8, HEADS, dim, device=device).bfloat16() for _ in range(2))
     a_lse, b_lse = (torch.randn(8, HEADS, device=device) for _ in range(2))
     q = torch.empty_like(a, dtype=torch.float8_e4m3fn)

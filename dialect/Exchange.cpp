@@ -20,7 +20,7 @@ ExchangeOp KernelOp::getExchange() {
 }
 
 /// Checks accesses in a kernel with an exchange: before it, peers' tensors are
-/// only stored to, and nothing else is stored; behind it, they are only read.
+/// only stored to, and nothing else is stored; after it, they are only read.
 static LogicalResult verifyOrder(KernelOp kernel, ExchangeOp exchange) {
   for (const MemoryAccess &access : collectAccesses(kernel)) {
     BlockArgument argument = access.getArgument();

@@ -24,7 +24,7 @@ llvm::LogicalResult verifyGridLimits(KernelOp kernel);
 /// Checks types, attributes and names of the arguments.
 llvm::LogicalResult verifyArguments(KernelOp kernel);
 
-/// Checks peers' tensors: stored to only before the exchange, read only behind
+/// Checks peers' tensors: stored to only before the exchange, read only after
 /// it.
 llvm::LogicalResult verifyExchange(KernelOp kernel);
 

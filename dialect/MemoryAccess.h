@@ -62,9 +62,9 @@ struct MemoryAccess {
   bool isPartAs(const MemoryAccess &other) const;
   /// The dim of the tensor's rows if it is a product, else null.
   DimAttr getProduct() const;
-  /// The member index, if the rows of all members are moved together by
-  /// accesses of whole groups. This needs a static index and a group size that
-  /// is a power of two of bytes, at most `kGroupBytes`.
+  /// The member index, if accesses of whole groups move the rows of all members
+  /// together. This needs a static index, and groups whose size in bytes is a
+  /// power of two and at most `kGroupBytes`.
   std::optional<int64_t> getMovedMember() const;
   static constexpr int64_t kGroupBytes = 16;
   /// Bits moved per element.

@@ -131,7 +131,7 @@ def prepare_combine(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_combine_tile(t: Tensors) -> Callable[[], object]:
-    """Partials [S, B, 1, H, D], in tiles of as many columns as make 32 KB of partials."""
+    """Partials [S, B, 1, H, D], in tiles with enough columns for 32 KB of partials."""
     splits, batch, _, heads, dim = t["partial"].shape
     rows, tile = batch * heads, triton.next_power_of_2(splits)
     columns = min(dim, max(32, 8192 // tile))

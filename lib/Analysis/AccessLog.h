@@ -32,7 +32,7 @@ public:
   /// The tracked elements of a row in ascending order, regardless of its size:
   /// the first ones; if the kernel accesses parts of rows, the first of the
   /// first groups; if it accesses slices, also both ends of each slice and the
-  /// element behind it.
+  /// element after it.
   llvm::SmallVector<int64_t> getElementsOfRow(unsigned argument) const;
 
   /// Records an access of `row` to an element inside the tensor.

@@ -91,7 +91,7 @@ bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
     if (!namesRow || getLoop(access.op))
       return false;
   }
-  // Reads of `written` do no harm; only a read of `read` behind a write does.
+  // Reads of `written` do no harm; only a read of `read` after a write does.
   for (const MemoryAccess &access : ofWritten)
     for (const MemoryAccess &other : ofRead)
       if (access.isWrite && mayFollow(access.op, other.op))

@@ -90,7 +90,8 @@ struct FloatComparison {
 /// One access in the program of a row.
 struct RowAccess {
   MemoryAccess access;
-  /// One per index of `access`, plus those of a part (RowModel::getRank).
+  /// The indices of `access`, then the indices that a part adds to them (see
+  /// RowModel::getRank).
   llvm::SmallVector<Linear, 4> indices;
   /// The condition under which the op executes in an iteration of `loops`: its
   /// predicate, the enclosing branches, and the presence of an optional

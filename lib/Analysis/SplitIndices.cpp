@@ -112,7 +112,7 @@ static bool isCut(Value test, const Division &division) {
                   (isLeft(both.getRhs()) && haveOtherSigns(both.getLhs())));
 }
 
-/// Matches a value that is the result of a division, possibly behind a cast
+/// Matches a value that is the result of a division, possibly after a cast
 /// that keeps the number.
 static std::optional<Division> matchDivision(Value value) {
   Operation *cast = value.getDefiningOp();

@@ -66,7 +66,7 @@ public:
     applicator.applyDefaultCostModel();
     KeepingRewriter rewriter(&getContext());
     // Convert the last op first, and outer before inner ones: each moves the
-    // rest of its block, which then ends at the branch of the op behind it. The
+    // rest of its block, which then ends at the branch of the op after it. The
     // pattern for `scf.while` requires a region of one block.
     for (Operation *op : llvm::reverse(ops)) {
       rewriter.setInsertionPoint(op);

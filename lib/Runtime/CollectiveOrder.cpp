@@ -17,7 +17,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// The latest collective of a rank; `event` is recorded behind it.
+/// The latest collective of a rank; `event` is recorded after it.
 struct Mark {
   uint32_t rank;
   CUstream stream;

@@ -33,7 +33,7 @@ struct GroupRank {
 
 /// Held while a collective is enqueued on `stream` of the current context
 /// (device `ordinal`): begin(), the launch, end(). Captured launches are
-/// ordered behind those captured for the same graph, other launches behind
+/// ordered after those captured for the same graph, other launches after
 /// those not captured.
 class CollectiveTurn {
 public:

@@ -176,7 +176,7 @@ bool mlafix::runtime::makeByteSpan(const StridedTensor &tensor, bool distinct,
       inner[at] = inner[at - 1];
     inner[at] = {size, stride};
   }
-  uint64_t past = 1; // index behind the last element of the inner dims
+  uint64_t past = 1; // index past the last element of the inner dims
   for (uint32_t i = 0; i < count; ++i) {
     if (inner[i].stride < past)
       return false;

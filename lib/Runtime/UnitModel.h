@@ -202,7 +202,7 @@ struct KernelDesc {
 
 struct UnitDesc {
   std::string producer;
-  size_t manifestBytes = 0; ///< behind the header
+  size_t manifestBytes = 0; ///< after the header
   std::vector<KernelDesc> kernels;
 };
 

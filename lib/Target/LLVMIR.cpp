@@ -128,7 +128,7 @@ Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
 
 namespace {
 /// While in scope, sets InstCombine's code sinking to `isWanted`. On a GPU,
-/// sinking would move the load of a conditionally stored row behind the
+/// sinking would move the load of a conditionally stored row after the
 /// computations on other loads and lose the overlap. (Loads that belong in one
 /// branch have predicates.) LLVM offers only a process-wide option, so a module
 /// that needs the other setting waits.

@@ -63,7 +63,7 @@ static void replaceByAssembly(Instruction *load, StringRef text,
     types.push_back(operand->getType());
   auto *type = FunctionType::get(StructType::get(word, word, word, word), types,
                                  /*isVarArg=*/false);
-  // Marked as having effects so that it stays behind the wait for the preceding
+  // Marked as having effects so that it stays after the wait for the preceding
   // grid.
   auto *assembly =
       InlineAsm::get(type, text, constraints, /*hasSideEffects=*/true);

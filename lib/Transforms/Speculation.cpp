@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mlafix;
 
 /// True if `op` is pure arithmetic that may be speculated. A division by zero
-/// behind a branch may not.
+/// after a branch may not.
 static bool isComputableAnywhere(Operation *op) {
   if (op->getNumRegions() || !isPure(op))
     return false;

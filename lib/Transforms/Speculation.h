@@ -13,7 +13,7 @@
 
 namespace mlafix {
 
-/// The ops behind `wait` that `value` depends on, producers first, given the
+/// The ops after `wait` that `value` depends on, producers first, given the
 /// values in `starts`. Returns false if one of them is not pure arithmetic.
 bool collectSlice(mlir::Value value, mlir::Operation *wait,
                   const mlir::IRMapping &starts,

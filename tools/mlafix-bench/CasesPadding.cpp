@@ -33,7 +33,8 @@ void addCount(std::vector<Argument> &args, Case &work, int64_t live,
                  : Argument());
 }
 
-/// A launch of code that takes the count that way.
+/// Returns a launch of the code version that takes the count of live rows as
+/// addCount passes it.
 Launch countedLaunch(const char *kernel, std::string bindings, bool isOnDevice,
                      std::vector<Argument> args) {
   if (!bindings.empty())
@@ -46,7 +47,7 @@ std::string caseName(const char *kernel, bool isOnDevice) {
   return std::string(kernel) + (isOnDevice ? "_device" : "");
 }
 
-/// Sets rows behind the live ones of a captured batch to (0, -inf).
+/// Sets rows past the live ones of a captured batch to (0, -inf).
 Case makePadRows(int64_t capacity, int64_t live, bool isOnDevice) {
   Case work;
   work.name = "pad/" + caseName("fill_pad_rows", isOnDevice) + "_h128_d128/" +

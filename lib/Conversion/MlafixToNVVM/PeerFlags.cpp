@@ -114,7 +114,7 @@ private:
 // Each block tells the same block of all ranks that what it stored to them is
 // there, and waits for theirs. There is no wait at the end. With launches of
 // the group numbered by epochs, a rank q stores in epoch e to the half e % 2 of
-// its part of p's memory, and p reads that half in epoch e behind its waits:
+// its part of p's memory, and p reads that half in epoch e after its waits:
 //
 // 1. q stores in epoch e + 2 only if its epoch e + 1 is complete without a
 //    failure, in the order of q's stream: a block that lacks a rank, or finds
@@ -127,7 +127,7 @@ private:
 //
 // A flag that has reached e means that the block stored what it sends in e:
 // blocks that do not send tell nobody, and a flag of e + 1 follows the grid of
-// e. Hence what a block reads behind its waits is right, and no later look at
+// e. Hence what a block reads after its waits is right, and no later look at
 // failures is needed. A collective that pulls counts as any other launch: its
 // arrived flags say, as well, that the preceding launch is complete.
 //

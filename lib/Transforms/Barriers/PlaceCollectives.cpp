@@ -274,7 +274,7 @@ static void keepSends(Operation *program, Value sends) {
   });
 }
 
-/// Keeps the part of `program` behind its exchange and everything it needs, but
+/// Keeps the part of `program` after its exchange and everything it needs, but
 /// no stores to peers.
 static void keepMerge(Operation *program) {
   ExchangeOp exchange = findExchange(program);
@@ -302,7 +302,7 @@ static void placeWaits(KernelOp kernel, Operation *program) {
   Value arrived = WaitPeersOp::create(b, loc, b.getI1Type());
   auto branch = scf::IfOp::create(b, loc, arrived, /*withElseRegion=*/false);
   Value valid = ReleasePeersOp::create(b, loc, b.getI1Type(), arrived);
-  // Write markers behind the release: only then is it known that the reads were
+  // Write markers after the release: only then is it known that the reads were
   // valid.
   Value isMarked = arith::XOrIOp::create(
       b, loc, valid, arith::ConstantIntOp::create(b, loc, true, 1));

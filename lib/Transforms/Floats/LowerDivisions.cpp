@@ -49,7 +49,7 @@ static bool isExactDivision(arith::DivFOp op) {
 // By a constant c = m * 2^e with an odd m below 2^20: with h the largest f32
 // that is not above 1 / c, and l the f32 nearest to 1 / c - h,
 //
-//   x / c = x * h + (x * l), in one operation behind the product
+//   x / c = x * h + (x * l), in one operation after the product
 //
 // rounded to nearest. For h + l is off 1 / c by less than 2^-47 of it, and
 // rounding x * l adds less than that: together less than 2^-22 units in the
@@ -305,7 +305,7 @@ static bool hidesSmall(Operation *user, Value value) {
   return isa<math::RoundEvenOp, arith::FPToSIOp, arith::FPToUIOp>(user);
 }
 
-/// True if all users of `value`, behind optional clamps, map magnitudes below
+/// True if all users of `value`, after optional clamps, map magnitudes below
 /// 2^-25 to 0: narrowing to fp8, or hidesSmall().
 static bool isNarrowed(Value value) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
@@ -483,7 +483,7 @@ void SharedDivisions::share() {
 //
 // Let n be the instruction's approximation of 1 / x. If x and 1 / x are normal
 // numbers, n - n * (n * x - 1) is 1 / x rounded to nearest; ptxas implements
-// `rcp.rn.f32` with the same two steps, behind a check of x's exponent.
+// `rcp.rn.f32` with the same two steps, after a check of x's exponent.
 // Otherwise the instruction gives 0, an infinity or NaN, and the remainder n *
 // x - 1 is -1, infinite or NaN. So one comparison of the remainder is a
 // sufficient check. The checks of several reciprocals form a single condition,
@@ -505,7 +505,7 @@ static bool isReciprocal(Operation &op) {
 }
 
 namespace {
-/// Reciprocals in a block, and the ops behind the first that depend on them.
+/// Reciprocals in a block, and the ops after the first that depend on them.
 class JoinedReciprocals {
 public:
   bool takes(Operation &op) const;

@@ -84,7 +84,7 @@ static void yieldNarrow(scf::YieldOp yield, unsigned index,
     widening.erase();
 }
 
-/// If both branches widen a value, widens it behind them: half as many
+/// If both branches widen a value, widens it after them: half as many
 /// registers cross the join, and masks apply to words.
 static void widenBehind(scf::IfOp branch) {
   SmallVector<Type> types(branch.getResultTypes());

@@ -82,7 +82,7 @@ public:
                        batch, strip);
   }
 
-  /// Builds loops over all complete batches in `range`; returns the row behind
+  /// Builds loops over all complete batches in `range`; returns the row after
   /// them.
   Value run(OpBuilder &b, RowRange range);
 
@@ -93,7 +93,7 @@ private:
   SmallVector<Value> indicesOf(OpBuilder &b, Value first) {
     return IndexBuilder(b, loc).delinearize(first, extents);
   }
-  /// The indices of the row that is `lane` rows behind `first` along the
+  /// The indices of the row that is `lane` rows after `first` along the
   /// outermost extent.
   SmallVector<Value> indicesOf(OpBuilder &b, Value first, Value lane) {
     SmallVector<Value> indices = indicesOf(b, first);
@@ -198,7 +198,7 @@ void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
     }
 }
 
-/// Builds the program of the row that is `lane` rows behind `row` along the
+/// Builds the program of the row that is `lane` rows after `row` along the
 /// outermost extent; its scalars are at `position` in the buffers.
 void BatchBuilder::moveRow(OpBuilder &b, Value row, Value lane,
                            Value position) {

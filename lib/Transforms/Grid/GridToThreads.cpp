@@ -195,7 +195,7 @@ void mlafix::lowerToThreads(KernelOp kernel, ForallOp forall) {
   // grid.
   buildDependency(b, loc, kernel);
 
-  // Threads behind the last row skip the body instead of returning, because
+  // Threads past the last row skip the body instead of returning, because
   // they take part in block-wide operations.
   if (isRow) {
     auto guard = scf::IfOp::create(b, loc, isRow, /*withElseRegion=*/false);

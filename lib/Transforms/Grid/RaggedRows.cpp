@@ -138,7 +138,7 @@ Value RaggedRows::search(Value number) {
   return position;
 }
 
-/// The number behind the last row of the segment at `position`, i32.
+/// The number past the last row of the segment at `position`, i32.
 Value RaggedRows::endOf(Value position) {
   Value next = x.add(position, x.constant(1)), last = x.constant(positions - 1);
   Value known = arith::MinUIOp::create(b, loc, next, last);

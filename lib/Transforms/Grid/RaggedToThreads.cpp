@@ -107,7 +107,7 @@ Value RaggedScan::segmentOf(Value base, Value position) {
 }
 
 /// The start of a segment and the number of its rows, i32. The number is 0 if
-/// the segment is malformed, not selected, or behind the last one (then the
+/// the segment is malformed, not selected, or past the last one (then the
 /// last is read again instead of branching, so that all loads are in flight at
 /// once).
 std::pair<Value, Value> RaggedScan::selectedRows(Value segment,

@@ -25,7 +25,7 @@ void lowerToThreads(KernelOp kernel, ForallOp forall);
 /// of a row do not synchronise, so lanes are numbered consecutively across
 /// blocks. A block has as many groups of the same lanes as fit its threads,
 /// with `group_threads` (set by the launch) each. All threads of a block take
-/// part in the exchange of chunks: those behind the last row repeat it. The
+/// part in the exchange of chunks: those past the last row repeat it. The
 /// first group executes what follows.
 void lowerToGroups(KernelOp kernel, ForallOp forall);
 

@@ -82,7 +82,7 @@ static Access getAccess(Operation *op, bool isAhead) {
   return isAhead && onlyPrefetches(op) ? Access::Prefetch : Access::None;
 }
 
-/// Gathers the accesses of `kind` behind the wait for the preceding grid before
+/// Gathers the accesses of `kind` after the wait for the preceding grid before
 /// the first op that may use one of them. `isAhead`: branches that only
 /// prefetch count as accesses.
 static void hoistAccesses(Block &block, Access kind, bool isAhead) {
@@ -93,7 +93,7 @@ static void hoistAccesses(Block &block, Access kind, bool isAhead) {
            first == block.end() ? block.begin() : first, block.end()))) {
     Access access = getAccess(&op, isAhead);
     if (access == kind) {
-      // If it cannot pass the anchor, gather the following accesses behind the
+      // If it cannot pass the anchor, gather the following accesses after the
       // ops that it needs.
       while (anchor && !hoist(&op, anchor)) {
         anchor = anchor->getNextNode();

@@ -352,7 +352,7 @@ void GridWait::prefetchTables() {
   }
 }
 
-/// Moves the wait behind the computation of addresses for loads after it.
+/// Moves the wait after the computation of addresses for loads after it.
 void GridWait::delay(Operation *wait) {
   OpBuilder b(wait);
   Location loc = wait->getLoc();
@@ -403,14 +403,14 @@ void GridWait::delay(Operation *wait) {
 // Where a load's address comes of another load, ptxas 13.0 issues the first of
 // the other rows' loads, then waits for the one that has the address, and then
 // issues the rest. It moves no load across `griddepcontrol.launch_dependents`:
-// that comes behind the index, and the rows that need no memory to be found.
+// that comes after the index, and the rows that need no memory to be found.
 //
 // ptxas waits for the index ahead of it, so that the next grid begins once the
 // index is there. A grid whose rows have all been prefetched lets it begin at
 // once, too: it has nothing to lose to what the next grid prefetches.
 //
 // Lane groups load their first chunk ahead of the merge loop: the next grid,
-// whose prefetches take turns with these loads, begins behind them.
+// whose prefetches take turns with these loads, begins after them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -422,7 +422,7 @@ static Operation *getNextEffect(Operation *op) {
   return op;
 }
 
-/// The branch behind `launch`, if nothing else follows; else null.
+/// The branch after `launch`, if nothing else follows; else null.
 static scf::IfOp getGuard(Operation *launch) {
   auto guard = dyn_cast_or_null<scf::IfOp>(getNextEffect(launch));
   return guard && guard.getNumResults() == 0 ? guard : scf::IfOp();
@@ -440,7 +440,7 @@ static bool loadsOnly(scf::IfOp branch) {
 }
 
 /// The last of the branches with the loads of loops' first chunks
-/// (mlafix-lower-merge-loops) directly behind `launch`; null if there is none.
+/// (mlafix-lower-merge-loops) directly after `launch`; null if there is none.
 static scf::IfOp getFirstChunks(Operation *launch) {
   scf::IfOp last;
   for (Operation *op = getNextEffect(launch); op; op = getNextEffect(op)) {
@@ -532,7 +532,7 @@ static int64_t countRowBytes(Block &block) {
 }
 
 /// Makes `launch` depend on whether the grid prefetches all of its rows,
-/// `bytes` per thread: otherwise the launch behind the loads counts.
+/// `bytes` per thread: otherwise the launch after the loads counts.
 static void keepIfPrefetched(Operation *launch, int64_t bytes) {
   OpBuilder b(launch);
   Location loc = launch->getLoc();

@@ -27,7 +27,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A row of a batch (mlafix-lower-grid): `lane` rows behind row number `row`
+/// A row of a batch (mlafix-lower-grid): `lane` rows after row number `row`
 /// along the outermost of `extents`. `lane` is null if the number alone
 /// suffices.
 struct BatchRow {
@@ -133,7 +133,7 @@ PrefetchRowsPass::chooseRow(scf::ForOp loop, LoadOp load, Operation *first) {
   return row;
 }
 
-/// Prefetches the rows behind the one that `loop` processes, for tensors that
+/// Prefetches the rows after the one that `loop` processes, for tensors that
 /// exceed the caches. It assumes that they are read if this one is.
 void PrefetchRowsPass::prefetch(scf::ForOp loop) {
   auto first = llvm::find_if(*loop.getBody(),

@@ -57,7 +57,7 @@ static void storeYielded(Block &block, ArrayRef<Value> buffers) {
 }
 
 /// Replaces the results of `op` by those of `replacement`; rows are loaded from
-/// their buffers behind it.
+/// their buffers after it.
 static void replaceResults(Operation *op, Operation *replacement,
                            ArrayRef<Value> buffers) {
   OpBuilder b(op->getContext());

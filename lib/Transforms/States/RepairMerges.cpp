@@ -56,7 +56,7 @@ public:
   explicit MergeTree(Value root) : root(root) {}
 
   /// Returns false and sets `reason` if the states cannot be merged again in a
-  /// branch behind the root.
+  /// branch after the root.
   bool collect(StringRef &reason);
   /// True if more than one merge remains after unrolling, and its states are
   /// not weighed only once. `machine`: for GPUs, else null.

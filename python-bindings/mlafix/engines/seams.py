@@ -24,9 +24,9 @@ class Seam(NamedTuple):
     """operator: torch's dispatcher; kernel: vLLM's registry of Triton kernels; function: every module that holds it;
     hook: SGLang's registry."""
     since: str
-    """The first release whose wheel contains it, among those since 0.26.0 (vLLM) and 0.5.10.post1 (SGLang)."""
+    """The first release whose wheel contains the function, among the releases since 0.26.0 (vLLM) and 0.5.10.post1 (SGLang)."""
     last: str = ""
-    """The last release that contains it. "" if the newest does."""
+    """The last release that contains the function. "" if the newest does."""
     path: str = ""
     """The name of the code path whose alternatives these are. "" if there are none."""
     writes: tuple[str, ...] = ()

@@ -243,7 +243,7 @@ def _gone(gap: np.ndarray, slack: np.ndarray, is_nested: bool) -> np.ndarray:
 
 def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, weight: np.ndarray, gone: np.ndarray) -> Floats:
     """The weighted mean of the payloads. A term of weight zero contributes nothing (N5). If the weight may be zero or tiny,
-    both are allowed."""
+    the mean with the term and the mean without it are both allowed."""
     center, size, error, largest = (np.zeros(state.shape) for _ in range(4))
     anything = np.zeros(state.shape, bool)
     count = times.sum(axis=0)

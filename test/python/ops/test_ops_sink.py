@@ -29,7 +29,7 @@ def inputs(rng: np.random.Generator, dtype: np.dtype) -> tuple[np.ndarray, np.nd
 
 
 def expected(v: np.ndarray, s: np.ndarray, sinks: np.ndarray, base: str) -> tuple[contract.Expected, contract.Expected]:
-    """A state of zeros whose lse is the logit, merged with the row."""
+    """Returns the row merged with a state of zeros whose lse is the logit."""
     number = 2.0 if base == "2" else np.e
     payload = np.stack([v, np.zeros_like(v)])
     return contract.merge(payload, np.stack([s, np.broadcast_to(sinks.astype(F32) / np.log(number), s.shape)]), base=number, out_dtype=v.dtype)
