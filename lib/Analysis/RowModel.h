@@ -202,7 +202,8 @@ private:
   /// The index of a group in a row, a loop variable. All accesses of a dim
   /// share it, since no condition depends on it.
   Var getGroupIndex(DimAttr product, unsigned argument);
-  /// The index of an element in a slice, a loop variable shared likewise.
+  /// The index of an element in a slice: a loop variable that all accesses of
+  /// the slice share.
   Var getSliceIndex(RowSlice slice);
   void addPart(RowAccess &row);
   /// Adds the assumptions that precede the access; sets the launch's check.

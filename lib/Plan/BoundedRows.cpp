@@ -102,8 +102,8 @@ static int64_t getLeastBound(KernelOp kernel) {
   return least;
 }
 
-/// The packs of the longest row that ends at the launch, 0 if there is none,
-/// and of the longest other one, at least 1.
+/// The packs of the longest row whose size only the launch knows (0 if there is
+/// none) and of the longest other row (at least 1).
 static std::pair<int64_t, int64_t> countBoundedPacks(const RowShape &shape,
                                                      int64_t pack) {
   int64_t longest = 0, others = 1;

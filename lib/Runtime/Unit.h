@@ -124,7 +124,7 @@ constexpr char machineArchitecture[] = "";
 /// Name of the best CPU target of this machine, or null if there is none.
 const char *cpuTargetName();
 
-/// Both require the unit's mutex.
+/// prepareOnCpu() and prepareOnCuda() require the unit's mutex.
 mlafix_status prepareOnCpu(mlafix_unit &unit, const KernelDesc &kernel,
                            PreparedKernel &prepared);
 mlafix_status prepareOnCuda(mlafix_unit &unit, const KernelDesc &kernel,

@@ -25,7 +25,7 @@ Request = tuple[Callable[..., Any], dict[str, Any]]
 FAST = (64, 128, 256, 512)
 """Row lengths of most models."""
 FORMATTED = (128, 512)
-"""Row lengths for which results may have a format."""
+"""Lengths of rows whose results can have a format."""
 GATED = (128, 256)
 """Head lengths of models with an output gate."""
 BASES = ("e", "2")

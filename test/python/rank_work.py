@@ -43,7 +43,7 @@ class Part:
 
 
 class EngineGroup:
-    """A group as engines have it: its own methods over a process group that nobody sees. `gathers` alone: no all-to-all."""
+    """A group as engines have it: its own methods over a hidden process group. `gathers`: it has no all-to-all."""
 
     def __init__(self, group: Any, gathers: bool) -> None:
         self.rank_in_group, self.world_size = dist.get_rank(group), dist.get_world_size(group)

@@ -210,7 +210,7 @@ static void addPlainMerges(const Add &add) {
   add(strided);
 }
 
-/// In place, with a threshold, with an fp8 result.
+/// Merges in place, merges with a threshold, and merges with an fp8 result.
 static void addSpecialMerges(const Add &add) {
   for (int64_t n : {16, 64, 1024, 4096, 8192}) {
     MergeShape shape = {sized("in_place/bf16_h128_d128", n), MLAFIX_BF16, n,

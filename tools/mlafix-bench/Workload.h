@@ -49,7 +49,7 @@ private:
   uint32_t flags = 0;
 };
 
-/// The buffers of a case, in as many sets as exceed the cache.
+/// The buffers of a case, in enough sets to exceed the cache.
 class Workload {
 public:
   /// `rotate`: least total bytes of all sets.

@@ -21,7 +21,7 @@ class Needed(NamedTuple):
 Recorder = Callable[[Needed], None]
 
 recorders: list[Recorder] = []
-"""Of all threads: empty nearly always, so that a launch asks no more than that."""
+"""The recorders of all threads. The list is nearly always empty, so a launch only has to test this."""
 
 
 class _Own(threading.local):

@@ -24,7 +24,7 @@ from typing import Any
 from .deaths import how_it_ended
 
 INSIDE: list[bool] = []
-"""Not empty in a process that an audit has started."""
+"""Has an element in a process that an audit has started, and none elsewhere."""
 
 PR_SET_PDEATHSIG = 1
 

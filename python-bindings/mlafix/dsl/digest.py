@@ -145,7 +145,7 @@ def names_of(source: Source, is_inline: bool) -> Iterator[tuple[ast.expr, Any]]:
         with contextlib.suppress(CompileError):  # reported when the kernel is compiled
             used += scope.outside(annotations.expression(source, annotation), frozenset())
     for name in used:
-        with contextlib.suppress(KeyError, AttributeError):  # likewise
+        with contextlib.suppress(KeyError, AttributeError):  # reported when the kernel is compiled
             yield name, source.value_of(name)
 
 

@@ -244,7 +244,7 @@ class Statements(Expressions):
         self.variables[index], self.within[index] = INDEX, {parse_dim(row_dim)[0]}
         value = self.expression(Type("scalar", element), 2)
         self.variables, self.within = outer, within
-        # As many as exist, but only a few.
+        # Takes all that exist, but at most a few.
         size = Node("shape", INDEX, [], {"dim": parse_dim(row_dim)[0]})
         end = Node("binary", INDEX, [size, lit(self.rng.randint(1, 6), INDEX)], {"name": "min"})
         step = self.weighted({1: 4, 2: 1, 3: 1})

@@ -32,5 +32,5 @@ def _third(out_partial: Any, lse_partial: Any, out: Any = None, out_dtype: Any =
 
 
 def _fake_tensor_mode(wanted: bool) -> Callable[[Any], Any]:
-    """In this mode the engine compiles without a GPU. There is nothing of ours to compile that way."""
+    """In this mode the engine compiles without a GPU. Our code does not support this mode."""
     return pytest.mark.skip("compiles the engine's kernels without a GPU") if wanted else lambda test: test

@@ -70,7 +70,7 @@ def mixed(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_s
 
 
 class Planned:
-    """As `mixed`: plans copy lengths and tables into buffers that captured runs read."""
+    """Does the work of `mixed`, with plans that copy lengths and tables into buffers which captured runs read."""
 
     def __init__(self) -> None:
         self.buffers: dict[Any, torch.Tensor] = {}

@@ -146,7 +146,7 @@ def ignores_sinks(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, sinks: A
 
 
 def sentinel(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """The running maximum begins at -5e4: scores below are none (flashinfer #4267)."""
+    """The running maximum begins at -5e4, so that lower scores are lost (flashinfer #4267)."""
     out, lse = ragged(q, k, v, **given)
     low = lse < -5e4
     out[low] = 0

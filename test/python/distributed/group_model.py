@@ -23,9 +23,9 @@ ARRIVED, DONE, SLOTS = "arrived", "done", "slots"
 class Block(NamedTuple):
     at: int = ENDED
     flags: str = ARRIVED
-    """The kind of flags that it sets, and for which it waits."""
+    """The kind of flags that it sets and waits for."""
     rank: int = 0
-    """The next rank to which it stores or sets a flag, for which it waits, or which it reads."""
+    """The next rank that it stores to, sets a flag of, waits for, or reads."""
     epoch: int = 0
     """The number of the launch that the block has read."""
     lacks: bool = False
@@ -134,7 +134,7 @@ class Model(NamedTuple):
         return block.at in (HOST, FINISH) or (block.at == COUNT and block.flags == SLOTS)
 
     def _flag(self, rank: Rank, b: int, block: Block) -> int:
-        """The flag for which the block waits."""
+        """The flag that the block waits for."""
         first = b * self.ranks if block.flags == SLOTS else 0
         flags: tuple[int, ...] = getattr(rank, block.flags)
         return flags[first + block.rank]

@@ -19,7 +19,7 @@ FAINTEST = -300.0
 
 
 class Form(NamedTuple):
-    """The shapes for which code is compiled. They are few, so that tests spend their time on calls."""
+    """The shapes that code is compiled for. They are few, so that tests spend their time on calls."""
 
     dtype: np.dtype
     head_dim: int

@@ -43,7 +43,7 @@ def test_merges_like_f64(pool: RankPool, ranks: int, form: Form, cut: str, token
 
 @pytest.mark.parametrize("ranks, form", [*((ranks, FORMS[0]) for ranks in SIZES), (3, FORMS[4]._replace(sink=False))], ids=str)
 def test_bits_do_not_depend_on_the_cut_nor_on_the_group(pool: RankPool, ranks: int, form: Form, rng: np.random.Generator) -> None:
-    """With fp8 on the wire they do depend on the cut, which decides which rows travel."""
+    """With fp8 on the wire, results do depend on the cut, which decides which rows travel."""
     seed = int(rng.integers(1 << 30))
     wholes: dict[str, list[np.ndarray]] = {}
     for cut, kind in [("none", "torch"), ("heads", "torch"), ("tokens", "torch"), ("heads", "coordinator"), ("heads", "engine"),

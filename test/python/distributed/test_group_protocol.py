@@ -23,7 +23,7 @@ RIGHT = [
 
 @pytest.mark.parametrize("model", RIGHT, ids=str)
 def test_every_launch_is_right_and_ends(model: Model) -> None:
-    """For any delay of a rank, and any kinds and grids of two launches."""
+    """The protocol holds for any delay of a rank, and for any kinds and grids of two launches."""
     assert search(model) > 100
 
 

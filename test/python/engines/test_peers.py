@@ -59,7 +59,7 @@ def test_combine():
     assert out.tolist() == [[[1.0] * 4]] and lse.tolist() == [[1.0]]
 """
 
-# Tests that import what the engines' releases have, beside the packages of the wheels.
+# Tests that import modules which only the engines' releases and the packages of their wheels have.
 OF_RELEASES = {
     "vllm": ("tests/v1/attention/test_dcp_a2a_pack_mask.py", """
 import torch

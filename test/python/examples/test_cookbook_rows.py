@@ -148,7 +148,7 @@ def test_the_chain_with_one_scale(cookbook: dict[str, ModuleType], device: Devic
 @pytest.mark.parametrize("groups", [1, 3])
 def test_the_chain_has_the_bits_of_its_three_launches(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator,
                                                       groups: int) -> None:
-    """In f32, where nothing is rounded between the launches; for both quantisations."""
+    """Compares in f32, where nothing is rounded between the launches, for both quantisations."""
     dim = groups * 64
     x = chain_inputs(rng, F32, dim)
     a, a_lse, b, b_lse, kv_lens, starts = (device.put(x[name].copy()) for name in ("a", "a_lse", "b", "b_lse", "kv_lens", "starts"))

@@ -113,7 +113,7 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
 
 
 @pytest.mark.parametrize("batch, splits, blocks, threads", [
-    (1, 32, 64, 128),      # with one-warp blocks, a quarter of the 132 multiprocessors would have none: half warps of eight groups
+    (1, 32, 64, 128),      # with one-warp blocks a quarter of the 132 multiprocessors would get no block, so half warps of eight groups
     (8, 32, 256, 256),     # eight groups of a warp
     (8, 128, 256, 256),    # sixteen groups would need more threads than the multiprocessors hold
     (64, 32, 256, 256),    # one group, since two would be too many; the largest block that fits twice on a multiprocessor

@@ -117,7 +117,8 @@ def test_keys_that_tokens_see(kind: str, causal: bool, device: Device) -> None:
 
 
 def test_few_rows_are_read_before_the_count_of_live_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a count on the device and up to 2^20 elements: all rows are read, and the device decides which are checked."""
+    """With a count on the device and up to 2^20 elements, all rows are read and the device decides which ones are
+    checked."""
     given: list[tuple] = []
     monkeypatch.setattr(ops.checks, "launch", lambda _, arguments, __: given.append(arguments))
     count = np.array([5], np.int32)

@@ -184,7 +184,8 @@ def test_results_in_a_format_have_the_bits_of_a_quantised_result(form: str, devi
 
 @pytest.mark.parametrize(("base", "out_base", "dtype"), [("2", "e", BF16), ("e", None, F32)], ids=str)
 def test_groups_of_sums_through_maps(base: str, out_base: str | None, dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """The splits of each row as parts of a group, rows and parts last to first; one part is named that is none, and one row is left."""
+    """The splits of each row are parts of a group, with the rows in reverse order. One part number is out of range, and one row is in
+    no group."""
     parts = Parts(rng, [4, 2, 0, 1])
     flat = [device.put(np.ascontiguousarray(x.swapaxes(0, 1)).reshape(-1, *x.shape[2:])) for x in (parts.rows, parts.maxima, parts.sums)]
     named = [row * S + k for row in (3, 2, 1, 0) for k in range(parts.counts[row])]

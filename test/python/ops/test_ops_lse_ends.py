@@ -33,7 +33,8 @@ def merged(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) ->
 
 
 def check(out: np.ndarray, lse: np.ndarray | None, want: tuple[np.ndarray, np.ndarray, np.ndarray], second: float, tied: np.ndarray) -> None:
-    """Rows of 1 and of `second`. `tied`: both are the largest f32 in one base, of which one is beyond it in truth."""
+    """Compares with the weighted means of ones and `second`. Skips the rows at `tied`, whose lses differ but both
+    become the largest f32 in one base."""
     weight, any_, total = want
     expected = np.where(any_, weight + (1 - weight) * second, 0)
     np.testing.assert_allclose(out[~tied], expected[~tied], rtol=1e-5, atol=1e-6)

@@ -78,7 +78,7 @@ def split(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Call
 
 
 def mapped(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    """A group for each row, in another order: one without parts, one with parts that are none."""
+    """A group for each row, in another order: one without parts, one with part numbers out of range."""
     v, s = states(rng, dtype, (20, H, dim), (20, H))
     v[4], s[4] = np.nan, NONE
     indptr, rows = np.array([0, 3, 3, 9, 12, 13, 19, 22], np.int32), np.array([4, 3, 0, 6, 1, 5, 2], np.int32)

@@ -1,4 +1,4 @@
-"""`ops.store_rows`: rows into the slots of a paged cache, bit for bit, and nothing beside them."""
+"""`ops.store_rows` stores rows into the slots of a paged cache, bit for bit, and writes nothing else."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def test_rows_lie_in_their_slots_and_nothing_else_changes(
 
 
 def forms() -> dict[str, tuple[Callable[[Any], Any], np.dtype, int, tuple[int, np.dtype] | None]]:
-    """By name: the format of scales, the cache's dtype and elements of a row, and how many scales a row has of which dtype."""
+    """For each name: the format of scales, the cache's dtype, the elements per row, and the number and dtype of scales per
+    row."""
     return {
         "one scale": (lambda _: ops.Fp8(0.25), E4M3, D, None),
         "groups": (ops.Fp8Groups, E4M3, D, (2, F32)),

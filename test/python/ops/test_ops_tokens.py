@@ -100,7 +100,8 @@ def test_several_caches_are_cleared_in_one_launch(device: Device, rng: np.random
 
 @pytest.mark.parametrize("kind", ["i4", "i8"])
 def test_tails_of_blocks_are_cleared_in_caches_of_any_layout(kind: str, device: Device, rng: np.random.Generator) -> None:
-    """Tokens before heads and behind them, pages of several sizes, gaps between pages: in one launch, and no byte beside the tails."""
+    """One launch clears the tails with tokens before or after heads, pages of several sizes and gaps between pages, and no other
+    byte."""
     views = [lambda a: a, lambda a: a.swapaxes(1, 2), lambda a: a[:, 1], lambda a: a[:, :3], lambda a: a[..., :16], lambda a: a]
     shapes = [(6, 4, 2, 64), (6, 2, 4, 32), (6, 2, 4, 3, 8), (7, 5, 2, 24), (6, 4, 2, 24), (5, 8, 7)]
     ids, kept = np.array([4, -1, 6, 0, 2, 2, 5, 2**40 if kind == "i8" else 99]), np.array([1, 0, 2, 4, 3, 2, -1, 0])

@@ -58,7 +58,7 @@ MAY_BE: dict[tuple[str, str], tuple[str, ...]] = {
     ("sglang.merge_state", "output"): ("prefix_output", "suffix_output"),
     ("sglang.merge_state", "output_lse"): ("prefix_lse", "suffix_lse"),
 }
-"""By function and output: which inputs it may be."""
+"""For each function and output, the inputs that the output may be."""
 
 VARIANTS: dict[str, Callable[[Right], Arguments]] = {
     "plain": lambda r: {},

@@ -156,7 +156,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 class Beyond:
-    """Arrays with room for `bound` elements behind `offset` others, of which a call passes `size`: what lies around them is poison. Without others, rows are aligned."""
+    """Arrays with room for `bound` elements after `offset` others. A call passes `size` of them, and the memory around these is poison. With offset 0, rows are
+    aligned."""
 
     def __init__(self, device: Device, bound: int, size: int, offset: int) -> None:
         self.device, self.bound, self.size, self.offset = device, bound, size, offset

@@ -90,7 +90,7 @@ TEXT += "".join(
     if "ends_sums" in one or "ends_entropy" in one or "ends_softmax" in one
 )
 
-# Blocks of 256 and 512 threads, some of which hold no element in their last pack.
+# Blocks have 256 and 512 threads; in some sizes, the last packs of some threads have no element.
 SIZES = [50304, 65544, 128256, 151936]
 
 

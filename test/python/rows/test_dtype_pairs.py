@@ -191,7 +191,7 @@ def test_every_pair_compiles_and_assembles_for_gpus(kernels: Kernels, source: st
 @pytest.mark.parametrize("source", STORED)
 @pytest.mark.parametrize("target", STORED)
 def test_types_do_not_mix_by_themselves(folder: Path, source: str, target: str) -> None:
-    """Without a word that converts, a pair of different types in a body is an error with a place."""
+    """A pair of different types in a body, without a word that converts, is an error with a place."""
     text = program(source, [target])
     if in_body(source) == in_body(target) or (target in BYTES and is_legal(source, target)):
         load(folder, text).k.ir("source")

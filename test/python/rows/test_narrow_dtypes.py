@@ -87,7 +87,8 @@ def test_every_code_is_read_as_its_number(tmp_path: Path, device: Device, dtype:
 
 
 def neighbours(numbers: np.ndarray) -> np.ndarray:
-    """f32 numbers, the ties between them, and the f32 beside each, of both signs; what is beyond, and NaN."""
+    """Returns f32 numbers of both signs: the numbers, the ties between them, the f32 next to each, numbers beyond the
+    range, and NaN."""
     numbers = np.unique(np.abs(numbers[np.isfinite(numbers)]).astype(np.float64))
     points = np.concatenate([numbers, (numbers[1:] + numbers[:-1]) / 2, [1e-44, 1e30, 3.4e38, np.inf]]).astype(np.float32)
     near = np.concatenate([points, np.nextafter(points, np.float32(np.inf)), np.nextafter(points, np.float32(0))])

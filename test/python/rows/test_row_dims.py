@@ -73,7 +73,7 @@ def test_rows_along_two_dims(
     check(device, load(folder, TWO_DIMS).k, outputs, [x, w, c], two_dims(x, w, c))
 
 
-# As many operations on a row as make one too long to hold at once.
+# A row with just enough operations on it to be too long to hold at once.
 LONG = """
 @mlafix.kernel
 def k(y: Out[f32, "n D"], peaks: Out[f32, "n"], x: In[f32, "n D"], c: In[i32, "n"]):

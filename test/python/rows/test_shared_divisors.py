@@ -67,7 +67,8 @@ def test_quotients_beside_ties_are_rounded_once(tmp_path: Path, device: Device, 
 
 @pytest.mark.parametrize("dtype", FP8)
 def test_the_ends_of_the_range(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str) -> None:
-    """Every divisor beside every dividend: zeros, subnormal and infinite numbers, NaN, and what borders on the fast path."""
+    """Divides every dividend by every divisor: zeros, subnormal and infinite numbers, NaN, and numbers at the border of the
+    fast path."""
     ends = [0.0, 1e-45, 1e-40, 2.0**-126, 2.0**-80, 2.0**-65, 2.0**-64, 1e-10 / 448, 1.0, 3.0, 2.0**61, 2.0**62, 2.0**63, 2.0**64, 2.0**65,
             2.0**126, 3.4e38, np.inf, np.nan]
     points = np.array(ends, np.float32)

@@ -51,7 +51,7 @@ def made(folder: Path):
 @pytest.mark.parametrize("heads, groups", [(1, 4), (3, 8), (5, 3), (128, 8)])
 @pytest.mark.parametrize("dtype", [E4M3, E8M0], ids=str)
 def test_scales_of_rows_between_others(tmp_path: Path, device: Device, rng: np.random.Generator, heads: int, groups: int, dtype: np.dtype) -> None:
-    """Rows 100 to 160 of 256: two tiles, of which the other rows, and the columns of padding, keep what they hold."""
+    """Writes rows 100 to 160 of 256, in two tiles; the other rows and the padding columns keep their contents."""
     columns = heads * groups
     pitch = -(-columns // 4) * 4 + 4
     x = rng.integers(1, 400, (61, heads, groups * 16)).astype(BF16)
@@ -73,7 +73,8 @@ def test_scales_of_rows_between_others(tmp_path: Path, device: Device, rng: np.r
 
 @pytest.mark.parametrize("heads, groups", [(1, 4), (3, 8), (5, 3)])
 def test_scales_in_tiles_of_8_rows(tmp_path: Path, device: Device, rng: np.random.Generator, heads: int, groups: int) -> None:
-    """FlashInfer's layout_8x4: rows 5 to 25 of 32; the others, and the columns of padding, keep what they hold."""
+    """Writes rows 5 to 25 of 32 in FlashInfer's layout_8x4; the other rows and the padding columns keep their
+    contents."""
     columns = heads * groups
     pitch = -(-columns // 4) * 4 + 4
     x = rng.integers(1, 400, (21, heads, groups * 16)).astype(BF16)
@@ -94,7 +95,8 @@ def test_scales_in_tiles_of_8_rows(tmp_path: Path, device: Device, rng: np.rando
 
 
 def test_two_launches_share_a_tile(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """70 rows of one launch and 39 of another in one tile of 128: each in either order writes its rows and no other's; 19 keep poison."""
+    """One launch writes 70 rows and another 39 rows of a tile of 128. In either order, each writes only its own rows, and 19 keep
+    poison."""
     kernel, x = made(tmp_path).scale, rng.integers(1, 400, (109, 2, 64)).astype(BF16)
     first, second = device.put(x[:70]), device.put(x[70:])
     results = []

@@ -129,7 +129,7 @@ def test_numbers_of_heads_share_a_unit(archived: Path) -> None:
 
 @pytest.mark.parametrize("call", ((ops.pack_rows, 8), (ops.unpack_rows, 4), (ops.zero_blocks, 1)), ids=lambda call: call[0].__name__)
 def test_moving_rows_is_available_as_a_call_runs_it(archived: Path, call: tuple[Any, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In chunks, whose code is there; not where that is missing."""
+    """Rows are moved in chunks if the archive has the chunks' code; otherwise the call is not available."""
     function, chunk = call
     rows, starts = np.ones((2, 2, 5 * chunk), np.float32), np.array([0, 2, 3], np.int32)
     given = {"pack_rows": {"x": rows[0], "starts": starts, "length": 2}, "unpack_rows": {"padded": rows, "starts": starts, "out": rows[0].copy()},

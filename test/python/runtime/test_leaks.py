@@ -29,7 +29,8 @@ def resident_bytes() -> int:
 
 
 def collect() -> None:
-    """Frees what nobody needs, the interpreter's cache of methods included: that holds up to 4096 attributes' names."""
+    """Frees unused objects, including the interpreter's cache of methods, which holds the names of up to 4096
+    attributes."""
     gc.collect()
     (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
 

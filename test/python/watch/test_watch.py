@@ -1,4 +1,5 @@
-"""Faults of a small engine, each named by its first step, layer, seam and row, in eager steps and in replays; and none where there is none."""
+"""Injects faults into a small engine: each must be named by its first step, layer, seam and row, in eager steps and replays. Clean runs give
+no report."""
 
 from __future__ import annotations
 
