@@ -121,7 +121,7 @@ def _combined_and_turned(partial: torch.Tensor, lse: torch.Tensor, positions: to
 
 
 def _merged_and_gated(*states: torch.Tensor) -> Any:
-    """Merged rows, and the same behind gates: of each element, and of each head."""
+    """Returns merged rows without a gate, with a gate per element, and with a gate per head."""
     heads, elements = states[1].mT, states[2] * 2
     return *ops.merge_attn_states(*states), *ops.merge_attn_states(*states, gate=elements), *ops.merge_attn_states(*states, gate=heads)
 
@@ -155,7 +155,7 @@ CHUNK = SimpleNamespace(token_slice=slice(1, 4), is_continuation=True, continuat
 
 
 def _blank_state(out: torch.Tensor, lse: torch.Tensor) -> Any:
-    """The rows that are blank: others are as they come."""
+    """Returns the blank rows. Other rows keep their contents, which are arbitrary."""
     made, made_lse = vllm.init_mla_context_partial(CHUNKS, out, lse, 5)
     return made[2:4].clone(), made_lse[:, 2:4].clone()
 
@@ -303,4 +303,4 @@ PROGRAMS = {
     "torch_context_parallel.SDPAMerger": Program(_merged_in_steps, lambda n, H, D: (r(2, H, 2 * n, D), r(2, H, 2 * n), r(2, H, n, D), r(2, H, n))),
     "vllm.correct_attn_out": Program(lambda out, lses: vllm.correct_attn_out(out.clone(), lses, 1, None), lambda n, H, D: (r(n, H, D), r(3, n, H))),
 }  # fmt: skip
-"""A program for each other function, by its name."""
+"""A program for each function that is not in WITHOUT, by the function's name."""

@@ -24,7 +24,7 @@ _numbers = itertools.count()
 
 
 def load(folder: Path, text: str, header: str = HEADER) -> ModuleType:
-    """A module with a text of its own; the built-ins are imported."""
+    """Returns a module that contains `text` after imports of the built-ins."""
     name = f"made_kernels_{next(_numbers)}"
     path = folder / f"{name}.py"
     path.write_text(header + text)

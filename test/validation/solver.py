@@ -47,7 +47,7 @@ class Floats:
         return self.term(Kind.FP_IS_INF, x)
 
     def same(self, x: object, y: object) -> object:
-        """The same number, sign of zero and infinities included; all NaNs are one."""
+        """Returns the claim that both are the same number, including infinities and the sign of zero, where all NaNs are equal."""
         return self.term(Kind.EQUAL, x, y)
 
     def implies(self, x: object, y: object) -> object:

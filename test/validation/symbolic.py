@@ -20,7 +20,7 @@ from solver import FORMATS, Floats
 
 @dataclass(frozen=True)
 class Pointer:
-    """An address: `offset` bytes behind the start of tensor `base`; no tensor is null."""
+    """An address: `offset` bytes after the start of tensor `base`. Tensors are never null."""
 
     base: str
     offset: int = 0

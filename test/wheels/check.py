@@ -202,7 +202,7 @@ def check_compiler() -> None:
 
 
 def check_together() -> None:
-    """Three LLVMs in one process: torch's, Triton's and ours, each used after the others were loaded."""
+    """Uses three LLVMs in one process (torch's, Triton's and ours), each after the others were loaded."""
     import torch
     import triton
     from triton._C import libtriton

@@ -37,7 +37,7 @@ def check(variant: Variant, device: Device, v: np.ndarray, s: np.ndarray, base: 
 @variants
 @dtypes
 def test_every_kind_of_row_in_every_layout(variant: Variant, dtype_name: str, device: Device, rng: np.random.Generator) -> None:
-    """N1 to N7, N10, N12: each row draws its kind, dead payloads hold garbage, the count of states varies with the shape."""
+    """N1 to N7, N10, N12: each row is of a random kind, dead payloads contain garbage, and the number of states varies with the shape."""
     dtype = dtype_of(dtype_name)
     counts = np.resize(rng.permutation(variant.counts), len(SHAPES))  # all layouts share them: some kernels are compiled for the count
     for ((heads, dim), count), layout in itertools.product(zip(SHAPES, map(int, counts)), LAYOUTS):

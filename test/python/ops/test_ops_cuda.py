@@ -1,4 +1,4 @@
-"""Tests that need a GPU: every function inside a captured graph, and tensors past 2^31 elements."""
+"""Tests that need a GPU: every function in a captured graph, and tensors with more than 2^31 elements."""
 
 from __future__ import annotations
 

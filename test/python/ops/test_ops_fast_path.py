@@ -47,7 +47,7 @@ class Refusing(dict):  # type: ignore[type-arg]
 
 
 def merges(where: str) -> dict[str, Callable[[], tuple[Any, Any]]]:
-    """Calls with everything allocated, in each form that there is a fast path for."""
+    """Returns calls that allocate all their outputs, one for each form that has a fast path."""
     rows = [torch.randn(N, H, D, device=where).bfloat16() for _ in range(2)]
     lses = [torch.randn(H, N, device=where) for _ in range(2)]
     token_lses = [lse.T.contiguous() for lse in lses]
@@ -80,7 +80,7 @@ def merges(where: str) -> dict[str, Callable[[], tuple[Any, Any]]]:
 
 
 def described(tensor: Any) -> Any:
-    """All that a caller could tell two outputs apart by, but their memory."""
+    """Returns all properties by which a caller could tell two outputs apart, except for their memory."""
     if tensor is None:
         return None
     return (type(tensor), tensor.dtype, tensor.device, tuple(tensor.shape), tensor.stride(), tensor.requires_grad,
@@ -157,7 +157,7 @@ WRONG: dict[str, Callable[[Any, Any], Any]] = {
 def test_what_is_wrong_is_said_as_on_the_long_way(name: str, where: str) -> None:
     rows, lse = torch.randn(N, H, D, device=where), torch.randn(H, N, device=where)
     for call in merges(where).values():
-        call()  # There are fast paths now.
+        call()  # Creates the fast paths.
     errors = []
     for way in (long_way, contextlib.nullcontext):
         with way(), pytest.raises(Exception) as raised:
@@ -230,7 +230,7 @@ def test_memory_that_runs_out_is_an_error_of_torch(where: str) -> None:
 def test_the_fast_path_refuses_what_it_cannot_do(where: str) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
     dispatch = library.viewed("merge_states", specialize=("k",))._dispatch
-    assert dispatch.try_launch((NewTensor(), NewTensor(), v, s)) is None  # not resolved yet
+    assert dispatch.try_launch((NewTensor(), NewTensor(), v, s)) is None  # the dispatcher has not resolved such a call yet
     dispatch((torch.empty(N, H, D, device=where), torch.empty(N, H, device=where), v, s))
     assert dispatch.try_launch((NewTensor(), NewTensor(), v, s)) is not None
     for wrong in ((NewTensor(order=(0, 1)), None, v, s), (NewTensor("i32"), None, v, s), (NewTensor(), None, NewTensor(), s),

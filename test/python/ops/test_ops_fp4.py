@@ -53,7 +53,7 @@ def memories(groups: int, scale: np.dtype) -> dict[str, np.ndarray]:
 
 
 def scales_in(stored: np.ndarray, layout: str, first: int) -> np.ndarray:
-    """[N, H, G] bytes; in tiles, what follows in the last one is cleared, and all other rows are as they were."""
+    """Returns the scales as [N, H, G] bytes. In tiles, asserts that padding in the last tile is cleared and all other rows are unchanged."""
     each = np.ascontiguousarray(stored).view(np.uint8)
     if layout not in ("tiles", "words"):
         return each.reshape(N, H, -1)
@@ -131,7 +131,7 @@ def test_the_global_scale_may_be_a_tensor(device: Device, rng: np.random.Generat
 
 @pytest.mark.parametrize("heads, dim", [(1, 16), (3, 48), (5, 96), (128, 128), (16, 512)])
 def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: int) -> None:
-    """Columns that fill no tile: padding is cleared, but for the rows before."""
+    """The columns do not fill a tile. Their padding is cleared, except in the rows before."""
     rows, lse = (rng.standard_normal((130, heads, dim)) * 3).astype(BF16), rng.standard_normal((heads, 130)).astype(F32)
     columns = heads * dim // 16
     memory = device.put(np.full((256, -(-columns // 4) * 4), POISON, np.uint8))

@@ -61,7 +61,7 @@ def ties(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) -> n
 @pytest.mark.parametrize("out_base", ["e", "2"])
 @pytest.mark.parametrize("base", ["e", "2"])
 def test_lses_at_the_ends_beside_a_sink(base: Any, out_base: Any, device: Device) -> None:
-    """Engines keep sinks as natural logarithms, whatever the base of an lse."""
+    """Engines keep sinks as natural logarithms, whatever base their lses have."""
     s, sinks = pairs()
     v = np.ones((1, len(s), 8), F32)
     out, lse = ops.apply_sink(device.put(v), device.put(s[None]), device.put(sinks), base=(base, out_base))

@@ -42,7 +42,7 @@ class Groups:
 
 
 def want(groups: Groups, v: np.ndarray, s: np.ndarray, row: int, base: float, dtype: np.dtype, sinks: np.ndarray | None) -> Any:
-    """The right row of out and of out_lse, f64: `v` [p, H, D], `s` [p, H], all in `base`."""
+    """Returns the right row of out and out_lse in f64. `v` is [p, H, D], `s` is [p, H], and all lses are in `base`."""
     at = groups.members[row]
     lse = contract.merge(v[at], s[at], base=base)[1]
     if sinks is None:
@@ -54,7 +54,7 @@ def want(groups: Groups, v: np.ndarray, s: np.ndarray, row: int, base: float, dt
 def run(groups: Groups, device: Device, rng: np.random.Generator, *, parts_dtype: np.dtype = F32, dtype: np.dtype = BF16,
         layout: str = "contiguous", base: str = "e", out_base: str | None = None, with_sinks: bool = False,
         empty_lse: float = -np.inf, wants_lse: bool = True) -> None:
-    """Calls it, and holds every row against f64: those that are written and those that are not."""
+    """Calls the function and compares every row with f64, including the rows that must not be written."""
     states = make_states(rng, 1, groups.parts, HEADS, DIM, parts_dtype)
     v, s = states.v[0], states.s[0]
     sinks = rng.normal(0, 3, HEADS).astype(np.float32) if with_sinks else None

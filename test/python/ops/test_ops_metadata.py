@@ -98,7 +98,7 @@ def test_expand_context_lens_checks_the_capacity(arguments: dict[str, int], mess
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_quantize_fp8_rounds_once(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """Each scale's reciprocal is an f32; the product rounds to fp8, bit for bit."""
+    """Each scale's reciprocal is an f32, and the product with it is rounded to fp8 once; compared bit for bit."""
     for dim, scale in [(64, 1.0), (33, 0.37), (7168, 0.0021)]:
         x = np.concatenate([rng.normal(0, 1, (5, dim)).astype(np.float32).astype(dtype), garbage(rng, (3, dim), dtype)])
         given = ops.quantize_fp8_static(device.put(x), device.put(np.full(1, scale, np.float32)))

@@ -145,7 +145,7 @@ def test_counts_may_be_numpys_integers_whose_products_wrap(device: Device) -> No
 
 @pytest.mark.parametrize(("ranks", "page"), [(1, 4), (2, 4), (4, 16)])
 def test_pages_of_a_rank_are_those_of_its_first_tokens(ranks: int, page: int, device: Device, rng: np.random.Generator) -> None:
-    """As SGLang's create_mla_kv_page_table_for_dcp, whose place of a token is (page * page_size * ranks + offset), and every entry is written."""
+    """Compares with SGLang's create_mla_kv_page_table_for_dcp, where a token is at (page * page_size * ranks + offset). Every entry is written."""
     pages, width = 5, 7
     blocks = rng.permutation(64)[: 3 * pages].reshape(3, pages)
     places = (blocks[:, :, None] * (page * ranks) + np.arange(page * ranks)).reshape(3, -1)

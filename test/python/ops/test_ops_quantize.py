@@ -51,7 +51,7 @@ def test_groups_of_fp8_in_every_layout_of_scales(device: Device, rng: np.random.
 
 
 def test_the_largest_numbers_and_infinities(device: Device) -> None:
-    """A group with an infinity has the scale infinity: its numbers are 0, and infinity / infinity is NaN."""
+    """A group that contains an infinity has an infinite scale: its finite numbers become 0, and infinity / infinity is NaN."""
     x = np.full((3, 1, 64), np.finfo(F32).max, F32)
     x[0, 0, 32:] = -1.5
     x[1, 0, 7], x[2, 0, 40] = np.inf, -np.inf
@@ -122,7 +122,7 @@ def test_mxfp8_in_tiles_of_rows_without_heads(device: Device, rng: np.random.Gen
 
 
 def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng: np.random.Generator) -> None:
-    """Heads of 64 elements, groups of 128: f32, and words of four."""
+    """Heads have 64 elements and groups 128; scales are f32, or words of four."""
     x = rows(rng, BF16, (N, 10, 64))
     want, numbers = quantised(x.reshape(N, 640), 5, False)
     scales, words = device.poisoned((N, 5), F32), device.put(np.full((2, 8), -1, np.int32)[:, :N].T)

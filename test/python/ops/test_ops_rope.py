@@ -118,7 +118,7 @@ def test_a_sink_beside_lses_of_any_size(base: Any, device: Device, rng: np.rando
 
 
 def _formats(device: Device, dim: int, source: Any) -> dict[str, Any]:
-    """A format of each kind for rows `[N, 1, 4, dim]`: called, with scales of its own."""
+    """Returns functions that make a format of each kind for rows `[N, 1, 4, dim]`, each with its own scales."""
     def zeros(shape: tuple[int, ...], dtype: Any = np.uint8) -> Any:
         return device.put(np.zeros(shape, dtype))
 

@@ -257,7 +257,7 @@ def test_scales_are_rounded_up_to_powers_where_asked(device: Device, rng: np.ran
 
 
 def test_padding_between_columns_is_not_touched(device: Device, rng: np.random.Generator) -> None:
-    """TMA wants columns that begin at multiples of 16 bytes."""
+    """TMA needs columns that begin at multiples of 16 bytes."""
     call, inputs = two(rng, BF16)
     memory = device.put(np.full((H * 2, 8), 3.5, F32))
     call(*(device.put(array) for array in inputs), out_format=ops.Fp8Groups(memory[:, :N].T))
@@ -330,7 +330,7 @@ def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
 
 def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch,
                                                                 tmp_path: Path) -> None:
-    """Arrays of one token do; `mlafix.warmup` compiles the same code (test_serving.py)."""
+    """Arrays of one token suffice; `mlafix.warmup` compiles the same code (test_serving.py)."""
     def arrays(n: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         rows, lse = rng.standard_normal((n, 3, 96)).astype(BF16), np.zeros((3, n), F32)
         return [rows, lse, rows, lse], np.full((n, 3, 96), np.nan).astype(E4M3), np.full((n, 3, 3), np.nan, F32)

@@ -135,7 +135,7 @@ def test_no_map_leads_out_of_bounds(made: Groups, device: Device, rng: np.random
 
 
 def test_parts_of_no_weight_hold_anything(device: Device, rng: np.random.Generator) -> None:
-    """Rows of empty states are zeros with the least scale, whatever the payload."""
+    """Rows of empty states become zeros with the least scale, whatever their payload is."""
     parts, lses = garbage(rng, (4, 1, 64), BF16), np.array([-np.inf, np.inf, -np.inf, np.inf], F32)[:, None]
     q, scales = device.poisoned((2, 1, 64), E4M3), device.poisoned((2, 1, 1), F32)
     ops.merge_states_mapped(q, device.put(parts), device.put(lses), device.put(np.array([0, 4, 4], np.int32)), out_format=ops.Fp8Groups(scales))

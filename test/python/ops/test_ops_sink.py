@@ -23,7 +23,7 @@ SINKS = np.array([-np.inf, np.inf, np.nan, 600, -600, 0, 1.25, -3], F32)
 
 
 def inputs(rng: np.random.Generator, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of all kinds, empty ones and those with NaN among them, and garbage where nothing may be read."""
+    """Returns rows of all kinds, including empty rows and rows with NaN, with garbage where nothing may be read."""
     states = make_states(rng, 1, ROWS, HEADS, DIM, dtype)
     return states.v[0], states.s[0]
 

@@ -21,7 +21,7 @@ from numerics import F32, same_bits
 
 Arguments = dict[str, Any]
 ENTRY = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n     .*)*)", re.MULTILINE)
-"""An argument in a docstring, and what it says of it."""
+"""Matches the entry of an argument in a docstring."""
 
 DROP_INS: dict[str, tuple[Callable[..., Any], Callable[[Right], Arguments]]] = {
     "vllm.merge_attn_states": (vllm.merge_attn_states, lambda r: dict(
@@ -101,7 +101,7 @@ def test_the_table_has_every_promise_of_the_pages() -> None:
 
 
 def varied(array: Any, device: Device, rng: np.random.Generator) -> Any:
-    """An array of the same kind with other numbers: of floats positive ones; integers stay."""
+    """Returns an array of the same kind: floats are replaced by other positive numbers, and integers stay."""
     if isinstance(array, list):
         return [varied(one, device, rng) for one in array]
     if not hasattr(array, "shape") or device.get(array).dtype.kind in "iub":

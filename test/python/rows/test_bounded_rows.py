@@ -181,7 +181,7 @@ class Beyond:
 
 
 def launched(kernel: Any, *arguments: Any) -> str:
-    """The code version that a call takes."""
+    """Returns the entry of the code version that a call uses."""
     return next(version.entry for version in kernel.explain_call(*arguments).versions if version.chosen)
 
 

@@ -139,7 +139,7 @@ def k(y: Out[f32, "c=4 n"]):
 
 
 def test_constants_of_numpy_are_pythons_numbers(tmp_path: Path) -> None:
-    """An element of a tuple wrapped around in numpy's own type."""
+    """Regression: an element of a tuple wrapped around in numpy's own type."""
     module = load(tmp_path, """
 MOST = (numpy.int32(2**31 - 1), numpy.float32(0.1))
 

@@ -49,7 +49,7 @@ ENDS = np.array([0.0, 2.0**-149, 2.0**-127, 2.0**-126, 2.0**-100, 2.0**-64, 1e-1
 
 
 def any_floats(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Any bits, numbers near 1, and the ends of f32's range with either sign."""
+    """Returns arbitrary bits, numbers near 1, and the ends of f32's range with either sign."""
     bits = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32)
     usual = np.ldexp(rng.uniform(1, 2, count), rng.integers(-20, 20, count)).astype(np.float32)
     with np.errstate(all="ignore"):

@@ -62,7 +62,7 @@ def scaled(y: Out[f4e2m1, "n H (G 16)"], scales: Out[f8e4m3fn, "n H G"], x: In[T
 
 
 def points(rng: np.random.Generator) -> np.ndarray:
-    """Numbers, ties, their neighbours, and any bits at all."""
+    """Returns numbers, ties, their neighbours, and arbitrary bits."""
     ties = (MAGNITUDES[1:] + MAGNITUDES[:-1]) / 2
     special = [0.0, 1e-45, 1e-38, 0.2, 6.5, 1e30, np.inf, np.nan]
     exact = np.concatenate([MAGNITUDES, ties, special]).astype(np.float32)

@@ -115,7 +115,7 @@ def test_numbers_are_rounded_up_and_saturate(tmp_path: Path, device: Device, rng
 
 
 def test_constants_are_rounded_as_numbers_are(tmp_path: Path, device: Device) -> None:
-    """Upstream has folds for conversions of constants, and for zero no bits."""
+    """Upstream folds conversions of constants, but has no bits for zero."""
     y, others = device.poisoned((3, 8), E8M0), [device.poisoned((3,), E8M0) for _ in range(4)]
     made(tmp_path).constants(y, *others)
     device.synchronize()

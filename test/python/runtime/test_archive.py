@@ -57,7 +57,7 @@ def _forget() -> None:
 
 
 def _run(calls: list[tuple[Any, dict[str, Any]]]) -> list[list[np.ndarray]]:
-    """The results of each call, and its arguments afterwards: bytes for fp8 and fp4, floats in f32."""
+    """Returns the results of each call and its arguments after it: fp8 and fp4 as bytes, other floats in f32."""
     found = []
     for function, given in calls:
         result = function(**given)

@@ -251,7 +251,7 @@ def test_what_another_process_compiled_is_called_without_the_compiler(folder: Pa
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
-    "empty": lambda good: b"",  # power was lost before the data was there
+    "empty": lambda good: b"",  # power was lost before the data was written
     "zeros": lambda good: bytes(len(good)),
     "half": lambda good: good[: len(good) // 2],
     "more": lambda good: good + b"xx",
@@ -330,7 +330,7 @@ def k(y: Out[f32, DIMS], x: In[f32, TABLE["dims"]], lens: In[i32, "b"]):
 
 
 def test_what_counts_of_the_names_of_outside(tmp_path: Path) -> None:
-    """All that the front end reads there, and nothing else."""
+    """The digest covers all that the front end reads from outside, and nothing else."""
     def digest(text: str = DIGESTS) -> str:
         path = tmp_path / f"k{len(list(tmp_path.iterdir()))}.py"
         path.write_text(text)

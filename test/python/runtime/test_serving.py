@@ -116,7 +116,7 @@ def test_kernels_and_bound_calls_in_a_function_launch_nothing(compiled: list[str
 
 
 def within_a_recording(call: Any) -> None:
-    """Calls on another thread while this one records."""
+    """Makes the call on another thread while this thread records."""
     thread = Thread(target=call)
     mlafix.compile_keys([(lambda: (thread.start(), thread.join()), ())])
 

@@ -33,7 +33,7 @@ FAULTS = (
 
 
 class Calls:
-    """Makes calls, and while it records also keeps them."""
+    """Makes calls, and keeps those that are made while it records."""
 
     def __init__(self) -> None:
         self.kept: list[Callable[[], Any]] = []
@@ -204,7 +204,7 @@ class Engine:
             self.do(lambda layer=layer, out=out: self.x.copy_(torch.nn.functional.layer_norm(self.x + out.flatten(1) @ self.outs[layer], (HIDDEN,))))
 
     def prepare(self) -> None:
-        """The metadata of each kind of layer, on the device."""
+        """Computes the metadata of each kind of layer, on the device."""
         context = self.lens - (self.starts[1:] - self.starts[:-1])
         self.new_lens.copy_(self.starts[1:] - self.starts[:-1])
         for c in range(2):
@@ -225,7 +225,7 @@ class Engine:
             self.rank_tables[r].copy_(self.by_token[:, r::RANKS])
 
     def project(self, layer: int) -> None:
-        """q, k and v of the layer, and the cache's new rows."""
+        """Computes q, k and v of the layer, and writes the cache's new rows."""
         rows = (self.x @ self.weights[layer]).view(TOKENS, HEADS + 2 * KV_HEADS, DIM)
         self.q.copy_(rows[:, :HEADS])
         for cache, scale, new, target in zip(self.caches[layer], self.scales[layer], rows[:, HEADS:].split(KV_HEADS, 1), (self.k, self.v)):
