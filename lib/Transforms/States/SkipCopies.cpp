@@ -29,8 +29,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A store of a merge that is a store of `copied` if none of `predicates`
-/// holds.
+/// A store whose merge gives `copied` unchanged if none of `predicates` holds.
 struct Copy {
   StoreStateOp store;
   LoadStateOp copied;
@@ -39,8 +38,8 @@ struct Copy {
 };
 } // namespace
 
-/// The condition under which `state` may differ from the identity; null:
-/// always.
+/// The condition under which `state` may differ from the identity. Null if it
+/// always may.
 static Value getPredicate(Value state) {
   if (auto load = state.getDefiningOp<LoadStateOp>())
     return load.getPredicate();

@@ -123,7 +123,7 @@ class Place:
     folder: str = ""
 
     def find(self) -> Any:
-        """The object. Raises what importing it raises."""
+        """Imports the module and returns the object. Errors of the import pass through."""
         if self.folder and self.folder not in sys.path:
             sys.path.insert(0, self.folder)
         found: Any = importlib.import_module(self.module)
