@@ -200,8 +200,7 @@ def checked(dim: int, name: str) -> Iterator[Request]:
         rows, lse, keys = floats(n, H, dim, of=dtype), {"lse": floats(H, n)}, {"lens": ints(*[1] * n)}
         for given in ({}, keys, lse, {**lse, **keys}):
             yield ops.check_states, {"out": rows, **given, **places(n)}
-    rows, lse = floats(1, H, dim, of=dtype), floats(H, 1)
-    yield ops.check_merge, {"out": rows, "lse": lse, "sides": [rows, rows], "side_lses": [lse, lse], **places(1)}
+        yield ops.check_merge, {"out": rows, **lse, "sides": [rows, rows], "side_lses": [lse["lse"]] * 2, **places(n)}
     blocks = {"flags": found["flags"], "live_rows": ints(1), "step": ints(3), "record": zeros(1, 1, of=np.int64)}
     for size in (4 * dim, 8 * dim) if dim < 512 else (576,):
         yield ops.check_blocks, {"cache": floats(2, 4, size, of=dtype), "block_table": ints(1)[None], "lens": ints(1), **blocks}

@@ -120,7 +120,8 @@ def check_states(
 ):
     """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5).
 
-    Rows before `read_rows` are read, and those before `live_rows` are checked. `read_rows` may be known before `live_rows` has arrived.
+    Rows before `read_rows` are read, and those that are also before `live_rows` are checked. One of the two may be known before the
+    other has arrived from memory.
     """
     for t, h in grid("n", "H"):
         row = load(out[t, h], where=t < read_rows)
@@ -129,7 +130,7 @@ def check_states(
         most = limit[0] if present(limit) else math.inf
         largest = max(abs(f32(row)))
         what = class_of(largest, number, present(lse), present(lens), keys > 0 or not present(lens), most)
-        is_looked_at = t < live_rows and keys != -1
+        is_looked_at = t < live_rows and t < read_rows and keys != -1
         note(t, h, what if is_looked_at else i32(0), record, flags, seam, step, values, (number, largest, 0.0, most))
 
 
@@ -158,10 +159,12 @@ def check_merge(
     """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5): the lse must be that of the whole, and the row the
     weighted mean.
 
-    Rows before `read_rows` are read, and those before `live_rows` are checked. `read_rows` may be known before `live_rows` has arrived.
+    Rows before `read_rows` are read, and those that are also before `live_rows` are checked. One of the two may be known before the
+    other has arrived from memory.
     """
     for t, h in grid("n", "H"):
-        live, read = t < live_rows, t < read_rows
+        read = t < read_rows
+        live = read and t < live_rows
         number = load(lse[h, t], where=read) if present(lse) else 0.0
         row = f32(load(out[t, h], where=read))
         whole = identity("D", base=B)

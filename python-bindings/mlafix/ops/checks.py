@@ -104,11 +104,15 @@ def _common(record: Any, flags: Any, seam: Any, step: Any, live_rows: Any, rows:
     return seam, live, count, live_at, count_at
 
 
-def _rows_to_read(shape: tuple[Any, Any, Any], live: Any, live_at: Any) -> tuple[Any, Any]:
-    """The rows that a check of results of `shape` loads, as a number and a tensor: all of few, so that no load waits for the count."""
-    if live_at is None or any(map(is_symbol, shape)) or math.prod(shape) > _READ_AT_ONCE:
-        return live, live_at
-    return shape[0], None
+def _counts(shape: tuple[Any, Any, Any], live: Any, live_at: Any) -> tuple[Any, Any, Any, Any]:
+    """The arguments live_rows, live_rows_at, read_rows and read_rows_at of a check of results of `shape`. If the count is on the device, all
+    rows of a small result are read before it arrives; of a large one, only live rows are."""
+    if live_at is None:
+        return live, None, live, None
+    rows = shape[0]
+    if any(map(is_symbol, shape)) or math.prod(shape) > _READ_AT_ONCE:
+        return rows, None, live, live_at
+    return live, live_at, rows, None
 
 
 def _in_base(name: str, base: Any) -> Any:
@@ -209,7 +213,7 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         check_integers(lens, "lens")
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
-    read, read_at = _rows_to_read((n, heads, dim), live, live_at)
+    live, live_at, read, read_at = _counts((n, heads, dim), live, live_at)
     launch(library.kernel("check_states"), (record, flags, out, lse_hn, lens, limit, seam, live, read, count, values, live_at, read_at, count_at), stream)
 
 
@@ -271,7 +275,7 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
         raise wrong("side_lses", f"as many arrays as sides, {len(sides)}", len(side_lses))
     layout = layout_of(lse_layout)
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
-    read, read_at = _rows_to_read((n, heads, dim), live, live_at)
+    live, live_at, read, read_at = _counts((n, heads, dim), live, live_at)
     launch(_in_base("check_merge", base), (record, flags, out, None if lse is None else lse_as(lse, layout, "hn"), list(sides),
                     [lse_as(each, layout, "hn") for each in side_lses], _checked(tolerance, "tolerance"),
                     _checked(lse_tolerance, "lse_tolerance"), seam, live, read, count, values, live_at, read_at, count_at), stream)  # fmt: skip
