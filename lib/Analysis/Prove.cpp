@@ -83,7 +83,8 @@ static void refuseReads(KernelOp kernel, const Answer &answer, Location loc) {
                        << answer.reason << "; "
                        << (isInMlir(loc) ? "mlafix.access = \"update\""
                                          : "InOut[…]")
-                       << " makes '" << name << "' hold what it is read for";
+                       << " declares that '" << name
+                       << "' has contents to read";
 }
 
 static void refuseRaces(KernelOp kernel, const Answer &answer, Location loc) {
@@ -149,13 +150,13 @@ static std::string describeRaces(KernelOp kernel, const Answer &answer,
   stream << answer.reason << "; ";
   if (answer.table.empty())
     stream << (isMlir ? "mlafix.assume" : "assume(…)")
-           << " promises what keeps rows apart";
+           << " promises a condition that keeps rows apart";
   else
     stream << (isMlir ? "mlafix.distinct %" + answer.table
                       : "distinct(" + answer.table + ")")
            << " before the grid promises that its entries differ, if they do";
   stream << ", " << spellAllowed("races", isMlir)
-         << " of the kernel that rows do not meet, or may";
+         << " of the kernel declares that rows do not meet, or may";
   return text;
 }
 
@@ -166,10 +167,11 @@ static std::string describeOutside(KernelOp kernel, const Answer &answer,
       << "expected every access of '" << kernel.getArgName(answer.argument)
       << "' to be in bounds, got " << answer.element << ": for example "
       << answer.reason
-      << "; out of bounds a load gives zero and a store does nothing: "
+      << "; out of bounds a load gives zero and a store does nothing; "
       << (isMlir ? "mlafix.assume" : "assume(…)")
-      << " before the grid has launches check the sizes, "
-      << spellAllowed("bounds", isMlir) << " of the kernel says it is meant";
+      << " before the grid makes launches check the sizes, "
+      << spellAllowed("bounds", isMlir)
+      << " of the kernel declares that it is meant";
   return text;
 }
 

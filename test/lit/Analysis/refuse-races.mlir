@@ -70,7 +70,7 @@ mlafix.kernel @scatter(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
     %v = mlafix.load %x[%t] : !vec -> f32
     %s = mlafix.load %slots[%t] : !ints -> i32
     %i = arith.index_cast %s : i32 to index
-    // expected-warning @below {{expected one row to write each element of 'y', got rows that may write the same one: it depends on what is read from slots; mlafix.distinct %slots before the grid promises that its entries differ, if they do, allow = ["races"] of the kernel that rows do not meet, or may}}
+    // expected-warning @below {{expected one row to write each element of 'y', got rows that may write the same one: it depends on what is read from slots; mlafix.distinct %slots before the grid promises that its entries differ, if they do, allow = ["races"] of the kernel declares that rows do not meet, or may}}
     mlafix.store %v, %y[%i] : f32, !vec
     mlafix.store %v, %z[%i] : f32, !vec
   }
@@ -99,7 +99,7 @@ mlafix.kernel @halves(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
     %s = mlafix.load %slots[%t] : !ints -> i32
     %i = arith.index_cast %s : i32 to index
     %half = arith.floordivsi %i, %c2 : index
-    // expected-warning @below {{it depends on what is read from slots; mlafix.assume promises what keeps rows apart, allow = ["races"] of the kernel}}
+    // expected-warning @below {{it depends on what is read from slots; mlafix.assume promises a condition that keeps rows apart, allow = ["races"] of the kernel}}
     mlafix.store %v, %y[%half] : f32, !vec
   }
 }
@@ -109,7 +109,7 @@ mlafix.kernel @gather(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, 
   mlafix.forall (%t) in (%n) {
     %s = mlafix.load %from[%t] : !ints -> i32
     %i = arith.index_cast %s : i32 to index
-    // expected-warning @below {{expected the rows of 'x' to be independent, got a read of what another row may write: it depends on what is read from from; mlafix.assume promises what keeps rows apart}}
+    // expected-warning @below {{expected the rows of 'x' to be independent, got a read of what another row may write: it depends on what is read from from; mlafix.assume promises a condition that keeps rows apart}}
     %v = mlafix.load %x[%i] : !vec -> f32
     mlafix.store %v, %x[%t] : f32, !vec
   }
@@ -120,7 +120,7 @@ mlafix.kernel @longer(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !vec
   mlafix.forall (%t) in (%n) {
-    // expected-warning @below {{expected every access of 'x' to be in bounds, got x[0]: for example n = 1, m = 0, i = 0; out of bounds a load gives zero and a store does nothing: mlafix.assume before the grid has launches check the sizes, allow = ["bounds"] of the kernel says it is meant}}
+    // expected-warning @below {{expected every access of 'x' to be in bounds, got x[0]: for example n = 1, m = 0, i = 0; out of bounds a load gives zero and a store does nothing; mlafix.assume before the grid makes launches check the sizes, allow = ["bounds"] of the kernel declares that it is meant}}
     %v = mlafix.load %x[%t] : !vec -> f32
     %u = mlafix.load %z[%t] : !vec -> f32
     %w = arith.addf %v, %u : f32

@@ -92,7 +92,7 @@ def test_an_output_that_is_read_before_it_is_written_is_refused():
     y, x = np.zeros(3, np.float32), np.ones(3, np.float32)
     message = (
         "expected a row to write an element of output 'y' before it reads it, got a read of y[0] first: for example n = 1, i = 0; "
-        "InOut[…] makes 'y' hold what it is read for"
+        "InOut[…] declares that 'y' has contents to read"
     )
     with pytest.raises(mlafix.CompileError) as caught:
         accumulate(y, x)

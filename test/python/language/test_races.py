@@ -96,8 +96,8 @@ def test_a_scatter_warns_once_and_names_its_table():
     assert given == [
         (
             "expected one row to write each element of 'k', got rows that may write the same one: it depends on what is read "
-            'from slots; distinct(slots) before the grid promises that its entries differ, if they do, allow={"races"} of the kernel that '
-            "rows do not meet, or may",
+            'from slots; distinct(slots) before the grid promises that its entries differ, if they do, allow={"races"} of the kernel declares '
+            "that rows do not meet, or may",
             "k[slots[t]]",
         )
     ]
