@@ -103,8 +103,9 @@ LogicalResult TopKOp::verify() {
   bool isOfGroups = isRowTile(getValues().front().getType());
   for (Type type : getResultTypes())
     if (isRowTile(type) != isOfGroups)
-      return emitOpError() << "expected all values and indices to be of the "
-                              "whole row, or all to be of each group, got both";
+      return emitOpError()
+             << "expected only scalars, of the whole row, or only "
+                "rows, with one element per group, got both";
   DimAttr dim = getTileDim(row);
   if (isOfGroups)
     dim = dim.getGroup();
@@ -140,7 +141,7 @@ LogicalResult SwapOp::verify() {
            << block;
   if (dim.isPerGroup())
     return emitOpError()
-           << "expected a row that is not of one element per group of a "
+           << "expected a row that has more than one element per group of a "
               "product, got one along "
            << dim.str();
   if (dim.isBounded())

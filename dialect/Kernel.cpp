@@ -277,10 +277,9 @@ LogicalResult KernelOp::verifyRegions() {
   size_t checks = llvm::range_size(getBody().getOps<AssumeOp>()) +
                   (getMost() ? getMost()->size() : 0);
   if (checks > limits::checks)
-    return emitOpError() << "expected at most " << limits::checks
-                         << " assumptions before the grid and bounds of dims "
-                            "in all, got "
-                         << checks;
+    return emitOpError() << "expected assumptions before the grid and bounds "
+                            "of dims to be at most "
+                         << limits::checks << " together, got " << checks;
   if (!grid)
     return emitOpError() << "expected a grid (mlafix.forall or "
                             "mlafix.ragged_forall) in a kernel, got none";

@@ -231,7 +231,8 @@ LogicalResult GridPlanner::checkBlock() {
        least % layout.getLanes() != 0))
     return version.emitError()
            << "expected 'least_threads' to be the " << threads
-           << " threads of a block over a power of two, and a multiple of "
+           << " threads of a block divided by a power of two, and a multiple "
+              "of "
            << limits::warpThreads << " and of the " << layout.getLanes()
            << " lanes of a row, got " << least;
   if (resident * threads > machine.threadsPerMultiprocessor)

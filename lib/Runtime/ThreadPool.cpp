@@ -111,7 +111,9 @@ private:
     while (workers < wanted && startThread(body, this))
       ++workers;
     if (workers < wanted)
-      log(MLAFIX_LOG_WARNING, "expected %d threads for CPU launches, got %d",
+      log(MLAFIX_LOG_WARNING,
+          "expected %d threads for CPU launches, got %d: the system refused "
+          "another one",
           wanted + 1, workers + 1);
     log(MLAFIX_LOG_DEBUG, "CPU launches use %d threads", workers + 1);
   }

@@ -89,8 +89,8 @@ Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
       module, context,
       info.signature.getAs<mlir::StringAttr>("name").getValue());
   if (!result)
-    return createStringError(
-        "expected a lowered module that LLVM IR can express, got another one");
+    return createStringError("expected a module that can be translated to LLVM "
+                             "IR, got one that cannot");
   result->setTargetTriple(machine.getTargetTriple());
   result->setDataLayout(machine.createDataLayout());
   StringSet<> entries;

@@ -67,7 +67,7 @@ mlafix.kernel @k(%x: f32) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     %v = mlafix.splat %x : f32 -> !tile
-    // expected-error @below {{expected all values and indices to be of the whole row, or all to be of each group, got both}}
+    // expected-error @below {{expected only scalars, of the whole row, or only rows, with one element per group, got both}}
     %best:2 = mlafix.top_k %v : !tile -> f32, tensor<4xi32, #mlafix.dim<4>>
   }
 }

@@ -10,7 +10,7 @@
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=lanes=64 2>&1 | FileCheck %s --check-prefix=LAYOUT
 // LAYOUT: error: expected one row in a block whose rows cross warps, got rows = 16
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=least_threads=96 2>&1 | FileCheck %s --check-prefix=HALVED
-// HALVED: error: expected 'least_threads' to be the 256 threads of a block over a power of two, and a multiple of 32 and of the 16 lanes of a row, got 96
+// HALVED: error: expected 'least_threads' to be the 256 threads of a block divided by a power of two, and a multiple of 32 and of the 16 lanes of a row, got 96
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=resident=16 2>&1 | FileCheck %s --check-prefix=RESIDENT
 // RESIDENT: error: expected 'resident' to be at most 8, since a multiprocessor holds 2048 threads and a block has 256, got 16
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=rows_ahead=132 2>&1 | FileCheck %s --check-prefix=AHEAD

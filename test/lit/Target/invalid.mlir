@@ -40,7 +40,7 @@ module attributes {mlafix.signature = {name = "k", x = 1.0 : f32}} {
 
 //--- dialect.mlir
 // DIALECT: error: cannot be converted to LLVM IR
-// DIALECT: error: expected a lowered module that LLVM IR can express, got another one
+// DIALECT: error: expected a module that can be translated to LLVM IR, got one that cannot
 module attributes {mlafix.signature = {name = "k"}} {
   llvm.func @k(%x: i32) attributes {mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %y = arith.addi %x, %x : i32

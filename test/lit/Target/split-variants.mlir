@@ -43,7 +43,7 @@
 // What threads say comes in the order of the variants.
 // ERRORS: <stdin>:[[#FIRST:]]:12: error: LLVM Translation failed for operation: builtin.unrealized_conversion_cast
 // ERRORS: <stdin>:[[#FIRST+11]]:12: error: LLVM Translation failed for operation: builtin.unrealized_conversion_cast
-// ERRORS: error: expected a lowered module that LLVM IR can express, got another one
+// ERRORS: error: expected a module that can be translated to LLVM IR, got one that cannot
 module attributes {mlafix.signature = {name = "k"}} {
   llvm.mlir.global internal @first_shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<128 x i8>
   llvm.mlir.global internal @second_shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<256 x i8>
