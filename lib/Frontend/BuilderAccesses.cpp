@@ -210,7 +210,7 @@ KernelBuilder::Value KernelBuilder::loadInto(
   if (!isRow(*impl, place) || dim.empty() || place.part.group ||
       place.part.member) {
     impl->fail(location)
-        << "expected a whole row to read into another one, and its dim, got "
+        << "expected a whole row to read into another dim, and that dim, got "
         << (dim.empty() ? "no dim" : "a part or an element");
     return {};
   }

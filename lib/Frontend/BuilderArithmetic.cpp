@@ -559,8 +559,8 @@ static DimAttr getGroupsAlong(Impl &impl, mlir::Value row,
     error << "expected " << dim.getGroup().str() << ", the second factor of "
           << dim.str() << ", to " << what << " along, got ";
   else
-    error << "expected no dim to " << what << " a row along " << dim.str()
-          << " by, since that is no product such as \"(G K)\", got ";
+    error << "expected no factor to " << what << " along, since the row's dim "
+          << dim.str() << " is no product such as \"(G K)\", got ";
   error << "\"" << llvm::StringRef(name) << "\"";
   return {};
 }

@@ -106,7 +106,7 @@ ValueType Impl::type(Value handle) const {
 
 bool Impl::checkUnfinished(const SourceLocation &location) {
   if (finished)
-    fail(location) << "expected nothing after the kernel is finished";
+    fail(location) << "expected no more calls for a finished kernel, got one";
   return !finished;
 }
 

@@ -158,7 +158,7 @@ class ArithmeticBuiltIns:
         is_number = isinstance(value, int) and not isinstance(value, bool)
         if not is_number and not (isinstance(value, str) and value):
             self.ctx.fail(
-                node, f'expected the factor to {what} along, the second of a dim such as "(G K)", as a name ("K") or a number, got {describe(value)}'
+                node, f'expected the second factor of the row\'s dim to {what} along, a name or a number, as "K" for "(G K)", got {describe(value)}'
             )
         return str(value)
 
@@ -197,7 +197,7 @@ class ArithmeticBuiltIns:
             operand = self.ctx.lift(value, argument) if number is None else self.ctx.float_constant(number, argument)
             return self.ctx.convert(operand, to.name, node)
         if to.name not in _CONVERSIONS:
-            self.ctx.fail(node, f"expected a conversion to f32, i32, i64, index or bool_, or rounding to a float, got {to}: stores narrow by themselves")
+            self.ctx.fail(node, f"expected f32, i32, i64, index, bool_ or a narrow float dtype to convert to, got {to}; a store to a tensor of {to} narrows by itself")
         wide = self.widening_load(argument, to.name)
         if wide is not None:
             return wide

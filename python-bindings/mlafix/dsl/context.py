@@ -149,7 +149,7 @@ class Context:
     def nested(self, node: ast.AST) -> Iterator[None]:
         """Counts a branch or a loop while it is built."""
         if self.levels == _MOST_NESTED:
-            self.fail(node, f"expected branches and loops at most {_MOST_NESTED} deep, of which each elif is one, got more")
+            self.fail(node, f"expected branches and loops at most {_MOST_NESTED} deep, where each elif counts, got more")
         self.levels += 1
         try:
             yield

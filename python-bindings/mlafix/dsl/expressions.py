@@ -123,7 +123,7 @@ class Expressions:
         return True
 
     def undefined(self, node: ast.expr, hint: str) -> NoReturn:
-        self.ctx.fail(node, f"expected a name that is defined, got '{ast.unparse(node)}'; here are {', '.join(self.names()) or 'none'}{hint}")
+        self.ctx.fail(node, f"expected a name that is defined, got '{ast.unparse(node)}'; names with values here: {', '.join(self.names()) or 'none'}{hint}")
 
     def names(self) -> list[str]:
         """The names that have values here."""
@@ -326,7 +326,7 @@ class Expressions:
             return number
         if dim.size is None:
             of = f"a row along {dim.spelled}, whose size is not in the tensor's type"
-            self.ctx.fail(node, f"expected both ends of a slice, as 0:4, and neither negative, of {of}, got {ast.unparse(node)}{hint}")
+            self.ctx.fail(node, f"expected a slice with both ends, as 0:4, and no negative one, for {of}, got {ast.unparse(node)}{hint}")
         return number + dim.size
 
     def indices(self, tensor: Tensor, dims: tuple[Dim, ...], nodes: list[ast.expr]) -> list[Any]:
@@ -384,7 +384,7 @@ class Expressions:
         left = self.eval(node.left)
         for op, a_node, b_node in zip(node.ops, operands, operands[1:]):
             if type(op) not in COMPARE:
-                self.ctx.fail(node, f"expected == != < <= > or >=, got '{ast.unparse(node)}'; any(row == x) says that a row has x")
+                self.ctx.fail(node, f"expected == != < <= > or >=, got '{ast.unparse(node)}'; any(row == x) is true if a row has an element x")
             right = self.eval(b_node)
             one = self.operators.compare(node, op, a_node, left, b_node, right)
             result = one if result is True else self.operators.both(result, one, node)

@@ -166,7 +166,7 @@ class Frontend:
         """Adds the tensor that may hold the number `node`."""
         name = node.arg + TENSOR_SUFFIX
         if name in self.places:
-            self.source.fail(node, f"expected another name for '{name}', since .or_tensor gives it to the tensor of '{node.arg}', got an argument of that name")
+            self.source.fail(node, f"expected no argument '{name}', since .or_tensor of '{node.arg}' adds a tensor with this name, got one: rename it")
         annotation = TensorType("read", i32, (Dim("", 1),), optional=True)
         value = self.builder.add_tensor(name, [""], "i32", "", "read", True, [1], "", False, 0, "", [], self.source.location(node))
         self.numbers[node.arg] = self.scalars[node.arg], Tensor(name, value, annotation)
@@ -306,6 +306,7 @@ def build(function: types.FunctionType, options: Options = Options()) -> str:
     except CompileError:
         raise
     except (UnicodeError, OverflowError) as error:
-        message = f"expected integers of at most 64 bits, and names and texts that UTF-8 can encode, got one that does not fit: {error}"
+        expected = "names and texts that UTF-8 can encode" if isinstance(error, UnicodeError) else "integers of at most 64 bits"
+        message = f"expected {expected}, got one that does not fit: {error}"
         node = frontend.source.node
         raise diagnostics.compile_error([("error", message, *frontend.source.place(node))]) from error

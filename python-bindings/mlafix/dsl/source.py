@@ -185,8 +185,8 @@ class Source:
         self.file = code.co_filename
         if not _lines(function):
             message = (
-                f"expected kernel '{self.name}' in a file, whose text can be read, got {self.file}; what is typed at a "
-                f"prompt has none"
+                f"expected kernel '{self.name}' in a file, whose text can be read, got {self.file}; a kernel typed at "
+                f"a prompt is in no file: save it in one and import it"
             )
             raise CompileError(message, self.file, code.co_firstlineno, 0)
         try:

@@ -82,7 +82,7 @@ class Statements:
         value = self.expressions.eval(node.value)
         if value is None and isinstance(node.value, ast.Call):
             hint = "; an inline function ends with return …" if hasattr(self.expressions.eval(node.value.func), "__mlafix_inline__") else ""
-            self.ctx.fail(node.value, f"expected a value, got {ast.unparse(node.value.func)}(…), which gives none{hint}")
+            self.ctx.fail(node.value, f"expected a value, got {ast.unparse(node.value.func)}(…), which returns nothing{hint}")
         for target in node.targets:
             self.assign(target, value, node.value)
 
@@ -93,7 +93,7 @@ class Statements:
         if not isinstance(node.target, ast.Name):
             text, written = ast.unparse(node.target), ast.unparse(ast.BinOp(node.target, node.op, node.value))
             sign = ast.unparse(ast.AugAssign(ast.Name("a"), node.op, ast.Name("b"))).split(" ")[1]
-            self.ctx.fail(node.target, f"expected a name before {sign}, got '{text}'; write {text} = {written}, of a tensor declared InOut")
+            self.ctx.fail(node.target, f"expected a name before {sign}, got '{text}'; write {text} = {written} and declare the tensor InOut")
         old = self.expressions.eval(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
         if type(node.op) not in BINARY:
             self.ctx.fail(node, f"expected + - * / // % << >> & | or ^ before =, got '{ast.unparse(node)}'")
@@ -318,7 +318,7 @@ class Statements:
         if bounds is None or len(bounds) > MOST_UNROLLED:
             self.ctx.fail(
                 call,
-                f"expected a range of constants, at most {MOST_UNROLLED} of them, since the body names elements of a list by "
+                f"expected a range of constants, at most {MOST_UNROLLED} of them, since the body indexes a list by "
                 f"'{index}', got {ast.unparse(call)}",
             )
         for number in bounds:

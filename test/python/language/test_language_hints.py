@@ -75,7 +75,7 @@ BODIES = [
     ("y[t] = sigmoid(x[t])", "sigmoid", "; write 1.0 / (1.0 + exp(-x))"),
     ("y[t] = softmax(x[t])", "softmax", "; write e = exp(x - max(x)), then e / sum(e)"),
     ("q[t] = cdiv(q[t], 2)", "cdiv", "; write (a + b - 1) // b"),
-    ("y[t] = tl.load(x)", "tl.load", "got 'tl.load'; here are d, five, h, l, q, t, w, x, y; mlafix.dsl has load"),
+    ("y[t] = tl.load(x)", "tl.load", "got 'tl.load'; names with values here: d, five, h, l, q, t, w, x, y; mlafix.dsl has load"),
     ("y[t] = clamp(x[t], 0, 1)", "clamp", "; write min(max(x, low), high)"),
     ("y[t] = cat(x[t], x[t])", "cat", "; a part of a row is stored where it belongs"),
     ("y[t] = load(x[t], mask=t < 2)", "t < 2", "got an argument 'mask'; mlafix calls it where"),
@@ -83,7 +83,7 @@ BODIES = [
     ("q[t] = num_warps", "num_warps", "; the compiler chooses blocks, warps and the grid"),
     # names that are nearly right
     ("y[t] = exq(x[t])", "exq", "; did you mean exp?"),
-    ("y[t] = x[i]", "i", "here are d, five, h, l, q, t, w, x, y"),
+    ("y[t] = x[i]", "i", "names with values here: d, five, h, l, q, t, w, x, y"),
     ("q[t] = i32(shape('d'))", "'d'", """got 'd'; did you mean "D"?"""),
     ("m = identity(D)", "D", """; "D" is a dim: write "D", as in identity("D")"""),
     # tensors and values where others are expected

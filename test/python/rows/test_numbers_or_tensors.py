@@ -135,7 +135,7 @@ def test_names_and_types() -> None:
         for t in grid("n"):
             store(out[t], 0.0, where=t < k + k_at)
 
-    rejected(taken, "expected another name for 'k_at', since .or_tensor gives it to the tensor of 'k', got an argument of that name")
+    rejected(taken, "expected no argument 'k_at', since .or_tensor of 'k' adds a tensor with this name, got one: rename it")
     with pytest.raises(mlafix.ArgumentError, match=r"or_tensor: expected an integer type \(index, i64, i32\), got f32"):
         f32.or_tensor  # noqa: B018
     assert repr(index.at_most("n").or_tensor) == 'index.at_most("n").or_tensor'

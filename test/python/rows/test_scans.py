@@ -237,9 +237,9 @@ def test_scans_assemble_for_gpus(kernels: ModuleType, chip: str, size: int) -> N
     ("cumsum(1.0)", "expected a row to scan, got 1.0", "1.0"),
     ("cummax(x[t], x[t])", r"expected cummax\(row, along=…\), got 2 arguments", "cummax(x[t], x[t])"),
     ("cummin(x[t], dim=1)", r"expected cummin\(row, along=…\), got an argument 'dim'", "cummin(x[t], dim=1)"),
-    ("cumsum(x[t], along=x)", "expected the factor to scan along", "x"),
+    ("cumsum(x[t], along=x)", "expected the second factor of the row's dim to scan along", "x"),
     ("cumsum(x[t] > 0)", "expected a row of f32 or i32", "x[t] > 0"),
-    ('cumsum(x[t], along="D")', r'expected no dim to scan a row along "D" by, since that is no product such as "\(G K\)", got "D"', 'cumsum(x[t], along="D")'),
+    ('cumsum(x[t], along="D")', r'expected no factor to scan along, since the row.s dim "D" is no product such as "\(G K\)", got "D"', 'cumsum(x[t], along="D")'),
     ('splat(cumsum(z[t], along="G")[0], "D")', r'expected "K", the second factor of "\(G K\)", to scan along, got "G"', 'cumsum(z[t], along="G")'),
 ])  # fmt: skip
 def test_wrong_uses_are_underlined(tmp_path: Path, text: str, message: str, place: str) -> None:

@@ -140,7 +140,7 @@ TEST_F(BuilderErrors, anything_after_the_end) {
   ASSERT_TRUE(b.endGrid(at(3)));
   ASSERT_NE(b.finish(), "");
   EXPECT_FALSE(b.addScalar({"k", "i32", ""}, at(4)));
-  expectError("expected nothing after the kernel is finished");
+  expectError("expected no more calls for a finished kernel, got one");
 }
 
 TEST_F(BuilderErrors, an_integer_that_is_no_byte) {
