@@ -208,7 +208,7 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("store_rows_as_they_are", lambda r: {"rows": r.rows(N, H, D + 1)}, 'argument "rows": expected size .*got 65'),
     ("rmsnorm_of_sums", lambda r: {"out_format": None, "out": r.out(dtype=np.int32)}, 'argument "out": expected dtype bf16 or f16 or f32, got int32'),
     ("rmsnorm_of_sums", lambda r: {"residual": r.rows(N, D)}, 'argument "residual": expected 3 dims.*got 2'),
-    ("rmsnorm_of_sums", lambda r: {"out_format": ops.Fp8Groups(r.ints(*range(N))[:, None])}, 'argument "Fp8Groups.scales": expected heads of 128, 256 or 512 elements for int32'),
+    ("rmsnorm_of_sums", lambda r: {"out_format": ops.Fp8Groups(r.ints(*range(N))[:, None])}, 'argument "Fp8Groups.scales": expected heads of 128, 256 or 512 elements for scales of int32'),
     ("combine_experts", lambda r: {"weights": r.ints(1, 2)}, 'argument "weights": expected dtype bf16 or f16 or f32, got int32'),
     ("combine_experts", lambda r: {"places": r.rows(N, 1)}, 'argument "places": expected dtype i64 or i32, got float32'),
     ("combine_experts", lambda r: {"shared": r.rows(N, D + 1)}, 'argument "shared": expected size 64'),

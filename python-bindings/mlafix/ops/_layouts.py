@@ -93,7 +93,7 @@ def in_tiles(scales: Any, owner: str, rows: Rows, size: int, dtype: str, height:
     if dim % size:
         raise wrong(f"{owner}.scales", f"heads of a multiple of {size} elements, a scale for each {size}", f"heads of {dim}")
     if len(shape) != 2 or shape[1] != pitch or shape[0] % height:
-        raise wrong(f"{owner}.scales", f"shape [m, {pitch}], m a multiple of {height}, in tiles for groups of {size} of {heads} heads of {dim}", shape)
+        raise wrong(f"{owner}.scales", f"shape [m, {pitch}], m a multiple of {height}, in tiles (heads: {heads} x {dim} elements, groups: {size} elements)", shape)
     if not 0 <= first_row <= shape[0] - tokens:
         raise wrong(f"{owner}.first_row", f"a row from 0 to {shape[0] - tokens}, for {tokens} tokens in {shape[0]} rows", first_row)
     words = _contiguous_words(scales, owner) if kind == "int32" else scales
@@ -162,7 +162,7 @@ def _words(scales: Any, owner: str, shape: tuple[int, ...], rows: Rows) -> Group
     groups, rest = dim // 128, dim % 128
     words = -(-heads * groups // _BYTES_A_WORD)
     if rest or groups not in (1, 2, _BYTES_A_WORD):
-        raise wrong(f"{owner}.scales", "heads of 128, 256 or 512 elements for int32, and else float32 or float8_e8m0fnu", dim)
+        raise wrong(f"{owner}.scales", "heads of 128, 256 or 512 elements for scales of int32 (other heads take float32 or float8_e8m0fnu)", f"heads of {dim}")
     if shape != (*lead, words):
         raise wrong(f"{owner}.scales", f"shape [{', '.join(map(str, lead))}, {words}], a word for each 4 groups of 128", shape)
     # A view with another element size needs a contiguous last dim, so add one.

@@ -305,7 +305,7 @@ def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1,
     if interleave < 1:
         raise wrong("interleave", "1 or more", interleave)
     if interleave > _MOST // ranks:
-        raise wrong("interleave", f"at most {_MOST // ranks}, since {ranks} times that counts tokens in 64 bits", interleave)
+        raise wrong("interleave", f"at most {_MOST // ranks}, since {ranks} ranks times the interleave must fit 64 bits", interleave)
     (size,) = rows_of(seq_lens, "seq_lens", ("r",))
     check_integers(seq_lens, "seq_lens")
     if out is None:

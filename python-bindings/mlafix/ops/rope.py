@@ -76,14 +76,14 @@ class Rope:
             check_integer("Rope.start", self.start)
         first = dim - turned if self.start is None else int(self.start)
         if not 0 < turned <= dim:
-            raise wrong("Rope.table", f"2 to {dim} values in a row, at most as many as a head has elements", turned)
+            raise wrong("Rope.table", f"2 to {dim} values in a row, since a head has {dim} elements", turned)
         if not 0 <= first <= dim - turned:
             raise self._wrong("start", f"an element from 0 to {dim - turned}", first)
         step = 2 if self.interleaved else turned
         if not self.interleaved and turned & (turned - 1):
             raise wrong("Rope.table", "a number of values in a row that is a power of two, unless interleaved=True", turned)
         if first % step or dim % step:
-            raise self._wrong("start", f"a multiple of {step} in rows of a multiple of it", f"{first} in rows of {dim}")
+            raise self._wrong("start", f"a multiple of {step}, in rows whose size is also one", f"{first} in rows of {dim}")
         return Turned((self.positions, halves, -1.0 if self.inverse else 1.0), turned, first)
 
     def check_groups(self, dim: int, groups: int) -> None:

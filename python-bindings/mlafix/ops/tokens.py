@@ -143,7 +143,7 @@ def store_rows(cache: Array, rows: Array, slots: Array, *, out_format: OutFormat
         check_format(out_format)
         how = out_format.place((pages, size, heads, dim), rows, None).how
         if not how.is_static and not how.by_head:
-            raise wrong("out_format", "a format with scales of shape [pages, page_size, H, G], not int32 and without tiles", f"{type(out_format).__name__} with other scales")
+            raise wrong("out_format", "a format whose scales have shape [pages, page_size, H, G], and are neither int32 nor in tiles", f"{type(out_format).__name__} with other scales")
     launch_in(out_format, "rows.store_in_pages", (pages, size, heads, dim), places, (rows if has_heads else rows[:, None], slots), rows, "rows",  # type: ignore[index]
               LseBases("e", "e", "e"), stream)  # fmt: skip
 
@@ -468,7 +468,7 @@ def _blocks(cache: Any, name: str) -> Any:
 def _bytes_of(blocks: Any, name: str) -> Any:
     """Views blocks `[m, P, R]` as bytes."""
     if not isinstance(blocks, numpy.ndarray) and not is_torch(blocks):
-        raise wrong(name, "caches of one dtype, or arrays of numpy's or torch's", type(blocks).__qualname__)
+        raise wrong(name, "numpy arrays or torch tensors, since the caches have different dtypes", type(blocks).__qualname__)
     _check_rows(blocks, name)
     return blocks.view(numpy.uint8 if isinstance(blocks, numpy.ndarray) else sys.modules["torch"].uint8)
 

@@ -264,7 +264,7 @@ def made(shape: tuple[int, ...], dtype: Any = np.uint8) -> np.ndarray:
     (ops.NvFp4(made((N, H, 16)), 1.0), r"NvFp4\.scales.*G = D / 16 of D = 128"),
     (ops.NvFp4(made((N, H, G), F32), 1.0), r"NvFp4\.scales.*float8_e4m3fn or uint8, got float32"),
     (ops.NvFp4(made((128, H * G), F32), 1.0, tiles="128x4"), r"NvFp4\.scales.*float8_e4m3fn, uint8 or int32 in tiles, got float32"),
-    (ops.NvFp4(made((100, H * G)), 1.0, tiles="128x4"), r"NvFp4\.scales.*shape \[m, 48\], m a multiple of 128, in tiles for groups of 16 of 6 heads of 128"),
+    (ops.NvFp4(made((100, H * G)), 1.0, tiles="128x4"), r"NvFp4\.scales.*shape \[m, 48\], m a multiple of 128, in tiles \(heads: 6 x 128 elements, groups: 16 elements\)"),
     (ops.NvFp4(made((128, H * G)), 1.0, tiles="128x4", first_row=122), r"NvFp4\.first_row.*a row from 0 to 121, for 7 tokens in 128 rows, got 122"),
     (ops.NvFp4(made((128, H * G // 2), np.int32)[:, ::2], 1.0, tiles="128x4"), r"NvFp4\.scales.*expected stride 1 in the last dim for int32, got 2"),
     (ops.NvFp4(made((128, H * G)), 1.0, tiles="128x4", first_row=-1), r"NvFp4\.first_row.*a row from 0 to 121"),

@@ -145,7 +145,7 @@ def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng
     np.testing.assert_array_equal(device.get(q).reshape(N, 640).astype(F32), want.astype(F32))
     with pytest.raises(ArgumentError, match=r'argument "Fp8Groups.scales": expected shape .*G a divisor of 64, or .*8 whole heads, got \(\d+, 1\)'):
         ops.quantize_groups(device.put(x), ops.Fp8Groups(device.poisoned((N, 1), F32)))
-    with pytest.raises(ArgumentError, match="expected heads of 128, 256 or 512 elements for int32, and else float32 or float8_e8m0fnu, got 64$"):
+    with pytest.raises(ArgumentError, match="expected heads of 128, 256 or 512 elements for scales of int32 .other heads take float32 or float8_e8m0fnu., got heads of 64$"):
         ops.quantize_groups(device.put(x), ops.Fp8Groups(device.put(np.zeros((N, 2), np.int32))))
 
 
