@@ -122,7 +122,7 @@ class Archive:
         with open(self.path, "rb") as file:
             data = os.pread(file.fileno(), size, offset)
         if len(data) != size:
-            raise ValueError(f"{self.path}: expected {size} bytes at {offset}, got {len(data)}")
+            raise ValueError(f"{self.path}: expected {size} bytes at {offset}, got {len(data)} (is the file truncated?)")
         return data
 
     def _read_records(self, number: int) -> bytes:

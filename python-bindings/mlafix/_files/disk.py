@@ -156,7 +156,7 @@ class Folder:
             stack.callback(os.close, folder)
             status = os.fstat(folder)
             if not _is_trusted(status):
-                raise _Refused(f"expected a folder {_expected()}, since what lies there is run, got {_described(status)}")
+                raise _Refused(f"expected a folder {_expected()}, since code from it is run, got {_described(status)}")
             if create and status.st_uid != os.geteuid():
                 raise _Refused(f"expected a folder of user {os.geteuid()} to write to, got {_described(status)}")
             yield folder

@@ -109,7 +109,7 @@ def check_adapter(adapter: Adapter) -> None:
     if adapter.heads % adapter.kv_heads:
         raise ArgumentError(f"kv_heads: expected a divisor of {adapter.heads}, got {adapter.kv_heads}")
     if unknown := [name for name in adapter.takes if name not in OPTIONAL]:
-        raise ArgumentError(f"takes: expected names of {', '.join(OPTIONAL)}, got {unknown[0]!r}")
+        raise ArgumentError(f"takes: expected some of {', '.join(OPTIONAL)}, got {unknown[0]!r}")
     if adapter.form == "reduce" and adapter.device != "cpu":
         raise ArgumentError(f"device: expected cpu for a reduce, which runs over gloo, got {adapter.device}")
 

@@ -331,7 +331,7 @@ def _workspace_problem(max_tokens: int, error: Exception) -> Exception:
     """The error about "max_tokens" if memory is short; otherwise `error` itself."""
     if not isinstance(error, (MemoryError, torch.OutOfMemoryError)) and not _SHORT_OF_MEMORY.search(str(error)):
         return error
-    problem = wrong("max_tokens", f"a workspace for {max_tokens} tokens", f"{type(error).__name__}: {error}")
+    problem = wrong("max_tokens", f"memory for a workspace of {max_tokens} tokens", f"{type(error).__name__}: {error}")
     problem.__cause__ = error
     return problem
 

@@ -132,7 +132,7 @@ def _chosen(data: bytes, name: str, bindings: Mapping[str, str]) -> dict[str, An
     if len(fitting) != 1:
         held = " and ".join(f"{kernel['name']} for {_spell(kernel['bindings'])}" for kernel in kernels)
         got = f"{len(fitting)} that fit" if fitting else "none that fits"
-        raise ArgumentError(f"expected UNIT.mlafix:KERNEL and --bind to choose one of what the unit holds, {held}; got {got}")
+        raise ArgumentError(f"expected UNIT.mlafix:KERNEL and --bind to choose one kernel of the unit, which holds {held}; got {got}")
     chosen: dict[str, Any] = fitting[0]
     return chosen
 

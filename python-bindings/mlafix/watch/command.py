@@ -96,7 +96,7 @@ def attention_case(record: dict[str, Any]) -> Any:
 
     sizes, lens, starts = record["arguments"], record["lens"], record["cu_seqlens"]
     if lens is None or starts is None or "q" not in sizes:
-        raise ValueError("expected a report with the lengths of its step and the sizes of its call (a seam that is recomputed), got one without")
+        raise ValueError("expected a report of a recomputed seam, with the lengths of its step and the sizes of its call, got one without them")
     tokens = [max(b - a, 0) for a, b in zip(starts, starts[1:])]
     pairs = list(zip(tokens, [max(length, 0) for length in lens]))
     if len(pairs) > 8:

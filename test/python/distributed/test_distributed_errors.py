@@ -117,7 +117,7 @@ def test_a_constructors_argument_wrong_on_one_rank_is_an_error_on_all(pool: Rank
 
 def test_a_workspace_that_does_not_fit_is_an_error(pool: RankPool) -> None:
     for result in pool.run("construct", [({**GOOD, "max_tokens": 10**13},)] * 3):
-        assert str(result).startswith('argument "max_tokens": expected a workspace for 10000000000000 tokens, got '), result
+        assert str(result).startswith('argument "max_tokens": expected memory for a workspace of 10000000000000 tokens, got '), result
         assert "memory" in str(result), result
 
 
@@ -125,7 +125,7 @@ def test_a_workspace_that_does_not_fit_is_an_error(pool: RankPool) -> None:
                                    RuntimeError("CUDA driver error: out of memory")], ids=repr)  # fmt: skip
 def test_a_lack_of_memory_is_an_error_of_max_tokens(error: Exception) -> None:
     problem = _workspace_problem(9, error)
-    assert str(problem).startswith('argument "max_tokens": expected a workspace for 9 tokens, got ') and problem.__cause__ is error
+    assert str(problem).startswith('argument "max_tokens": expected memory for a workspace of 9 tokens, got ') and problem.__cause__ is error
 
 
 @pytest.mark.parametrize("text", ["CUDA error: an illegal memory access was encountered", "NCCL error: unhandled system error"])

@@ -295,7 +295,7 @@ def test_unit_file_of_several_specialisations(tmp_path: Path, capsys: pytest.Cap
     held = "merge_attn_states for B=e, D=64, H=1, T=f32 and merge_attn_states for B=e, D=64, H=2, T=f32"
     for more, got in [([], "2 that fit"), (["--bind", "H=3"], "none that fits")]:
         assert main([*explained, *more]) == 1
-        assert f"expected UNIT.mlafix:KERNEL and --bind to choose one of what the unit holds, {held}; got {got}" in capsys.readouterr().err
+        assert f"expected UNIT.mlafix:KERNEL and --bind to choose one kernel of the unit, which holds {held}; got {got}" in capsys.readouterr().err
     assert main([*explained, "--bind", "H=2"]) == 0 and "H = 2" in page.read_text()
     with pytest.raises(SystemExit):
         main(["explain", "--help"])
