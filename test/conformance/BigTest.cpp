@@ -25,11 +25,12 @@ namespace {
 
 constexpr int64_t H = 128, D = 128;
 constexpr size_t RowBytes = H * D * 2;
-/// Tokens before the contents repeat: a prime, so that no power of two, where
-/// offsets wrap, is a multiple of it.
+/// Number of tokens after which the contents repeat. It is odd, so that the
+/// contents never repeat at the powers of two where offsets wrap.
 constexpr int64_t Period = 1009;
 
-/// Fills \p Rows tokens on the device by doubling what is there.
+/// Fills \p Rows tokens on the device with copies of the first period. Each
+/// copy doubles the filled part.
 void repeatPeriod(char *Data, size_t BytesPerRow, int64_t Rows) {
   for (int64_t Done = Period; Done < Rows;) {
     int64_t Count = std::min(Done, Rows - Done);
@@ -39,18 +40,18 @@ void repeatPeriod(char *Data, size_t BytesPerRow, int64_t Rows) {
 }
 
 std::vector<uint16_t> randomPayload(uint64_t Seed) {
-  // One value in 64 Ki per position: reproducible, cheap, all of them finite.
+  // Random values are reproducible, cheap to make, and all finite.
   std::vector<uint16_t> Values(Period * H * D);
   Random R(Seed);
   for (uint16_t &Value : Values) {
     uint64_t Bits = R.next();
-    // Sign and fraction at random, exponents of 2^-4 to 2^3.
+    // The sign and the fraction are random; exponents are 2^-4 to 2^3.
     Value = uint16_t((Bits & 0x807f) | ((123 + (Bits >> 20) % 8) << 7));
   }
   return Values;
 }
 
-/// lse of token t, [n, H], with rows of every edge in it.
+/// The log-sum-exps of one period, [Period, H], including empty states.
 std::vector<float> randomLse(uint64_t Seed) {
   std::vector<float> Values(Period * H);
   Random R(Seed);
@@ -79,8 +80,8 @@ struct BigState {
   }
 };
 
-/// Compares Rows x BytesPerRow on the device with what \p Expected says each
-/// row holds, chunk by chunk; -1 or the first row that differs.
+/// Compares each row on the device with \p Expected of its index, chunk by
+/// chunk. Returns the first row that differs, or -1.
 int64_t firstWrongRow(const char *Data, size_t BytesPerRow, int64_t Rows,
                       const std::function<const char *(int64_t)> &Expected) {
   constexpr int64_t Chunk = 8192;
@@ -105,7 +106,7 @@ mlafix::Tensor payload(const Memory &M, int64_t Rows) {
                                     device().handle());
 }
 
-/// [H, n] as the kernel sees it, [n, H] in memory.
+/// A view [H, n], as the kernel sees it, of memory [n, H].
 mlafix::Tensor lse(const Memory &M, int64_t Rows) {
   return mlafix::Tensor::strided(M.data(), MLAFIX_F32, {H, Rows}, {1, H},
                                  device().handle());
@@ -113,7 +114,7 @@ mlafix::Tensor lse(const Memory &M, int64_t Rows) {
 
 } // namespace
 
-// vLLM #45500 and its kin: int32 offsets wrap at 131072 x 128 x 128.
+// As in vLLM #45500: int32 offsets wrap at 131072 x 128 x 128.
 TEST(Big, merge_of_270000_x_128_x_128_in_a_graph) {
   MLAFIX_NEEDS_CUDA();
   constexpr int64_t Rows = 270000;
@@ -138,7 +139,7 @@ TEST(Big, merge_of_270000_x_128_x_128_in_a_graph) {
   std::vector<float> FirstLse(Period * H);
   device().download(First.data(), Out.data(), First.size() * 2);
   device().download(FirstLse.data(), OutLse.data(), FirstLse.size() * 4);
-  // A tenth of the first period against f64.
+  // Checks a tenth of the first period against the reference in f64.
   for (int64_t Row = 0; Row < Period * H; Row += 10) {
     std::vector<uint32_t> P(D), S(D);
     for (int64_t I = 0; I < D; ++I) {
@@ -175,7 +176,8 @@ TEST(Big, fixup_of_140000_x_128_x_128_in_a_graph) {
   if (!Enough)
     GTEST_SKIP() << "needs 5 GB of device memory";
   BigState State(Rows, 3);
-  // One long live segment, and dead ones on both sides of offset 2^31.
+  // One long live segment, and segments without keys on both sides of offset
+  // 2^31.
   std::vector<int32_t> Cu = {0, 100, 131000, 131071, 131073, 139000, 140000};
   std::vector<int32_t> KvLens = {0, 5, 0, 3, 0, 1};
   Memory DeviceCu(device(), Cu.size() * 4),
@@ -192,7 +194,7 @@ TEST(Big, fixup_of_140000_x_128_x_128_in_a_graph) {
                                     {int64_t(Cu.size())}, device().handle())},
         device().handle(), device().stream(), LaunchFlags);
   });
-  // Changed between capture and replay.
+  // The lengths change between capture and replay.
   device().upload(DeviceLens.data(), KvLens.data(), KvLens.size() * 4);
   Captured->replay();
 

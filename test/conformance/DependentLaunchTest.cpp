@@ -42,7 +42,7 @@ struct State {
   }
 };
 
-/// Everything a mix works on. A and B are inputs, the others begin as poison.
+/// The memory of a mix. A and B are inputs; the others start as poison.
 struct Buffers {
   State A, B, C, E, F;
   Memory KvLens{device(), Sequences * 4};
@@ -85,7 +85,7 @@ struct Buffers {
   }
 };
 
-/// Puts steps on the device's stream, or on the second one.
+/// Enqueues steps on the device's stream or on the second stream.
 class Queue {
 public:
   Queue(Streams &On, Buffers &With, uint32_t Flags, bool Waits)
@@ -95,7 +95,7 @@ public:
   void *side() const { return On.side(); }
   bool hasDependentLaunch() const { return On.hasDependentLaunch(); }
 
-  /// Blanks the dead sequences' rows of S, in place.
+  /// Blanks in place the rows of S that belong to sequences without keys.
   void fixup(State &S, void *Stream) {
     auto Ints = [](const Memory &Data, int64_t Count) {
       return mlafix::Tensor::contiguous(Data.data(), MLAFIX_I32, {Count},
@@ -108,7 +108,7 @@ public:
   }
   void fixup(State &S) { fixup(S, main()); }
 
-  /// Out = X (+) Y, with X past 7/8 of the rows left out.
+  /// Out = X (+) Y. The last eighth of the rows takes Y alone.
   void merge(State &Out, State &X, State &Y, void *Stream) {
     Merge.launch({Out.rows(), Out.lse(), X.rows(), X.lse(), Y.rows(), Y.lse(),
                   ContextRows},
@@ -125,7 +125,7 @@ public:
   }
   void copy(State &To, State &From) { copy(To, From, main()); }
 
-  /// Payload bits inverted; the lse stays what it was in `To`.
+  /// Stores the inverted payload bits of `From` in `To`, whose lse stays.
   void invert(Foreign Kind, State &To, State &From, bool Attributed = false) {
     On.invert(Kind, To.Rows.data(), From.Rows.data(), RowBytes, main(),
               Attributed);
@@ -169,7 +169,7 @@ const Mix Mixes[] = {
        Q.merge(B.C, B.A, B.B);
        Q.merge(B.E, B.C, B.B);
        Q.fixup(B.E);
-       Q.merge(B.C, B.E, B.A); // read by the grid before the preceding
+       Q.merge(B.C, B.E, B.A); // B.C is read two grids earlier
        Q.merge(B.C, B.C, B.B); // in place
      }},
     {"copies_before_and_after",
@@ -179,13 +179,13 @@ const Mix Mixes[] = {
        Q.copy(B.F, B.E);
        Q.fixup(B.F);
        Q.merge(B.C, B.F, B.E);
-       Q.copy(B.F, B.C); // over what the merge reads
+       Q.copy(B.F, B.C); // overwrites what the merge reads
      }},
     {"fills_before_and_after",
      [](Queue &Q, Buffers &B) {
        Q.fill(B.A.Rows, 0, RowBytes);
        Q.merge(B.C, B.A, B.B);
-       Q.fill(B.A.Rows, 0x3f, RowBytes); // over what the merge reads
+       Q.fill(B.A.Rows, 0x3f, RowBytes); // overwrites what the merge reads
        Q.merge(B.E, B.A, B.C);
        Q.fixup(B.E);
        Q.fill(B.C.Lse, 0, LseBytes);
@@ -212,7 +212,7 @@ const Mix Mixes[] = {
        Q.merge(B.C, B.A, B.B);
        Q.invert(Foreign::Plain, B.E, B.C);
        Q.copy(B.F, B.C);
-       Q.invert(Foreign::Plain, B.B, B.E); // over what a merge read
+       Q.invert(Foreign::Plain, B.B, B.E); // overwrites what a merge read
        Q.merge(B.C, B.B, B.F);
      }},
     {"a_kernel_that_triggers_before_it_stores",
@@ -228,7 +228,7 @@ const Mix Mixes[] = {
      /*NeedsTrigger=*/true},
 };
 
-/// Where two runs differ, or success.
+/// Fails with the first difference between two runs.
 testing::AssertionResult equal(const std::vector<std::vector<char>> &Expected,
                                const std::vector<std::vector<char>> &Got) {
   for (size_t I = 0; I < Expected.size() && Expected != Got; ++I)
@@ -265,7 +265,7 @@ TEST_P(DependentLaunch, is_right_in_streams_and_graphs_on_and_off) {
     Steps(MLAFIX_LAUNCH_NO_DEPENDENT, /*Waits=*/true);
     Expected.push_back(B.fetch());
   }
-  // Or inputs do not matter, and the rest of this test says nothing.
+  // If results did not depend on inputs, the comparisons below would be void.
   ASSERT_FALSE(equal(Expected[0], Expected[1]));
   for (uint32_t Flags : {0u, uint32_t(MLAFIX_LAUNCH_NO_DEPENDENT)}) {
     std::string How = Flags ? "off" : "on";
@@ -290,7 +290,7 @@ INSTANTIATE_TEST_SUITE_P(Mixes, DependentLaunch, testing::ValuesIn(Mixes),
                            return Info.param.Name;
                          });
 
-// The whole suite is run a second time with the variable set.
+// scripts/gpu-kit/run repeats these tests with the variable set.
 TEST(DependentLaunchSwitch, flag_and_variable_turn_it_off) {
   MLAFIX_NEEDS_CUDA();
   Streams On;

@@ -68,7 +68,7 @@ FixupRun::FixupRun(Device &On, FixupSetup S)
 }
 
 uint32_t FixupRun::payloadBits(int64_t T, int64_t H, int64_t I) const {
-  // Any bits at all, NaN too: nobody may touch a live row.
+  // Live rows hold arbitrary bits, including NaN: nothing may write them.
   uint32_t Bits = uint32_t(hash((T * Setup.H + H) * Setup.D + I + 1));
   return Setup.Type == Float::F32 ? Bits : Bits & 0xffff;
 }

@@ -19,19 +19,19 @@ namespace conformance {
 struct FixupSetup {
   int64_t N = 0, H = 1, D = 1;
   Float Type = Float::BF16;
-  bool LseRowsFirst = false; ///< lse lies as [n, H] and not as [H, n].
+  bool LseRowsFirst = false; ///< lse is [n, H] instead of [H, n].
   Style How = Style::Contiguous;
   std::vector<int32_t> KvLens;    ///< B lengths; <= 0 means no keys.
-  std::vector<int32_t> CuSeqlens; ///< B + 1 row offsets, in order or not.
+  std::vector<int32_t> CuSeqlens; ///< B + 1 row offsets, in any order.
 };
 
-/// Live rows hold values that must survive bit for bit; what must be blanked
-/// holds poison.
+/// One call of fixup. Live rows hold values that must stay bit for bit the
+/// same; rows to be blanked hold poison.
 class FixupRun {
 public:
   FixupRun(Device &On, FixupSetup Setup);
 
-  /// Other segments in the same memory, the rows as at first.
+  /// Replaces the segments and restores the initial rows, in the same memory.
   void refill(std::vector<int32_t> KvLens, std::vector<int32_t> CuSeqlens);
   void run(uint32_t Flags = LaunchFlags);
   void launch(uint32_t Flags = LaunchFlags);

@@ -16,7 +16,7 @@ namespace {
 
 class FixupTable : public HeadTable<FixupSetup> {};
 
-/// Decode rows of 16 x 128 bf16 with these segments.
+/// Decode rows of 16 x 128 bf16 in the given segments.
 FixupSetup segments(std::vector<int32_t> KvLens, std::vector<int32_t> Cu,
                     int64_t N) {
   FixupSetup S;
@@ -53,12 +53,12 @@ TEST_P(FixupTable, every_layout_and_mix_of_segments) {
       S.How = How;
       S.KvLens = KvLens;
       S.CuSeqlens = prefixSums(Lengths);
-      // Two rows past the last segment belong to nobody.
+      // The last two rows belong to no segment.
       S.N = S.CuSeqlens.back() + 2;
       FixupRun Run(device(), S);
       Run.run();
       ASSERT_TRUE(Run.check()) << "style " << int(How);
-      // A second time changes nothing.
+      // Running fixup a second time changes nothing.
       Run.run();
       ASSERT_TRUE(Run.check()) << "second run, style " << int(How);
     }
@@ -77,7 +77,7 @@ TEST(Fixup, no_rows_or_no_segments_do_nothing) {
 }
 
 TEST(Fixup, malformed_cu_seqlens_stay_in_bounds) { // design section 6, trust
-  // Negative, decreasing, past N, huge: such a segment counts for nothing.
+  // A segment is ignored if its bounds are negative, decreasing or past N.
   EXPECT_TRUE(fixes(segments({0, 0, 0}, {-5, 3, 2, 8}, 8)));
   EXPECT_TRUE(fixes(segments({0, 0, 0}, {0, INT_MAX, INT_MIN, 4}, 8)));
   EXPECT_TRUE(fixes(segments({0, 0}, {0, 4, 9}, 8)));
@@ -96,7 +96,8 @@ TEST(Fixup, malformed_cu_seqlens_stay_in_bounds) { // design section 6, trust
 }
 
 TEST(Fixup, counts_of_segments_and_bounds_that_disagree_stay_in_bounds) {
-  // Fewer and more bounds than segments: only segments with both bounds count.
+  // If the number of bounds does not fit the number of segments, only segments
+  // with both bounds count.
   EXPECT_TRUE(fixes(segments({0, 0, 0, 0}, {0, 2, 4}, 8)));
   EXPECT_TRUE(fixes(segments({0}, {0, 2, 4, 6, 8}, 8)));
   EXPECT_TRUE(fixes(segments({0, 0}, {}, 8)));

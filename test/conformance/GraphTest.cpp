@@ -24,8 +24,8 @@ MergeSetup ofHead(int64_t H, int64_t D, int64_t N) {
 
 } // namespace
 
-// vLLM #40924: a row whose lanes cross warps must not store its lse before the
-// last lane has read it. A race shows now and then, hence the repeats.
+// vLLM #40924: if a row's lanes are in several warps, no lane may store the lse
+// before the last lane has read it. The race is rare, so the tests repeat.
 class InPlace : public testing::TestWithParam<HeadShape> {};
 
 TEST_P(InPlace, vllm_40924_equals_the_separate_result_every_time) { // N11
@@ -121,8 +121,8 @@ TEST(Graph, fixup_then_merge_in_place_in_one_graph) {
   }
 }
 
-// A graph may be captured before anything has run: loading code must not break
-// the capture.
+// A graph may capture the first launch of all: loading code must not break the
+// capture.
 TEST(Graph, first_launch_of_a_unit_may_be_captured) {
   MLAFIX_NEEDS_CUDA();
   MergeRun Run(device(), ofHead(16, 128, 64));

@@ -46,8 +46,8 @@ mlafix::Kernel conformance::kernel(const std::string &Name, int64_t H,
 }
 
 const std::vector<HeadCase> &conformance::headCases() {
-  // A tail alone; whole packs; and one that crosses warps on a GPU and is
-  // walked in a loop on a CPU.
+  // A row shorter than a pack, a row of whole packs, and a row that spans warps
+  // on a GPU and takes a loop on a CPU.
   static const std::vector<HeadCase> Cases = [] {
     std::vector<HeadCase> All;
     for (HeadShape Shape :

@@ -25,29 +25,29 @@ using support::Device;
 using support::Graph;
 using support::Memory;
 
-/// The options of the command line: --device=, --units=.
+/// The command line options --device= and --units=.
 struct Options {
   std::string Device = "cpu";
   std::string Units = ".";
 };
 Options &options();
 
-/// The device under test; opened once.
+/// Returns the device under test, opened by the first call.
 Device &device();
 
-/// Where the unit of a kernel lies: UNITS/NAME.mlafix.
+/// Returns the path of a kernel's unit: UNITS/NAME.mlafix.
 std::string unitPath(const std::string &Kernel);
 
-/// The specialisation of a kernel; units are loaded once. Throws mlafix::Error
-/// if the unit holds none such.
+/// Returns a specialisation of a kernel. Loads each unit once. Throws
+/// mlafix::Error if the unit has no such specialisation.
 mlafix::Kernel kernel(const std::string &Name, const std::string &Bindings);
 mlafix::Kernel kernel(const std::string &Name, int64_t H, int64_t D,
                       Float Type);
 
-/// "H=16,D=128,T=bf16".
+/// Returns bindings such as "H=16,D=128,T=bf16".
 std::string bindings(int64_t H, int64_t D, Float Type);
 
-/// Payload shape of a row of states: heads and elements a head.
+/// Payload shape of a row of states: heads, and elements per head.
 struct HeadShape {
   int64_t H, D;
 };
@@ -58,14 +58,14 @@ struct HeadCase {
   Float Type;
 };
 
-/// All of them: kernels/library.json compiles the kernels for these.
+/// All head cases; kernels/library.json compiles the kernels for them.
 const std::vector<HeadCase> &headCases();
 
-/// The name of a test of a case and of whether its lse lies as [n, H].
+/// The name of a test: its case, and the layout of its lse.
 std::string
 headCaseName(const testing::TestParamInfo<std::tuple<HeadCase, bool>> &Info);
 
-/// Tests of such a case. A KernelSetup (MergeSetup, FixupSetup) has its fields.
+/// A test of one head case. `KernelSetup` is MergeSetup or FixupSetup.
 template <typename KernelSetup>
 class HeadTable : public testing::TestWithParam<std::tuple<HeadCase, bool>> {
 protected:
@@ -80,7 +80,8 @@ protected:
   }
 };
 
-/// Flags of every launch here: the runtime asks the driver about pointers.
+/// The flags of every launch here. They let the runtime query the driver about
+/// pointers.
 constexpr uint32_t LaunchFlags = MLAFIX_LAUNCH_DEEP_CHECKS;
 
 /// Skips a test that only a GPU can run.

@@ -16,7 +16,7 @@ using namespace conformance;
 namespace {
 
 uint32_t nanBits(Float Type) {
-  // Not the poison and not what either processor makes itself.
+  // A NaN that is neither the poison nor the default NaN of a CPU or GPU.
   switch (Type) {
   case Float::BF16:
     return 0x7fc1;
@@ -28,7 +28,8 @@ uint32_t nanBits(Float Type) {
   return 0;
 }
 
-/// -0.0, denormals of both signs, infinity, NaN, the largest finite value.
+/// Returns the bits of -0.0, a denormal of either sign, infinity of either
+/// sign, NaN, the largest finite value, or 1.5.
 uint32_t oddBits(Float Type, uint64_t Choice) {
   uint32_t Sign = Type == Float::F32 ? 0x80000000u : 0x8000u;
   switch (Choice % 8) {
@@ -58,12 +59,11 @@ enum Content { Values, AllNaN, AllInf, Odd };
 struct RowSides {
   double PrefixLse, SuffixLse;
   Content InPrefix = Content::Values, InSuffix = Content::Values;
-  double Scale = 4;       // of values
-  bool IsNegated = false; // the suffix is the prefix negated
+  double Scale = 4;       // of Values
+  bool IsNegated = false; // the suffix is the negated prefix
 };
 
-/// Kinds that set an lse or a content, whatever the others are; nullopt keeps
-/// the lse.
+/// A kind that sets the contents of both sides and, unless nullopt, their lses.
 struct FixedKind {
   RowKind Kind;
   std::optional<double> PrefixLse, SuffixLse;
@@ -86,7 +86,7 @@ const FixedKind FixedKinds[] = {
     {RowKind::SuffixNaNLse, -INFINITY, NAN, Values, Values},
 };
 
-/// Makes two ordinary sides those of a row of `Kind`.
+/// Changes two ordinary sides to the sides of a row of `Kind`.
 void apply(RowKind Kind, Float Type, RowSides &Row) {
   for (const FixedKind &Fixed : FixedKinds)
     if (Fixed.Kind == Kind) {
@@ -115,7 +115,7 @@ void apply(RowKind Kind, Float Type, RowSides &Row) {
     Row.SuffixLse = Row.PrefixLse - 1000;
     Row.InSuffix = AllInf;
     return;
-  default: // BothLive; HugeLse, whose center is far away
+  default: // BothLive, or HugeLse, which has a distant center
     return;
   }
 }
@@ -132,12 +132,12 @@ void MergeRun::fillRow(int64_t T, int64_t H) {
   double Far = Kind == RowKind::HugeLse ? std::copysign(1e5, Center) : 0;
   RowSides Sides = {P + Far, S + Far};
   apply(Kind, Type, Sides);
-  // Elements past the threshold must not be read: they are poison (N5).
+  // Prefix rows past the threshold are poison: they must not be read (N5).
   if (T >= Setup.ContextRows) {
     Sides.PrefixLse = NAN;
     Sides.InPrefix = AllNaN;
   }
-  // Narrowing is slow: 256 values a row are plenty.
+  // At most 256 distinct values per row, since narrowing is slow.
   uint32_t Unit[256];
   for (int I = 0; I < std::min<int64_t>(256, 2 * D); ++I)
     Unit[I] = fromDouble(Type, R.uniform(-Sides.Scale, Sides.Scale));

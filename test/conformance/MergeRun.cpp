@@ -16,8 +16,7 @@ using namespace conformance;
 
 namespace {
 
-/// Layout of a payload tensor [n, H, D]; \p Operand tells operands apart, so
-/// that no two have the same gaps.
+/// Layout of a payload tensor [n, H, D]. Each \p Operand gets different gaps.
 Layout payloadLayout(const MergeSetup &S, int Operand) {
   Layout L = Layout::contiguous({S.N, S.H, S.D});
   int64_t Pack = 16 / int64_t(byteWidth(S.Type));
@@ -29,7 +28,8 @@ Layout payloadLayout(const MergeSetup &S, int Operand) {
     L.Offset = 1;
     break;
   case Style::Padded: {
-    // Multiples of 16 bytes, so that the aligned variant still serves.
+    // Gaps are multiples of 16 bytes, so that the aligned variant still
+    // applies.
     int64_t Head = (S.D + Pack - 1) / Pack * Pack + Operand * Pack;
     L.Strides = {S.H * Head + (Operand + 1) * Pack, Head, 1};
     break;
@@ -41,7 +41,7 @@ Layout payloadLayout(const MergeSetup &S, int Operand) {
   return L;
 }
 
-/// Layout of an lse tensor, logically [H, n] or [n, H] as it lies in memory.
+/// Layout of an lse tensor: [H, n], or [n, H] if LseRowsFirst.
 Layout lseLayout(const MergeSetup &S, int Operand) {
   int64_t Rows = S.LseRowsFirst ? S.N : S.H,
           Columns = S.LseRowsFirst ? S.H : S.N;
@@ -146,7 +146,7 @@ TestTensor *MergeRun::outLse() const {
 }
 
 std::vector<mlafix::Arg> MergeRun::arguments() const {
-  // The kernel sees every lse as [H, n]; where it lies as [n, H] it gets a
+  // The kernel sees every lse as [H, n]. An lse stored as [n, H] is passed as a
   // transposed view.
   std::vector<int> Order =
       Setup.LseRowsFirst ? std::vector<int>{1, 0} : std::vector<int>{0, 1};

@@ -26,9 +26,9 @@ namespace conformance {
 
 /// The contents of a row's two sides.
 enum class RowKind {
-  BothLive,        ///< Ordinary values.
-  LargePayload,    ///< Live, scaled up (f16: to its range).
-  SmallPayload,    ///< Live, scaled down.
+  BothLive,        ///< Both live, ordinary values.
+  LargePayload,    ///< Both live, scaled up (f16: to its range).
+  SmallPayload,    ///< Both live, scaled down.
   Cancelling,      ///< Equal weights, opposite payloads.
   HugeLse,         ///< |lse| about 1e5, a few units apart.
   PrefixEmptyNaN,  ///< Prefix lse -inf, payload NaN.
@@ -61,13 +61,13 @@ enum class Style {
 struct MergeSetup {
   int64_t N = 0, H = 1, D = 1;
   Float Type = Float::BF16;
-  bool LseRowsFirst = false; ///< lse lies as [n, H] and not as [H, n].
+  bool LseRowsFirst = false; ///< lse is [n, H] instead of [H, n].
   Style How = Style::Contiguous;
-  int64_t ContextRows = 0; ///< Rows at or past it take the suffix alone.
-  bool WantLse = true;     ///< False: the optional out_lse is omitted.
+  int64_t ContextRows = 0; ///< Rows from this one on take the suffix alone.
+  bool WantLse = true;     ///< False if the optional out_lse is omitted.
   enum Place { Separate, OverPrefix, OverSuffix } Where = Separate;
   uint64_t Seed = 1;
-  /// The contents of row (t, h); all kinds in turn by default.
+  /// The kind of row (t, h). By default, all kinds in turn.
   std::function<RowKind(int64_t, int64_t)> Kind;
 };
 
@@ -75,21 +75,22 @@ class MergeRun {
 public:
   MergeRun(Device &On, const MergeSetup &Setup);
 
-  /// New values in the same memory.
+  /// Fills the same memory with new values.
   void refill(uint64_t Seed);
   /// Launches, waits, and fetches the results.
   void run(uint32_t Flags = LaunchFlags);
-  /// Only launches: for stream capture.
+  /// Launches without waiting, for stream capture.
   void launch(uint32_t Flags = LaunchFlags);
   void fetch();
 
-  /// Holds the fetched results against the reference.
+  /// Compares the fetched results with the reference.
   testing::AssertionResult check() const;
-  /// Bits of out and lse of one row, after fetch(); all NaN are the same, since
-  /// a row in place may keep the NaN it had and a copied one is converted.
+  /// Returns the bits of out and lse of one row, after fetch(). All NaN give
+  /// the same bits, since a row in place may keep its NaN and a copied row has
+  /// a converted NaN.
   std::vector<uint32_t> rowBits(int64_t T, int64_t H) const;
 
-  /// The arguments of the launch, for calls of another kind.
+  /// The arguments of the launch, for other ways to launch.
   std::vector<mlafix::Arg> arguments() const;
   const mlafix::Kernel &kernel() const { return Code; }
 
@@ -97,7 +98,7 @@ private:
   TestTensor &out() const;
   TestTensor *outLse() const;
   uint32_t getLse(const TestTensor &From, int64_t T, int64_t H) const;
-  /// The fault of a row; "" if there is none.
+  /// Describes the fault of a row; "" if there is none.
   std::string checkRow(int64_t T, int64_t H) const;
   void setLse(TestTensor &To, int64_t T, int64_t H, float Value);
   void fillRow(int64_t T, int64_t H);

@@ -40,7 +40,7 @@ TEST_P(MergeTable, every_layout_threshold_and_row_kind) {
       if (N > 0)
         Thresholds = {0, 1, N - 1, N};
       for (int64_t ContextRows : Thresholds) {
-        // All thresholds in the first style, one in the others.
+        // Contiguous tensors get all thresholds, other styles one.
         if (How != Style::Contiguous && ContextRows != N - 1 && N > 2)
           continue;
         MergeSetup S = setup();
@@ -110,7 +110,7 @@ TEST(Merge, threshold_beyond_n_is_an_error) {
 TEST(Merge, partial_overlap_is_an_error_and_launches_nothing) { // N11
   MergeRun Run(device(), deepSeekRows(8, 8));
   std::vector<mlafix::Arg> Arguments = Run.arguments();
-  // out = rows [0, 7), suffix = rows [1, 8) of one buffer.
+  // The output is rows [0, 7) of a buffer, and the suffix is rows [1, 8).
   TestTensor Both(device(), MLAFIX_BF16, Layout::contiguous({8, 16, 128}));
   char *Base = static_cast<char *>(Both.data());
   auto Rows = [&](int64_t First) {
@@ -129,8 +129,8 @@ TEST(Merge, partial_overlap_is_an_error_and_launches_nothing) { // N11
   EXPECT_EQ("", Both.unchanged());
 }
 
-// In place, 16 MB a tensor and more, a GPU reads the row that is replaced
-// behind its lse, and not at all where that is infinite.
+// In calls in place of 16 MB per tensor or more, a GPU reads the overwritten
+// row after its lse, and skips the row if the lse is infinite.
 TEST(Merge, large_calls_in_place_hold_every_kind_of_row) { // N11
   MLAFIX_NEEDS_CUDA();
   MergeSetup S = deepSeekRows(4200, 3000);

@@ -23,7 +23,7 @@ using namespace conformance;
 
 namespace {
 
-/// Pages that can be used, followed by pages that cannot.
+/// Readable pages, followed by inaccessible pages.
 class HalfMapped {
 public:
   explicit HalfMapped(size_t Usable) {
@@ -37,7 +37,7 @@ public:
       throw std::bad_alloc();
   }
   ~HalfMapped() { munmap(Base, Bytes); }
-  /// The last \p Size usable bytes: one more would fault.
+  /// Returns the last \p Size accessible bytes. The byte after them faults.
   char *last(size_t Size) { return Base + UsableBytes - Size; }
 
 private:
@@ -50,7 +50,7 @@ private:
 TEST(Merge, rows_past_the_threshold_are_not_read) {
   constexpr int64_t N = 40, H = 16, D = 128, ContextRows = 13;
   constexpr size_t PayloadBytes = ContextRows * H * D * 2;
-  // Rows first ([n, H]): the lse of excluded rows lies past the end as well.
+  // The lse is [n, H], so that the lse of excluded rows is past the end too.
   constexpr size_t LseBytes = ContextRows * H * 4;
   std::vector<uint16_t> Payload(ContextRows * H * D, 0x3f80); // 1.0
   std::vector<float> Lses(ContextRows * H, 2.0f);
@@ -102,8 +102,8 @@ TEST(Merge, rows_past_the_threshold_are_not_read) {
     }
   for (TestTensor *Tensor : {&Out, &OutLse, &Suffix, &SuffixLse})
     Tensor->upload();
-  // No deep checks: those ask the driver whether the tensor lies within its
-  // allocation, and this one does not on purpose.
+  // No deep checks: they would fail, since the tensor deliberately exceeds its
+  // allocation.
   kernel("merge_attn_states", H, D, Float::BF16)
       .launch({Out.view(), OutLse.view({1, 0}),
                mlafix::Tensor::contiguous(Prefix, MLAFIX_BF16, {N, H, D},

@@ -55,7 +55,7 @@ const char *conformance::spelling(Float Type) {
 
 double conformance::toDouble(Float Type, uint32_t Bits) {
   if (Type == Float::BF16 ||
-      Type == Float::F32) { // The upper half of an f32 is a bf16.
+      Type == Float::F32) { // A bf16 is the upper half of an f32.
     uint32_t Wide = Type == Float::BF16 ? Bits << 16 : Bits;
     float Value;
     std::memcpy(&Value, &Wide, 4);
@@ -93,11 +93,12 @@ uint32_t conformance::fromDouble(Float Type, double Value) {
     return Sign | F.exponentMask();
   int Exponent;
   std::frexp(Magnitude, &Exponent);
-  // Units of the last place of Magnitude's binade, or of the denormals.
+  // The exponent of one ulp at Magnitude. All denormals have the same ulp.
   int Unit = std::max(Exponent - 1, 1 - F.bias()) - F.FractionBits;
-  // nearbyint rounds ties to even; the quotient is exact.
+  // nearbyint rounds ties to even, and the division by the ulp is exact.
   double Scaled = std::nearbyint(std::ldexp(Magnitude, -Unit));
-  // Adding the count to the binade's first bits carries into the exponent.
+  // The exponent in Base is one too low, since the leading bit of Scaled adds
+  // one to it. Denormals have no leading bit.
   uint64_t Base = uint64_t(Unit + F.FractionBits + F.bias() - 1)
                   << F.FractionBits;
   uint64_t Result =

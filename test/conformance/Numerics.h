@@ -19,7 +19,7 @@
 
 namespace conformance {
 
-/// The element types a state is stored in.
+/// The element types of a stored state.
 enum class Float { BF16, F16, F32 };
 
 /// Bytes of one element.
@@ -28,21 +28,22 @@ size_t byteWidth(Float Type);
 /// The spelling in units: "bf16", "f16", "f32".
 const char *spelling(Float Type);
 
-/// The exact value of an element's bits.
+/// Returns the exact value of an element with the given bits.
 double toDouble(Float Type, uint32_t Bits);
 
-/// Nearest element to \p Value, ties to even; overflow gives an infinity.
+/// Rounds \p Value to the nearest element, ties to even. Overflow gives
+/// infinity.
 uint32_t fromDouble(Float Type, double Value);
 
 /// True if the bits are a NaN.
 bool isNaN(Float Type, uint32_t Bits);
 
-/// How many representable values lie between two numbers that are not NaN; 0
+/// Returns the distance of two numbers, neither NaN, in representable values: 0
 /// for equal bits and for +0 against -0.
 uint64_t ulpDistance(Float Type, uint32_t A, uint32_t B);
 
 /// A reproducible stream of numbers: a counter hashed by SplitMix64, so that
-/// any element can be made without those before it.
+/// each number is computed independently of the others.
 class Random {
 public:
   explicit Random(uint64_t Seed) : State(Seed) {}
@@ -56,7 +57,7 @@ private:
   uint64_t State;
 };
 
-/// SplitMix64's finaliser, for choices that must not depend on order.
+/// SplitMix64's finaliser, for choices that must not depend on their order.
 uint64_t hash(uint64_t Value);
 
 } // namespace conformance

@@ -31,7 +31,7 @@ mlafix::Tensor tensor(const Memory &Data, mlafix_dtype Type,
                                     device().handle());
 }
 
-/// The tensors of one rank in each round, and where it is sent rows.
+/// The tensors of one rank in each round, and the memory that receives rows.
 struct Rank {
   Rank(uint32_t Ranks, int64_t D) {
     size_t Block = size_t(Ranks) * N;
@@ -45,7 +45,7 @@ struct Rank {
     size_t Bytes = MLAFIX_GROUP_BYTES + 8 * Block; // a slot for each row
     Workspace = Memory(device(), Bytes);
     device().fill(Workspace.data(), 0, Bytes);
-    // Rows that nobody may use: NaN with a count.
+    // Initial rows and counts that must not be used: NaN, and huge.
     device().fill(Staged.data(), 0x7f, 2 * Block * D * 2);
     device().fill(StagedCounts.data(), 0x7f, 2 * Block * 4);
   }
@@ -56,7 +56,7 @@ struct Rank {
   std::vector<std::vector<int32_t>> HostCounts;
 };
 
-/// The same tensor of all ranks.
+/// The tensors of all ranks that form one argument.
 struct AllOf {
   AllOf(std::vector<void *> Where, mlafix_dtype Type,
         std::vector<int64_t> Extents, const mlafix_group *Group)
@@ -88,17 +88,17 @@ public:
     if (device().isCuda()) {
       Push = std::make_unique<mlafix::Kernel>(
           kernel("rows_sent_to_ranks", Bindings));
-      // Loaded before one rank waits on the device for another.
+      // The code is loaded before any rank waits on the device for another.
       Push->code(device().handle());
       for (auto &Side : Sides)
         Side = std::make_unique<Streams>();
     }
     Pull->code(device().handle());
     fill();
-    device().synchronize(); // other streams do not wait for this one
+    device().synchronize(); // the other streams do not wait for this stream
   }
 
-  /// A launch of each rank.
+  /// Launches one kernel on each rank.
   void launch(bool Pushes, uint32_t Round) {
     for (uint32_t R = 0; R < Ranks.size(); ++R) {
       mlafix_group Self = MLAFIX_GROUP_INIT;
@@ -157,7 +157,7 @@ void Group::fill() {
     }
 }
 
-/// Row 0 of what each rank has.
+/// Launches the kernel that reads all ranks' rows, on one rank.
 void Group::pull(const mlafix_group &Self, uint32_t Round) {
   AllOf Rows(each([&](Rank &One) -> Memory & { return One.Rows[Round]; }),
              MLAFIX_BF16, {N, D}, &Self);
@@ -217,7 +217,7 @@ TEST(Ranks, read_each_others_rows) {
     }
 }
 
-/// Launches of both kinds have one count of turns.
+/// Both kinds of launches share one count of turns.
 TEST(Ranks, send_each_other_rows) {
   MLAFIX_NEEDS_CUDA();
   for (uint32_t Count : {1u, 2u, 3u})

@@ -37,7 +37,7 @@ Expected near(double Value, double Magnitude) {
   return E;
 }
 
-/// The merge of two live states or more, none of which has a NaN for its lse.
+/// Merges two or more live states. No lse is NaN.
 ExpectedRow mergeLive(Float Type, int64_t D, const std::vector<Side> &Live) {
   ExpectedRow Row;
   double Max = -INFINITY, Sum = 0;
@@ -45,8 +45,8 @@ ExpectedRow mergeLive(Float Type, int64_t D, const std::vector<Side> &Live) {
     Max = std::max(Max, double(S.Lse));
   std::vector<double> Weights;
   for (const Side &S : Live) {
-    // Weights are f32 (N7): one below half its smallest denormal is zero, and
-    // contributes nothing whatever its payload holds (N5).
+    // Weights are f32 (N7). A weight below half the smallest denormal is zero,
+    // and its payload is ignored (N5).
     double Weight = std::exp(S.Lse - Max);
     Weights.push_back(Weight < 0x1p-150 ? 0 : Weight);
     Sum += Weights.back();
@@ -113,8 +113,8 @@ bool fits(Float Type, const Expected &E, uint32_t Bits) {
   case Expected::Near: {
     if (isNaN(Type, Bits))
       return false;
-    // Where terms cancel, f32 accumulation (N7) errs relative to the terms and
-    // not to what is left of them; below the normal range, absolutely.
+    // If terms cancel, the error of f32 accumulation (N7) is relative to the
+    // terms, not to the sum. Below the normal range it is absolute.
     double Slack = std::max(4e-6 * E.Magnitude, 0x1p-126);
     if (std::fabs(toDouble(Type, Bits) - E.Value) <= Slack)
       return true;

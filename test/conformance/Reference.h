@@ -23,13 +23,13 @@ namespace conformance {
 /// The values that one element may have.
 struct Expected {
   enum Kind {
-    Exact, ///< These bits; any NaN where they are a NaN.
+    Exact, ///< Exactly Bits, or any NaN if Bits are a NaN.
     Near,  ///< Value, within the tolerance of N10.
     NaN    ///< Any NaN.
   };
   Kind How = Exact;
-  uint32_t Bits = 0; ///< For Exact.
-  double Value = 0;  ///< For Near.
+  uint32_t Bits = 0; ///< Used if Exact.
+  double Value = 0;  ///< Used if Near.
   double Magnitude =
       0; ///< Sum of |weight x payload|: what rounding scales with.
 };
@@ -41,26 +41,27 @@ struct ExpectedRow {
   Expected Lse;
 };
 
-/// One side of a merge: D elements of raw bits and a log-sum-exp. A
-/// null payload is a side that must not be read at all.
+/// One side of a merge: the bits of D elements, and a log-sum-exp. A side with
+/// a null payload must not be read.
 struct Side {
   const uint32_t *Payload = nullptr;
   float Lse = 0;
 };
 
-/// Both infinities mean that the side holds nothing (N1, N2).
+/// True if the lse is infinite, of either sign: the side is empty (N1, N2).
 bool isEmpty(float Lse);
 
-/// Merges two sides of D elements of \p Type, in which the result is stored:
-/// N1-N8.
+/// Merges two sides of D elements of \p Type, according to N1-N8. The result
+/// has the same type.
 ExpectedRow mergeReference(Float Type, int64_t D, Side Prefix, Side Suffix);
 
-/// True if \p Bits is what was expected; on failure says why in \p Why.
+/// True if \p Bits are an expected value; otherwise describes the fault in \p
+/// Why.
 bool matches(Float Type, const Expected &E, uint32_t Bits, std::string &Why);
 
-/// The rows of [0, N) that segments without keys and values cover: for segment
-/// i with KvLens[i] <= 0 and 0 <= CuSeqlens[i] <= CuSeqlens[i + 1] <= N, its
-/// rows. A segment whose bounds are not in order counts for nothing.
+/// Returns which of N rows belong to segments without keys: the rows of each
+/// segment i with KvLens[i] <= 0 and 0 <= CuSeqlens[i] <= CuSeqlens[i + 1] <=
+/// N. A segment with other bounds is ignored.
 std::vector<bool> deadRows(int64_t N, const std::vector<int32_t> &KvLens,
                            const std::vector<int32_t> &CuSeqlens);
 

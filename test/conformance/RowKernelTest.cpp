@@ -26,7 +26,7 @@ struct RowRun {
   testing::AssertionResult Good = testing::AssertionSuccess();
 };
 
-/// How x and y lie in memory.
+/// The layout of x and y in memory.
 enum Place { Aligned, Misaligned, Gaps, InPlace };
 
 Layout rowLayout(int64_t N, int64_t D, Place Where, int Operand) {
@@ -72,7 +72,7 @@ std::vector<double> reference(const std::string &Name, Float Type, int64_t Row,
   return Y;
 }
 
-/// Rows [First, First + N) of the inputs above.
+/// Runs a kernel on rows [First, First + N) of the inputs above.
 RowRun runRows(const std::string &Name, Float Type, int64_t D, int64_t First,
                int64_t N, Place Where) {
   Device &On = device();

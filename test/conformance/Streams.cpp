@@ -37,7 +37,7 @@ struct LaunchConfig {
 
 constexpr unsigned BlockThreads = 256;
 
-/// PTX of the foreign kernels. Both are one thread an element.
+/// Returns the PTX of a foreign kernel with one thread per element.
 std::string source(Foreign Kind) {
   bool Early = Kind == Foreign::EarlyTrigger;
   std::string Text =
@@ -48,7 +48,7 @@ std::string source(Foreign Kind) {
   .reg .b32 %r<9>;
   .reg .b64 %d<6>;
 )";
-  // Started early itself, it waits for the preceding grid, as it must.
+  // The kernel may itself start early, so it waits for the preceding grid.
   if (Early)
     Text += "  griddepcontrol.wait;\n  griddepcontrol.launch_dependents;\n";
   Text += R"(  ld.param.u64 %d1, [to];
@@ -66,7 +66,7 @@ std::string source(Foreign Kind) {
   ld.global.u32 %r6, [%d4];
   not.b32 %r7, %r6;
 )";
-  // About 20 us: longer than it takes to launch what comes after.
+  // Waits about 20 us, longer than the launch of the next kernel takes.
   if (Early)
     Text += R"(  mov.u32 %r8, 20;
 again:
@@ -113,17 +113,17 @@ struct Streams::Driver {
   } while (false)
 
 Streams::Streams() : Cuda(std::make_unique<Driver>()) {
-  device().synchronize(); // opened, and its context current
+  device().synchronize(); // opens the device and makes its context current
   int Device = 0, Major = 0, Minor = 0;
   CHECKED(cuCtxGetDevice, (&Device));
   CHECKED(cuDeviceGetAttribute, (&Major, 75, Device));
   CHECKED(cuDeviceGetAttribute, (&Minor, 76, Device));
   Capability = 10 * Major + Minor;
-  // 1: does not wait for the legacy default stream.
+  // Flag 1: the stream does not wait for the legacy default stream.
   CHECKED(cuStreamCreate, (&Side, 1));
   for (void *&Event : Events)
-    CHECKED(cuEventCreate, (&Event, 2)); // 2: without a time
-  // Loaded now: a capture forbids it.
+    CHECKED(cuEventCreate, (&Event, 2)); // flag 2: no timing
+  // Loads the kernels now, since loading is forbidden during a capture.
   for (Foreign Kind : {Foreign::Plain, Foreign::EarlyTrigger})
     if (Kind == Foreign::Plain || hasDependentLaunch())
       function(Kind);

@@ -20,10 +20,10 @@
 
 namespace conformance {
 
-/// A foreign kernel: to[i] = ~from[i], 32 bits each.
+/// A kernel not made by mlafix: to[i] = ~from[i], 32 bits each.
 enum class Foreign {
-  Plain, ///< Knows nothing of dependent launch.
-  /// Lets the next grid start, and stores only long after (sm_90 and later).
+  Plain, ///< Does not use dependent launch.
+  /// Lets the next grid start long before it stores (sm_90 and later).
   EarlyTrigger,
 };
 
@@ -32,20 +32,20 @@ public:
   Streams();
   ~Streams();
 
-  /// A second stream, beside the device's own.
+  /// A second stream, next to the device's own.
   void *side() const { return Side; }
 
   void copy(void *To, const void *From, size_t Bytes, void *Stream);
   void fill(void *To, unsigned char Byte, size_t Bytes, void *Stream);
-  /// `Attributed`: with programmatic stream serialisation.
+  /// Launches a foreign kernel, if `Attributed` with programmatic stream
+  /// serialisation.
   void invert(Foreign Kind, void *To, const void *From, size_t Bytes,
               void *Stream, bool Attributed = false);
-  /// Work enqueued on `Waits` from here on comes after all work on `Behind` so
-  /// far.
+  /// Makes later work on `Waits` wait for all earlier work on `Behind`.
   void join(void *Behind, void *Waits);
   void synchronize(void *Stream);
 
-  /// True if griddepcontrol exists.
+  /// True if the device has griddepcontrol.
   bool hasDependentLaunch() const { return Capability >= 90; }
 
 private:
@@ -56,8 +56,8 @@ private:
   int Capability = 0;
   void *Side = nullptr;
   void *Modules[2] = {}, *Functions[2] = {};
-  /// Made beforehand, and used in turn: a wait is for what was recorded when
-  /// it was called.
+  /// Created in advance and used in turn: a wait covers only what was recorded
+  /// before it was enqueued.
   void *Events[16] = {};
   size_t NextEvent = 0;
 };

@@ -15,7 +15,7 @@ using namespace conformance;
 
 namespace {
 
-/// Before the first and after the last element.
+/// Size of the guards before the first element and after the last.
 constexpr size_t GuardBytes = 64;
 
 constexpr unsigned char Poison = 0xff;
@@ -128,7 +128,7 @@ void TestTensor::poison() { std::fill(Image.begin(), Image.end(), Poison); }
 
 std::string TestTensor::guardsIntact() const {
   std::vector<unsigned char> Masked = Image;
-  // Put every element back as it was; what still differs is a guard.
+  // Restores every element; any remaining difference is in a guard.
   if (Shape.numElements()) {
     std::vector<int64_t> At(Shape.Sizes.size(), 0);
     while (true) {

@@ -28,8 +28,8 @@ namespace conformance {
 using support::Device;
 using support::Memory;
 
-/// Sizes and strides (in elements) of a tensor, and how many elements past an
-/// aligned address it begins.
+/// Sizes and strides of a tensor, and the offset of its first element from an
+/// aligned address. All are in elements.
 struct Layout {
   std::vector<int64_t> Sizes;
   std::vector<int64_t> Strides;
@@ -37,40 +37,44 @@ struct Layout {
 
   /// Row-major without gaps.
   static Layout contiguous(std::vector<int64_t> Sizes);
-  /// One past the highest element, counted from the first; 0 if there is none.
+  /// Returns the end of the highest element, counted from the first element; 0
+  /// if there are no elements.
   int64_t span() const;
   int64_t numElements() const;
 };
 
-/// The dtype of the runtime for a float.
+/// Returns the runtime's dtype for a float type.
 mlafix_dtype dtypeOf(Float Type);
 
 class TestTensor {
 public:
-  /// Poisoned on the host; nothing is on the device before upload().
+  /// Fills the host image with poison. The device memory is undefined until
+  /// upload().
   TestTensor(Device &On, mlafix_dtype Type, Layout Shape);
 
   const Layout &layout() const { return Shape; }
 
-  /// Element's bits in the host image, by position in the logical tensor.
+  /// Returns the bits of an element of the host image, by its logical index.
   uint32_t get(std::initializer_list<int64_t> At) const;
   void set(std::initializer_list<int64_t> At, uint32_t Bits);
-  /// A float by value (for f32 tensors) or an integer (for i32 tensors).
+  /// Sets an element of an f32 tensor (setFloat) or of an i32 tensor (setInt).
   void setFloat(std::initializer_list<int64_t> At, float Value);
   void setInt(std::initializer_list<int64_t> At, int32_t Value) {
     set(At, uint32_t(Value));
   }
 
-  /// Host image to device. Every later comparison of guards is against this.
+  /// Copies the host image to the device. Later comparisons use this image.
   void upload();
-  /// Device to host image.
+  /// Copies the device's memory to the host image.
   void download();
   /// Fills the host image with poison again.
   void poison();
 
-  /// Empty if only elements differ from what was uploaded; else a sentence.
+  /// Returns "" if no byte outside the elements differs from the uploaded
+  /// image; otherwise a message.
   std::string guardsIntact() const;
-  /// Empty if nothing at all differs from what was uploaded; else a sentence.
+  /// Returns "" if no byte differs from the uploaded image; otherwise a
+  /// message.
   std::string unchanged() const;
 
   /// The argument for a launch.

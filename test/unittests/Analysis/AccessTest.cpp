@@ -84,7 +84,8 @@ TEST(Access, one_tensor_may_be_read_and_written_row_by_row_only) {
   EXPECT_FALSE(mayBeOneTensor(*shifted, 0, 1));
 }
 
-/// Rows, elements and slices of rows of two tensors that may be one.
+/// Accesses of every kind (rows, elements, slices) to two tensors that may be
+/// the same.
 const char *const everyKind = R"(
       %row = mlafix.load %o[%t] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
       %other = mlafix.load %q[%t] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
@@ -109,7 +110,7 @@ TEST(Access, kinds_conflict_as_their_accesses_do) {
   AccessKinds kinds([&](const MemoryAccess &a, const MemoryAccess &b) {
     return mayConflict(*kernel, a, b);
   });
-  // A kind that comes late conflicts with those before.
+  // A kind that is added late must conflict with earlier kinds.
   for (const MemoryAccess &a : accesses)
     for (const MemoryAccess &b : accesses) {
       unsigned kind = kinds.getKind(a), other = kinds.getKind(b);

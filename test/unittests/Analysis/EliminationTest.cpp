@@ -17,7 +17,7 @@ using namespace mlir::presburger;
 
 namespace {
 
-/// Each of these systems takes little work.
+/// True if the rows have an integer point. The budget of work must suffice.
 bool hasPoint(llvm::ArrayRef<SparseRow> rows) {
   Work work(100000);
   std::optional<bool> found = mlafix::hasPoint(rows, work);
@@ -53,7 +53,7 @@ TEST(Elimination, equations_are_solved) {
 TEST(Elimination, rational_points_are_none) {
   EXPECT_FALSE(hasPoint({least({{0, 3}}, -1), least({{0, -3}}, 2)}));
   EXPECT_FALSE(hasPoint({equal({{0, 4}, {1, 6}}, 3)}));
-  // 3 x - 2 y = 1 within a box without such a point.
+  // 3 x - 2 y = 1 has no integer point in this box.
   EXPECT_FALSE(hasPoint({equal({{0, 3}, {1, -2}}, -1), least({{0, 1}}, -2),
                          least({{0, -1}}, 2), least({{1, 1}}, 0)}));
 }
@@ -79,11 +79,11 @@ TEST(Elimination, constants_of_a_simplex_have_64_bits) {
                          least({{1, 1}}, 0), least({{1, -1}}, 10)}));
 }
 
-/// A system of rows, some of which keep a form within a short range, as
-/// remainders are kept.
+/// A system of random rows. Some pairs of rows bound a form from both sides, as
+/// remainders are bounded.
 class RandomSystem {
 public:
-  /// Coefficients are at most `most`.
+  /// Coefficients are at most `most` in magnitude.
   explicit RandomSystem(unsigned seed, int64_t most = 5) : random(seed) {
     columns = draw(1, 4);
     for (unsigned count = draw(1, 5); count > 0; --count) {
@@ -139,13 +139,14 @@ TEST(Elimination, answers_are_those_of_presburger) {
     solved += left.isEmpty() || left.getRows().empty();
     ASSERT_EQ(hasPoint(system.rows), !isEmpty) << "of seed " << seed;
   }
-  // Both answers occur, and few systems need more than this.
+  // Both answers occur, and elimination alone decides most systems.
   EXPECT_GT(empty, 1000u);
   EXPECT_LT(empty, 3000u);
   EXPECT_GT(solved, 3000u);
 }
 
-// Few of these are solved by equations and by columns that are dropped.
+// Coefficients are large, so that elimination alone decides few of these
+// systems.
 TEST(IntegerPoints, answers_are_those_of_presburger) {
   unsigned empty = 0;
   for (unsigned seed = 0; seed < 4000; ++seed) {
@@ -158,15 +159,16 @@ TEST(IntegerPoints, answers_are_those_of_presburger) {
   EXPECT_LT(empty, 3500u);
 }
 
-/// x - divisor * column is from 0 to the divisor less 1.
+/// Adds 0 <= x - divisor * column <= divisor - 1: `column` is the quotient of
+/// x.
 void addQuotient(std::vector<SparseRow> &rows, unsigned x, unsigned column,
                  int64_t divisor) {
   rows.push_back(least({{x, 1}, {column, -divisor}}, 0));
   rows.push_back(least({{x, -1}, {column, divisor}}, divisor - 1));
 }
 
-// Two numbers below 10^6 with one sum of remainders: MLIR's algorithm takes
-// half a minute to find them.
+// Two numbers below 10^6 whose remainders have a given sum. MLIR's algorithm
+// takes half a minute to find them.
 TEST(IntegerPoints, a_search_ends_with_its_work) {
   std::vector<SparseRow> rows;
   SparseRow sum = equal({}, 0);

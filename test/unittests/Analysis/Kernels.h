@@ -16,9 +16,10 @@
 
 #include <string>
 
-/// A kernel @k of arguments and a body, over n = the first dim of the first
-/// argument, in which %c0, %c1, %n and the grid index %t are there. Types are
-/// !vec (f32), !ints (i32), !rows (f32, rows of dim "D") and !state.
+/// A kernel @k with the given arguments and body. Its grid runs over n, the
+/// first dim of the first argument. The body can use %c0, %c1, %n, the grid
+/// index %t, and the types !vec (f32), !ints (i32), !rows (f32, rows of dim
+/// "D") and !state.
 class Kernel {
 public:
   Kernel(const std::string &arguments, const std::string &body)

@@ -47,7 +47,7 @@ TEST(Condition, never_and_always) {
   EXPECT_EQ(both(Condition::always(), x)->disjuncts.size(), 1u);
 }
 
-/// Values from -4 to 4 of one variable at which the condition holds.
+/// Lists for each value from -4 to 4 of the one variable if `condition` holds.
 std::vector<bool> listValues(const Condition &condition) {
   std::vector<bool> values;
   for (int64_t x = -4; x <= 4; ++x) {

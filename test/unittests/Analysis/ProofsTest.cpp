@@ -75,7 +75,7 @@ TEST(RowInterpreter, ops_of_several_runs_have_one_budget) {
   EXPECT_EQ(steps, 0);
 }
 
-// The search widened its bounds step by step, and missed the lowest number.
+// A search that widens its bounds step by step would miss the lowest number.
 TEST(LinearSystem, the_lowest_number_is_a_value_of_a_point) {
   Kernel kernel("", "");
   RowModel model(*kernel, /*followsWraps=*/false);
@@ -103,7 +103,8 @@ Verdict verdictOf(KernelOp kernel, Question question) {
   return Verdict::Refuted;
 }
 
-// Either would take an exponential number of cases, or of steps.
+// A chain of maxima and a chain of xors. Either would take an exponential
+// number of cases or steps.
 TEST(Proofs, long_chains_end_as_unknown) {
   std::string sums = "%s0 = arith.addi %t, %c1 : index\n",
               tests = "%p0 = arith.cmpi slt, %t, %n : index\n";

@@ -17,7 +17,8 @@ namespace {
 
 constexpr int64_t kSize = 12;
 
-/// a x + b y + c is at least 0, is 0, or has the remainder 0 by `modulus`.
+/// The relation a x + b y + c >= 0, or = 0 if isEquality, or = 0 modulo
+/// `modulus` if that is not 0.
 struct Relation2D {
   int64_t a, b, c, modulus = 0;
   bool isEquality = false;
@@ -30,7 +31,7 @@ struct Relation2D {
   }
 };
 
-/// Points x, y from 0 to `kSize` - 1 of which all relations hold.
+/// The points with x and y from 0 to `kSize` - 1 that satisfy all relations.
 struct RandomSet {
   RandomSet(std::mt19937 &random, unsigned most) {
     auto draw = [&](int64_t low, int64_t high) {
@@ -119,8 +120,8 @@ TEST(SetDifference, points_are_those_of_the_first_set_alone) {
   EXPECT_LT(empty, 360u);
 }
 
-// The remainder of x + y by 500 has each value in one set: the work is linear
-// in their number.
+// Each set has one remainder of x + y modulo `count`. The work is linear in the
+// number of sets.
 TEST(SetDifference, sets_that_differ_in_a_remainder_are_taken_one_by_one) {
   auto takes = [](int64_t count, int64_t isMissing) {
     PresburgerSpace space = PresburgerSpace::getSetSpace(2);

@@ -16,7 +16,7 @@ namespace {
 
 SourceLocation at(unsigned line) { return {"kernel.py", line, 5, line, 12}; }
 
-/// A kernel whose grid is open: x [n, D] f32 rows, c [n] i32.
+/// A kernel that is being built, inside its grid: x [n, D] f32 rows, c [n] i32.
 struct BuilderErrors : testing::Test {
   KernelBuilder b{"wrong", at(1)};
   Value x, c, t;
@@ -30,7 +30,7 @@ struct BuilderErrors : testing::Test {
   Value row() { return b.load({x, {t}}, at(3)); }
   Value count() { return b.load({c, {t}}, at(3)); }
 
-  /// Checks that exactly one error was reported, and in which place.
+  /// Checks that exactly one error was reported, and checks its location.
   void expectError(const std::string &message, unsigned line = 4) {
     ASSERT_EQ(b.diagnostics().size(), 1u);
     EXPECT_EQ(b.diagnostics()[0].message, message);

@@ -23,7 +23,7 @@ std::string messages(const KernelBuilder &b) {
   return text;
 }
 
-/// The text of `source` after a stage, without places.
+/// Returns the output of a stage for `source`, without locations.
 std::string emit(const std::string &source, Emit stage) {
   CompileOptions options;
   options.emit = stage;
@@ -32,7 +32,7 @@ std::string emit(const std::string &source, Emit stage) {
   return result.output;
 }
 
-/// The merge with a threshold of kernels/merge_attn_states.mlir.
+/// Builds the merge with a threshold, as in kernels/merge_attn_states.mlir.
 std::string buildMerge() {
   KernelBuilder b("merge", at(1));
   auto rows = [&](const char *name, const char *access) {

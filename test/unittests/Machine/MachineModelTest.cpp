@@ -25,7 +25,8 @@ std::string fail(llvm::StringRef target,
   return model ? "no error" : llvm::toString(model.takeError());
 }
 
-// CUDA programming guide, technical specifications per compute capability.
+// Source: CUDA programming guide, technical specifications per compute
+// capability.
 TEST(MachineModel, gpus_have_what_is_published) {
   EXPECT_EQ(get("sm_75").threadsPerMultiprocessor, 1024);
   for (const char *target : {"sm_80", "sm_90", "sm_100", "sm_103"})

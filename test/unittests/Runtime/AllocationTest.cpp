@@ -30,7 +30,7 @@
 static thread_local int allocations = 0;
 
 #if MLAFIX_OWN_NEW
-// Not inlined: GCC takes the pair apart and then finds it mismatched.
+// Not inlined: GCC would inline one of the pair and then warn of a mismatch.
 __attribute__((noinline)) void *operator new(size_t size) {
   ++allocations;
   if (void *memory = std::malloc(size ? size : 1))
@@ -50,7 +50,8 @@ using namespace mlafix::test;
 
 namespace {
 
-/// How often `body` allocates, once it has run for the first time.
+/// Returns the number of allocations in three runs of `body`, after a first run
+/// that is not counted.
 template <typename Body> int countAllocations(Body body) {
   body();
   int before = allocations;
@@ -66,7 +67,7 @@ protected:
       GTEST_SKIP() << "a sanitizer has its own operator new";
   }
 
-  /// The C call, without the wrapper's conveniences.
+  /// Expects no allocation in a launch through the C interface.
   void expectNone(AddBiasCall &call, uint32_t flags) {
     Unit unit = load(addBiasUnit());
     Kernel kernel = unit.kernel("add_bias");
@@ -102,7 +103,7 @@ protected:
 
 TEST_F(Allocation, the_counter_counts) {
   EXPECT_EQ(countAllocations([] {
-              int *volatile pointer = new int; // or it would be left out
+              int *volatile pointer = new int; // volatile: not removed
               delete pointer;
             }),
             3);

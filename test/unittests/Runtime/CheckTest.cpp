@@ -24,8 +24,7 @@ protected:
   Kernel kernel = unit.kernel("add_bias");
   AddBiasCall call{8};
 
-  /// The call fails with these words, on the CPU as on a GPU, and launches
-  /// nothing.
+  /// Expects that the call fails with these words and launches nothing.
   void expectWrong(const std::vector<std::string> &words) {
     expectRefused(kernel, call, words);
   }
@@ -280,7 +279,7 @@ TEST_F(Check, a_first_size_of_arguments_that_cannot_be_is_refused) {
   EXPECT_TRUE(call.isUntouched());
 }
 
-/// True if a text is UTF-8: the JSON library writes no other.
+/// True if `text` is UTF-8. The JSON library throws for any other text.
 bool isUtf8(const std::string &text) {
   try {
     (void)json(text).dump();
@@ -290,7 +289,7 @@ bool isUtf8(const std::string &text) {
   }
 }
 
-/// `count` characters of three bytes, after so many of one.
+/// Returns `shift` characters of one byte, then `count` characters of three.
 std::string wideText(int shift, int count) {
   std::string text(shift, 'x');
   for (int i = 0; i < count; ++i)
@@ -307,7 +306,7 @@ TEST_F(Check, messages_that_are_cut_off_end_with_a_whole_character) {
     std::string message = mlafix_last_error();
     EXPECT_GT(message.size(), 2000u);
     EXPECT_TRUE(isUtf8(message)) << message;
-    // The prefix, "unit \"…\": ", and what it is put before.
+    // A long path truncates the prefix "unit \"…\": " or the message after it.
     for (int length : {300, 660, 680, 700}) {
       std::string path = wideText(shift, length);
       mlafix_unit *none = nullptr;
@@ -324,7 +323,8 @@ TEST_F(Check, messages_are_utf8_whatever_a_caller_names) {
               MLAFIX_NOT_FOUND);
     return mlafix_last_error();
   };
-  // Alone, cut off, longer than need be, a surrogate, past the last character.
+  // A lone byte, a truncated character, overlong forms, a surrogate, a code
+  // point past the last, and a valid name.
   const std::pair<const char *, const char *> names[] = {
       {"a\xff", "a\\xff"},
       {"\xe2\x82z€", "\\xe2\\x82z€"},
@@ -438,8 +438,8 @@ TEST_F(Check, interleaved_slices_of_one_buffer_are_apart) {
 }
 
 TEST_F(Check, undecided_layouts_need_the_callers_word) {
-  // Rows 16 apart hold columns 0-3; the other has rows 20 apart from 5 on. They
-  // meet nowhere, but no modulus of 16 and 20 tells.
+  // The output has rows 16 apart and covers columns 0 to 3; the input has rows
+  // 20 apart. They do not overlap, but the strides do not prove it.
   std::vector<float> wide(512, 1.0f);
   call = AddBiasCall(3);
   call.args[0] = Tensor::strided(wide.data(), MLAFIX_F32, {3, 4}, {16, 1});
@@ -447,7 +447,7 @@ TEST_F(Check, undecided_layouts_need_the_callers_word) {
   expectWrong({"\"out\"", "\"in\"", "MLAFIX_LAUNCH_ASSUME_DISJOINT"});
   call.launch(kernel, nullptr, MLAFIX_LAUNCH_ASSUME_DISJOINT);
   EXPECT_EQ(wide[35], 1.5f);
-  // The word does not cover what is certain.
+  // The flag does not permit an overlap that is certain.
   call.args[1] = Tensor::strided(wide.data() + 1, MLAFIX_F32, {3, 4}, {16, 1});
   expectError(MLAFIX_INVALID_ARGUMENT, {"overlap"}, [&] {
     call.launch(kernel, nullptr, MLAFIX_LAUNCH_ASSUME_DISJOINT);

@@ -18,7 +18,8 @@ void *stream(uintptr_t number) {
 
 class CollectiveOrder : public Peers {
 protected:
-  /// The driver calls for a launch of group A, B, … on a stream.
+  /// Launches on stream `on` in group `of` ('A', 'B', …), and returns the
+  /// driver calls.
   std::vector<std::string> work(char of, void *on, uint32_t rank = 2) {
     workspaces[0] = reinterpret_cast<void *>(uintptr_t(of) * 128);
     group.rank = rank;
@@ -38,7 +39,7 @@ using Work = std::vector<std::string>;
 TEST_F(CollectiveOrder, a_group_alone_waits_for_nothing) {
   EXPECT_EQ(work('A', 1), (Work{"launch", "record 1 on 0x10"}));
   EXPECT_EQ(work('A', 1), (Work{"launch", "record 1 on 0x10"}));
-  // The caller has it follow the one before.
+  // If one group launches on two streams, the caller must order the launches.
   EXPECT_EQ(work('A', 2), (Work{"launch", "record 1 on 0x20"}));
 }
 
@@ -91,7 +92,8 @@ TEST_F(CollectiveOrder, a_capture_has_an_order_of_its_own) {
   EXPECT_EQ(work('B', 2), (Work{"launch", "record 2 on 0x20"}));
   EXPECT_EQ(work('C', 3),
             (Work{"wait 2 on 0x30", "launch", "record 3 on 0x30"}));
-  // Neither waits for what another graph holds, nor does who runs at once.
+  // A launch outside captures, or in another capture, does not wait for
+  // launches in this capture.
   EXPECT_EQ(work('A', 4).size(), 2u);
   EXPECT_EQ(work('A', 1), (Work{"launch", "record 1 on 0x10"}));
   fake.captures.clear();

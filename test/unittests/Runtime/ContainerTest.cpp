@@ -23,7 +23,7 @@ mlafix_status loadStatus(const std::vector<uint8_t> &bytes) {
   return errorOf([&] { Unit::load(bytes.data(), bytes.size()); }).status();
 }
 
-/// A file that goes with the test.
+/// A temporary file, removed by the destructor.
 struct TemporaryFile {
   TemporaryFile()
       : path(testing::TempDir() + "mlafix-" + std::to_string(getpid()) +
@@ -63,7 +63,8 @@ TEST(Container, every_single_bit_flip_is_found) {
 TEST(Container, every_truncation_is_found) {
   std::vector<uint8_t> whole = cpuOnlyUnit().finish();
   for (size_t size = 0; size < whole.size(); ++size) {
-    // A copy of that size, so that a read past its end is one past the heap's.
+    // The copy has exactly this size, so that a read past its end leaves its
+    // heap block.
     std::vector<uint8_t> bytes(whole.begin(), whole.begin() + size);
     bytes.shrink_to_fit();
     ASSERT_EQ(loadStatus(bytes), MLAFIX_BAD_UNIT) << size << " bytes";
@@ -77,7 +78,7 @@ TEST(Container, extra_bytes_are_found) {
   std::vector<uint8_t> bytes = addBiasUnit().finish();
   bytes.push_back(0);
   EXPECT_EQ(loadStatus(bytes), MLAFIX_BAD_UNIT);
-  bytes[16] += 1; // the header agrees now, but no image holds the byte
+  bytes[16] += 1; // the header agrees, but no image has the byte
   fixChecksum(bytes);
   expectError(MLAFIX_BAD_UNIT, {"end with its last image"},
               [&] { Unit::load(bytes.data(), bytes.size()); });
@@ -126,7 +127,7 @@ TEST(Container, a_manifest_size_that_leads_out_of_the_file_is_found) {
 TEST(Container, images_leave_no_gap_and_overlap_nothing) {
   for (int delta : {-64, -1, 1, 64}) {
     UnitWriter writer = addBiasUnit();
-    // Offsets as finish() would give them, but for one.
+    // Offsets are fixed as finish() would set them, except for one.
     UnitWriter fixed = writer;
     std::vector<uint8_t> bytes = writer.finish();
     json manifest = json::parse(
@@ -135,7 +136,7 @@ TEST(Container, images_leave_no_gap_and_overlap_nothing) {
     offset = offset.get<int64_t>() + delta;
     std::string text = manifest.dump();
     if (text.size() != bytes[24] + 256u * bytes[25])
-      continue; // another number of digits: all offsets would move
+      continue; // the number of digits changed, so all offsets would move
     std::copy(text.begin(), text.end(), bytes.begin() + 64);
     fixChecksum(bytes);
     expectError(MLAFIX_BAD_UNIT, {"gap"},
@@ -145,8 +146,8 @@ TEST(Container, images_leave_no_gap_and_overlap_nothing) {
 
 TEST(Container, padding_must_be_zero) {
   std::vector<uint8_t> bytes = addBiasUnit().finish();
-  // The first image starts at a multiple of 64, after padding, which the JSON's
-  // last brace precedes.
+  // The first image starts at a multiple of 64. The padding before it follows
+  // the last brace of the JSON.
   size_t end = 64 + bytes[24] + 256u * bytes[25];
   ASSERT_NE(end % 64, 0u) << "change the unit's text by a letter";
   bytes[end] = 'x';
@@ -170,7 +171,7 @@ TEST(Container, a_unit_without_kernels_is_a_unit) {
 }
 
 TEST(Container, the_verify_callback_sees_the_bytes_first) {
-  std::vector<uint8_t> bytes = {1, 2, 3}; // no unit at all
+  std::vector<uint8_t> bytes = {1, 2, 3}; // not a unit
   struct Seen {
     const void *bytes;
     size_t size = 0;
@@ -210,7 +211,7 @@ TEST(Container, options_of_an_older_caller_are_shorter) {
   std::vector<uint8_t> bytes = addBiasUnit().finish();
   mlafix_load_options options = MLAFIX_LOAD_OPTIONS_INIT;
   options.verify = [](void *, const void *, size_t) { return 0; };
-  options.struct_size = 8; // up to the flags: no verify yet
+  options.struct_size = 8; // includes the flags, not `verify`
   EXPECT_NO_THROW(Unit::load(bytes.data(), bytes.size(), &options));
   options.struct_size = 0;
   expectError(MLAFIX_INVALID_ARGUMENT, {"struct_size"},

@@ -41,7 +41,7 @@ protected:
   Kernel kernel = unit.kernel("add_bias");
 };
 
-// Enough for every thread of the pool: 4 floats a row.
+// Enough rows of 4 floats to give every thread of the pool work.
 constexpr int64_t manyRows = 200000;
 
 TEST_F(Cpu, computes_every_row_once) {
@@ -81,7 +81,7 @@ TEST_F(Cpu, concurrent_launches_do_not_disturb_each_other) {
 
 TEST_F(Cpu, a_forked_child_launches_too) {
   AddBiasCall before(manyRows);
-  before.launch(kernel); // the pool runs
+  before.launch(kernel); // starts the pool
   for (int i = 0; i < 4; ++i) {
     pid_t child = fork();
     ASSERT_GE(child, 0);
@@ -136,8 +136,8 @@ TEST_F(Cpu, a_bound_exports_a_function_to_call) {
 }
 
 #if defined(__aarch64__)
-/// The mode of floats, and the bits of it that flush to zero and make every NaN
-/// the default one.
+/// Returns the control register for floats. `flushingMode` are its bits that
+/// flush to zero and make every NaN the default NaN.
 unsigned floatMode() {
   uint64_t mode;
   __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
@@ -148,7 +148,7 @@ void setFloatMode(unsigned mode) {
 }
 constexpr unsigned flushingMode = 3 << 24, modeBits = ~0u, defaultMode = 0;
 #else
-/// The same; the lowest six bits are flags.
+/// Returns the control register for floats; its lowest six bits are flags.
 unsigned floatMode() { return _mm_getcsr(); }
 void setFloatMode(unsigned mode) { _mm_setcsr(mode); }
 constexpr unsigned flushingMode = 0x8040, modeBits = 0xffc0,
@@ -186,8 +186,8 @@ UnitWriter unitFor(const std::vector<std::string> &baselines) {
   return writer;
 }
 
-/// The code that runs of a unit with code for all baselines if `asked` is asked
-/// for.
+/// The target of the code that runs if MLAFIX_CPU_TARGET is `asked` and the
+/// unit has code for all baselines.
 std::string chosenFor(const char *asked) {
   setenv("MLAFIX_CPU_TARGET", asked, 1);
   runtime::reloadEnvironmentForTesting();
@@ -228,7 +228,7 @@ TEST_F(Cpu, code_for_another_architecture_never_runs) {
 }
 
 #if defined(__x86_64__)
-/// The words in /proc/cpuinfo's line of flags.
+/// Returns the processor's flags according to /proc/cpuinfo.
 std::set<std::string> kernelsFlags() {
   std::ifstream file("/proc/cpuinfo");
   std::set<std::string> flags;
@@ -299,7 +299,7 @@ TEST_F(Cpu, unload_and_prepare_again) {
 // The pool
 //===----------------------------------------------------------------------===//
 
-/// Counts how often each row was done.
+/// Counts the calls for each row.
 struct Counts {
   std::vector<std::atomic<int>> rows;
   explicit Counts(int64_t count) : rows(count) {}
@@ -314,7 +314,7 @@ struct Counts {
   }
 };
 
-/// Runs `body` in a child, where the pool is new and has `threads` threads, and
+/// Runs `body` in a child process with a new pool of `threads` threads, and
 /// expects it to return true.
 template <typename Body> void inFreshPool(const char *threads, Body body) {
   pid_t child = fork();
@@ -374,8 +374,8 @@ TEST(ThreadPool, ranges_begin_at_whole_batches_where_they_are_longer) {
 }
 
 TEST(ThreadPool, the_largest_count_is_covered_once_and_ends) {
-  // The bound of a ragged grid's rows may be any number; its code looks at the
-  // segments that there are.
+  // The upper bound of a ragged grid's rows may be any number; its code handles
+  // only the existing segments.
   inFreshPool("3", [] {
     for (int64_t count : {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2 + 1})
       for (int64_t batch : {1, 1 << 20}) {
@@ -413,7 +413,7 @@ TEST(ThreadPool, small_jobs_stay_on_the_callers_thread) {
   EXPECT_EQ(seen.calls, 1);
 }
 
-/// Threads of this process.
+/// The number of threads of this process.
 long countThreads() {
   namespace fs = std::filesystem;
   return std::distance(fs::directory_iterator("/proc/self/task"),
@@ -433,7 +433,7 @@ TEST(ThreadPool, small_jobs_start_no_thread) {
 
 TEST(ThreadPool, several_threads_take_part) {
   inFreshPool("3", [] {
-    // Each of three rows waits until three threads have come.
+    // Each of three rows waits until all three are running.
     std::atomic<int> arrived{0};
     runtime::parallelFor(
         3, 1, 1,
@@ -450,7 +450,7 @@ TEST(ThreadPool, several_threads_take_part) {
 
 TEST(ThreadPool, threads_have_a_stack_for_rows) {
   inFreshPool("2", [] {
-    // The stack size of glibc if the process's own stack is unlimited.
+    // glibc's stack size if the process's own stack is unlimited.
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 2 << 20);
@@ -597,7 +597,7 @@ TEST(ThreadStack, a_small_one_is_not) {
   });
 }
 
-/// A unit whose code says that it takes `bytes` of stack.
+/// A unit whose code declares `bytes` of stack.
 Unit unitOfStack(int64_t bytes) {
   UnitWriter writer = cpuOnlyUnit();
   writer.kernel()["code"][0]["variants"][0]["stack_bytes"] = bytes;
@@ -614,7 +614,7 @@ TEST(ThreadStack, a_unit_says_how_much_it_takes) {
 TEST(ThreadStack, one_that_the_system_refuses_is_an_error) {
   EXPECT_FALSE(
       runtime::callWithStack(size_t(1) << 60, StackUser::run, nullptr));
-  // More than the C library keeps of the stacks of threads that have ended.
+  // The C library keeps no stack of an ended thread that is this large.
   Unit unit = unitOfStack(60 << 20);
   unit.prepare(cpu());
   rlimit most{};

@@ -36,7 +36,7 @@ TEST_F(Cuda, launches_with_geometry_parameters_and_stream) {
   const FakeCuda::Launch &launch = fake.launches[0];
   EXPECT_EQ(launch.entry, "add_bias_aligned");
   EXPECT_EQ(launch.image, "cubin sm_90");
-  EXPECT_EQ(launch.grid, 3u); // 20 rows, 8 a block
+  EXPECT_EQ(launch.grid, 3u); // 20 rows, 8 per block
   EXPECT_EQ(launch.block, 128u);
   EXPECT_EQ(launch.stream, &stream);
   float bias = 0.5f;
@@ -48,8 +48,8 @@ TEST_F(Cuda, launches_with_geometry_parameters_and_stream) {
                                    4, biasBits}));
 }
 
-/// The functions that launches are documented to need (docs/Runtime.md),
-/// written down a second time: CudaDriver.def must not grow unnoticed.
+/// The functions that launches need according to docs/Runtime.md. The list is
+/// repeated here so that CudaDriver.def does not grow unnoticed.
 const std::set<std::string> launchFunctions = {
     "cuInit",
     "cuDriverGetVersion",
@@ -249,7 +249,7 @@ TEST_F(Cuda, is_prepared_once_in_relaxed_capture_mode) {
 }
 
 TEST_F(Cuda, preparing_from_many_threads_loads_once) {
-  fake.loadMilliseconds = 50; // so that all come while the first one loads
+  fake.loadMilliseconds = 50; // all threads come while the first one loads
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] { unit.prepare(cuda(0)); });
@@ -322,7 +322,7 @@ TEST_F(Cuda, a_primary_context_in_use_is_known_at_a_glance) {
   call.launch(kernel);
   EXPECT_EQ(fake.deviceQuestions, before);
   EXPECT_EQ(fake.retains, 1) << "or its handle could become another device's";
-  // Another device's is not taken for it.
+  // The first device's context is not used for the second device.
   AddBiasCall second(8, cuda(1));
   second.launch(kernel);
   EXPECT_EQ(fake.launches.at(2).context, fake.primary(1));

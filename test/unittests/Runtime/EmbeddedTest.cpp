@@ -21,7 +21,7 @@ namespace {
 
 const char *const kernels[] = {"add_bias", "D=4,T=f32"};
 
-/// As the headers that mlafix-opt writes define it.
+/// An embedded unit, defined as in the headers that mlafix-opt writes.
 struct Program {
   std::vector<uint8_t> bytes = cpuOnlyUnit().finish();
   mlafix_embedded embedded = {sizeof(mlafix_embedded),
@@ -34,7 +34,7 @@ struct Program {
                               nullptr};
 };
 
-/// A program that is there to the end of the process, as its unit is.
+/// Creates a program that lives until the process ends, as its unit does.
 Program &makeProgram() {
   static auto *programs = new std::deque<Program>;
   return programs->emplace_back();
@@ -85,7 +85,7 @@ TEST(Embedded, without_bytes_the_unit_comes_from_a_file) {
   check(mlafix_embedded_load(&program.embedded, path.c_str()));
   std::remove(path.c_str());
   check(mlafix_embedded_unit(&program.embedded, &unit));
-  // It is loaded: another file is not read.
+  // The unit is loaded already, so the other file is not read.
   check(mlafix_embedded_load(&program.embedded, "/no/such.mlafix"));
 }
 
@@ -124,7 +124,7 @@ TEST(Embedded, damaged_bytes_are_refused) {
               [&] { check(mlafix_embedded_load(&program.embedded, nullptr)); });
 }
 
-/// The fields of a view's C tensor.
+/// Returns the C tensor of a view.
 mlafix_tensor on(const detail::Descriptor &descriptor) {
   return *static_cast<const mlafix_tensor *>(descriptor);
 }

@@ -38,12 +38,12 @@ CUresult find(const std::map<std::string, CUresult> &map,
 }
 
 int ordinalOf(CUcontext context) {
-  // Primary ones, then the users' own.
+  // The tags are first the primary contexts, then the user's own.
   return static_cast<int>(reinterpret_cast<int *>(context) - contextTags) % 4;
 }
 
-// The size of an image is the driver's to find out: the text of PTX, and what
-// follows the header of a fake cubin, both end with a NUL.
+// Reads the text of PTX, or the text after the header of a fake cubin. Both end
+// with a NUL, since the driver gets no size.
 std::string readImage(const void *data) {
   auto *bytes = static_cast<const char *>(data);
   if (std::memcmp(bytes,
@@ -75,7 +75,7 @@ CUresult fakeDeviceGetCount(int *count) {
 CUresult fakeDeviceGet(CUdevice *device, int ordinal) {
   if (ordinal >= fake().numDevices)
     return 101;
-  *device = 100 + ordinal; // no ordinal: the two must not be mixed up
+  *device = 100 + ordinal; // a handle that is not the ordinal
   return cuda::success;
 }
 CUresult fakeDeviceGetAttribute(int *value, int attribute, CUdevice device) {
@@ -214,7 +214,7 @@ CUresult record(CUfunction function, unsigned grid, unsigned block,
   launch.dependent = dependent;
   for (size_t i = 0; i < fake().paramSizes.size(); ++i) {
     uint64_t value = 0;
-    // Of a table its first slot.
+    // A table is recorded as its first slot.
     std::memcpy(&value, params[i],
                 std::min(fake().paramSizes[i], sizeof(value)));
     launch.params.push_back(value);
@@ -295,8 +295,8 @@ CUresult fakeMemcpyDtoH(void *to, CUdeviceptr from, size_t size) {
 }
 CUresult fakeCtxSynchronize() { return cuda::success; }
 
-/// Functions that only the tools call: the runtime's table is filled without
-/// them.
+/// Also finds the functions that only the tools call, which are not in the
+/// runtime's table.
 CUresult fakeGetProcAddress(const char *name, void **function, int, uint64_t,
                             int *) {
   const CudaDriver &table = fake().table();
@@ -355,7 +355,7 @@ void FakeCuda::rebuildTable() {
   driver.cuLibraryGetKernel = fakeLibraryGetKernel;
   driver.cuKernelGetFunction = fakeKernelGetFunction;
   driver.cuKernelGetAttribute = fakeKernelGetAttribute;
-  if (hasParamInfo) { // both came with CUDA 12.4
+  if (hasParamInfo) { // both exist since CUDA 12.4
     driver.cuKernelGetParamInfo = fakeKernelGetParamInfo;
     driver.cuFuncLoad = fakeFuncLoad;
   }

@@ -33,7 +33,7 @@ public:
     void *stream = nullptr;
     runtime::CUcontext context = nullptr;
     bool dependent = false;
-    std::vector<uint64_t> params; ///< as many as the entry's paramSizes
+    std::vector<uint64_t> params; ///< one for each of paramSizes
   };
   struct Allocation {
     size_t size;
@@ -49,53 +49,53 @@ public:
   FakeCuda();
   ~FakeCuda();
 
-  /// Told to the runtime.
+  /// Answers of the fake driver.
   int numDevices = 2;
   int computeCapability = 90;
   int multiprocessors = 132;
   int maxThreads = 1024;
   bool hasParamInfo = true;
-  int refusedQuestions = 0;     ///< for parameters that are not there
-  bool hasToolFunctions = true; ///< memory, which only mlafix-run asks for
+  int refusedQuestions = 0;     ///< about nonexistent parameters
+  bool hasToolFunctions = true; ///< memory functions, for mlafix-run
   std::vector<size_t> paramSizes = {8, 8, 8, 8, 8, 4};
-  /// Images that contain a string are refused with an error: when loaded, or,
-  /// as a lazily loading driver does, when a function is asked for.
+  /// Errors for images that contain a string: when the image is loaded, or, as
+  /// in a lazily loading driver, when a function is requested.
   std::map<std::string, runtime::CUresult> refused, refusedLazily;
   std::set<std::string> missingEntries;
   runtime::CUresult launchResult = runtime::cuda::success;
   runtime::CUresult pointerResult = runtime::cuda::success;
-  /// The number of the capture that a stream is in; none if it is not here.
+  /// Maps each stream that is being captured to the number of its capture.
   std::map<void *, unsigned long long> captures;
   runtime::CUresult waitResult = runtime::cuda::success;
 
-  int loadMilliseconds = 0; ///< how long loading an image takes
-  /// False: only count launches, and so allocate nothing for them.
+  int loadMilliseconds = 0; ///< time to load an image
+  /// If false, launches are counted but not recorded, and allocate nothing.
   bool keepLaunches = true;
 
-  /// Learnt from the runtime.
+  /// Records of the runtime's calls.
   int numLaunches = 0;
   std::vector<Launch> launches;
   std::vector<std::string> loads;
   int unloads = 0, retains = 0, pushes = 0, pops = 0;
   int deviceQuestions = 0; ///< calls of cuCtxGetDevice
-  /// Launches, and waits and records of events, in words and in order.
+  /// Launches, and waits for and records of events, as text in their order.
   std::vector<std::string> streamWork;
-  int captureMode = 0; ///< the thread's
+  int captureMode = 0; ///< of the thread
   bool loadedInRelaxedMode = true, askedInRelaxedMode = true;
   int pointerQuestions = 0; ///< calls of cuPointerGetAttributes
-  std::map<uint64_t, Allocation> allocations; ///< known to the "driver"
+  std::map<uint64_t, Allocation> allocations; ///< memory of the fake driver
 
-  /// The calling thread's context, null at first. Device 0's and 1's primary
-  /// contexts are primary(0) and primary(1); own(…) are others.
+  /// The calling thread's context, initially null. primary(0) and primary(1)
+  /// are the primary contexts of devices 0 and 1; own(…) are others.
   static runtime::CUcontext &current();
   runtime::CUcontext primary(int ordinal);
   runtime::CUcontext own(int ordinal);
 
   const runtime::CudaDriver &table() const { return driver; }
-  /// After a change of hasParamInfo.
+  /// To be called after a change of hasParamInfo.
   void rebuildTable();
 
-  // The driver's objects.
+  // Objects of the fake driver.
   struct Library {
     std::string image;
   };
@@ -105,16 +105,16 @@ public:
   std::vector<std::unique_ptr<Library>> libraries;
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<std::unique_ptr<Event>> events;
-  std::mutex mutex; ///< launches come from several threads
+  std::mutex mutex; ///< several threads launch
 
 private:
   runtime::CudaDriver driver;
 };
 
-/// The one that lives.
+/// Returns the FakeCuda that currently exists.
 FakeCuda &fakeCuda();
 
-/// Its functions for events and captures.
+/// Adds the fake functions for events and captures.
 void addFakeEvents(runtime::CudaDriver &driver);
 
 } // namespace mlafix::test

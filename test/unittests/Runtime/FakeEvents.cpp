@@ -14,7 +14,7 @@ using namespace mlafix::test;
 
 namespace {
 
-/// "wait 1 on 0x10": for event 1, of a stream.
+/// Records for example "wait 1 on 0x10": event 1, stream 0x10.
 void noteEvent(const char *verb, CUevent event, CUstream stream) {
   char text[64];
   std::snprintf(text, sizeof(text), "%s %d on %p", verb,
@@ -28,7 +28,7 @@ CUresult fakeStreamGetCaptureInfo(CUstream stream, int *status,
   auto found = fakeCuda().captures.find(stream);
   bool isCaptured = found != fakeCuda().captures.end();
   *status = isCaptured ? cuda::captureStatusActive : cuda::captureStatusNone;
-  *id = isCaptured ? found->second : 77; // not to be looked at
+  *id = isCaptured ? found->second : 77; // 77 must not be used
   return cuda::success;
 }
 CUresult fakeEventCreate(CUevent *event, unsigned flags) {

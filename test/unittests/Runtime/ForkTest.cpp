@@ -23,7 +23,7 @@ using namespace mlafix::test;
 
 namespace {
 
-/// True if `body` returns true in a forked child, and does not hang there.
+/// True if `body` returns true in a forked child within 20 seconds.
 template <typename Body> bool holdsInChild(Body body) {
   pid_t child = fork();
   if (child == 0) {
@@ -35,7 +35,7 @@ template <typename Body> bool holdsInChild(Body body) {
          WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// Threads that do `body` over and over for as long as this lives.
+/// Threads that repeat `body` until this is destroyed.
 class Hammer {
 public:
   template <typename Body> void add(Body body) {
@@ -57,8 +57,8 @@ private:
 
 void pause() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
-/// A log that takes its time, so that its mutex, and that of the unit which is
-/// prepared, are held most of the time.
+/// Installs a slow log callback, so that the log's mutex and the mutex of the
+/// unit being prepared are held most of the time.
 struct SlowLog {
   SlowLog() {
     mlafix_set_log_callback(
@@ -127,12 +127,12 @@ TEST(Fork, a_child_prepares_launches_and_logs_while_other_threads_did) {
     hammer.add([] {
       Unit other = load(cpuOnlyUnit());
       AddBiasCall call(4);
-      call.launch(other.kernel("add_bias")); // prepares, which logs
+      call.launch(other.kernel("add_bias")); // prepares, and so logs
       call.launch(other.kernel("add_bias"));
     });
   hammer.add([&] { mlafix_unit_prepare(unit.get(), cpu()); });
   for (int i = 0; i < 40; ++i) {
-    // The child's unit is one that other threads prepare right now.
+    // The child uses a unit that other threads are preparing.
     Unit fresh = load(cpuOnlyUnit());
     Kernel add = fresh.kernel("add_bias");
     std::atomic<bool> begun{false};

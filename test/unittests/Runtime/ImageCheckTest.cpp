@@ -51,7 +51,7 @@ std::string smallCubin() {
 }
 
 mlafix_status check(const std::string &elf) {
-  // A copy without slack, so that a read past its end is found.
+  // The copy has exactly this size, so that a read past its end is found.
   std::vector<uint8_t> bytes(elf.begin(), elf.end());
   return runtime::checkCubin(bytes.data(), bytes.size());
 }
@@ -123,7 +123,7 @@ TEST(ImageCheck, ptx_is_text) {
   writer.images[2] = std::string("\0\0", 2);
   expectBadUnit(writer, {"PTX", "empty"});
   writer.images[2] = std::string(".version 7.8\n\0", 14);
-  EXPECT_NO_THROW(load(writer)); // a C string's terminator is no harm
+  EXPECT_NO_THROW(load(writer)); // a C string's terminator is allowed
 }
 
 } // namespace

@@ -37,7 +37,7 @@ protected:
     fake.allocations[hostMemory] = {size, 0, cu::memoryTypeHost, 0};
   }
 
-  /// The answer about a launch that writes and reads so.
+  /// Returns the value of the parameter for a launch with these addresses.
   uint64_t launch(uint64_t out, uint64_t in) {
     fake.launches.clear();
     makeCall(out, in).launch(kernel);
@@ -49,12 +49,12 @@ protected:
     call.args[1] = call.tensor(reinterpret_cast<float *>(in));
     return call;
   }
-  /// So that no answer of before counts.
+  /// Waits until earlier answers have expired.
   static void forget() {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
 
-  // Nothing accesses it.
+  // The fake driver never accesses this memory.
   static constexpr size_t size = size_t(8) << 20;
   static constexpr uint64_t outMemory = uint64_t(0x7f00) << 32,
                             ownMemory = outMemory + 4 * size,
@@ -90,7 +90,7 @@ TEST_F(LocalMemory, counts_omitted_tensors_as_local_and_every_other) {
   AddBiasCall call = makeCall(outMemory, ownMemory);
   call.args[2] = Tensor::strided(reinterpret_cast<void *>(peerMemory),
                                  MLAFIX_F32, {8}, {1}, cuda(0));
-  // The code of add_bias does not read its scale: a unit that does.
+  // add_bias does not read its scale, so this unit gets a parameter for it.
   UnitWriter writer = prefetchingUnit();
   for (json &variant : writer.kernel()["code"][1]["variants"])
     variant["params"][2] = {{"kind", "pointer"}, {"arg", 2}};
@@ -123,7 +123,7 @@ TEST_F(LocalMemory, mapped_again_gets_a_new_answer) {
 }
 
 TEST_F(LocalMemory, is_asked_about_in_a_capture_too) {
-  fake.captureMode = 0; // global
+  fake.captureMode = 0; // global mode
   EXPECT_EQ(launch(outMemory, peerMemory), 0u);
   EXPECT_GE(fake.pointerQuestions, 1);
   EXPECT_TRUE(fake.askedInRelaxedMode);

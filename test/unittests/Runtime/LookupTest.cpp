@@ -65,7 +65,7 @@ TEST(Lookup, the_default_of_a_base_may_be_another) {
                "B=e,D=4,P=2");
 }
 
-/// add_bias with its optional argument, of an upper-case name, open, absent and
+/// add_bias three times: its optional argument `S` is open, absent, and
 /// present.
 UnitWriter threePresences() {
   UnitWriter writer = cpuOnlyUnit();
@@ -218,7 +218,7 @@ TEST(Introspection, versions_and_names) {
   EXPECT_STREQ(mlafix_status_name(MLAFIX_BAD_UNIT), "BAD_UNIT");
   EXPECT_STREQ(mlafix_dtype_name(MLAFIX_F8E4M3FN), "f8e4m3fn");
   EXPECT_EQ(mlafix_dtype_size(MLAFIX_I64), 8u);
-  EXPECT_EQ(mlafix_dtype_size(MLAFIX_F4E2M1), 1u); // of two
+  EXPECT_EQ(mlafix_dtype_size(MLAFIX_F4E2M1), 1u); // for a pair
   EXPECT_EQ(mlafix_dtype_size(static_cast<mlafix_dtype>(99)), 0u);
 }
 

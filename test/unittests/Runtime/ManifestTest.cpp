@@ -15,14 +15,15 @@ using namespace mlafix::test;
 
 namespace {
 
-/// The change to add_bias's manifest, and the error that it must give.
+/// A change to add_bias's manifest, and the words of the error that it must
+/// cause.
 struct Spoilt {
   const char *name;
   std::function<void(json &kernel)> spoil;
   std::vector<std::string> words;
 };
 
-/// Names it in test reports.
+/// Prints the name of a case in test reports.
 void PrintTo(const Spoilt &spoilt, std::ostream *stream) {
   *stream << spoilt.name;
 }

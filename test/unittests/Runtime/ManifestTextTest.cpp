@@ -36,13 +36,13 @@ TEST(ManifestText, deep_nesting_is_refused) {
               [&] { Unit::load(bytes.data(), bytes.size()); });
 }
 
-/// An array of so many empty objects, under a key that nobody reads.
+/// An array of `count` empty objects.
 json manyValues(size_t count) {
   return json(json::array_t(count, json::object()));
 }
 
 TEST(ManifestText, many_values_take_time_in_proportion) {
-  alarm(100); // that many values squared take hours
+  alarm(100); // quadratic time would be hours
   for (json wide : {manyValues(600000), json({{"a", manyValues(600000)}}),
                     json({manyValues(300000), manyValues(300000)})}) {
     UnitWriter writer = addBiasUnit();

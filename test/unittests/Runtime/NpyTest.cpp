@@ -26,7 +26,7 @@ protected:
     std::ofstream file(path, std::ios::binary);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
-  /// A file of that version with that header and data.
+  /// Writes a file of the given version, header and data.
   void write(int version, std::string header, const std::string &data) {
     std::string bytes("\x93NUMPY", 6);
     bytes += static_cast<char>(version);
@@ -76,7 +76,7 @@ TEST_F(Npy, survives_a_round_trip_in_every_dtype) {
 TEST_F(Npy, data_starts_at_a_multiple_of_64) {
   Array array;
   array.dtype = MLAFIX_BF16;
-  writeNpy(path, array); // rank 0, no data on purpose
+  writeNpy(path, array); // rank 0, deliberately no data
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   EXPECT_EQ(file.tellg() % 64, 0);
 }

@@ -32,7 +32,7 @@ struct Tensor {
     return result;
   }
 
-  /// Every byte, as often as an element covers it.
+  /// The address of every byte, once for each element that covers it.
   std::multiset<uint64_t> bytes() const {
     std::multiset<uint64_t> result;
     visit(0, base, result);
@@ -125,17 +125,17 @@ Relation relate(const Tensor &a, const Tensor &b) {
 
 TEST(Overlap, decides_the_layouts_in_use) {
   uint64_t base = 1 << 20;
-  // lse[H, N] in slices [:, a:b] of one [16, 1024] buffer.
+  // Slices lse[:, a:b] of one [16, 1024] buffer.
   Tensor left{base, 4, {16, 100}, {1024, 1}};
   Tensor right{base + 4 * 100, 4, {16, 200}, {1024, 1}};
   Tensor meets{base + 4 * 99, 4, {16, 200}, {1024, 1}};
   EXPECT_EQ(relate(left, right), Relation::Disjoint);
   EXPECT_EQ(relate(left, meets), Relation::Overlap);
-  // Heads of one [N, 128, 128] buffer, split in two.
+  // The halves of the heads of one [N, 128, 128] buffer.
   Tensor lower{base, 2, {32, 64, 128}, {128 * 128, 128, 1}};
   Tensor upper{base + 2 * 64 * 128, 2, {32, 64, 128}, {128 * 128, 128, 1}};
   EXPECT_EQ(relate(lower, upper), Relation::Disjoint);
-  // Dims of one [N, 16, 192] buffer: 128 and 64.
+  // Columns [0, 128) and [128, 192) of one [N, 16, 192] buffer.
   Tensor nope{base, 2, {32, 16, 128}, {16 * 192, 192, 1}};
   Tensor rope{base + 2 * 128, 2, {32, 16, 64}, {16 * 192, 192, 1}};
   EXPECT_EQ(relate(nope, rope), Relation::Disjoint);
@@ -152,7 +152,7 @@ TEST(Overlap, decides_the_layouts_in_use) {
 }
 
 TEST(Overlap, huge_tensors_do_not_overflow) {
-  // 270000 x 128 x 128 bf16, twice, back to back.
+  // Two adjacent tensors of 270000 x 128 x 128 bf16.
   Tensor a{uint64_t(1) << 40, 2, {270000, 128, 128}, {16384, 128, 1}};
   Tensor b = a;
   b.base += uint64_t(270000) * 16384 * 2;
@@ -171,10 +171,10 @@ TEST(Overlap, tensors_that_leave_the_address_space_have_no_layout) {
   EXPECT_FALSE(fits(4096, INT64_MAX, INT64_MAX));
   EXPECT_FALSE(fits(4096, INT64_MAX, 1));
   EXPECT_FALSE(fits(4096, 2, INT64_MIN));
-  EXPECT_FALSE(fits(4096, 4096, -4)); // below zero
+  EXPECT_FALSE(fits(4096, 4096, -4)); // reaches below address 0
   EXPECT_FALSE(fits(UINT64_MAX - 15, 5, 1));
   EXPECT_TRUE(fits(UINT64_MAX - 15, 3, 1));
-  EXPECT_TRUE(fits(4096, 1, INT64_MAX)); // a stride over one element
+  EXPECT_TRUE(fits(4096, 1, INT64_MAX)); // one element: no stride is used
   EXPECT_TRUE(fits(4096, 0, INT64_MAX));
 }
 
@@ -224,7 +224,7 @@ TEST(ByteSpan, leaves_what_is_rare_to_the_layout) {
   };
   EXPECT_TRUE(tells(4096, 8, 1, true));
   EXPECT_TRUE(tells(4096, 8, 0, false));
-  EXPECT_FALSE(tells(4096, 8, 0, true)); // elements meet
+  EXPECT_FALSE(tells(4096, 8, 0, true)); // elements coincide
   EXPECT_FALSE(tells(4096, 8, -1, false));
   EXPECT_FALSE(tells(4096, INT64_MAX, 2, false));
   EXPECT_FALSE(tells(4096, INT64_MAX / 2, 1, false));

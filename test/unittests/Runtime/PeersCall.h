@@ -15,8 +15,8 @@
 
 namespace mlafix::test {
 
-/// add_bias whose input is a tensor of each rank: on a CPU, whose code knows of
-/// one address, of one rank; on a GPU of three at most.
+/// add_bias with a tensor of each rank as its input. GPU code supports up to
+/// three ranks; CPU code reads one address, so it supports one rank.
 inline UnitWriter
 collectiveUnit(const std::function<void(json &)> &change = {}) {
   UnitWriter writer = addBiasUnit();
@@ -40,7 +40,7 @@ collectiveUnit(const std::function<void(json &)> &change = {}) {
   return writer;
 }
 
-/// A call of three ranks; this is rank 2.
+/// A call of rank 2 of three ranks.
 class Peers : public testing::Test {
 protected:
   FakeCuda fake;

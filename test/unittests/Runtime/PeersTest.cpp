@@ -112,7 +112,7 @@ TEST_F(Peers, tables_take_a_slot_for_each_rank) {
   EXPECT_EQ(info.num_slots, 8u + 6);
 }
 
-/// The same kernel of a list of one to three tensors: no launch has a group.
+/// The same kernel with a list of one to three tensors, so without a group.
 UnitWriter listUnit() {
   return collectiveUnit([](json &k) {
     k["args"][1]["kind"] = "list";
@@ -135,7 +135,8 @@ TEST_F(Peers, a_list_needs_no_group) {
               {"\"in\"", "expected a list of tensors, got a tensor of each"},
               [&] { call.launch(takesList); });
   call.args[1] = Arg::list(peers);
-  // Launches of other addresses, and of fewer, after one that is known.
+  // Launches with other addresses, and with fewer tensors, after a known
+  // launch.
   for (uint32_t count : {3u, 3u, 2u}) {
     std::swap(addresses[0], addresses[1]);
     peers.ranks = count;
@@ -160,7 +161,7 @@ TEST_F(Peers, a_list_is_local_if_all_its_tensors_are) {
     variant["params"].push_back({{"kind", "local"}});
   Unit lists = load(writer);
   fake.paramSizes = {8, 24, 8, 8, 8, 4, 4};
-  for (int i = 0; i < 3; ++i) { // of pages of their own, which nothing accesses
+  for (int i = 0; i < 3; ++i) { // on separate pages, never accessed
     uint64_t at = (uint64_t(0x7f00) << 32) + (uint64_t(i) << 23);
     addresses[i] = reinterpret_cast<void *>(at);
     fake.allocations[at] = {4096, i == 2, runtime::cuda::memoryTypeDevice, 0};
@@ -196,7 +197,7 @@ TEST_F(Peers, a_failure_is_an_error_of_the_next_launch) {
   EXPECT_EQ(fake.launches.size(), 1u);
 }
 
-/// True if the runtime knows the call from one that it checked.
+/// Tests which calls the memo recalls.
 class KnownPeers : public Peers {
 protected:
   bool isKnown() {
@@ -207,9 +208,9 @@ protected:
     return prepared && prepared->memo.recall(packed.data(), packed.size(),
                                              cuda(0), 0, plan);
   }
-  /// Likewise, of a call that differs; what `change` does is undone.
+  /// True if the call with `what` changed to `value` is known. Restores `what`.
   template <typename T> bool isKnownWith(T &what, const T &value) {
-    EXPECT_TRUE(isKnown()); // or the next one would not be looked at
+    EXPECT_TRUE(isKnown()); // else the memo would ignore the next call
     T was = what;
     what = value;
     bool known = isKnown();
@@ -225,7 +226,7 @@ TEST_F(KnownPeers, calls_on_other_memory_of_this_rank) {
   std::vector<float> other(36);
   call.args[0] = call.tensor(other.data());
   EXPECT_TRUE(isKnown());
-  // As what the checks would have passed: parameters and all.
+  // A known launch passes the same parameters as a fully checked launch.
   Unit fresh = load(collectiveUnit());
   call.launch(fresh.kernel("add_bias"));
   call.launch(kernel);

@@ -138,7 +138,8 @@ TEST_F(Plan, blocks_have_parts_of_a_row) {
   EXPECT_EQ(info().grid_x, 20u * 63u);
   EXPECT_EQ(info().rows, 20);
   EXPECT_EQ(info().block_x, 256u);
-  // As many as a size has pieces, rounded up, and one at least.
+  // The number of parts is the size divided by `per`, rounded up, and at least
+  // 1.
   for (auto [per, parts] : {std::pair(3, 7u), {20, 1u}, {21, 1u}, {19, 2u}}) {
     geometry["parts"] = {{"arg", 0}, {"dim", 0}, {"per", per}};
     EXPECT_EQ(info().grid_x, 20u * parts) << per;
@@ -176,7 +177,7 @@ TEST_F(Plan, max_rows_counts_all_extents) {
 }
 
 TEST_F(Plan, a_distinct_guard_compares_where_two_tensors_begin) {
-  // Arguments 0 and 1 may be the same tensor exactly.
+  // Arguments 0 and 1 may be the same tensor.
   variant()["guards"] =
       json::array({{{"kind", "distinct"}, {"args", json::array({0, 1})}}});
   EXPECT_EQ(info().variant, 0u);
@@ -199,7 +200,7 @@ TEST_F(Plan, blocks_are_halved_while_there_are_few) {
   geometry["least_threads"] = 128;
   EXPECT_EQ(blocks(200).block_x, 128u);
   EXPECT_EQ(info().grid_x, 13u) << "ceil(200 / 16)";
-  // 32 blocks for each of 132 multiprocessors.
+  // Enough rows for 32 blocks on each of 132 multiprocessors.
   int64_t enough = 32 * 132 * 64;
   EXPECT_EQ(blocks(enough / 20 * 20 + 20).block_x, 512u);
   EXPECT_EQ(blocks(enough / 2 / 20 * 20 + 20).block_x, 256u);
@@ -207,8 +208,8 @@ TEST_F(Plan, blocks_are_halved_while_there_are_few) {
   EXPECT_EQ(info().grid_x, (enough / 4 / 20 * 20 + 20 + 15) / 16);
 }
 
-/// Rows of `lanes` lanes each, along argument 4, of as many pieces as argument
-/// 0 has rows: 20.
+/// Geometry of rows with `lanes` lanes each. Argument 4 is the number of rows;
+/// each row has 20 pieces, the rows of argument 0.
 json groups(int64_t lanes) {
   return {{"kind", "groups"},
           {"extents", {{{"arg", 4}}}},
@@ -222,7 +223,7 @@ json groups(int64_t lanes) {
             {"pieces", {{"arg", 0}, {"dim", 0}}}}}};
 }
 
-/// A call whose only variants have lane groups.
+/// A call of a kernel whose variants all have lane groups.
 class GroupPlan : public Plan {
 protected:
   GroupPlan() {
@@ -248,7 +249,7 @@ TEST_F(GroupPlan, pieces_are_shared_while_the_device_has_room) {
   EXPECT_EQ(plan(3).block_x, 256u);
   EXPECT_EQ(info().grid_x, 3u);
   EXPECT_EQ(info().slots[0], 32u);
-  // 132 multiprocessors, 8192 threads each.
+  // The number of warps that 132 multiprocessors of 8192 threads hold.
   constexpr int64_t room = 132 * 8192 / 32;
   auto groups = [&](int64_t rows) {
     return plan(rows).block_x / info().slots[0];
@@ -264,7 +265,8 @@ TEST_F(GroupPlan, pieces_are_shared_while_the_device_has_room) {
 TEST_F(GroupPlan, few_rows_have_groups_of_half_a_warp) {
   json &geometry = variant()["geometry"];
   geometry["groups"]["least_threads"] = 16;
-  // 132 multiprocessors: a quarter of them is 33 blocks of a warp a group.
+  // At 33 blocks, a quarter of the 132 multiprocessors, a group is a warp. With
+  // fewer blocks it is half a warp.
   call.args[4] = int64_t(33);
   EXPECT_EQ(info().slots[0], 32u);
   EXPECT_EQ(info().block_x, 256u) << "eight groups";
@@ -284,7 +286,8 @@ TEST_F(GroupPlan, blocks_are_large_if_each_multiprocessor_has_one) {
     call.args[4] = rows;
     return info().block_x;
   };
-  // 132 multiprocessors: 132 blocks of 8 rows, and of 16.
+  // The block size doubles as soon as 132 multiprocessors get one larger block
+  // each: of 8 rows, then of 16.
   EXPECT_EQ(plan(132 * 8 - 1, 1024), 128u);
   EXPECT_EQ(plan(132 * 8, 1024), 256u);
   EXPECT_EQ(info().grid_x, 132u);
@@ -397,7 +400,7 @@ TEST_F(Plan, a_reciprocal_divides_every_number_of_a_row) {
   variant()["params"] =
       json::array({{{"kind", "reciprocal"}, {"arg", 1}, {"dim", 0}}});
   constexpr uint64_t most = INT32_MAX;
-  // Nothing reads what is there.
+  // Nothing reads memory at these addresses.
   auto at = [](uint64_t address) { return reinterpret_cast<float *>(address); };
   for (uint64_t size :
        {uint64_t(1), uint64_t(2), uint64_t(3), uint64_t(7), uint64_t(12),
@@ -475,7 +478,7 @@ TEST_F(Plan, a_plan_counts_each_element_once) {
   mlafix_launch_info out = info();
   EXPECT_EQ(out.bytes_read, 20u * 4 * 4) << "what is omitted has none";
   EXPECT_EQ(out.bytes_written, 20u * 4 * 4);
-  // 2619 MHz, two words a cycle of 5120 bits.
+  // 2619 MHz, two transfers per cycle, 5120 bits wide.
   EXPECT_EQ(out.bandwidth, int64_t(2) * 2619000000 * 5120 / 8);
 }
 
@@ -492,7 +495,7 @@ TEST_F(Plan, no_variant_whose_guards_hold_is_an_error) {
 }
 
 TEST_F(Plan, the_message_says_what_a_guard_of_each_kind_asks_for) {
-  // In place, each row of `in` at an address that is no multiple of 8.
+  // The call is in place, and the addresses of its rows are not multiples of 8.
   writer.kernel()["aliases"] = json::array({json::array({0, 1})});
   std::vector<float> data(5 * 20 + 1);
   call.args[0] = call.args[1] =

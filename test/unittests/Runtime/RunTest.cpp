@@ -123,7 +123,7 @@ TEST_F(Run, copies_what_was_uploaded_back) {
 }
 
 TEST_F(Run, uploads_and_downloads_on_a_gpu_and_poisons_outputs) {
-  FakeCuda fake; // launches nothing: the poison comes back
+  FakeCuda fake; // launches do nothing: the poison stays
   options.device = cuda(0);
   runKernel(unit, options);
   EXPECT_EQ(fake.launches.size(), 1u);
@@ -146,12 +146,12 @@ TEST_F(Run, debugging_names_elements_that_no_row_writes) {
   EXPECT_NE(testing::internal::GetCapturedStdout().find(
                 "out[4, 0]: no row writes it (8 elements in all)\n"),
             std::string::npos);
-  std::vector<float> values = output(); // of the first run, kept
+  std::vector<float> values = output(); // the first run's output is kept
   EXPECT_EQ(values[15], call.inData[15] + 0.5f);
   FakeCuda fake; // launches nothing
   options.device = cuda(0);
   EXPECT_FALSE(runKernel(unit, options));
-  options.args["out"] = folder + "in.npy"; // what it held before is the user's
+  options.args["out"] = folder + "in.npy"; // its contents are the user's
   EXPECT_TRUE(runKernel(unit, options));
 }
 

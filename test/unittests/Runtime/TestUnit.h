@@ -23,7 +23,7 @@ inline Unit load(const UnitWriter &writer) {
   return Unit::load(bytes.data(), bytes.size());
 }
 
-/// The error that `body` ends with; OK and "" if it ends without.
+/// Returns the error that `body` throws; OK and "" if it throws none.
 template <typename Body> Error errorOf(Body body) {
   try {
     body();
@@ -33,7 +33,8 @@ template <typename Body> Error errorOf(Body body) {
   return Error(MLAFIX_OK, "");
 }
 
-/// Expects that `body` fails so, with every one of `words` in its message.
+/// Expects that `body` fails with `status`, and with all `words` in its
+/// message.
 template <typename Body>
 void expectError(mlafix_status status, const std::vector<std::string> &words,
                  Body body) {
@@ -53,8 +54,7 @@ inline void expectBadUnit(const UnitWriter &writer,
   expectError(status, words, [&] { Unit::load(bytes.data(), bytes.size()); });
 }
 
-/// Arguments of add_bias (UnitWriter.h), right to begin with, for tests to
-/// spoil.
+/// Arguments of add_bias (UnitWriter.h), valid until a test changes them.
 struct AddBiasCall {
   int64_t rows;
   mlafix_device device;
@@ -69,7 +69,7 @@ struct AddBiasCall {
     args = {tensor(out()), tensor(in()), Tensor::none(), 0.5f, rows};
   }
 
-  // 16-byte aligned as malloc aligns.
+  // malloc aligns to 16 bytes.
   float *out() { return outData.data(); }
   float *in() { return inData.data(); }
 
@@ -80,7 +80,7 @@ struct AddBiasCall {
               uint32_t flags = 0) const {
     kernel.launch(args, device, stream, flags);
   }
-  /// True if out = in + 0.5 in every row.
+  /// True if out = in + 0.5 in every row, and nothing past the end was written.
   ::testing::AssertionResult isDone() const {
     for (int64_t i = 0; i < 4 * rows; ++i)
       if (outData[i] != inData[i] + 0.5f)
@@ -99,8 +99,8 @@ struct AddBiasCall {
   }
 };
 
-/// Expects that launching, validating and binding the call each fail with these
-/// words, and that nothing is launched.
+/// Expects that launching, validating and binding the call each fail with all
+/// `words`, and that nothing is launched.
 inline void expectRefused(const Kernel &kernel, const AddBiasCall &call,
                           const std::vector<std::string> &words) {
   expectError(MLAFIX_INVALID_ARGUMENT, words, [&] { call.launch(kernel); });

@@ -46,8 +46,8 @@ void test::fixChecksum(std::vector<uint8_t> &bytes) {
 }
 
 std::vector<uint8_t> UnitWriter::finish() const {
-  // Offsets depend on the manifest's length and the length on the offsets'
-  // digits: repeat until it settles.
+  // Offsets depend on the manifest's length, which depends on the digits of the
+  // offsets. So the layout is repeated until the length stays the same.
   std::string text, tail;
   size_t assumed = 0;
   do {
@@ -66,7 +66,8 @@ std::vector<uint8_t> UnitWriter::finish() const {
       for (json &code : kernel["code"])
         for (json &image : code["images"])
           if (image.contains("image")) {
-            // Wrapped, since fuzzers name images that there are not.
+            // Taken modulo the number of images, since fuzzers name nonexistent
+            // ones.
             size_t index = image["image"].get<size_t>() % images.size();
             image.erase("image");
             image["offset"] = offsets[index];
@@ -88,7 +89,7 @@ std::string test::fakeCubin(const std::string &text) {
   return elf + text;
 }
 
-/// The code of add_bias for each target, with the images of addBiasUnit.
+/// The code of add_bias for each target, which refers to addBiasUnit's images.
 static json addBiasCode() {
   json rows = {{"kind", "rows"},
                {"extents", {{{"arg", 0}, {"dim", 0}}}},

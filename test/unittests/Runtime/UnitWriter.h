@@ -19,8 +19,8 @@ namespace mlafix::test {
 
 using nlohmann::json;
 
-/// A unit to be changed at will and then written out. Where the manifest says
-/// {"format": F, "image": I}, finish() puts image I's offset and size.
+/// An editable unit. finish() serialises it, and replaces each {"format": F,
+/// "image": I} of the manifest by image I's offset and size.
 struct UnitWriter {
   json manifest;
   std::vector<std::string> images;
@@ -29,11 +29,11 @@ struct UnitWriter {
   std::vector<uint8_t> finish() const;
 };
 
-/// Wraps a manifest and what follows it in a header with the right checksum.
+/// Adds a header with the right checksum to a manifest and the bytes after it.
 std::vector<uint8_t> wrapUnit(const std::string &manifest,
                               const std::string &tail);
 
-/// Gives changed bytes their right checksum again.
+/// Corrects the checksum after a change.
 void fixChecksum(std::vector<uint8_t> &bytes);
 
 /// A unit with one kernel, `add_bias`, of this signature:
@@ -45,13 +45,13 @@ void fixChecksum(std::vector<uint8_t> &bytes);
 /// and add_bias_any.
 UnitWriter addBiasUnit();
 
-/// Only its CPU code.
+/// The same unit with CPU code only.
 UnitWriter cpuOnlyUnit();
 
-/// A check of add_bias: n >= `least`.
+/// Returns the check n >= `least` of add_bias.
 json leastRows(int64_t least);
 
-/// The least that passes for a cubin, followed by `text`.
+/// A minimal header that passes for a cubin's, followed by `text`.
 std::string fakeCubin(const std::string &text);
 
 } // namespace mlafix::test

@@ -43,7 +43,7 @@ TEST(Compiler, same_arguments_give_the_same_bytes_on_every_thread) {
     EXPECT_EQ(output, outputs[0]);
 }
 
-// A kernel with more than one variant on a GPU.
+// A kernel with several variants for a GPU.
 static constexpr const char *rows = R"mlir(
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
 mlafix.kernel @copy(
@@ -90,7 +90,7 @@ TEST(Compiler, makes_one_variant_as_it_makes_it_among_all) {
   }
 }
 
-// With remarks, passes run on one code version after the other.
+// With remarks, the compiler handles code versions one by one.
 TEST(Compiler, gives_the_same_bytes_with_remarks) {
   for (const char *target : {"sm_80", "sm_90", "sm_100", "x86-64-v3"}) {
     CompileOptions code =
@@ -105,8 +105,8 @@ TEST(Compiler, gives_the_same_bytes_with_remarks) {
 }
 
 TEST(Compiler, gives_the_same_bytes_whatever_it_made_before) {
-  // Contexts, their passes and code generators are used again: for other
-  // targets, for other variants, and after a compilation that failed.
+  // The compiler reuses contexts, passes and code generators for other targets
+  // and variants, and after a failed compilation.
   std::vector<std::string> first;
   for (int turn = 0; turn < 3; ++turn) {
     size_t index = 0;
@@ -124,7 +124,8 @@ TEST(Compiler, gives_the_same_bytes_whatever_it_made_before) {
           if (turn == 0)
             first.push_back(got);
           EXPECT_EQ(got, first[index++]) << target << variant << size;
-          // The passes know the target's widest access: 32 bytes.
+          // The passes know each target's widest access, which is 32 bytes on
+          // sm_100.
           if (isGpu && !*variant && size == std::string("128")) {
             EXPECT_EQ(got.find("ld.global.v8.b32") != std::string::npos,
                       target == std::string("sm_100"))
@@ -161,7 +162,7 @@ TEST(Compiler, survives_deeply_nested_text) {
   }
 }
 
-/// Refused for `reason`, before the parser sees it.
+/// Expects a short error with `reason`, reported before parsing.
 void expectRefused(const std::string &text, const std::string &reason) {
   CompileResult result =
       compile(text, "big.mlir", options(Emit::Unit, {"cpu"}));
@@ -185,7 +186,7 @@ TEST(Compiler, comparisons_and_arrows_hide_no_nesting) {
        {"(>=", "[>=", "{>=", "[->", "(%a->", "[<)", "(<=>=", "[ // ]]]\n",
         "[\"]]\\\"]\", ", "{-# ]", "[#-}", "[)", "tuple<>=", "(!a->"})
     expectRefused(attribute + repeated(piece, 20000), nested);
-  // Parentheses in which '<' compares do not stay open.
+  // A comparison with '<' inside parentheses opens no bracket.
   std::string sets =
       repeated("affine_set<(d0) : (d0 >= 0, d0 - 1 >= 0)>, ", 500);
   CompileResult flat = compile(attribute + "[" + sets + "1]} {}", "flat.mlir",
@@ -215,7 +216,7 @@ TEST(Compiler, aliases_count_for_what_they_stand_for) {
   expectRefused(deep, "with aliases replaced by what they stand for");
   expectRefused(wide + "module attributes {a = #a59} {}",
                 "expected aliases that stand for at most 10000 tokens");
-  // Many uses of a large one.
+  // A large alias is used many times.
   std::string large = "!t = tuple<" + repeated("i32, ", 4000) + "i32>\n";
   expectRefused(large + "module attributes {a = [" + repeated("!t, ", 2000) +
                     "!t]} {}",
@@ -223,7 +224,7 @@ TEST(Compiler, aliases_count_for_what_they_stand_for) {
 }
 
 TEST(Compiler, an_alias_ends_where_the_next_statement_begins) {
-  // Were what follows a part of the alias, it would have too many tokens.
+  // If the alias included the text after it, it would have too many tokens.
   std::string text;
   for (const char *value :
        {"tuple<i32>", "1 : i32", "-1 : i32", "unit", "@a::@b", "\"text\"",
@@ -260,7 +261,7 @@ TEST(Compiler,
   for (int i = 0; i != 300; ++i)
     text += "// ((((\nfunc.func private @f" + std::to_string(i) +
             "(i32) -> i32 attributes {\"a(\\\"(\"}\n";
-  // Parsed, and then refused for what it says.
+  // The text is parsed; any error comes from its contents.
   CompileResult result =
       compile(text, "wide.mlir", options(Emit::LLVM, {"x86-64"}));
   EXPECT_EQ(result.diagnostics.find("nested"), std::string::npos)

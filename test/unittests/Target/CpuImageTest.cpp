@@ -59,7 +59,7 @@ static std::string compileObject(const char *target) {
   return result.output;
 }
 
-/// `bytes`, mapped and executable, `shift` bytes into a page.
+/// Executable memory with `bytes` at offset `shift` from a page.
 class Mapping {
 public:
   Mapping(const std::string &bytes, size_t shift)
@@ -98,8 +98,8 @@ TEST(CpuImage, runs_wherever_it_is_mapped) {
   }
 }
 
-/// The table is 32 bytes of the image. Code reaches it by its page, which
-/// moves with the image, and its place in the page, which stays.
+/// The table is 32 bytes of the image. Code addresses it by its page, which
+/// moves with the image, and by its offset in the page, which is fixed.
 TEST(CpuImage, of_aarch64_runs_from_any_page) {
   std::string object = compileObject("aarch64");
   llvm::Expected<CpuImage> image = linkCpuImage(object, {"first", "second"});
@@ -143,11 +143,11 @@ static std::string compileIR(const std::string &ir,
   return *object;
 }
 
-/// Compiles `ir` for a fixed address; the compiler's own code is
+/// Compiles `ir` for a fixed address, whereas the compiler's own code is
 /// position-independent.
 static std::string compileForFixedAddress(const char *ir, const char *target,
                                           llvm::CodeModel::Model model) {
-  // Makes the back end known.
+  // Initialises the back end.
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> ours =
       createTargetMachine(**lookupTarget(target));
   EXPECT_TRUE(bool(ours));
@@ -183,7 +183,7 @@ define void @k(ptr %params, i64 %begin, i64 %end) nounwind {
 using Wide = unsigned __int128;
 using SignedWide = __int128;
 
-/// The quotient or remainder of x and y, which are numbers of `bits` bits.
+/// Returns the quotient or remainder of x and y, numbers of `bits` bits.
 static Wide divide(llvm::StringRef opcode, Wide x, Wide y, unsigned bits) {
   unsigned rest = 128 - bits;
   SignedWide a = static_cast<SignedWide>(x << rest) >> rest;
@@ -195,14 +195,16 @@ static Wide divide(llvm::StringRef opcode, Wide x, Wide y, unsigned bits) {
 }
 
 namespace {
-/// A division in `type`, of `bits` bits, of numbers of `stored`.
+/// A division in `type`, which has `bits` bits. Its operands are loaded as
+/// `stored`.
 struct Division {
   const char *stored, *type;
   unsigned storedBits, bits;
 };
 } // namespace
 
-/// Replaces the number at x by `opcode` of it and the next one.
+/// A function that applies `opcode` to the number at x and the next one, and
+/// stores the result at x.
 static std::string divisionIR(llvm::StringRef opcode, const Division &d) {
   auto convert = [](llvm::StringRef from, llvm::StringRef value,
                     llvm::StringRef to, bool widens) {
@@ -239,7 +241,7 @@ static std::vector<Wide> wideNumbers(unsigned bits) {
   return numbers;
 }
 
-/// Compilers have functions for these in their runtime library.
+/// Compilers usually call a runtime library for these divisions.
 TEST(CpuImage, divides_wide_integers_without_a_library) {
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine =
       createTargetMachine(**lookupTarget("x86-64"));

@@ -15,12 +15,12 @@ using namespace mlafix;
 
 namespace {
 
-/// The text of a kernel that stores a number, of which parts can be changed.
+/// The text of a kernel that stores a number. Tests change parts of it.
 struct Source {
   std::string name = "k";
   std::string argument = "x";
   std::string dim = "n";
-  int scalars = 0; ///< arguments beside the first
+  int scalars = 0; ///< arguments after the first
   int rank = 1;
   int extents = 1;
   std::string stride = "1";
@@ -63,7 +63,7 @@ CompileResult compileUnit(const std::string &text) {
   return compile(text, "limits.mlir", options);
 }
 
-/// Expects an error with a place that says `words`.
+/// Expects an error that has a location and contains `words`.
 void expectRefused(const Source &source, const std::string &words) {
   CompileResult result = compileUnit(source.text());
   EXPECT_FALSE(result.ok) << words;
@@ -72,7 +72,7 @@ void expectRefused(const Source &source, const std::string &words) {
       << result.diagnostics.substr(0, 2000);
 }
 
-/// Expects a unit that the runtime loads.
+/// Expects that the source compiles to a unit that the runtime loads.
 void expectLoads(const Source &source) {
   CompileResult result = compileUnit(source.text());
   ASSERT_TRUE(result.ok) << result.diagnostics.substr(0, 2000);

@@ -35,7 +35,7 @@ static Process::Result finish(Process &process, llvm::StringRef input) {
 }
 
 TEST(Process, gives_input_and_takes_both_outputs_and_the_status) {
-  // More than a pipe holds.
+  // The input is larger than a pipe's buffer.
   std::string input(1 << 20, 'x');
   auto process = start({"-c", "cat; echo said >&2; exit 3"});
   ASSERT_TRUE(process);
@@ -74,7 +74,7 @@ TEST(Process, adds_and_replaces_variables) {
 
 TEST(Process, that_is_given_up_ends) {
   int ends[2];
-  ASSERT_EQ(pipe(ends), 0); // the program holds the second end while it lives
+  ASSERT_EQ(pipe(ends), 0); // the program holds the write end while it runs
   auto process = start({"-c", "exec sleep 1000"});
   ASSERT_TRUE(process);
   close(ends[1]);
@@ -116,7 +116,7 @@ TEST(Process, that_crashes_is_an_error) {
 }
 
 namespace {
-/// While this lives, the system reaps every child.
+/// Makes the system reap every child for the lifetime of this object.
 struct ReapingHost {
   void (*previous)(int) = std::signal(SIGCHLD, SIG_IGN);
   ~ReapingHost() { std::signal(SIGCHLD, previous); }

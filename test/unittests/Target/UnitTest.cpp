@@ -100,7 +100,7 @@ TEST(Unit, names_the_assembler_of_a_cubin_only) {
   EXPECT_EQ(StringRef(unit).count("assembler"), 1u);
 }
 
-/// The message about a kernel beyond a limit.
+/// Returns the message of checkLimits; "" if the kernel is within the limits.
 std::string faultOf(const UnitKernel &kernel) {
   Error error = checkLimits(kernel);
   return error ? toString(std::move(error)) : "";
