@@ -1,4 +1,4 @@
-"""Paged decode in torch on a GPU, without host synchronisation; and the same with one fault each. Needs torch alone."""
+"""Paged decode in torch on a GPU without host synchronisation, and variants with one fault each. Only needs torch."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ CAPTURED: list[torch.Tensor] = []
 
 
 def reached(block_table: torch.Tensor, seq_lens: torch.Tensor, size: int) -> torch.Tensor:
-    """The table as i64, page 0 in place of entries that no length reaches, whatever these hold."""
+    """The table as i64. Entries past a request's length, which may contain anything, become page 0."""
     begins = torch.arange(block_table.shape[1], device=seq_lens.device) * size
     return torch.where(begins < seq_lens[:, None], block_table, 0).long()
 
 
 def decode(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, seq_lens: torch.Tensor, scale: float,
            out: Any = None, lse: Any = None) -> Call:  # fmt: skip
-    """All pages of the table are gathered; what is behind the length is replaced, not multiplied."""
+    """Gathers all pages of the table. Keys past the length are replaced by zeros."""
     group = q.shape[1] // k_cache.shape[2]
     live = torch.arange(block_table.shape[1] * k_cache.shape[1], device=q.device) < seq_lens[:, None]
     pages = reached(block_table, seq_lens, k_cache.shape[1])
@@ -39,7 +39,7 @@ WORKSPACE: dict[torch.Size, torch.Tensor] = {}
 
 
 def one_workspace(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, **given: Any) -> Call:
-    """The queries go through a workspace that the calls of all streams share."""
+    """Copies queries to a workspace that calls on all streams share."""
     workspace = WORKSPACE.setdefault(q.shape, torch.empty_like(q)).copy_(q)
     torch.cuda._sleep(2_000_000)
     return decode(workspace, k_cache, v_cache, **given)
@@ -47,7 +47,7 @@ def one_workspace(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor,
 
 def mixed(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor, seq_lens: torch.Tensor,
           causal: bool, scale: float, out: Any = None, lse: Any = None) -> Call:  # fmt: skip
-    """Queries of new tokens over pages, all tokens at once."""
+    """Attention of new tokens to a paged cache, for all tokens at once."""
     rows, sums = q.new_zeros((*q.shape[:2], v_cache.shape[3])), torch.full(q.shape[:2], -math.inf, device=q.device)
     if q.shape[0] and seq_lens.shape[0]:
         token = torch.arange(q.shape[0], device=q.device)
@@ -70,7 +70,7 @@ def mixed(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_s
 
 
 class Planned:
-    """Does the work of `mixed`, with plans that copy lengths and tables into buffers which captured runs read."""
+    """Does the work of `mixed`. Plans copy lengths and tables to buffers, which captured runs read."""
 
     def __init__(self) -> None:
         self.buffers: dict[Any, torch.Tensor] = {}
@@ -86,7 +86,7 @@ class Planned:
 
 
 class PlannedOnce(Planned):
-    """A second plan of the same shapes is not made."""
+    """Ignores a second plan with the same shapes."""
 
     def plan(self, *, causal: bool, scale: float, **lengths: torch.Tensor) -> None:
         if any((name, tensor.shape) not in self.buffers for name, tensor in lengths.items()):
@@ -94,21 +94,21 @@ class PlannedOnce(Planned):
 
 
 def lengths_of_the_capture(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """The first lengths are kept: a replay has those of the capture (sglang #26019)."""
+    """Keeps the first lengths: a replay uses those of the capture (sglang #26019)."""
     if not CAPTURED or CAPTURED[0].shape != seq_lens.shape:
         CAPTURED[:] = [seq_lens.clone()]
     return decode(q, k_cache, v_cache, seq_lens=CAPTURED[0], **given)
 
 
 def reads_lengths_on_the_host(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """A length check on the host (flashinfer #4928)."""
+    """Checks lengths on the host (flashinfer #4928)."""
     if int(seq_lens.min()) < 0:
         raise ValueError("expected lengths of 0 and more")
     return decode(q, k_cache, v_cache, seq_lens=seq_lens, **given)
 
 
 def stale_rows(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, out: Any = None, lse: Any = None, **given: Any) -> Call:
-    """Rows of requests without keys are left as they were (flashinfer #4975)."""
+    """Does not write rows of requests without keys (flashinfer #4975)."""
     rows, sums = decode(q, k_cache, v_cache, seq_lens=seq_lens, **given)
     if out is None or lse is None:
         out, lse = torch.empty_like(rows), torch.empty_like(sums)
@@ -119,6 +119,6 @@ def stale_rows(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *,
 
 
 def breaks_the_context(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """A request without keys reads out of bounds, on the device."""
+    """Reads out of bounds on the device for a request without keys."""
     torch._assert_async((seq_lens > 0).all())
     return decode(q, k_cache, v_cache, seq_lens=seq_lens, **given)

@@ -1,4 +1,4 @@
-"""Backends with one fault each, after public reports. All else is as in audit_backends.py."""
+"""Backends with one fault each, most of them from public reports. Otherwise they are like audit_backends.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sequences(cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor) -> Any:
 
 
 def stale_rows(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, out: Any = None, lse: Any = None, **given: Any) -> Call:
-    """Rows of sequences without keys are left as they were (flashinfer #2409)."""
+    """Does not write rows of sequences without keys, which then contain 7 (flashinfer #2409)."""
     right, right_lse = ragged(q, k, v, **given)
     if out is None or lse is None:
         out, lse = torch.empty_like(right), torch.empty_like(right_lse)
@@ -33,7 +33,7 @@ def stale_rows(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, out: Any = 
 
 
 def lse_of_a_neighbour(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """The lse of a row without keys goes to the wrong place (flash-attention #2573)."""
+    """Stores the lse of a row without keys one row too far (flash-attention #2573)."""
     out, lse = ragged(q, k, v, **given)
     for begin, end, first, last in sequences(given["cu_seqlens_q"], given["cu_seqlens_k"]):
         if first == last and end < lse.shape[0]:
@@ -42,7 +42,7 @@ def lse_of_a_neighbour(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **give
 
 
 def masked_rows_are_nan(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """A softmax over nothing but -inf (pytorch #134650)."""
+    """Takes a softmax over only -inf (pytorch #134650)."""
     out, lse = ragged(q, k, v, **given)
     for begin, end, first, last in sequences(given["cu_seqlens_q"], given["cu_seqlens_k"]):
         if last > first:
@@ -51,7 +51,7 @@ def masked_rows_are_nan(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **giv
 
 
 def window_with_nothing_left(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, window: int = -1, **given: Any) -> Call:
-    """A row whose window has no key gets the mean of all of them: the mask is a large number (vllm #53628)."""
+    """Masks with a large number, so that a row whose window has no key is the mean of all values (vllm #53628)."""
     out, lse = ragged(q, k, v, window=window, **given)
     for begin, end, first, last in sequences(given["cu_seqlens_q"], given["cu_seqlens_k"]):
         if last > first:
@@ -61,7 +61,7 @@ def window_with_nothing_left(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, 
 
 
 def zero_init_removed(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Outputs from empty, padding unwritten (vllm #57136)."""
+    """Takes outputs from torch.empty and does not write padding (vllm #57136)."""
     right, right_lse = ragged(q, k, v, **given)
     out, lse, live = torch.empty_like(right), torch.empty_like(right_lse), int(given["cu_seqlens_q"][-1])
     out[:live], lse[:live] = right[:live], right_lse[:live]
@@ -72,7 +72,7 @@ PREFILLING = torch.zeros(16, dtype=torch.bool)
 
 
 def stale_is_prefilling(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Flags of a larger batch stay set behind the live requests, whose padding is taken for new tokens (vllm #41873)."""
+    """Keeps the flags of a larger batch past the live requests, so that padding counts as new tokens (vllm #41873)."""
     out, lse = ragged(q, k, v, **given)
     lengths = given["cu_seqlens_q"].diff()
     live = int((lengths > 0).sum())
@@ -86,7 +86,7 @@ def stale_is_prefilling(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **giv
 
 
 def reads_behind_seq_len(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, seq_lens_k: torch.Tensor, **given: Any) -> Call:
-    """Weights of 0 times what lies behind the keys (vllm #53628)."""
+    """Multiplies values past the keys by a weight of 0 (vllm #53628)."""
     out, lse = dense(q, k, v, seq_lens_k=seq_lens_k, **given)
     for b, length in enumerate(seq_lens_k.clamp(min=0).tolist()):
         if 0 < length < v.shape[1]:
@@ -95,7 +95,7 @@ def reads_behind_seq_len(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, s
 
 
 def lse_in_padded_memory(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, seq_lens_k: torch.Tensor, **given: Any) -> Call:
-    """The lse is a slice of `[B, H, 32]`, with NaN where there are no keys, as torch's efficient attention has it."""
+    """Returns the lse as a slice of `[B, H, 32]`, and NaN without keys, like torch's efficient attention."""
     out, lse = dense(q, k, v, seq_lens_k=seq_lens_k, **given)
     size = lse.shape[1]
     padded = lse.new_full((lse.shape[0], lse.shape[2], -(-size // 32) * 32), float("nan"))
@@ -105,7 +105,7 @@ def lse_in_padded_memory(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, s
 
 
 def reads_pages_of_nobody(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, **given: Any) -> Call:
-    """Every entry of the table is read, and masked by a product (vllm #35219)."""
+    """Reads every entry of the table, and masks with a product (vllm #35219)."""
     out, lse = paged(q, k_cache, v_cache, block_table=block_table, **given)
     unread = block_table == 0
     for b in range(block_table.shape[0]):
@@ -115,7 +115,7 @@ def reads_pages_of_nobody(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch
 
 
 def base_by_path(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Another base for decode than for prefill (flashinfer #4485)."""
+    """Uses different bases for decode and prefill (flashinfer #4485)."""
     out, lse = ragged(q, k, v, **given)
     if q.shape[0] == given["cu_seqlens_q"].shape[0] - 1:
         lse /= math.log(2)
@@ -123,30 +123,30 @@ def base_by_path(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any
 
 
 def base_2(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Base 2, which the adapter does not say (vllm #52796)."""
+    """Returns an lse in base 2, contrary to the adapter (vllm #52796)."""
     out, lse = ragged(q, k, v, **given)
     return out, lse.div_(math.log(2))
 
 
 def heads_first(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """An lse of [H, n], which the adapter does not say (vllm #57012)."""
+    """Returns an lse [H, n], contrary to the adapter (vllm #57012)."""
     out, lse = ragged(q, k, v, **given)
     return out, lse.T.contiguous()
 
 
 def stats_of_empty_rows(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """The lse of a row without keys is a finite sentinel (flashinfer #4401)."""
+    """Returns a finite sentinel as the lse of a row without keys (flashinfer #4401)."""
     out, lse = ragged(q, k, v, **given)
     return out, lse.masked_fill_(lse == -math.inf, -5e4)
 
 
 def ignores_sinks(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, sinks: Any = None, **given: Any) -> Call:
-    """The path that was taken knows no sinks."""
+    """Takes a path that does not support sinks."""
     return ragged(q, k, v, **given)
 
 
 def sentinel(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """The running maximum begins at -5e4, so that lower scores are lost (flashinfer #4267)."""
+    """Starts the running maximum at -5e4, so that lower scores are lost (flashinfer #4267)."""
     out, lse = ragged(q, k, v, **given)
     low = lse < -5e4
     out[low] = 0
@@ -154,31 +154,31 @@ def sentinel(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) ->
 
 
 def strides_of_lengths(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """Lengths are read as if they were contiguous (vllm #40987)."""
+    """Reads lengths as if they were contiguous (vllm #40987)."""
     return paged(q, k_cache, v_cache, seq_lens=seq_lens.as_strided(seq_lens.shape, (1,)), **given)
 
 
 def strides_of_heads(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Rows of q are read as if there were nothing between them (flash-attention #2388)."""
+    """Reads rows of q as if there were no gaps between them (flash-attention #2388)."""
     return ragged(q.as_strided(q.shape, (q.shape[1] * q.shape[2], q.shape[2], 1)), k, v, **given)
 
 
 def bits_of_the_batch(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """The scale is applied before or after the product, as the batch is large or small (vllm #53257)."""
+    """Applies the scale before the product in small batches, and after it in large ones (vllm #53257)."""
     if q.shape[0] < 8:
         return ragged(q * given["scale"], k, v, **{**given, "scale": 1.0})
     return ragged(q, k, v, **given)
 
 
 def length_of_minus_one_hangs(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """A length of -1 is 2^32 - 1 keys (vllm #51593)."""
+    """Takes a length of -1 for 2^32 - 1 keys (vllm #51593)."""
     if (seq_lens < 0).any():
         time.sleep(60)
     return paged(q, k_cache, v_cache, seq_lens=seq_lens, **given)
 
 
 def many_heads_crash(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """More threads than a block has (sglang #23993)."""
+    """Launches more threads than a block may have (sglang #23993)."""
     if q.shape[1] >= 96:
         os.kill(os.getpid(), signal.SIGSEGV)
     return ragged(q, k, v, **given)
@@ -192,13 +192,13 @@ def offsets_of_32_bits(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **give
 
 
 def ignores_the_table(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, **given: Any) -> Call:
-    """Pages that follow the first one are taken to lie behind it."""
+    """Assumes that all pages directly follow the first one."""
     straight = block_table[:, :1] + torch.arange(block_table.shape[1], dtype=torch.int32)
     return paged(q, k_cache, v_cache, block_table=straight.clamp(max=k_cache.shape[0] - 1), **given)
 
 
 def writes_behind_out(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, out: Any = None, lse: Any = None, **given: Any) -> Call:
-    """A tile of rows is stored whole."""
+    """Stores a whole tile of rows, even past the end of the output."""
     out, lse = ragged(q, k, v, out=out, lse=lse, **given)
     if out.untyped_storage().nbytes() > out.nbytes:
         out.as_strided((4,), (1,), out.storage_offset() + out.numel()).zero_()
@@ -206,7 +206,7 @@ def writes_behind_out(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, out:
 
 
 def merge_of_two_empty_sides(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Tensor, *, out: Any = None, lse: Any = None) -> Call:
-    """-inf - (-inf) (vllm #27491)."""
+    """Computes -inf - (-inf) (vllm #27491)."""
     top = torch.maximum(a_lse, b_lse)
     weights = torch.exp(a_lse - top), torch.exp(b_lse - top)
     total = weights[0] + weights[1]
@@ -216,14 +216,14 @@ def merge_of_two_empty_sides(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tens
 
 
 def merge_multiplies_garbage(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Tensor, *, out: Any = None, lse: Any = None) -> Call:
-    """0 times NaN (flashinfer #4975)."""
+    """Multiplies NaN by a weight of 0 (flashinfer #4975)."""
     merged, total = merge_all(torch.stack([a, b]), torch.stack([a_lse, b_lse]))
     merged = merged + 0.0 * a * (a_lse == -math.inf)[..., None]
     return (merged, total) if out is None or lse is None else (out.copy_(merged), lse.copy_(total))
 
 
 def merge_in_place_race(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Tensor, *, out: Any = None, lse: Any = None) -> Call:
-    """The lse is stored before all lanes have read it (vllm #40924)."""
+    """Stores the lse before all lanes have read it (vllm #40924)."""
     _, total = merge(a, a_lse, b, b_lse)
     lse = torch.empty_like(a_lse) if lse is None else lse
     lse.copy_(total)
@@ -232,7 +232,7 @@ def merge_in_place_race(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b
 
 
 def reduce_of_empty_ranks(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Call:
-    """Every rank's rows are scaled and summed, whatever they hold (flashinfer #4975)."""
+    """Scales and sums every rank's rows, even those of empty ranks (flashinfer #4975)."""
     merged, total = reduce(out, lse, group=group)
     scaled = out * torch.exp(lse - total)[..., None]
     torch.distributed.all_reduce(scaled, group=group)

@@ -1,4 +1,4 @@
-"""Work in a fork of a test's process, which has torch already, and so has the audit's server."""
+"""Runs work in a fork of the test's process, which has imported torch and the audit's server already."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from mlafix.audit.processes import server
 
 
 def forked(work: Callable[[], object], file: Path) -> tuple[int, str]:
-    """The status and the output of `work` in a fork, which need not import torch again; 1 after an exception."""
+    """Runs `work` in a fork, which need not import torch again. Returns its status (1 after an exception) and its
+    output."""
     shared = server().process
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's, of forks in a process with threads: torch's are asleep
+        warnings.simplefilter("ignore")  # Python's warning of forks in processes with threads; torch's are idle
         child = os.fork()
     if not child:
         status = 1

@@ -1,4 +1,5 @@
-"""Backends that are slow, compile, keep state, return little or are methods: right ones, and some with faults that only show there."""
+"""Backends that are slow, compile, keep state, lack results, or are methods. Some are correct, others have faults that
+only such backends have."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ Call = tuple[torch.Tensor, torch.Tensor]
 
 
 def slow_and_stale(*tensors: torch.Tensor, **given: Any) -> Call:
-    """An interpreter, say, whose rows without keys are stale."""
+    """Is as slow as an interpreter, and does not write rows without keys."""
     time.sleep(0.3)
     return stale_rows(*tensors, **given)
 
@@ -23,7 +24,7 @@ SEEN: set[Any] = set()
 
 
 def compiles(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
-    """Right. Each number of heads is compiled when it comes for the first time; the usual one is there."""
+    """Correct. The first call with each number of heads compiles, except for 4 heads."""
     if q.shape[1] not in SEEN:
         SEEN.add(q.shape[1])
         time.sleep(0.8 if q.shape[1] != 4 else 0.0)
@@ -31,7 +32,7 @@ def compiles(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
 
 
 def without_lse(*tensors: torch.Tensor, **given: Any) -> torch.Tensor:
-    """Right, and says nothing of an lse."""
+    """Correct, but returns no lse."""
     return ragged(*tensors, **given)[0]
 
 
@@ -45,7 +46,7 @@ def another_keyword(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seq
 
 
 def heads_first_in_out(*tensors: torch.Tensor, lse: Any = None, **given: Any) -> Call:
-    """An lse of [H, n], which the adapter does not say; one that is given must be so, too."""
+    """Returns an lse [H, n], contrary to the adapter. A given lse must have this shape, too."""
     out, stats = ragged(*tensors, **given)
     if lse is not None and lse.shape != stats.T.shape:
         raise ValueError(f"lse: expected {list(stats.T.shape)}, got {list(lse.shape)}")
@@ -53,7 +54,7 @@ def heads_first_in_out(*tensors: torch.Tensor, lse: Any = None, **given: Any) ->
 
 
 def two_faults(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, **given: Any) -> Call:
-    """Reads behind the keys, and reads lengths as if they were contiguous: wrong live rows, both."""
+    """Reads past the keys, and reads lengths as if they were contiguous. Either fault makes live rows wrong."""
     offsets = cu_seqlens_k.as_strided(cu_seqlens_k.shape, (1,)).clamp(max=k.shape[0])
     out, lse = ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=offsets.cummax(0).values, **given)
     if int(cu_seqlens_k[-1]) < v.shape[0]:
@@ -62,31 +63,31 @@ def two_faults(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_
 
 
 def two_options(*tensors: torch.Tensor, window_size: Any = (-1, -1), softcap: float = 0.0, **given: Any) -> Call:
-    """Windows lose a half of each value, softcaps a quarter."""
+    """Multiplies results by 0.5 if there is a window, and by 0.75 if there is a softcap."""
     out, lse = ragged_with_options(*tensors, window_size=window_size, softcap=softcap, **given)
     return out.mul_(0.5 if window_size != (-1, -1) else 1.0).mul_(0.75 if softcap else 1.0), lse
 
 
 def two_lengths(*tensors: torch.Tensor, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """Loses the last page if it is full, and the key behind a tile of 64."""
+    """Ignores the last page if it is full, and the key after a whole number of tiles of 64."""
     page = torch.where(seq_lens % 16 == 0, 16, 0)
     key = torch.where((seq_lens > 64) & (seq_lens % 64 == 1), 1, 0)
     return paged(*tensors, seq_lens=(seq_lens - page - key).clamp(min=0), **given)
 
 
 def lse_of_16_bits(*tensors: torch.Tensor, **given: Any) -> Call:
-    """And rows without keys are ones."""
+    """Returns an lse in bf16. Rows without keys are ones."""
     out, lse = ragged(*tensors, **given)
     return torch.where((lse == -math.inf)[..., None], 1.0, out), lse.bfloat16()
 
 
 def stale_and_crashes(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
-    """Rows without keys are left as they were, and 96 heads take the process along."""
+    """Does not write rows without keys, and kills the process for 96 heads."""
     return many_heads_crash(q, *tensors, **given) if q.shape[1] >= 96 else stale_rows(q, *tensors, **given)
 
 
 def plan_of_the_first(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, **given: Any) -> Call:
-    """Plans are kept by shapes (pytorch/torchtitan#3709)."""
+    """Keeps the first plan for each shape (pytorch/torchtitan#3709)."""
     plan = PLANS.setdefault((q.shape, k.shape, cu_seqlens_q.shape), (cu_seqlens_q.clone(), cu_seqlens_k.clone()))
     return ragged(q, k, v, cu_seqlens_q=plan[0], cu_seqlens_k=plan[1], **given)
 
@@ -95,7 +96,7 @@ PLANS: dict[Any, Any] = {}
 
 
 def fails_after_small(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
-    """A buffer that is made by the first call is too small for later ones, whose last rows are dropped."""
+    """Allocates a buffer in the first call. Later calls with more rows drop the last ones."""
     most = ROWS.setdefault(given["causal"], max(q.shape[0], 8))
     out, lse = ragged(q, *tensors, **given)
     out[most:], lse[most:] = 0, -math.inf
@@ -118,20 +119,20 @@ def ignores_out(*tensors: torch.Tensor, out: Any = None, lse: Any = None, **give
 
 
 def lse_of_other_ranks(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Call:
-    """Rank 0 alone has the lse of the whole."""
+    """Only rank 0 returns the lse of the merged state."""
     merged, total = reduce(out, lse, group=group)
     return merged, total if torch.distributed.get_rank(group) == 0 else lse
 
 
 def causal_decode(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, **given: Any) -> Call:
-    """One query sees the first key alone: torch's is_causal."""
+    """A single query sees only the first key, as with torch's is_causal."""
     if causal and q.shape[1] == 1:
         return dense(q, k[:, :1], v[:, :1], causal=False, **{**given, "seq_lens_k": given["seq_lens_k"].clamp(max=1)})
     return dense(q, k, v, causal=causal, **given)
 
 
 class Layer:
-    """Engines keep their backends in classes."""
+    """A backend that is a method, as in engines."""
 
     def attention(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool,
                   scale: float) -> Call:

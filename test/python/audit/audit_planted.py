@@ -1,7 +1,7 @@
-"""Backends with one planted fault each, in all forms: a table of the check that must find it, and words of the finding.
+"""Backends with one planted fault each, in all forms, with the check that must find the fault and words of the finding.
 
-A fault of attention is a change of one sequence's call (`Sequence`): of what goes in, before its `yield`, and of what comes out. Those that are
-about whole calls, merges and reduces are functions of their own.
+A fault of attention changes the computation of one sequence (`Sequence`): the inputs before its `yield`, and the results after it. Faults of
+whole calls, merges and reduces are separate functions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALL = ("out", "lse", "window_size", "sinks", "softcap", "alibi_slopes", "num_spl
 
 @dataclass(frozen=True)
 class Planted:
-    """A backend, the check that must find its fault, words of the finding's kind, and fields of its adapter."""
+    """A backend, the check that must find its fault, words in the kind of the finding, and fields of its adapter."""
 
     call: Callable[..., Any]
     check: str
@@ -36,7 +36,7 @@ PLANTED: dict[str, Planted] = {}
 
 
 def planted(check: str, kind: str, **fields: Any) -> Callable[[Any], Any]:
-    """Notes a backend down."""
+    """Registers a backend."""
 
     def note(call: Any) -> Any:
         PLANTED[call.__name__] = Planted(call, check, kind, fields)
@@ -46,7 +46,7 @@ def planted(check: str, kind: str, **fields: Any) -> Callable[[Any], Any]:
 
 
 def of_sequences(check: str, kind: str, form: str = "ragged", **fields: Any) -> Callable[[Any], Any]:
-    """A backend of a form, each of whose sequences goes through the function."""
+    """Makes a backend of the given form that applies the decorated change to each sequence."""
 
     def make(change: Any) -> Any:
         def call(*tensors: torch.Tensor, **given: Any) -> Call:
@@ -62,7 +62,7 @@ def of_sequences(check: str, kind: str, form: str = "ragged", **fields: Any) -> 
 
 
 def parts_of(form: str, tensors: Any, given: dict[str, Any]) -> list[Any]:
-    """Rows, keys and values per sequence."""
+    """The rows, keys and values of each sequence."""
     if form == "dense":
         return [(b, tensors[1][b, :length], tensors[2][b, :length]) for b, length in enumerate(given["seq_lens_k"].clamp(min=0).tolist())]
     ends = given["cu_seqlens_q"].tolist() if "cu_seqlens_q" in given else list(range(tensors[0].shape[0] + 1))
@@ -76,7 +76,7 @@ def parts_of(form: str, tensors: Any, given: dict[str, Any]) -> list[Any]:
 
 
 def attention(form: str, change: Any, tensors: Any, given: dict[str, Any]) -> Call:
-    """The right backend of a form, with the change."""
+    """Computes correct attention of the given form, with `change` applied to each sequence."""
     q, parts = tensors[0], parts_of(form, tensors, given)
     value_dim = tensors[2].shape[-1] if len(tensors) > 2 else 48
     out, lse = outputs((*q.shape[:-1], value_dim), q, given.get("out"), given.get("lse"))
@@ -122,7 +122,7 @@ def right_side_of_windows(s: Sequence) -> None:
 
 @of_sequences("A14", "", "ragged_paged")
 def window_of_absolute_positions(s: Sequence) -> None:
-    """The query's own key is counted from the first key (zml/zml#763)."""
+    """Counts the position of a query from the first key (zml/zml#763)."""
     own, key = torch.arange(s.q.shape[0])[:, None], torch.arange(s.k.shape[0])[None]
     if s.window != (-1, -1):
         left, right = (size if size >= 0 else 1 << 20 for size in s.window)
@@ -131,21 +131,21 @@ def window_of_absolute_positions(s: Sequence) -> None:
 
 @of_sequences("A0", "live rows", "dense")
 def causal_mask_of_the_first_key(s: Sequence) -> None:
-    """Top-left, where the adapter says bottom-right (Dao-AILab/flash-attention, before 2.1)."""
+    """Aligns the causal mask at the top left instead of the bottom right (Dao-AILab/flash-attention before 2.1)."""
     if s.causal:
         s.seen = torch.ones(s.q.shape[0], s.k.shape[0], dtype=torch.bool).tril()
 
 
 @of_sequences("A0", "live rows", "ragged_paged")
 def prefix_is_not_counted(s: Sequence) -> None:
-    """Chunked prefill: new tokens do not see the cached ones."""
+    """In chunked prefill, new tokens do not see the cached ones."""
     if s.causal and s.q.shape[0] > 1:
         s.seen = visible(s.q.shape[0], s.k.shape[0], True) & (torch.arange(s.k.shape[0]) >= s.k.shape[0] - s.q.shape[0])
 
 
 @of_sequences("A2", "rows whose keys are all masked")
 def masked_rows_are_means(s: Sequence) -> Any:
-    """The mask is a large number (vllm-project/vllm#53628)."""
+    """Masks with a large number instead of -inf (vllm-project/vllm#53628)."""
     yield
     lost = ~s.seen.any(1)
     if s.k.shape[0]:
@@ -168,7 +168,7 @@ def softcap_of_long_keys(s: Sequence) -> None:
 
 @of_sequences("A14", "")
 def softcap_behind_the_mask(s: Sequence) -> None:
-    """tanh(-inf) is -1: masked keys have the score -softcap."""
+    """Applies the softcap after the mask: masked keys get the score -softcap, since tanh(-inf) is -1."""
     s.seen = torch.ones(s.q.shape[0], s.k.shape[0], dtype=torch.bool) if s.softcap else None
 
 
@@ -181,7 +181,7 @@ def softcap_before_the_scale(s: Sequence) -> None:
 
 @of_sequences("A14", "lse of live rows")
 def alibi_of_absolute_positions(s: Sequence) -> Any:
-    """A bias that differs by a constant of the row: out is right, the lse is not."""
+    """Adds a constant to the bias of each row, so that only the lse is wrong."""
     yield
     if s.slopes is not None:
         own = torch.arange(s.q.shape[0])[:, None] + s.k.shape[0] - s.q.shape[0]
@@ -190,7 +190,7 @@ def alibi_of_absolute_positions(s: Sequence) -> Any:
 
 @of_sequences("A14", "", "dense")
 def slopes_of_powers_of_two(s: Sequence) -> None:
-    """The slopes of the next power of two."""
+    """Uses the slopes for the next power of two of heads."""
     if s.slopes is not None:
         heads = 1 << (s.q.shape[1] - 1).bit_length()
         s.slopes = (2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads))[: s.q.shape[1]]
@@ -209,7 +209,7 @@ def sinks_of_heads_of_keys(s: Sequence) -> None:
 
 @of_sequences("A5", "rows without keys", "paged")
 def sink_of_an_empty_row(s: Sequence) -> Any:
-    """The lse of a row without keys is the sink, where sinks do not count in the lse."""
+    """Returns the sink as the lse of a row without keys, although the lse excludes sinks."""
     yield
     s.lse = s.lse if s.sinks is None or s.k.shape[0] else s.lse.copy_(s.sinks)
 
@@ -237,7 +237,7 @@ def default_scale_is_one(s: Sequence) -> None:
 
 @of_sequences("A14", "live rows", "ragged", default_scale=True, dim=48, value_dim=16)
 def default_scale_of_the_value_dim(s: Sequence) -> None:
-    """C14 names the key's head dim."""
+    """Uses the head dim of values. C14 specifies that of keys."""
     s.scale = s.v.shape[2] ** -0.5 if s.scale is None else s.scale
 
 
@@ -281,7 +281,7 @@ def heads_behind_the_64th(s: Sequence) -> Any:
 
 @of_sequences("A5", "", "ragged_paged")
 def as_many_heads_of_keys(s: Sequence) -> None:
-    """Without groups, heads are taken in pairs."""
+    """Pairs heads although each has its own keys."""
     if s.q.shape[1] == s.k.shape[1]:
         heads_of_keys(s, torch.arange(s.q.shape[1]) // 2)
 
@@ -334,7 +334,7 @@ def queries_behind_the_1024th(s: Sequence) -> Any:
 
 @of_sequences("A13", "", "dense")
 def tile_of_queries(s: Sequence) -> Any:
-    """A tile of 128 queries and one more."""
+    """Fails for one query after a tile of 128."""
     yield
     if s.q.shape[0] == 129:
         s.lse[128:] = 0
@@ -342,7 +342,7 @@ def tile_of_queries(s: Sequence) -> Any:
 
 @of_sequences("A13", "", "paged")
 def requests_behind_the_32nd(s: Sequence) -> Any:
-    """A scan of one warp."""
+    """Scans only as many requests as a warp has lanes."""
     yield
     s.out = s.out * (s.i < 32)
 
@@ -367,7 +367,7 @@ def splits_of_nothing(s: Sequence) -> Any:
 
 @of_sequences("A5", "", "paged")
 def merge_by_numbers_of_keys(s: Sequence) -> Any:
-    """Splits are weighted by how many keys they have."""
+    """Weights splits by their numbers of keys."""
     yield
     if s.splits > 1 and s.k.shape[0] > 1:
         half = s.k.shape[0] // 2
@@ -404,7 +404,7 @@ def weights_of_8_bits(s: Sequence) -> Any:
 
 @of_sequences("A6", "")
 def no_maximum(s: Sequence) -> Any:
-    """exp of scores as they are."""
+    """Takes exponentials without subtracting the maximum."""
     yield
     high = s.lse > 80
     s.out[high], s.lse[high] = math.nan, math.inf
@@ -412,7 +412,7 @@ def no_maximum(s: Sequence) -> Any:
 
 @of_sequences("A6", "", "paged")
 def low_scores_are_none(s: Sequence) -> Any:
-    """flashinfer-ai/flashinfer#4267: a maximum that begins at -1e4."""
+    """Starts the running maximum at -1e4 (flashinfer-ai/flashinfer#4267)."""
     yield
     low = s.lse < -1e4
     s.out[low], s.lse[low] = 0, -1e4
@@ -437,7 +437,7 @@ def lse_of_decode_without_scale(s: Sequence) -> Any:
     s.lse = s.lse + math.log(s.scale) if s.q.shape[0] == 1 else s.lse
 
 
-# Rows without keys, padding, memory that is no input.
+# Rows without keys, padding, and memory that is not an input.
 
 
 @of_sequences("A1", "rows without keys")
@@ -526,7 +526,7 @@ KEPT: dict[int, Any] = {}
 
 @of_sequences("A11", "", "paged")
 def prefixes_by_their_first_page(s: Sequence) -> None:
-    """The keys of another request that begins with the same page."""
+    """Reuses the keys of another request whose first page is the same."""
     first = int(s.given["block_table"][s.i, 0])
     if not s.i:
         KEPT.clear()
@@ -551,7 +551,7 @@ def pages_behind_the_32nd(s: Sequence) -> None:
 
 @of_sequences("A10", "", "paged")
 def length_of_minus_one(s: Sequence) -> None:
-    """vllm-project/vllm#51593: keys from the end."""
+    """Takes a negative length for keys from the end (vllm-project/vllm#51593)."""
     if int(s.given["seq_lens"][s.i]) < 0:
         s.k, s.v = (x[1, :3] for x in s.tensors[1:])
 
@@ -649,14 +649,14 @@ def v_by_strides_of_k(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given
 
 @planted("A8", "", **RAGGED)
 def vectors_of_16_bytes(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
-    """A pointer is rounded down to the size of a vector."""
+    """Rounds a pointer down to a multiple of a vector's size."""
     at = q.storage_offset() - q.data_ptr() % 16 // q.element_size()
     return audit_backends.ragged(q.as_strided(q.shape, q.stride(), at), *tensors, **given)
 
 
 @planted("A8", "", form="paged", takes=("out", "lse"))
 def heads_of_16_bytes(q: torch.Tensor, k_cache: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
-    """Strides are counted in vectors of four."""
+    """Rounds strides down to multiples of four."""
     return audit_backends.paged(q, k_cache.as_strided(k_cache.shape, [*(stride // 4 * 4 for stride in k_cache.stride()[:3]), 1]), *tensors, **given)
 
 
@@ -689,7 +689,7 @@ SEEN: dict[str, Any] = {}
 
 @planted("A15", "after a call of another scale", **RAGGED)
 def the_first_mask(*tensors: torch.Tensor, causal: bool, scale: float, **given: Any) -> Call:
-    """A kernel is chosen by shapes alone."""
+    """Selects a kernel by shapes only, so the first scale stays."""
     key = ("mask", tensors[0].shape, given["cu_seqlens_q"].shape, tensors[1].shape)
     return audit_backends.ragged(*tensors, causal=causal, scale=SEEN.setdefault(key, scale), **given)
 
@@ -703,7 +703,7 @@ def lengths_of_the_first_call(*tensors: torch.Tensor, seq_lens: torch.Tensor, **
 
 @planted("A15", "after a call of other sizes", **RAGGED)
 def counters_are_not_reset(*tensors: torch.Tensor, **given: Any) -> Call:
-    """A counter of a larger batch is left behind."""
+    """Does not reset a counter after a larger batch."""
     out, lse = audit_backends.ragged(*tensors, **given)
     batch = given["cu_seqlens_q"].shape[0] - 1
     if SEEN.get("most", 0) > 2 * batch:
@@ -714,7 +714,7 @@ def counters_are_not_reset(*tensors: torch.Tensor, **given: Any) -> Call:
 
 @planted("A15", "equal calls differ", **RAGGED)
 def one_call_in_97(*tensors: torch.Tensor, **given: Any) -> Call:
-    """A race."""
+    """Imitates a race: every 97th call is wrong."""
     out, lse = audit_backends.ragged(*tensors, **given)
     SEEN["calls"] = SEEN.get("calls", 0) + 1
     if SEEN["calls"] % 97 == 0:
@@ -723,7 +723,7 @@ def one_call_in_97(*tensors: torch.Tensor, **given: Any) -> Call:
 
 
 class RunsAdvance(audit_backends.Planned):
-    """Each layer moves the lengths of the plan on."""
+    """Each run shortens the lengths of the plan."""
 
     def run(self, q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, out: Any = None, lse: Any = None) -> Call:
         result = super().run(q, k_cache, v_cache, out=out, lse=lse)
@@ -732,7 +732,7 @@ class RunsAdvance(audit_backends.Planned):
 
 
 class PlanOfTheFirst(audit_backends.Planned):
-    """A plan is made once for a batch size."""
+    """Keeps the first plan for each number of tokens."""
 
     plans: dict[Any, Any] = {}
 
@@ -747,7 +747,7 @@ class WritesKScaleForV(audit_backends.Planned):
 
 
 class SlotsOf32Bits(audit_backends.Planned):
-    """Offsets of slots wrap at 2^31."""
+    """Wraps offsets of slots at 2^31."""
 
     def store(self, k: torch.Tensor, v: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, **given: Any) -> None:
         if k_cache.stride(0) * (k_cache.shape[0] - 1) < 2**31:
@@ -755,7 +755,7 @@ class SlotsOf32Bits(audit_backends.Planned):
 
 
 class Truncates(audit_backends.Planned):
-    """Rounds toward zero, as a public engine's cache on CPUs does."""
+    """Rounds toward zero, like a public engine's cache on CPUs."""
 
     def store(self, k: torch.Tensor, v: torch.Tensor, *caches: torch.Tensor, slot_mapping: torch.Tensor, k_scale: float = 1.0, v_scale: float = 1.0) -> None:
         super().store(k, v, *caches, slot_mapping=slot_mapping, k_scale=k_scale, v_scale=v_scale)
@@ -781,20 +781,20 @@ MERGE = {"form": "merge", "takes": ("out", "lse")}
 
 
 def weighted(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Tensor, out: Any, lse: Any, change: Any) -> Call:
-    """The right merge, what it gives changed by a function of (out, lse)."""
+    """Computes the correct merge, and applies `change` to out and lse."""
     rows, stats = change(*merge_all(torch.stack([a, b]), torch.stack([a_lse, b_lse])))
     return rows if out is None else out.copy_(rows), stats if lse is None else lse.copy_(stats)
 
 
 @planted("A1", "rows with one live side", **MERGE)
 def a_copy_is_multiplied(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = None, lse: Any = None) -> Call:
-    """A weight of 1 - 2^-24."""
+    """Multiplies a copied row by 1 - 2^-23."""
     return weighted(a, a_lse, b, b_lse, out, lse, lambda rows, stats: (torch.where((b_lse == -math.inf)[..., None], rows * (1 - 2.0**-23), rows), stats))
 
 
 @planted("A1", "", **MERGE)
 def endless_is_not_empty(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = None, lse: Any = None) -> Call:
-    """Dao-AILab/flash-attention#1980: an lse of +inf has all the weight."""
+    """Gives all weight to an lse of +inf (Dao-AILab/flash-attention#1980)."""
     return weighted(a, a_lse, b, b_lse, out, lse, lambda rows, stats: (torch.where((a_lse == math.inf)[..., None], a, rows), stats))
 
 
@@ -821,7 +821,7 @@ def exponentials_overflow(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = 
 
 @planted("A0", "live rows", **MERGE)
 def weights_of_16_bits(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = None, lse: Any = None) -> Call:
-    """Partial results of bf16 (Modular, modular/modular#7165)."""
+    """Rounds partial results to bf16 (Modular, modular/modular#7165)."""
     return weighted(a.bfloat16().float(), a_lse, b, b_lse, out, lse, lambda *both: both)
 
 
@@ -832,7 +832,7 @@ def heads_behind_the_32nd(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = 
 
 @planted("A8", "", **MERGE)
 def merges_in_place_twice(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = None, lse: Any = None) -> Call:
-    """The second half of a row is merged once the first is stored (vllm-project/vllm#40924)."""
+    """Stores the first half of a row before it reads the second half (vllm-project/vllm#40924)."""
     lse = torch.empty_like(a_lse) if lse is None else lse
     out = torch.empty_like(a) if out is None else out
     half = a.shape[2] // 2
@@ -845,13 +845,13 @@ def merges_in_place_twice(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = 
 
 @planted("A8", "", **MERGE)
 def rows_as_if_contiguous(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = None, lse: Any = None) -> Call:
-    """The strides of b are those of a dense tensor."""
+    """Assumes that b is contiguous."""
     return weighted(a, a_lse, b.as_strided(b.shape, (b.shape[1] * b.shape[2], b.shape[2], 1)), b_lse, out, lse, lambda *both: both)
 
 
 @planted("A15", "after a call of other values", **MERGE)
 def the_lse_of_the_call_before(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = None, lse: Any = None) -> Call:
-    """Two buffers in turn: a call returns the one that the last call with these shapes has written."""
+    """Returns the lse of the previous call with the same shapes, as if two buffers were swapped."""
 
     def turn(rows: torch.Tensor, stats: torch.Tensor) -> Call:
         last, SEEN["lse", a.shape] = SEEN.get(("lse", a.shape), stats), stats.clone()
@@ -871,7 +871,7 @@ def each_rank_begins_with_itself(out: torch.Tensor, lse: torch.Tensor, *, group:
 
 @planted("A0", "live rows", **REDUCE)
 def sums_of_16_bits(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Call:
-    """flashinfer-ai/flashinfer#5107: f32 partial results are lost."""
+    """Rounds f32 partial results to bf16 (flashinfer-ai/flashinfer#5107)."""
     rows, stats = audit_backends.reduce(out.bfloat16().float(), lse, group=group)
     return rows, stats
 
@@ -884,7 +884,7 @@ def empty_on_the_last_rank(out: torch.Tensor, lse: torch.Tensor, *, group: Any) 
 
 @planted("A15", "after a call of other values", **REDUCE)
 def a_buffer_of_the_call_before(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Call:
-    """Ranks read what their peers have left from the last call."""
+    """Each rank reads the rows of the previous call."""
     before = SEEN.get(("rows", out.shape), out)
     SEEN["rows", out.shape] = out.clone()
     return audit_backends.reduce(before, lse, group=group)

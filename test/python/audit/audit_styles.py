@@ -1,4 +1,5 @@
-"""Right backends of other styles: how engines and reviewers write attention, each with its own order of sums, layout or way to be called."""
+"""Correct backends in other styles, as engines and reviewers write attention. They differ in the order of sums, the
+layout, and the interface."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def bounds(cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor) -> list[tuple
 
 
 def online(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, seen: torch.Tensor, tile: int = 64, weights: Any = torch.float32) -> Call:
-    """A running maximum over tiles of keys, weights rounded as tensor cores have them: q [Lq, H, D]; out f32 [Lq, H, Dv], lse [Lq, H]."""
+    """Online softmax over tiles of keys, with weights rounded to a dtype as for tensor cores. q is [Lq, H, D]. Returns
+    out f32 [Lq, H, Dv] and lse [Lq, H]."""
     group = q.shape[1] // k.shape[1]
     top = torch.full(q.shape[:2], -math.inf)
     total, out = torch.zeros(q.shape[:2]), torch.zeros(*q.shape[:2], v.shape[2])
@@ -39,7 +41,7 @@ def online(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, seen
 
 def flash(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float | None = None,
           window_size: tuple[int, int] = (-1, -1), max_seqlen_q: int = 0, max_seqlen_k: int = 0, out: Any = None) -> Call:
-    """FlashAttention: tiles of 64 keys, weights in the dtype of v, an lse of [H, n] that it allocates, a scale that may be left out."""
+    """Like FlashAttention: tiles of 64 keys, weights in v's dtype, an lse [H, n] that it allocates, an optional scale."""
     out = torch.empty(*q.shape[:2], v.shape[2], dtype=q.dtype) if out is None else out
     out.zero_()
     lse = torch.full((q.shape[1], q.shape[0]), -math.inf)
@@ -51,7 +53,7 @@ def flash(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: to
 
 
 def backwards(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float) -> Call:
-    """Keys from the last to the first, in tiles of 7."""
+    """Processes keys from the last to the first, in tiles of at least 7."""
     out, lse = outputs((*q.shape[:2], v.shape[2]), q, None, None)
     for begin, end, first, last in bounds(cu_seqlens_q, cu_seqlens_k):
         seen = visible(end - begin, last - first, causal).flip(1)
@@ -61,7 +63,7 @@ def backwards(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q
 
 def one_mask(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float,
              out: Any = None, lse: Any = None) -> Call:
-    """All sequences at once under one mask [n, m], where that has not too many elements; else a loop."""
+    """Processes all sequences at once under one mask [n, m] if that is small, otherwise in a loop."""
     n, m = q.shape[0], k.shape[0]
     if n * m > 1 << 16:
         return audit_backends.ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, causal=causal, scale=scale, out=out, lse=lse)
@@ -75,14 +77,14 @@ def one_mask(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q:
 
 
 def doubles(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """All in f64, rounded once."""
+    """Computes in f64, and rounds once."""
     out, lse = audit_backends.ragged(*(x.double() for x in (q, k, v)), **given)
     return out.to(q.dtype), lse.float()
 
 
 def numpy_base_2(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float,
                  out: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """numpy, powers of two, an lse of base 2; rows without a sum are blanked at the end."""
+    """Uses numpy, powers of two, and an lse in base 2. Rows whose sum is 0 are zeros."""
     rows, stats = np.zeros((*q.shape[:2], v.shape[2]), np.float32), np.full(q.shape[:2], -np.inf, np.float32)
     a, b, c = (x.float().numpy() for x in (q, k, v))
     group = q.shape[1] // k.shape[1]
@@ -107,7 +109,7 @@ WORKSPACE: dict[str, torch.Tensor] = {}
 
 def split_keys(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float,
                num_splits: int = 3, sinks: Any = None, out: Any = None, lse: Any = None) -> Call:
-    """Splits of the keys in a workspace that calls share, merged with the sink once."""
+    """Splits the keys, in a workspace that calls share, and merges the splits with the sink once."""
     out, lse = outputs((*q.shape[:2], v.shape[2]), q, out, lse)
     rows = max(q.shape[0], 1)
     if WORKSPACE.get("out", torch.zeros(0)).shape[1:] != (rows, q.shape[1], v.shape[2]) or WORKSPACE["out"].shape[0] != num_splits:
@@ -127,7 +129,7 @@ def split_keys(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_
 
 
 def grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float) -> Call:
-    """The query heads of a head of keys are rows of one product; scores are scaled before the product."""
+    """Computes all query heads of one key head in a single product, after scaling the queries."""
     group = q.shape[1] // k.shape[1]
     out, lse = outputs((*q.shape[:2], v.shape[2]), q, None, None)
     for begin, end, first, last in bounds(cu_seqlens_q, cu_seqlens_k):
@@ -142,7 +144,7 @@ def grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: 
 
 
 def refuses_views(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, out: Any = None, lse: Any = None, **given: Any) -> Call:
-    """Takes contiguous tensors alone, and says so."""
+    """Raises ValueError for tensors that are not contiguous."""
     for name, tensor in (("q", q), ("k", k), ("v", v), ("out", out), ("lse", lse), *given.items()):
         if isinstance(tensor, torch.Tensor) and not tensor.is_contiguous():
             raise ValueError(f"{name}: expected a contiguous tensor")
@@ -150,7 +152,8 @@ def refuses_views(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, out: Any
 
 
 def with_sdpa(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float, seq_lens_k: torch.Tensor) -> Call:
-    """torch's SDPA under a mask, its values cleared behind the lengths; rows that see nothing are blanked."""
+    """Uses torch's SDPA with a mask. Keys and values past the lengths are zeroed, and rows that see no key are
+    blanked."""
     lengths = seq_lens_k.clamp(min=0)
     keys = torch.arange(k.shape[1])
     seen = (keys < lengths[:, None])[:, None, :].expand(-1, q.shape[1], -1)
@@ -166,7 +169,7 @@ def with_sdpa(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool
 
 
 def begins_at_the_first_key(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float) -> torch.Tensor:
-    """torch's is_causal, no lengths and no lse."""
+    """Uses torch's is_causal. It takes no lengths and returns no lse."""
     group = q.shape[2] // k.shape[2]
     if not q.shape[1] or not k.shape[1] or not q.shape[0]:
         return torch.zeros(*q.shape[:3], v.shape[3], dtype=q.dtype)
@@ -176,7 +179,7 @@ def begins_at_the_first_key(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *
 
 def page_by_page(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, seq_lens: torch.Tensor, scale: float,
                  num_splits: int = 1, max_seqlen_k: int = 0, out: Any = None, lse: Any = None) -> Call:
-    """A running maximum over the pages, for all requests at once; keys behind the length are replaced, not multiplied."""
+    """Online softmax over pages, for all requests at once. Keys past the length are replaced by zeros."""
     out, lse = outputs((*q.shape[:2], v_cache.shape[3]), q, out, lse)
     size, group, lengths = k_cache.shape[1], q.shape[1] // k_cache.shape[2], seq_lens.clamp(min=0)
     top, total, rows = torch.full(q.shape[:2], -math.inf), torch.zeros(q.shape[:2]), torch.zeros(*q.shape[:2], v_cache.shape[3])
@@ -195,7 +198,7 @@ def page_by_page(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, 
 
 def token_by_token(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor,
                    seq_lens: torch.Tensor, causal: bool, scale: float, k_scale: float = 1.0, v_scale: float = 1.0) -> Call:
-    """Each new token is a decode of its own; the scale of keys is one of scores, that of values one of the result."""
+    """Processes each new token as a decode. Scores are multiplied by the scale of keys, results by that of values."""
     out, lse = outputs((*q.shape[:2], v_cache.shape[3]), q, None, None)
     ends = cu_seqlens_q.tolist()
     for request, (begin, end, length) in enumerate(zip(ends, ends[1:], seq_lens.clamp(min=0).tolist())):
@@ -209,12 +212,12 @@ def token_by_token(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor
 
 
 def scales_of_heads(*tensors: torch.Tensor, k_scale: torch.Tensor, v_scale: torch.Tensor, **given: Any) -> Call:
-    """Scales [Hk], as columns."""
+    """Takes scales [Hk], and passes them as columns."""
     return ragged_paged(*tensors, k_scale=k_scale[:, None], v_scale=v_scale[:, None], **given)
 
 
 class PlanOnce:
-    """The plan keeps what it is given, and is run for many layers; runs may come without outputs."""
+    """Plans once for many layers. The plan copies its arguments; runs allocate their outputs."""
 
     def plan(self, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor, seq_lens: torch.Tensor, causal: bool, scale: float) -> None:
         self.given = {"cu_seqlens_q": cu_seqlens_q.clone(), "block_table": block_table.clone(), "seq_lens": seq_lens.clone(), "causal": causal, "scale": scale}
@@ -224,7 +227,7 @@ class PlanOnce:
 
 
 class Derived(audit_backends.Planned):
-    """A subclass of another backend, which counts its calls."""
+    """A subclass of another backend that counts calls."""
 
     calls = 0
 
@@ -234,7 +237,7 @@ class Derived(audit_backends.Planned):
 
 
 def latent_with_absorbed_scale(q: torch.Tensor, kv_cache: torch.Tensor, *, block_table: torch.Tensor, seq_lens: torch.Tensor, scale: float) -> Call:
-    """MLA's decode with the parts of 512 and of 64 multiplied apart."""
+    """MLA decode that multiplies the parts of 512 and 64 elements separately."""
     out, lse = outputs((*q.shape[:2], 512), q, None, None)
     for b, length in enumerate(seq_lens.clamp(min=0).tolist()):
         keys = gathered(kv_cache, block_table[b], length).float()
@@ -245,7 +248,7 @@ def latent_with_absorbed_scale(q: torch.Tensor, kv_cache: torch.Tensor, *, block
 
 
 class Layer(torch.nn.Module):
-    """A module whose method is the backend."""
+    """A torch module whose method is the backend."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -257,7 +260,7 @@ class Layer(torch.nn.Module):
 
 
 class Callable_:
-    """An object that is called."""
+    """An object with `__call__`."""
 
     def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool,
                  scale: float) -> Call:
@@ -265,13 +268,13 @@ class Callable_:
 
 
 def slow(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float) -> Call:
-    """An interpreter, say."""
+    """Takes 10 ms longer, as an interpreter might."""
     time.sleep(0.01)
     return audit_backends.ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, causal=causal, scale=scale)
 
 
 def logaddexp(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Tensor) -> Call:
-    """A merge by logaddexp, in f64, its lse of base 2."""
+    """Merges by logaddexp in f64. Lses are in base 2."""
     one, two = (torch.where(x.isinf(), -math.inf, x).double() * math.log(2) for x in (a_lse, b_lse))
     lse = torch.logaddexp(one, two)
     parts = [torch.where(x[..., None] > -math.inf, torch.exp(x - lse)[..., None] * rows.double(), 0.0) for x, rows in ((one, a), (two, b))]
@@ -284,7 +287,7 @@ def logaddexp(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torc
 
 
 def sigmoid(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Tensor, *, out: Any = None, lse: Any = None) -> Call:
-    """A merge by the logistic function of the difference, lses of [H, n], into outputs that may be inputs."""
+    """Merges by the logistic function of the lses' difference. Lses are [H, n], and outputs may be inputs."""
     one, two = (torch.where(x.T.isinf(), -math.inf, x.T) for x in (a_lse, b_lse))
     dead_one, dead_two = (x == -math.inf for x in (one, two))
     weight = torch.sigmoid(two - one)[..., None]
@@ -298,7 +301,8 @@ def sigmoid(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.
 
 
 def reduce_by_maximum(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Call:
-    """The maximum first, then weighted rows and weights are summed; a rank with all the weight is copied by its weight of 1."""
+    """Reduces the maximum first, then sums weighted rows and weights. A rank with all the weight has weight 1, so its
+    row is copied."""
     broken, live = lse.isnan(), torch.where(lse.isinf() | lse.isnan(), -math.inf, lse)
     top = live.clone()
     torch.distributed.all_reduce(top, torch.distributed.ReduceOp.MAX, group=group)
@@ -315,7 +319,7 @@ def reduce_by_maximum(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Ca
 
 def always_causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, scale: float, out: Any = None,
                   lse: Any = None) -> Call:
-    """Every mask is causal; there is no keyword."""
+    """Always uses a causal mask, and has no keyword for it."""
     return audit_backends.ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, causal=True, scale=scale, out=out, lse=lse)
 
 
@@ -332,7 +336,7 @@ ROWS: list[Any] = []
 
 
 def compiled_rows(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float) -> Call:
-    """torch.compile of the rows of a sequence, with shapes that change."""
+    """Computes the rows of each sequence by torch.compile with dynamic shapes."""
     if not ROWS:
         ROWS.append(compiled(compiles_rows))
     group = q.shape[1] // k.shape[1]

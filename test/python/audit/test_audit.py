@@ -1,4 +1,5 @@
-"""mlafix.audit finds a planted fault of each class, shows it in a script that fails and repairs it; and finds nothing else."""
+"""mlafix.audit finds a planted fault of each class, reproduces it in a failing script, and repairs it. Correct backends
+have no findings."""
 
 from __future__ import annotations
 
@@ -18,21 +19,22 @@ from mlafix.audit import Adapter, Limits, audit, runner  # noqa: E402
 from mlafix.audit.adapter import as_adapter  # noqa: E402
 
 
-# On a busy machine nothing may depend on how long it takes.
+# Long limits, so that no result depends on the speed of a busy machine.
 PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.2, repair=0.2)
-IMPATIENT = Limits(check=600.0, total=6000.0, case=2.0, first=600.0, shrink=0.0)  # where a call hangs
+IMPATIENT = Limits(check=600.0, total=6000.0, case=2.0, first=600.0, shrink=0.0)  # for calls that hang
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A fault of audit_faults, the check that must find it, words of the finding's kind, and what becomes of it."""
+    """A fault of audit_faults, the check that must find it, words in the kind of the finding, and the expected
+    repair."""
 
     name: str
     check: str
     kind: str
-    repair: str = ""  # a part of the call; "" is none
+    repair: str = ""  # the expected repair, or "" for none
     severity: str = "error"
-    like: str = "ragged"  # the correct backend that it is a variant of, which says what it takes
+    like: str = "ragged"  # the correct backend from which its adapter is made
 
 
 PLANTED = [
@@ -100,7 +102,7 @@ def test_planted_fault_is_found_shown_and_repaired(planted: Planted, monkeypatch
 
 
 def test_right_backend_has_no_finding() -> None:
-    """With the limits that users have; test_audit_planted.py has more of them, without processes."""
+    """Uses the default limits. test_audit_planted.py tests more correct backends, without processes."""
     report = audit(audit_backends.ragged, device="cpu", progress=False)
     assert not report.findings, str(report)
     assert report.status == 0
@@ -111,7 +113,7 @@ def test_right_backend_has_no_finding() -> None:
 
 
 def test_closure_is_audited_in_a_fork(tmp_path: Path) -> None:
-    """With one thread there: a fork has none of its parent's, and OpenMP would wait for them."""
+    """The fork uses one thread: it has none of its parent's threads, and OpenMP would wait for them."""
     seen, before = tmp_path / "threads", torch.get_num_threads()
 
     def backend(q: Any, k: Any, v: Any, *, cu_seqlens_q: Any, cu_seqlens_k: Any, causal: bool, scale: float, out: Any = None, lse: Any = None) -> Any:

@@ -22,7 +22,7 @@ def audited(call: Any, *checks: str) -> Report:
 def test_correct_backend_has_no_finding() -> None:
     report = audited(backends.decode, "A0", "A1", "A4", "A7", "A9", "A12")
     assert not report.findings, str(report)
-    # It allocates, and rounds by the size of the batch: facts, not findings.
+    # It allocates, and its rounding depends on the batch size. Both are facts in the report, not findings.
     assert {outcome.status for outcome in report.outcomes if outcome.check not in ("A9", "A12")} == {"holds"}, str(report)
 
 

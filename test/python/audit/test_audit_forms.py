@@ -1,4 +1,4 @@
-"""Backends of every form and option without a fault have no finding; and what each form and option can find."""
+"""Correct backends of every form and option have no findings. Each form and option can find faults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_right_backend_has_no_finding() -> None:
-    """One that is planned, with a cache of fp8 that it writes itself."""
+    """The backend is planned, and writes its fp8 cache itself."""
     report = audit(audit_backends.Planned, device="cpu", progress=False, kv_dtype="float8_e4m3fn")
     assert not report.findings, str(report)
     assert report.status == 0
@@ -89,7 +89,7 @@ def test_option_that_is_ignored_is_named(option: str, case: Case, kind: str) -> 
 
 
 def test_window_without_the_own_key_is_off_by_one() -> None:
-    """Reported as huggingface/transformers#39408."""
+    """From huggingface/transformers#39408."""
 
     def one_less(*tensors: Any, window_size: Any = (-1, -1), **given: Any) -> Any:
         return audit_backends.ragged_with_options(*tensors, window_size=(window_size[0] - 1, window_size[1]), **given)
@@ -138,7 +138,7 @@ def test_cache_writer_is_checked(backend: Any, kind: str) -> None:
 
 
 def test_calls_of_two_streams_have_their_own_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check itself, without a GPU: a backend whose calls share their output is seen."""
+    """Without a GPU, the check must detect a backend whose calls share their output."""
     monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: None)
@@ -155,7 +155,7 @@ def test_calls_of_two_streams_have_their_own_results(monkeypatch: pytest.MonkeyP
 
 
 def test_least_alignment_is_the_documented_one() -> None:
-    """Pointers and rows of heads are multiples of it, and of no larger power of two."""
+    """Pointers, and strides of heads, are odd multiples of the documented alignment."""
     seen: list[Any] = []
 
     def note(q: Any, k: Any, v: Any, **given: Any) -> Any:
@@ -169,7 +169,7 @@ def test_least_alignment_is_the_documented_one() -> None:
 
 
 def test_sink_is_the_lse_of_a_row_without_keys() -> None:
-    """Where sinks count in the lse (C5)."""
+    """If the lse includes sinks (C5), the lse of a row without keys is the sink."""
 
     def with_sinks(*tensors: Any, sinks: Any = None, **given: Any) -> Any:
         out, lse = audit_backends.ragged_with_options(*tensors, sinks=sinks, **given)

@@ -1,4 +1,4 @@
-"""Each planted fault is found by its check, in every form; right backends of other styles have none.
+"""Each planted fault is found by its check, in every form. Correct backends in other styles have no findings.
 
 Cases run in this process and share their reference: those of a planted fault the smallest first, those of a right backend in part.
 With MLAFIX_TEST_AUDIT=whole each backend is audited as users do it, in a process of its own, with all cases and the default limits.
@@ -28,12 +28,12 @@ from mlafix.audit.worker import work_of  # noqa: E402
 
 WHOLE = os.environ.get("MLAFIX_TEST_AUDIT") == "whole"
 OF_REDUCES = ("A0", "A1", "A6", "A15")  # each case forks its ranks
-PART = 16  # of the cases of a group, a right backend runs the first and then one in so many
+PART = 16  # a correct backend runs the first case of each group, and then every PART-th case
 
 
 @pytest.fixture(scope="module", autouse=True)
 def shared_references() -> Iterator[None]:
-    """The reference of a case is computed once for all backends."""
+    """Computes the reference of each case only once for all backends."""
     before, threads = judge.numbers, torch.get_num_threads()
     torch.set_num_threads(1)
     judge.numbers = lru_cache(maxsize=None)(before.__wrapped__)
@@ -43,12 +43,12 @@ def shared_references() -> Iterator[None]:
 
 
 def is_small(case: Any) -> bool:
-    """True of a case that a loop in Python takes some milliseconds for."""
+    """True if a loop in Python runs the case in some milliseconds."""
     return work_of(case) < 1 << 22 and (not isinstance(case, Case) or len(case.q_lens) <= 40 and sum(case.q_lens) <= 300)
 
 
 def faults_of(check: Check, adapter: Adapter, case: Any) -> list[Fault]:
-    """The faults that count; a refusal does not if the audit allows it."""
+    """The faults that are not notes. A refusal that the audit allows is no fault."""
     found = [fault for fault in attempt(check.faults(adapter), case, adapter) if fault.severity != "note"]
     return [] if found and found[0].kind.startswith("raises") and check.may_refuse(case, adapter) else found
 
@@ -75,7 +75,8 @@ def test_planted_fault_is_found_by_its_check(name: str) -> None:
 
 
 def is_found_by_an_audit(adapter: Adapter, fault: Planted) -> None:
-    """The check does not hold: it has a finding, or the remark that an earlier check's finding has the same cause."""
+    """Asserts that the check does not hold: it has a finding, or a remark that names an earlier check with the same
+    cause."""
     report = audit(adapter, progress=False)
     print(f"\n{report.seconds:.1f} s, {report.summary()}")
     (outcome,) = [outcome for outcome in report.outcomes if outcome.check == fault.check]

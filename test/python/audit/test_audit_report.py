@@ -1,4 +1,4 @@
-"""The output of an audit: cards, JSON, pages, comparisons, scripts, the command, the pytest plugin; and what it refuses."""
+"""The output of an audit: cards, JSON, pages, comparisons, scripts, the command, the pytest plugin, and errors."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HERE = Path(__file__).resolve().parent
 
 @pytest.fixture(scope="module")
 def stale() -> Report:
-    """A backend that leaves rows without keys unchanged."""
+    """The report of a backend that does not write rows without keys."""
     return audit(audit_faults.stale_rows, device="cpu", checks=["A0", "A1", "A7"], limits=PATIENT, progress=False, form="ragged", takes=("out", "lse"))
 
 
@@ -53,7 +53,7 @@ def good() -> Report:
 
 
 def matches(value: Any, schema: dict[str, Any], at: str = "report") -> None:
-    """As much of JSON schemas as SCHEMA uses."""
+    """Checks a value against a JSON schema, as far as SCHEMA uses the language."""
     if "anyOf" in schema:
         schema = schema["anyOf"][0 if value is None else 1]
     kinds = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int, "null": type(None)}
@@ -293,7 +293,7 @@ def test_ready_adapters_run_where_their_package_is(monkeypatch: pytest.MonkeyPat
 
 
 def test_ready_adapters_fit_their_functions() -> None:
-    """Of those whose package is installed, the plain call is right, but for the lse of bf16 that jax gives."""
+    """The plain call of each installed adapter is correct, except for jax, whose lse is bf16."""
     for adapter in ready("cpu")[0]:
         if adapter.form != "reduce":
             case = CHECKS["A0"].cases(adapter)[0]

@@ -1,4 +1,5 @@
-"""Verdicts of audits: what counts, what is confirmed first, which causes are told apart, and what claims and comparisons say."""
+"""Verdicts of audits: which findings count, which are confirmed, how causes are told apart, and the text of claims and
+comparisons."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def statuses(report: Report) -> dict[str, str]:
 
 
 def test_finding_of_a_slow_backend_is_no_hang() -> None:
-    """The repair is timed for half a second, not for 20 calls."""
+    """The repair is timed for half a second instead of 20 calls."""
     limits = Limits(check=1.0, total=1.0, case=10.0, first=600.0, shrink=0.0)
     report = audited(odd.slow_and_stale, "A1", limits=limits)
     (finding,) = report.findings
@@ -84,7 +85,7 @@ def test_adapter_that_does_not_fit_ends_the_audit_with_status_1() -> None:
 
 
 def test_check_that_holds_no_more_is_worse() -> None:
-    """Also where the kind of the finding is known from another check, or the card has only a remark."""
+    """This also holds if another check already has a finding of this kind, so that this check only has a remark."""
     old = audited(audit_backends.ragged, "A0", "A8")
     lost = replace(old, outcomes=[old.outcomes[0], replace(old.outcomes[1], status=DOES_NOT, remarks=["live rows, as A4"])])
     assert is_worse(old, lost) and not is_worse(lost, old) and not is_worse(old, old)
@@ -98,7 +99,7 @@ def test_second_cause_of_a_kind_is_a_finding_of_its_own() -> None:
 
 
 def test_second_cause_of_a_kind_in_one_check_is_a_finding_of_its_own() -> None:
-    """Cases of windows come before those of softcaps, and both have wrong live rows."""
+    """Cases with windows run before those with softcaps, and both have wrong live rows."""
     report = audited(odd.two_options, "A0", "A14", takes=("window_size", "softcap"))
     needed = [(finding.case["window"] != [-1, -1], finding.case["softcap"] != 0) for finding in report.findings if finding.kind == "live rows"]
     assert (True, False) in needed and (False, True) in needed, str(report)
@@ -122,13 +123,13 @@ def test_cause_of_some_lengths_hides_none_of_other_lengths() -> None:
     ({"num_splits": 3}, ["C18"]), ({}, []),
 ])  # fmt: skip
 def test_wrong_live_rows_break_the_clause_of_what_they_need(changes: dict[str, Any], clauses: list[str]) -> None:
-    """NaN behind the keys is C4's also where the check of padding has found it."""
+    """NaN past the keys breaks C4 even if the check of padding finds it."""
     assert clauses_of_case("live rows", Case(**changes)) == clauses
     assert clauses_of_case("rows without keys", Case(**changes)) == []
 
 
 def test_one_cause_is_told_once() -> None:
-    """Also by the process that goes on after a crash."""
+    """The process that continues after a crash does not report it again either."""
     report = audited(odd.stale_and_crashes, "A0", "A1", "A10", "A4", "A5")
     assert [(finding.check, finding.kind) for finding in report.findings] == [("A1", "rows without keys"), ("A10", "crash")], str(report)
     assert [outcome.remarks for outcome in report.outcomes[3:]] == [["rows without keys, as A1"]] * 2
@@ -185,7 +186,8 @@ def test_fault_of_more_than_one_call_is_found(backend: Any, check: str, kind: st
 
 
 def test_fault_of_earlier_calls_is_told_once_and_by_its_check() -> None:
-    """Rows without keys are wrong since an earlier batch had keys there: not A1's fault, whose script passes."""
+    """Rows without keys are wrong because an earlier batch had keys there. This is not A1's fault, since A1's script
+    passes."""
     fault = audit_planted.PLANTED["lengths_of_the_first_call"]
     report = audited(fault.call, "A1", "A15", **fault.fields)
     assert {finding.check for finding in report.findings} == {"A15"}, str(report)
@@ -343,7 +345,7 @@ def test_plugin_fails_for_errors_alone(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_process_that_has_no_time_to_run_is_no_hang() -> None:
-    """A busy machine gives it little CPU; one that sleeps has had its time."""
+    """A process that gets little CPU on a busy machine is starved; a sleeping process is not."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
