@@ -4,9 +4,9 @@
                       [--json FILE] [--markdown FILE]
     python test/peers --from FILE --markdown FILE      the table of an earlier run, or of several: --from FILE --from FILE
 
-Each DIR is a checkout of the engine, of which only Python files are read; nothing is built, and an engine that is not given
-is not run. A folder that is no git checkout names its version in a file VERSION_OF_CHECKOUT. The tests need a CUDA device,
-torch, Triton and pytest; with --on-cpu they run on the CPU, slowly, with Triton's interpreter.
+Each DIR is a checkout of an engine; only given engines are tested. Nothing is built, and only Python files are read. A folder
+without git must contain a file VERSION_OF_CHECKOUT. The tests need a CUDA device, torch, Triton and pytest. With --on-cpu they run
+slowly on the CPU, with Triton's interpreter.
 """
 
 from __future__ import annotations

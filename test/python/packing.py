@@ -30,7 +30,7 @@ def in_tiles(row: np.ndarray, column: np.ndarray, pitch: int) -> np.ndarray:
 
 
 def rows_of(memory: np.ndarray, columns: int) -> np.ndarray:
-    """The matrix `[m, columns]` that lies in tiles in `memory`, `[m, pitch]`."""
+    """Returns the matrix `[m, columns]` that is stored in tiles in `memory`, `[m, pitch]`."""
     m, pitch = memory.shape
     row, column = np.mgrid[:m, :columns]
     bits = memory.reshape(-1).view(f"u{memory.itemsize}")[in_tiles(row, column, pitch)]

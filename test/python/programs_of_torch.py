@@ -1,4 +1,4 @@
-"""Every function of `mlafix.ops` and `mlafix.compat` as a program of torch's: a function of tensors that returns tensors."""
+"""Programs for torch: every function of `mlafix.ops` and `mlafix.compat` as a function of tensors that returns tensors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ I32, BOOL, U8 = torch.int32, torch.bool, torch.uint8
 
 
 def all_functions() -> set[str]:
-    """The public functions and classes of both packages, less the types of annotations: "softmax", "vllm.merge_attn_states"."""
+    """The public functions and classes of both packages, without the types of annotations: "softmax",
+    "vllm.merge_attn_states"."""
     found = {name for name in ops.__all__ if inspect.isfunction(getattr(ops, name))}
     for info in pkgutil.iter_modules(compat.__path__):
         if not info.name.startswith("_"):
@@ -60,8 +61,8 @@ class Program:
     """One function.
 
     Args:
-        run: the call; of what it writes to, a clone that is returned.
-        make: its tensors for n tokens, H heads and head dim D.
+        run: makes the call. Written arguments are cloned first, and the clones are returned.
+        make: makes its tensors for n tokens, H heads and head dim D.
         waits: whether it reads a length from the device, as its engine does.
     """
 
@@ -78,7 +79,7 @@ def ints(*values: int, dtype: Any = I32) -> torch.Tensor:
 
 
 class _updated:  # noqa: N801 (reads as the function that it makes)
-    """A call of a function that updates some of its arguments, on clones of these, which it returns."""
+    """Wraps a function that updates some of its arguments: calls it with clones of these, and returns the clones."""
 
     def __init__(self, function: Callable[..., Any], *which: int) -> None:
         self.function, self.which = function, which
@@ -133,7 +134,8 @@ def _in_tiles(x: torch.Tensor, scales: torch.Tensor) -> Any:
 
 
 def _found(shape: Callable[[int, int], tuple[int, int]], check: Callable[..., None]) -> Callable[..., Any]:
-    """A check as a function that returns its record and its flags; `shape` of the record, from that of the first tensor."""
+    """Wraps a check in a function that returns its record and its flags. `shape` gives the record's shape for the first
+    two dims of the first tensor."""
 
     def run(*x: torch.Tensor) -> Any:
         record = x[0].new_zeros(shape(x[0].shape[0], x[0].shape[1]), dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""Calls of ranks that do not fit, of the rank itself or of the others: as in rank_work.py."""
+"""Mistaken calls by a rank or by the other ranks, in functions like those of rank_work.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ HEADS, DIM, MOST = 4, 16, 4
 
 
 def own_traffic(group: Any, size: int) -> dict[str, Any]:
-    """A call of a reducer of two ranks while a message of the group's user is on its way from rank 1 to rank 0."""
+    """Calls a reducer of two ranks while the user's own message in the same group is on its way from rank 1 to rank
+    0."""
     reducer = Reducer(group, max_tokens=MOST, heads=2, head_dim=DIM, dtype="f32")
     rank = reducer.rank
     theirs = torch.full((size,), 42 if rank else 0, dtype=torch.uint8)
@@ -30,8 +31,8 @@ def own_traffic(group: Any, size: int) -> dict[str, Any]:
 
 
 def mistaken(group: Any, mistake: str, options: dict[str, Any]) -> list[Any]:
-    """A call of a reducer with one thing wrong, or other than on other ranks, and a right one; the error and whether outputs were
-    written, then the result."""
+    """Makes a call with one mistake, or one that differs from the other ranks' call, and then a correct call. Returns
+    the error, whether outputs were written, and whether the second result is right."""
     ranks = dist.get_world_size(group)
     reducer = Reducer(group, max_tokens=MOST, heads=HEADS * ranks, head_dim=DIM, dtype="f32", **options)
     memory = torch.from_numpy(poison((4096,), np.dtype(np.float32))).to(reducer.device)
@@ -48,7 +49,7 @@ def mistaken(group: Any, mistake: str, options: dict[str, Any]) -> list[Any]:
 
 
 def _arguments(mistake: str, ranks: int, memory: torch.Tensor) -> dict[str, Any]:
-    """The arguments of a call with outputs in `memory`."""
+    """The arguments of a call with the given mistake, with outputs in `memory`."""
     tokens = int(mistake) if mistake.isdigit() else 2
     rows, lses = memory[: tokens * HEADS * DIM], memory[3000 : 3000 + tokens * HEADS]
     made: dict[str, Any] = {"partial": memory.new_ones(tokens, HEADS * ranks, DIM), "lse": memory.new_zeros(tokens, HEADS * ranks),
@@ -73,7 +74,7 @@ def _arguments(mistake: str, ranks: int, memory: torch.Tensor) -> dict[str, Any]
 
 
 def drop_in(group: Any, name: str, tokens: int, dtype: str, heads: int) -> str:
-    """A drop-in of vLLM's, called with zeros; "merged", or the error's text."""
+    """Calls one of vLLM's drop-ins with zeros. Returns "merged" or the error's text."""
     function = getattr(importlib.import_module("mlafix.compat.vllm"), name)
     try:
         function(torch.zeros(tokens, heads, DIM, dtype=getattr(torch, dtype)), torch.zeros(tokens, heads), group)
@@ -83,7 +84,7 @@ def drop_in(group: Any, name: str, tokens: int, dtype: str, heads: int) -> str:
 
 
 def not_in_group(group: Any) -> list[str]:
-    """Returns the error in a process that is not a rank of the group."""
+    """Returns the errors for arguments that are not a group of this rank."""
     errors = []
     for wrong in (dist.GroupMember.NON_GROUP_MEMBER, "ranks"):
         try:
@@ -94,7 +95,7 @@ def not_in_group(group: Any) -> list[str]:
 
 
 def overflowing(group: Any, tokens: list[int], options: dict[str, Any]) -> list[Any]:
-    """Calls of more tokens than the reducer is for; whether each is right, and the sizes of inputs for them."""
+    """Makes calls with more tokens than the reducer was created for. Returns for each whether it is right."""
     reducer = Reducer(group, max_tokens=2, heads=HEADS * dist.get_world_size(group), head_dim=DIM, dtype="f32", overflow="exchange",
                       **options)
     results = []
@@ -116,8 +117,8 @@ def call_of(group: Any, options: dict[str, Any], tokens: int) -> list[int]:
 
 
 def refused_alone(group: Any, mistake: str) -> str:
-    """A call without comparisons that rank 0 alone makes wrongly, then a right one of all ranks; what rank 0 got of the first, and
-    rank 1 of its only one."""
+    """Rank 0 makes a wrong call that is not compared with the others', then all ranks make a correct one. Returns
+    "refused" or "merged" if the correct result arrives."""
     ranks, memory = dist.get_world_size(group), torch.zeros(4096)
     reducer = Reducer(group, max_tokens=MOST, heads=HEADS * ranks, head_dim=DIM, dtype="f32", check_calls=False)
     answer = "merged"

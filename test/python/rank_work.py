@@ -1,4 +1,5 @@
-"""The work of the ranks of `ranks.RankPool` in tests: each function gets the rank's group first, numpy arrays in and out."""
+"""The work of the ranks of `ranks.RankPool` in tests. Each function takes the rank's group first; arrays are numpy
+arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _KEPT: dict[str, Reducer] = {}
 
 
 def live_on(where: str) -> None:
-    """Makes this rank's tensors on a device from now on."""
+    """Sets the device of this rank's tensors."""
     global HOME
     HOME = TorchDevice(where)
 
@@ -43,7 +44,8 @@ class Part:
 
 
 class EngineGroup:
-    """A group as engines have it: its own methods over a hidden process group. `gathers`: it has no all-to-all."""
+    """A group like those of engines, with its own methods over a hidden process group. `gathers`: it has no
+    all-to-all."""
 
     def __init__(self, group: Any, gathers: bool) -> None:
         self.rank_in_group, self.world_size = dist.get_rank(group), dist.get_world_size(group)
@@ -62,21 +64,21 @@ class EngineGroup:
 
 
 class Coordinator:
-    """An engine's group with torch's process group inside, as vLLM's and SGLang's GroupCoordinator."""
+    """An engine's group that contains torch's process group, like GroupCoordinator of vLLM and SGLang."""
 
     def __init__(self, group: Any) -> None:
         self.rank_in_group, self.world_size, self.device_group = dist.get_rank(group), dist.get_world_size(group), group
 
 
 def as_kind(group: Any, kind: str) -> Any:
-    """The group as torch's ("torch"), or as one of the engines' objects ("coordinator", "engine", "gathers")."""
+    """Returns the group itself ("torch"), or wraps it in an engine's object ("coordinator", "engine", "gathers")."""
     return {"torch": lambda: group, "coordinator": lambda: Coordinator(group), "engine": lambda: EngineGroup(group, False),
             "gathers": lambda: EngineGroup(group, True)}[kind]()
 
 
 def reduce(group: Any, part: Part, options: dict[str, Any], kind: str = "torch", out_dtype: np.dtype | None = None,
            scale: float | None = None, base: str | None = None) -> dict[str, Any]:
-    """One call of a reducer into poisoned outputs."""
+    """Calls a new reducer once, with poisoned outputs."""
     sink = options.get("sink")
     with_sink = {**options, "sink": None if sink is None else HOME.put(sink)}
     reducer = Reducer(as_kind(group, kind), device=HOME.where, **with_sink)
@@ -96,7 +98,7 @@ def reduce(group: Any, part: Part, options: dict[str, Any], kind: str = "torch",
 
 
 def reduce_many(group: Any, parts: list[Part], options: dict[str, Any]) -> list[dict[str, Any]]:
-    """One reducer, many calls with new outputs each."""
+    """Makes many calls of one reducer, each with new outputs."""
     reducer = Reducer(group, **options)
     results = []
     for part in parts:
@@ -106,7 +108,7 @@ def reduce_many(group: Any, parts: list[Part], options: dict[str, Any]) -> list[
 
 
 def two_reducers(group: Any, parts: list[Part], options: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Two reducers of one group, called in turns; results are read when all calls are over."""
+    """Calls two reducers of one group alternately. Reads the results after all calls."""
     reducers = [Reducer(group, **one) for one in options]
     made = []
     for part in parts:
@@ -128,7 +130,7 @@ class Operations(TorchDispatchMode):
 
 
 def operations(group: Any, options: dict[str, Any], given: bool) -> list[str]:
-    """The operations of torch in a call like one before it, with all outputs given or none."""
+    """Returns torch's operations in a repeated call, with all outputs given or none."""
     reducer = Reducer(group, **options)
     partial, lse = torch.randn(3, options["heads"], options["head_dim"]).bfloat16(), torch.randn(3, options["heads"])
     out, out_lse = reducer.reduce(partial, lse)
@@ -153,8 +155,8 @@ def construct(group: Any, options: dict[str, Any]) -> str:
 
 
 def call(group: Any, options: dict[str, Any], tokens: int, changes: dict[str, Any]) -> list[int]:
-    """A call with bf16 zeros; `changes` replaces arguments, or the scale of a format, by tensors made of (shape, dtype name, device). The
-    shape of the result."""
+    """Makes a call with bf16 zeros, and returns the shape of its result. `changes` replaces arguments, or the scale of
+    a format, by tensors of a given (shape, dtype name, device)."""
     key = repr((options, dist.get_world_size(group)))
     if key not in _KEPT:
         _KEPT[key] = Reducer(group, **options)
@@ -167,7 +169,7 @@ def call(group: Any, options: dict[str, Any], tokens: int, changes: dict[str, An
 
 
 def late(group: Any, options: dict[str, Any], seconds: dict[int, float]) -> str:
-    """A call that some ranks come late to; "merged", or the error's text."""
+    """Makes a call to which some ranks come late. Returns "merged" or the error's text."""
     reducer = Reducer(group, **options)
     time.sleep(seconds.get(reducer.rank, 0.0))
     partial = torch.zeros(2, options["heads"], options["head_dim"], dtype=torch.bfloat16)
@@ -179,7 +181,7 @@ def late(group: Any, options: dict[str, Any], seconds: dict[int, float]) -> str:
 
 
 def leave(group: Any, options: dict[str, Any], who: int) -> str:
-    """A call that one rank does not come to because its process has ended."""
+    """Makes a call in which one rank is missing, because its process has ended."""
     import os
 
     reducer = Reducer(group, device=HOME.where, **options)
@@ -203,7 +205,8 @@ def late_call(reducer: Reducer, options: dict[str, Any]) -> str:
 
 
 def replays(group: Any, rounds: list[list[Part]], options: list[dict[str, Any]], times: int) -> list[list[dict[str, Any]]]:
-    """A CUDA graph with a call of each reducer, replayed `times` times over each round of inputs; the last results of each round.
+    """Captures a call of each reducer in a CUDA graph, and replays it `times` times for each round of inputs. Returns
+    the last results of each round.
 
     A round has a part for each reducer, of the same sizes in all rounds.
     """
@@ -236,10 +239,10 @@ def replays(group: Any, rounds: list[list[Part]], options: list[dict[str, Any]],
 
 def two_streams(group: Any, parts: list[Part], options: list[dict[str, Any]], sleeps: tuple[int, int] = (0, 0),
                 captured: bool = False) -> list[dict[str, Any]]:
-    """As `two_reducers`, each in a stream of its own, without waiting between calls.
+    """Like `two_reducers`, with each reducer in its own stream, without waiting between calls.
 
     sleeps: the cycles that this rank's device idles in each stream before a call.
-    captured: the calls are those of a graph, which is replayed three times.
+    captured: True if the calls are captured in a graph, which is replayed three times.
     """
     reducers = [Reducer(group, device=HOME.where, **one) for one in options]
     streams = [torch.cuda.Stream() for _ in reducers]
@@ -276,7 +279,7 @@ def two_streams(group: Any, parts: list[Part], options: list[dict[str, Any]], sl
 
 
 def from_inputs(group: Any, parts: list[Part], options: dict[str, Any], sleeps: list[int]) -> list[dict[str, Any]]:
-    """Calls whose partial states are written to `Reducer.inputs`, on the device, without waiting between calls.
+    """Makes calls whose partial states are written to `Reducer.inputs` on the device, without waiting between calls.
 
     sleeps: the cycles that this rank's device idles before it writes, for each call.
     """
@@ -299,8 +302,8 @@ def from_inputs(group: Any, parts: list[Part], options: dict[str, Any], sleeps: 
 
 
 def in_turns(group: Any, parts: list[Part], options: dict[str, Any], most: int, pushes: bool) -> list[dict[str, Any]]:
-    """Calls of one reducer without waiting between them. Those of up to `most` tokens are pushed and others pulled, or the other
-    way round."""
+    """Makes calls of one reducer without waiting between them. Calls of up to `most` tokens are pushed and others
+    pulled, or the reverse."""
     from mlafix.distributed import _push
     from mlafix.distributed.blocks import block_size
     from mlafix.distributed._cut import Cut
@@ -326,7 +329,7 @@ def in_turns(group: Any, parts: list[Part], options: dict[str, Any], most: int, 
 
 
 def missed(group: Any, options: dict[str, Any], who: int, seconds: float) -> dict[str, Any]:
-    """A call to which one rank comes `seconds` late, then one of a new reducer."""
+    """Makes a call to which one rank comes `seconds` late, then a call of a new reducer."""
     reducer = Reducer(group, device=HOME.where, **options)
     partial = torch.ones(4, options["heads"], options["head_dim"], dtype=torch.bfloat16, device=HOME.where)
     lse = torch.zeros(4, options["heads"], device=HOME.where)
@@ -346,7 +349,8 @@ def missed(group: Any, options: dict[str, Any], who: int, seconds: float) -> dic
 
 
 def local_memory(group: Any, options: dict[str, Any]) -> list[int]:
-    """The answer of launches of a kernel that prefetches, for each rank's memory: 1 if it is their own device's."""
+    """Binds a kernel that prefetches to each rank's memory. Returns for each 1 if the memory is on the rank's own
+    device."""
     from mlafix.kernels.ranks import merge_blocks
 
     reducer = Reducer(group, device=HOME.where, **options)

@@ -22,7 +22,8 @@ class States:
 
 def make_states(rng: np.random.Generator, k: int, n: int, heads: int, dim: int, dtype: np.dtype, *,
                 kinds: np.ndarray | None = None, faults: bool = True, present: np.ndarray | None = None) -> States:
-    """Random states with every kind of edge row in them; `kinds` [K, n, H] says which. No NaN lse without `faults`.
+    """Random states with every kind of edge row. `kinds` [K, n, H] gives the kind of each row. Without `faults`, no lse
+    is NaN.
 
     Rows that contribute nothing (empty ones, faint ones beside an ordinary one, and those that are not `present`, bool
     [K, n, H]) hold garbage (N5).
@@ -56,7 +57,7 @@ def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
         lead, rest = array.shape, 1
     if layout == "padded":  # A slice of the innermost row dim, as lse[:, a:b] and out[:, h0:h1] are.
         view = poison((*lead[:-1], lead[-1] + 3, rest), array.dtype)[..., 1 : lead[-1] + 1, :]
-    elif layout == "transposed":  # The row dims the other way round.
+    elif layout == "transposed":  # The row dims in reverse order.
         view = poison((*reversed(lead), rest), array.dtype)
         view = view.transpose(*reversed(range(len(lead))), len(lead))
     else:  # Every other row, in a buffer whose rows are longer.
@@ -75,7 +76,7 @@ def buffer_of(view: np.ndarray) -> np.ndarray:
 
 
 def untouched_outside(view: np.ndarray, before: np.ndarray) -> bool:
-    """True if the bytes of a laid-out array's buffer that are not the array's are as they were: `before` is a copy."""
+    """True if the bytes of a laid-out array's buffer outside of the array still equal those of `before`, a copy."""
     after = buffer_of(view)
     mark = np.zeros(after.size, np.uint8)
     offset = view.__array_interface__["data"][0] - after.__array_interface__["data"][0]

@@ -30,7 +30,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def check(package: Any) -> None:
-    """The package's functions, on outputs that hold NaN before."""
+    """Checks the package's functions, with outputs that contain NaN before the call."""
     random = np.random.default_rng(3)
     x, weight = random.normal(size=(5, 8)), random.normal(size=8)
     out = torch.full((5, 8), torch.nan)

@@ -1,8 +1,8 @@
 """Axioms about the functions that a solver does not know.
 
-`ex2`, `lg2` and `rcp` are the GPU's approximations, which PTX's manual describes by a bound of their error and a table of
-special values. A solver sees uninterpreted functions: one value for one operand, and the facts below. Each is weaker than
-what the manual says, but for one: that `rcp.approx` of 1 is 1, `lg2` of 1 is not asked. The GPU tests of copies (N4) measure it.
+`ex2`, `lg2` and `rcp` are the GPU's approximations. PTX's manual gives error bounds and special values for them. The solver
+only knows that equal operands have equal results, and the facts below. The manual implies these facts, except that
+`rcp.approx` of 1 is 1, which the GPU tests of copies (N4) check.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Approximations:
         return f.iff(f.is_nan(x), f.is_nan(y))
 
     def _ex2(self, x: object, y: object) -> list[object]:
-        """2^x: +0 for -inf and for all that is below the smallest subnormal number, 1 for a zero, within [0, 1] up to 0."""
+        """2^x: NaN only for NaN, never negative, 0 below -152, 1 for a zero, at most 1 for x <= 0, at least 1 for x >=
+        0."""
         f = self.floats
         positive = f.negate(f.term(Kind.FP_IS_NEG, y))
         return [
@@ -58,14 +59,14 @@ class Approximations:
         ]
 
     def _lg2(self, x: object, y: object) -> list[object]:
-        """log2 x: NaN below 0, -inf of a zero, +inf of +inf, within [0, 4] for a sum of 1 to 16 weights."""
+        """log2 x: NaN for NaN, and within [0, 4] for x within [1, 16], the range of a sum of 1 to 16 weights."""
         f = self.floats
         between = f.both(f.term(Kind.FP_GEQ, x, f.number(1.0)), f.term(Kind.FP_LEQ, x, f.number(16.0)))
         inside = f.both(f.term(Kind.FP_GEQ, y, f.number(0.0)), f.term(Kind.FP_LEQ, y, f.number(4.0)))
         return [f.implies(f.is_nan(x), f.is_nan(y)), f.implies(between, inside)]
 
     def _rcp(self, x: object, y: object) -> list[object]:
-        """1 / x: 1 of 1, within [1/32, 1] for a sum of 1 to 16 weights."""
+        """1 / x: NaN only for NaN, 1 for 1, and in range for a sum of 1 to 16 weights."""
         f = self.floats
         between = f.both(f.term(Kind.FP_GEQ, x, f.number(1.0)), f.term(Kind.FP_LEQ, x, f.number(16.0)))
         inside = f.both(f.term(Kind.FP_GEQ, y, f.number(1 / 32)), f.term(Kind.FP_LEQ, y, f.number(1.0)))

@@ -1,4 +1,4 @@
-"""One call of each library kernel that merges: what the compiler made of it, and where its states lie."""
+"""One call of each library kernel that merges: its compiled code, and the places of its states."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Call:
 
     Attributes:
         states: (payload, lse) of each state, as (argument, element) pairs.
-        out, lse: where the result lies.
+        out, lse: the arguments that hold the result.
         sizes: of the dims with lower-case names.
         scalars: arguments by value.
         integers: elements of integer tensors.
-        same: arguments that are another one's tensor.
+        same: arguments that are the same tensor as another argument.
         absent: optional arguments that are omitted.
         is_slow: the solver takes half a minute.
     """
@@ -48,7 +48,7 @@ class Call:
 
 
 def _parts(payload: str, lse: str, count: int, row: int, step: int) -> tuple:
-    """States one behind another in one pair of tensors."""
+    """Consecutive states in one pair of tensors."""
     return tuple(((payload, i * row), (lse, i * step)) for i in range(count))
 
 
@@ -94,7 +94,7 @@ class Program:
 
 
 def program(compiler: str, call: Call, text: str = "") -> Program:
-    """The program of `call`; `text` is LLVM IR to take in place of what the compiler makes."""
+    """The program of `call`. If given, the LLVM IR `text` replaces the compiler's output."""
     made, variant, args = compiled(compiler, call.kernel, call.bindings)
     sizes = {"n": 1, "b": 1, "l": 1, **dict(call.sizes)}
     scalars, same = dict(call.scalars), dict(call.same)

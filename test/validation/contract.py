@@ -34,7 +34,8 @@ class Query:
 
 
 class Row:
-    """The states of a call before and after, as terms. `call_names` gives what they hold the same names in all kernels."""
+    """The states of a call before and after it, as terms. With `call_names`, equal states have equal names in all
+    kernels."""
 
     def __init__(self, floats: Floats, call: Call, path: Path) -> None:
         self.floats = floats
@@ -87,7 +88,8 @@ class Answer:
 
 
 def solve(floats: Floats, formula: frozenset[object], seconds: float) -> tuple[Result, Bitwuzla | None]:
-    """The solver's result, and itself where it has one for this formula alone; a formula without a solution is kept for `floats`."""
+    """Returns the solver's result, and the solver if it ran for this formula. An unsatisfiable formula is stored in
+    `floats.proved`."""
     if formula in floats.proved:
         return Result.UNSAT, None
     options = Options()
@@ -103,11 +105,11 @@ def solve(floats: Floats, formula: frozenset[object], seconds: float) -> tuple[R
 
 
 def decided(floats: Floats, path: Path, query: Query, seconds: float) -> list[object]:
-    """The weights and reciprocals that are 0 or 1 in the query's example, and whenever what it gives holds: each is proved of that, and of
-    those before it.
+    """Returns claims that weights and reciprocals are 0 or 1. They hold in the query's example, and are proved from `query.given` and the
+    claims before.
 
-    By itself the solver finds them within the products that they decide, which takes it several times as long. So do the path's conditions,
-    some of which are about products: no weight needs them, and without them the paths have these formulas in common.
+    With these claims the solver needs a fraction of the time, since it need not find them inside products of weights. The proofs omit the
+    path's conditions: no claim needs them, some contain slow products, and without them several paths share the same formulas.
     """
     result, example = solve(floats, frozenset([*path.conditions, *path.approximations.facts, *query.given, *query.example]), seconds)
     if result != Result.SAT or example is None:  # the example takes another path
@@ -123,7 +125,7 @@ def decided(floats: Floats, path: Path, query: Query, seconds: float) -> list[ob
 
 
 def ask(floats: Floats, path: Path, row: Row, query: Query, seconds: float = 300) -> Answer:
-    """The solver's answer; a formula that it has proved for `floats` before, of another kernel, is not proved again."""
+    """Returns the solver's answer. A formula that was proved before, even for another kernel, is not proved again."""
     given = [*path.conditions, *path.approximations.facts, *query.given]
     steps = decided(floats, path, query, seconds) if query.example else []
     result, solver = solve(floats, frozenset([*given, *steps, floats.negate(query.claim)]), seconds)
@@ -134,7 +136,7 @@ def ask(floats: Floats, path: Path, row: Row, query: Query, seconds: float = 300
 
 
 def answers(call: Call, program: Program, floats: Floats, only: str = "", seconds: float = 300) -> Iterator[Answer]:
-    """The answers for each path of the program; `only` names queries by how they begin ("N4")."""
+    """The answers for each path of the program. `only` selects queries by a prefix of their names, such as "N4"."""
     machine = Machine(program.function, floats, program.registers, program.integers, call_names(call))
     for path in list(machine.run(program.arguments)):
         row = Row(floats, call, path)

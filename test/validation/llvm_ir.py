@@ -1,4 +1,5 @@
-"""Reads the part of LLVM IR's text that kernels consist of: functions without calls of their own, one thread's program."""
+"""Reads the part of LLVM IR's text that kernels use: functions that do not call each other, as the program of one
+thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floats as terms of the solver (Bitwuzla): the operations that the meaning of LLVM IR and the contract are written in."""
+"""Floats as terms of the solver (Bitwuzla), with the operations that the contract and the meaning of LLVM IR need."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs one thread of a kernel's LLVM IR: integers and addresses are numbers, floats are terms of a solver.
 
-The call is concrete (how many rows, which row, which strides, which tensors are one), what the tensors hold is not. A branch on
-floats is followed both ways, so the result is a list of paths, each with its condition and what it has stored where.
+The call is concrete (the number of rows, the row, the strides, the aliases), but the contents of float tensors are symbolic. A branch on
+floats is followed both ways, so the result is a list of paths, each with its conditions and its stores.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _COMPARE = {"eq": Kind.FP_EQUAL, "gt": Kind.FP_GT, "ge": Kind.FP_GEQ, "lt": Kind
 class Machine:
     """Runs a function for the thread that `registers` describes ("tid.x", "ctaid.x", ...).
 
-    `integers` are the elements of integer tensors, and `names` what some elements of float tensors are called, by tensor and
-    offset in bytes.
+    `integers` are the elements of integer tensors, and `names` the names of some elements of float tensors. Both are by tensor
+    and offset in bytes.
     """
 
     def __init__(

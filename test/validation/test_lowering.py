@@ -1,4 +1,5 @@
-"""The generated code of the library's merges obeys the contract, for all floats: LLVM IR after all optimisation.
+"""The generated code of the library's merges satisfies the contract for all floats. The proofs use LLVM IR after all
+optimisations.
 
 The dead-payload, NaN and identity rules (N1 to N6) are proved in f32. That finite states never give NaN is proved in a
 format of 16 bits in place of f32, which ends in minutes rather than hours, and only with MLAFIX_SLOW_PROOFS=1.
@@ -39,7 +40,7 @@ def test_finite_states_give_no_nan(call: Call) -> None:
     assert [answer for answer in found if not answer.proved] == []
 
 
-# A lowering that is broken in one place: what is replaced, by what, and the rule that this breaks.
+# Lowerings with one fault: the replaced text, its replacement, and the rule that the fault violates.
 _BROKEN = {
     "a dead payload is multiplied": (r"select i1 %\S+, (<1 x float> splat \(float -0)", r"select i1 false, \1", "N4"),
     "the maximum drops NaN": (r"@llvm\.maximum\.", "@llvm.maxnum.", "N6"),

@@ -68,7 +68,8 @@ def check_runtime() -> None:
 
 
 def check_entry_points() -> None:
-    """The engines find their plugins in the metadata; unless a variable asks for them, these import nothing and do nothing."""
+    """The engines find their plugins in the metadata. The plugins import nothing and do nothing unless a variable
+    enables them."""
     for group in ("vllm.general_plugins", "sglang.srt.plugins"):
         (entry,) = [point for point in metadata.entry_points(group=group) if point.name == "mlafix"]
         assert entry.load()() is None and not {"torch", "vllm", "sglang"} & set(sys.modules)
@@ -77,7 +78,7 @@ def check_entry_points() -> None:
 
 
 def check_functions() -> None:
-    """No call may compile: there is no compiler. 12 heads, which no unit was compiled for."""
+    """Runs calls with 12 heads, for which no unit was compiled. No call may compile, since there is no compiler."""
     import wheel_calls
 
     from mlafix._files import archive as _archive
@@ -119,7 +120,7 @@ def on_gpu(array: np.ndarray) -> object:
 
 
 def arrays_of(*values: object) -> list[np.ndarray]:
-    """The arrays of a call: floats as f32, but those of fp8 and fp4 as their bytes."""
+    """The arrays of a call. Floats are converted to f32; fp8 and fp4 are returned as bytes."""
     found = []
     for value in values:
         if isinstance(value, (tuple, list)):
@@ -135,7 +136,7 @@ def arrays_of(*values: object) -> list[np.ndarray]:
 
 
 def check_peers() -> None:
-    """No call may compile: there is no compiler. Payloads and lse are compared with f64."""
+    """Compares payloads and lses with f64. No call may compile, since there is no compiler."""
     import torch
 
     from mlafix.compat import flash_attn, flashinfer, sglang, vllm

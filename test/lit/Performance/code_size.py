@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures how much code kernels become for any dims: with rows of any length, rows of two lengths, and nested loops.
+"""Measures the code size of kernels for any dims: rows of any length, rows of two lengths, and nested loops.
 
     code_size.py --tool mlafix-opt --max-ptx N --max-object N FILE [BINDINGS...]
 
 Compiles the kernel in FILE with each of BINDINGS ("D=33,E=2048"), for sm_90 to PTX and for the x86-64 baseline to an object, and
-prints how many instructions the PTX has and how many bytes the object. Exit code: 0 all within the bounds, 1 not, 2 a compiler
-that failed.
+prints the number of PTX instructions and the size of the object in bytes. Exit code: 0 all within the bounds, 1 not, 2 a failing
+compiler.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Compares facts that make kernels fast and that need no clock with facts.txt.
+"""Compares facts about the speed of kernels, which need no measurement, with facts.txt.
 
     facts.py --tool mlafix-opt --kernels DIR [--table FILE] [--registers] [--update] [KERNEL...]
     facts.py --ptx FILE        the facts of some PTX
 
-The table has a paragraph or several for every kernel: its name and bindings, then a line of facts for every target and variant.
-Of each variant at most so many parameters, barriers, registers (in eights) and bytes of local memory are allowed; the accesses to
-global memory have to be exactly those listed (count x bytes), in blocks of exactly so many threads, with at least
-so many of the loads ahead of the first exponential. Whatever the table says, no variant may use non-coherent loads
-(in place is legal), call functions, or, where a target has dependent launch, access memory before it waits.
+The table has paragraphs for every kernel: its name and bindings, then a line of facts for every target and variant. The numbers of
+parameters, barriers, registers (rounded up to eights) and bytes of local memory are upper bounds. Accesses to global memory
+(count x bytes) and threads per block must be equal. The number of loads ahead of the first exponential is a lower bound. No variant
+may use non-coherent loads (since calls may be in place) or call functions. If the target has dependent launch, no variant may access
+memory before it waits.
 
---registers also assembles, which takes an assembler. --update writes what is into the table; look at the difference. A kernel
-that library.json has and the table has not gets a paragraph, of the first bindings that units have of it.
-Exit code: 0 all as in the table, 1 not, 2 a wrong command line or a compiler that failed.
+--registers also checks registers and local memory, which needs an assembler. --update writes the actual facts to the table; review
+the difference. It adds a paragraph for each kernel of library.json that the table lacks, with the first bindings of its units.
+Exit code: 0 equal to the table, 1 not, 2 a wrong command line or a failing compiler.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def histogram(widths: list[int]) -> str:
 
 
 def facts_of_entry(lines: list[str], waits: bool) -> Facts:
-    """The facts of an entry, from its lines. waits: whether the target has dependent launch."""
+    """The facts of the entry with these lines. `waits`: the target has dependent launch."""
     facts = Facts()
     loads: list[int] = []
     stores: list[int] = []
@@ -113,7 +113,7 @@ def facts_of_ptx(text: str) -> dict[str, Facts]:
 
 
 def measure(tool: str, source: Path, bindings: str, registers: bool) -> dict[str, Facts]:
-    """The facts by "target variant" of a unit that is compiled for all targets (docs/UnitFormat.md)."""
+    """The facts of a unit that is compiled for all targets (docs/UnitFormat.md), by "target variant"."""
     command = [tool, str(source), f"--target={','.join(TARGETS)}", "-o", "-", *(["--resource-usage"] if registers else ["--assembler=none"])]
     command += [f"--specialize={bindings}"] if bindings else []
     done = subprocess.run(command, capture_output=True)
@@ -194,7 +194,7 @@ def write_table(path: Path, head: list[str], table: Table) -> None:
 
 
 def listed(kernels: Path) -> list[tuple[str, str]]:
-    """The kernels that library.json lists, with the first bindings that units or tests have of them."""
+    """The kernels in library.json, each with the first bindings that units or tests have."""
     entries = json.loads((kernels / "library.json").read_text())["kernels"]
     first = [(entry["name"], (entry.get("units") or entry["tests"])[0]) for entry in entries]
     return [(name, re.sub(r"\{([^,}]*)[^}]*\}", r"\1", bindings)) for name, bindings in first]

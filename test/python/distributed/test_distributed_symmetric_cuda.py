@@ -107,8 +107,8 @@ def test_two_reducers_in_two_streams(pool: RankPool, exchange: str, rng: np.rand
 def test_two_reducers_that_are_ready_in_different_orders(
     pool: RankPool, exchange: str, captured: bool, tokens: int, rng: np.random.Generator
 ) -> None:
-    """With 1024 tokens each launch fills a GPU. Without an order, a launch could prevent another one from starting for which a
-    rank waits."""
+    """With 1024 tokens each launch fills a GPU. Without an order, two launches could deadlock: each would occupy the
+    GPU that the other's peer needs."""
     options = SYMMETRIC | {"exchange": exchange, "timeout": 3.0}
     form = Form(BF16, 128, 32, "e", False)
     check_two_streams(pool, RANKS, rng, options, form=form, tokens=(tokens,) * 3, idle=100_000_000, captured=captured)

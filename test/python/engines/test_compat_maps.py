@@ -31,7 +31,7 @@ def check_row(device: Device, got: Any, got_lse: Any, v: np.ndarray, s: np.ndarr
 
 
 def tiles(rng: np.random.Generator, lengths: list[int], splits: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Bounds, final rows and partials of tiles, where both the final rows and the partials of a tile are anywhere."""
+    """Bounds, final rows and partials of tiles. The final rows and the partials of a tile are at arbitrary places."""
     starts, row = {}, 0
     for tile in rng.permutation(len(lengths)).tolist():
         starts[tile], row = row, row + lengths[tile]

@@ -185,7 +185,7 @@ def test_calls_over_ranks_name_the_engines_arguments() -> None:
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 @pytest.mark.parametrize("scale", [1.0, 0.5, 3.0])
 def test_tensorrt_llm_merges_by_statistics(dtype: np.dtype, scale: float, device: Device, rng: np.random.Generator) -> None:
-    """All three layouts. A rank without keys contains garbage, and a row without any keys is 0."""
+    """Tests all three layouts. Ranks without keys contain garbage; rows without keys on any rank are 0."""
     ranks, tokens, heads, dim = 3, 6, 2, 16
     rows = rng.normal(0, 1, (ranks, tokens, heads, dim)).astype(dtype)
     stats = np.stack([rng.normal(0, 2, (ranks, tokens, heads)), rng.uniform(0.5, 4, (ranks, tokens, heads))], -1).astype(np.float32)
@@ -230,7 +230,7 @@ def test_payloads_of_other_dtypes_are_refused(dtype: np.dtype, device: Device) -
 
 @pytest.mark.parametrize("varlen", [False, True])
 def test_ring_attention_folds_blocks_in_f32(varlen: bool, device: Device, rng: np.random.Generator) -> None:
-    """Many bf16 blocks, with the accumulator's error that of f32. The first block may have no keys."""
+    """Merges many bf16 blocks with the error of an f32 accumulator. The first block may have no keys."""
     blocks = make_states(rng, 12, 5, 3, 8, BF16, faults=False)
     blocks.s[0, :2] = -np.inf
     out: Any = None

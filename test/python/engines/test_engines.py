@@ -599,7 +599,7 @@ def test_flashinfer_reads_the_solutions(tmp_path: Path) -> None:
 
 
 def release(name: str) -> source.Read:
-    """The files of an engine's wheel in the folder MLAFIX_ENGINE_WHEELS; skips the test without one."""
+    """The files of an engine's wheel in the folder MLAFIX_ENGINE_WHEELS. Skips the test if there is none."""
     folder = Path(os.environ.get("MLAFIX_ENGINE_WHEELS", "/nowhere"))
     found = sorted(folder.glob(f"{name.replace('-', '_')}-*"), key=lambda path: path.is_file())
     if not found:

@@ -1,4 +1,4 @@
-"""A base of an lse that defaults to another base."""
+"""An lse's base that defaults to another base."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_a_kernel_that_is_refused_for_other_launches():
 
 
 def test_rows_that_read_what_nobody_wrote():
-    """They write back NaN that was there before, which does not show whether they write."""
+    """The rows write back NaN that was there before, so their values do not show whether they write."""
     (fault,) = added.debug(np.zeros((2, 8), np.float32), np.ones((2, 8), np.float32)).faults
     assert fault.question == "written before read"
     assert str(fault).endswith(": y[0, 0]: row [0] reads it before writing it")

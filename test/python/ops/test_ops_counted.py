@@ -37,7 +37,7 @@ class Parts:
         self.rows = rng.normal(0, 3, (S, n, H, D)).astype(np.float32).astype(dtype)
         self.maxima = rng.normal(0, 4, (S, n, H)).astype(np.float32)
         self.sums = rng.uniform(1, 40, (S, n, H)).astype(np.float32)
-        self.maxima[:, :, 1] -= 6e4  # logits that a finite sentinel would lie above
+        self.maxima[:, :, 1] -= 6e4  # below any finite sentinel
         for row, count in enumerate(counts):
             for array in (self.rows, self.maxima, self.sums):
                 array[count:, row] = garbage(rng, array[count:, row].shape, array.dtype)
@@ -114,7 +114,8 @@ def test_sequences_of_several_tokens_share_their_length(device: Device, rng: np.
 
 @pytest.mark.parametrize("normalised", [True, False])
 def test_flashinfer_verify_of_a_draft_beside_an_empty_prefix(normalised: bool, device: Device, rng: np.random.Generator) -> None:
-    """Speculation: the splits of a prefix and the draft's own block. With every split empty the row was NaN there; it is the draft's state."""
+    """Speculative decoding: the splits of a prefix and the draft's own block. With only empty splits, the row was NaN
+    upstream; here it is the draft's state."""
     lengths = [90, 0, 33]
     parts = Parts(rng, [valid(length, split_len=32) for length in lengths])
     draft, draft_lse = rng.normal(0, 1, (3, 1, H, D)).astype(np.float32).astype(BF16), rng.normal(0, 1, (3, 1, H)).astype(np.float32)
@@ -225,7 +226,7 @@ def test_vllm_merges_segments_of_aiters_decode_to_a_natural_lse(device: Device, 
 
 
 def test_sglang_dcp_mla_reduce_of_a_rank_without_keys(device: Device, rng: np.random.Generator) -> None:
-    """A length of 0 divided by zero there before it was taken out, and its NaN reached healthy rows in the merge over ranks."""
+    """Upstream divided by zero for a length of 0, and the merge over ranks spread the NaN to other rows."""
     lengths = [0, 40, 0]
     parts = Parts(rng, [valid(length, tile_len=16) for length in lengths])
     out, lse = sglang.dcp_mla_reduce(*segments(parts, device), device.put(np.array(lengths, np.int64)), 16, "f32")
@@ -235,7 +236,7 @@ def test_sglang_dcp_mla_reduce_of_a_rank_without_keys(device: Device, rng: np.ra
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_vllm_reduces_segments_of_unified_attention(scaled: bool, device: Device, rng: np.random.Generator) -> None:
-    """Rows are padded to a power of two, requests have several queries, and rows of no request are blank."""
+    """Rows are padded to a power of two, requests have several queries, and rows without a request are blank."""
     counts = [valid(90, tile_len=32)] * 3 + [valid(7, tile_len=32)] + [0]
     parts = Parts(rng, counts)
     scale = np.float32(0.25)
@@ -271,7 +272,8 @@ def test_wrong_arguments(how: dict[str, Any], message: str, device: Device, rng:
 
 
 def test_lengths_are_as_many_as_rows_or_sequences(device: Device, rng: np.random.Generator) -> None:
-    """More are fine, as engines pass them, and change nothing; fewer are refused, also by an engine's name."""
+    """More lengths are allowed, as engines pass them, and have no effect. Fewer lengths are refused, also by an
+    engine's name."""
     parts = Parts(rng, [2, 1, 4])
     arrays = [device.put(x[:, :, None]) for x in (parts.rows, parts.maxima)]
     lens = [device.put(np.array(x, np.int32)) for x in ([2, 1, 4], [2, 1, 4, 3], [2, 1])]

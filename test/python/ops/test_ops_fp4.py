@@ -66,7 +66,8 @@ def scales_in(stored: np.ndarray, layout: str, first: int) -> np.ndarray:
 @pytest.mark.parametrize("dtype, source", [(BF16, "output"), (BF16, "f32"), (F16, "output"), (F32, "f32")], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, source: Any) -> None:
-    """Every call meets every layout and every row of the table; a row but the first meets each layout in some of the calls."""
+    """Each call runs with every row of the table and with every layout. The first row runs all layouts; the other rows
+    run some for each call."""
     call, inputs = CALLS[name](rng, dtype, D)
     is_first, turn = (dtype, source) == (BF16, "output"), list(CALLS).index(name)
     given = [device.put(array) for array in inputs]
@@ -99,8 +100,8 @@ def test_rows_of_empty_states_and_nan(device: Device, rng: np.random.Generator) 
 
 @pytest.mark.parametrize("number", [1.0, GLOBAL, 3000.0])
 def test_scales_next_to_ties_of_e4m3(device: Device, rng: np.random.Generator, number: float) -> None:
-    """Inputs for which a reciprocal of 6 that is off by a unit, or another order of the products, gives another
-    scale."""
+    """With these inputs, the scale changes if the reciprocal of 6 is off by one ulp or if products are in another
+    order."""
     codes = np.arange(1, 0x7F, dtype=np.uint8).view(E4M3).astype(np.float64)
     points = ((codes[1:] + codes[:-1]) / 2 * 6 / number).astype(F32)
     largest = np.concatenate([(points.view(np.int32) + step).view(F32) for step in range(-3, 4)])
@@ -131,7 +132,7 @@ def test_the_global_scale_may_be_a_tensor(device: Device, rng: np.random.Generat
 
 @pytest.mark.parametrize("heads, dim", [(1, 16), (3, 48), (5, 96), (128, 128), (16, 512)])
 def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: int) -> None:
-    """The columns do not fill a tile. Their padding is cleared, except in the rows before."""
+    """The columns do not fill a tile. Their padding is cleared, except in earlier rows."""
     rows, lse = (rng.standard_normal((130, heads, dim)) * 3).astype(BF16), rng.standard_normal((heads, 130)).astype(F32)
     columns = heads * dim // 16
     memory = device.put(np.full((256, -(-columns // 4) * 4), POISON, np.uint8))
@@ -148,9 +149,9 @@ def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: 
 
 
 def test_vllm_47826_two_launches_share_a_tile(device: Device, rng: np.random.Generator) -> None:
-    """vLLM #47826 fuses NVFP4 in batches of prefill tokens alone, since a tile of scales could not have two writers.
+    """vLLM #47826 fuses NVFP4 only in batches of prefill tokens, since two launches could not write one tile of scales.
 
-    Here prefill tokens by one launch, decode tokens by another, in either order: the bytes of one launch of all.
+    Here one launch stores prefill tokens and another stores decode tokens. In either order, the bytes equal those of a single launch.
     """
     _, (a, s, b, t) = two(rng, BF16, D)
     given = [np.concatenate([x] * 15, axis) for x, axis in ((a, 0), (s, 1), (b, 0), (t, 1))]  # 105 tokens
@@ -201,7 +202,7 @@ def test_mxfp8_in_rows_has_the_bits_of_groups_of_32(device: Device, rng: np.rand
 @pytest.mark.parametrize("n, heads, dim", [(5, 1, 80), (130, 3, 48), (128, 1, 64), (0, 1, 80)])
 @pytest.mark.parametrize("is_bound", [False, True])
 def test_vllm_45741_no_padding_of_tiles_is_left_unwritten(device: Device, n: int, heads: int, dim: int, is_bound: bool) -> None:
-    """vLLM #45741, TransformerEngine #2719: a product reads whole tiles. No tokens are no tiles."""
+    """vLLM #45741, TransformerEngine #2719: a matrix product reads whole tiles. Without tokens there are no tiles."""
     x, columns = device.put(np.ones((n, heads, dim), F32)), heads * dim // 16
     shape = (max(-(-n // 128), 1) * 128, -(-columns // 4) * 4)
     out = device.put(np.zeros((n, heads, dim // 2), np.uint8))
@@ -336,7 +337,8 @@ def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_100"])
 def test_the_code_for_dense_calls(target: str) -> None:
-    """A word for eight elements, a byte for each scale, no division but two reciprocals, of the scale and of the global one."""
+    """Eight elements are stored as a word, and each scale as a byte. There are no divisions, only reciprocals of the
+    scales and of the global scale."""
     kernel = merge.merge_attn_states(Scaling(is_fp4=True, tile_rows=128))
     bindings = {"H": 128, "G": 8, "K": 16, "T": "bf16", "S": "f8e4m3fn", "out_lse": "present", "global_scale": "present"}
     ptx = kernel.ptx(target, **bindings).partition("_dense(")[2].partition(".entry")[0]

@@ -19,7 +19,8 @@ BASE = {"e": np.e, "2": 2.0}
 
 
 def want(v: np.ndarray, s: np.ndarray, gate: np.ndarray, base: str, out_dtype: np.dtype) -> contract.Expected:
-    """Rows `[n, H, D]` of states v `[K, n, H, D]`, s `[K, n, H]`: NaN and infinities of a gate leave rows without keys alone."""
+    """Expected rows `[n, H, D]` of states v `[K, n, H, D]`, s `[K, n, H]`. NaN and infinities in a gate do not affect
+    rows without keys."""
     merged, lse = contract.merge(v, s, base=BASE[base], out_dtype=None)
     logits = widen(gate if gate.ndim == 3 else gate[..., None])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -91,7 +92,7 @@ def test_past_the_context_the_suffix_is_gated(kind: str, device: Device, rng: np
 @pytest.mark.parametrize(("dim", "dtype", "kind", "counted", "with_sink"), [
     (128, F32, "row", False, False), (128, BF16, "head", True, False), (256, F16, "row", True, True), (64, F32, "head", False, True)])  # fmt: skip
 def test_combined_splits_are_gated(dim: int, dtype: np.dtype, kind: str, counted: bool, with_sink: bool, device: Device, rng: np.random.Generator) -> None:
-    """Matches `_qsa_merge_splitk_kernel` of vLLM 0.33.0, also for rows that no split has."""
+    """Matches `_qsa_merge_splitk_kernel` of vLLM 0.33.0, also for rows without any split."""
     kinds = rng.choice([ORDINARY, EMPTY], (5, N, H), p=[0.7, 0.3])
     kinds[:, 2, 1] = EMPTY
     states = make_states(rng, 5, N, H, dim, dtype, kinds=kinds)

@@ -1,4 +1,4 @@
-"""Lses and logits at the ends of f32, in each base and between bases: no finite one becomes an empty state, or NaN."""
+"""Lses and logits at the limits of f32, in each base and between bases: no finite one becomes an empty state or NaN."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ HEADS, DIM = 3, 64
 
 @dataclass
 class Groups:
-    """The arguments of a call, and the parts that count of each row that is written."""
+    """The arguments of a call, and for each written row the valid parts of its group."""
 
     indptr: list[int]
     part_map: list[int] | None
@@ -88,7 +88,7 @@ def run(groups: Groups, device: Device, rng: np.random.Generator, *, parts_dtype
 
 
 def some(rng: np.random.Generator, groups: int, most: int, *, min_parts: int = 0) -> Groups:
-    """Groups of 0 to `most` parts, parts and rows in any order, half of the rows in no group."""
+    """Groups of 0 to `most` parts. Parts and rows are in random order, and half of the rows belong to no group."""
     sizes = rng.integers(0, most + 1, groups)
     indptr = [0, *np.cumsum(sizes).tolist()]
     total = indptr[-1] + 3

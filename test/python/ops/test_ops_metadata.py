@@ -98,7 +98,8 @@ def test_expand_context_lens_checks_the_capacity(arguments: dict[str, int], mess
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_quantize_fp8_rounds_once(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """Each scale's reciprocal is an f32, and the product with it is rounded to fp8 once; compared bit for bit."""
+    """The reciprocal of the scale is an f32, and its product with an element is rounded to fp8 once. The comparison is
+    bit for bit."""
     for dim, scale in [(64, 1.0), (33, 0.37), (7168, 0.0021)]:
         x = np.concatenate([rng.normal(0, 1, (5, dim)).astype(np.float32).astype(dtype), garbage(rng, (3, dim), dtype)])
         given = ops.quantize_fp8_static(device.put(x), device.put(np.full(1, scale, np.float32)))
@@ -122,7 +123,7 @@ def test_rmsnorm_and_softmax(dim: int, dtype: np.dtype, device: Device, rng: np.
 
 
 def loose(expected: contract.Expected) -> contract.Expected:
-    """A sum over thousands of elements in f32 errs by a few more units than one product does."""
+    """Widens the bounds: an f32 sum of thousands of elements has an error of a few more units than one product."""
     return contract.Expected(expected.value, expected.magnitude * 5, expected.exact)
 
 

@@ -55,8 +55,8 @@ def mxfp4(rows: np.ndarray, rule: str) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("dtype, source", [(BF16, "output"), (BF16, "f32"), (F16, "output"), (F32, "f32")], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, source: Any, rule: str) -> None:
-    """Every call meets, by both rules, every row of the table, and each layout in some of the calls; test_ops_fp4.py has all layouts of every
-    call."""
+    """Each call runs with every row of the table and both rules, and with some of the layouts. test_ops_fp4.py runs all
+    layouts of each call."""
     call, inputs = CALLS[name](rng, dtype, D)
     every = 5 if (dtype, source) != (BF16, "output") else 2 + RULES.index(rule)
     turn = list(CALLS).index(name) + RULES.index(rule)
@@ -80,7 +80,8 @@ def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generat
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_binade_and_what_lies_next_to_where_scales_change(device: Device, rng: np.random.Generator, rule: str) -> None:
-    """Powers of two and 6 times them with their neighbours, from the least number to the largest; 0, infinity, NaN."""
+    """Powers of two and 1.5 times powers of two, each with its neighbours, from the smallest number to the largest;
+    also 0, infinity and NaN."""
     exponents = np.arange(-149, 128)
     with np.errstate(over="ignore"):
         points = np.concatenate([np.ldexp(1.0, exponents), np.ldexp(1.5, exponents)]).astype(F32)

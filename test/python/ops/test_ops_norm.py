@@ -29,7 +29,8 @@ def summed(x: np.ndarray, residual: np.ndarray) -> np.ndarray:
 
 
 def exact(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """x and residual [N, H, dim], a weight in f32, and the norm with epsilon 0, of which no step is rounded: sums have one magnitude, a power of two."""
+    """x and residual [N, H, dim], a weight in f32, and the norm with epsilon 0. No step is rounded, since all sums of a
+    row have the same magnitude, a power of two."""
     total = np.where(rng.random((N, H, dim)) < 0.5, -1, 1) * np.exp2(rng.integers(-6, 7, (N, H, 1)))
     residual = total * rng.integers(0, 8, total.shape) / 8
     weight = (rng.standard_normal(dim) * np.repeat(10.0 ** rng.integers(-6, 3, dim // 16), 16)).astype(F32)

@@ -49,7 +49,7 @@ def test_arrays_may_be_left_out_and_values_chosen(device: Device) -> None:
 
 @pytest.mark.parametrize(("entries", "rows"), [(2, 2), (9, 7), (0, 0)])
 def test_offsets_and_tables_of_any_size(entries: int, rows: int, device: Device) -> None:
-    """The largest and the least values that fit, too."""
+    """Also uses the largest and the smallest padding values."""
     lens, starts, table = (device.put(np.full(shape, 3, np.int32)) for shape in ((4,), (entries,), (rows, 2)))
     slots = device.put(np.full(5, 3, np.int64))
     ops.pad_metadata(lens, 1, cu_seqlens=starts, slots=slots, block_table=table, live_tokens=2, pad_slot=-(2**63), pad_block=2**31 - 1)
@@ -60,7 +60,8 @@ def test_offsets_and_tables_of_any_size(entries: int, rows: int, device: Device)
 
 
 def test_vllm_51593_no_length_is_negative(device: Device) -> None:
-    """A padding slot's length of -1, read as unsigned, made a block of top-k wait for ever; -2 came of two tokens a request (flashinfer#5015)."""
+    """A padding slot's length of -1 was read as unsigned and made a block of top-k wait forever. With two tokens per
+    request it was -2 (flashinfer#5015)."""
     lens = device.put(np.array([17, -1, -2, -(2**31), 5, -1], np.int32))
     ops.pad_metadata(lens, device.scalar(5))
     device.synchronize()
@@ -68,7 +69,8 @@ def test_vllm_51593_no_length_is_negative(device: Device) -> None:
 
 
 def test_torchtitan_3709_offsets_of_a_former_batch_do_not_survive(device: Device) -> None:
-    """A captured graph over the most requests: offsets behind the live ones pointed at rows of the batch before, and attention made NaN."""
+    """In a graph captured for the largest batch, offsets past the live requests pointed at rows of the previous batch,
+    and attention became NaN."""
     starts, count = device.put(np.array([0, 4, 9, 11, 16], np.int32)), device.scalar(4)
     lens = device.put(np.array([4, 5, 2, 5], np.int32))
     ops.pad_metadata(lens, count, cu_seqlens=starts)
@@ -81,7 +83,7 @@ def test_torchtitan_3709_offsets_of_a_former_batch_do_not_survive(device: Device
 
 
 def test_sglang_33253_padded_tokens_write_no_kv(device: Device, rng: np.random.Generator) -> None:
-    """Padding slots that pointed at blocks of other requests made writes overwrite their cache."""
+    """Padding slots that pointed at blocks of other requests overwrote their cache."""
     slots = stale(rng, np.int64, 64)
     given = device.put(slots.copy())
     ops.pad_metadata(device.put(np.ones(4, np.int32)), 4, slots=given, live_tokens=device.scalar(23))
@@ -114,7 +116,8 @@ def test_lengths_of_ranks_count_the_tokens_that_lie_there(ranks: int, interleave
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize(("ranks", "interleave"), [(2, 2**63 - 1), (2, 2**62), (8, 2**60), (2**40, 2**30), (2**62, 1), (2**62, 3), (3, 2**61)])
 def test_lengths_of_ranks_are_exact_where_ranks_and_runs_have_a_product_past_64_bits(ranks: int, interleave: int, dtype: type, device: Device) -> None:
-    """tilelang#1355, vllm#1486: no product in the kernels wraps, those of SGLang's drop-ins included, which check no numbers."""
+    """tilelang#1355, vllm#1486: no product in the kernels wraps. SGLang's drop-ins use the same kernels without
+    checking numbers."""
     lens = [0, 1, 10, 77, np.iinfo(dtype).max, np.iinfo(dtype).max - 1]
     for rank in (0, 1, ranks - 1):
         got = device.put(np.full(len(lens), -7, dtype))
@@ -145,7 +148,8 @@ def test_counts_may_be_numpys_integers_whose_products_wrap(device: Device) -> No
 
 @pytest.mark.parametrize(("ranks", "page"), [(1, 4), (2, 4), (4, 16)])
 def test_pages_of_a_rank_are_those_of_its_first_tokens(ranks: int, page: int, device: Device, rng: np.random.Generator) -> None:
-    """Compares with SGLang's create_mla_kv_page_table_for_dcp, where a token is at (page * page_size * ranks + offset). Every entry is written."""
+    """Compares with SGLang's create_mla_kv_page_table_for_dcp, which has a token at (page * page_size * ranks +
+    offset). Every entry is written."""
     pages, width = 5, 7
     blocks = rng.permutation(64)[: 3 * pages].reshape(3, pages)
     places = (blocks[:, :, None] * (page * ranks) + np.arange(page * ranks)).reshape(3, -1)
@@ -164,7 +168,8 @@ def test_pages_of_a_rank_are_those_of_its_first_tokens(ranks: int, page: int, de
 
 
 def test_vllm_43990_caches_of_several_page_sizes_are_cleared_in_one_launch(device: Device, rng: np.random.Generator) -> None:
-    """Layers of one slab with pages of their own: a span made of another layer's stride wiped the next layer's live KV."""
+    """Layers of one slab have different page sizes. A span computed from another layer's stride wiped the next layer's
+    live KV."""
     if device.name == "ptx":
         pytest.skip("its tensors do not tell their strides")
     slab = rng.integers(0, 256, (6, 4096)).astype(np.uint8)

@@ -21,7 +21,7 @@ BASE = {"e": np.e, "2": 2.0}
 
 def combine(device: Device, v: np.ndarray, s: np.ndarray, positions: np.ndarray, table: np.ndarray, *, interleaved: bool = False, inverse: bool = False,
             start: int | None = None, sinks: np.ndarray | None = None, out: Any = None, out_lse: Any = None, **how: Any) -> tuple[Any, Any]:
-    """`combine_split_kv` of v `[S, n, H, D]` and s `[S, n, H]`, of which n rows are one token each; results are `[n, 1, H, D]` and `[n, 1, H]`."""
+    """Calls `combine_split_kv` with v `[S, n, H, D]` and s `[S, n, H]`, one token per row. Results are `[n, 1, H, D]` and `[n, 1, H]`."""
     rope = ops.Rope(device.put(positions[:, None]), device.put(table), interleaved=interleaved, inverse=inverse, start=start)
     return ops.combine_split_kv(device.put(v[:, :, None]), device.put(s[:, :, None]), sinks=None if sinks is None else device.put(sinks),
                                 rope=rope, out=out, out_lse=out_lse, **how)
@@ -105,7 +105,8 @@ def test_positions_that_are_none_give_zeros_whatever_rows_hold(interleaved: bool
 
 @pytest.mark.parametrize("base", ["e", "2"])
 def test_a_sink_beside_lses_of_any_size(base: Any, device: Device, rng: np.random.Generator) -> None:
-    """The sink far above the lses, both far below 0, and one or the other near the ends of f32; the lse is without it."""
+    """The sink is far above the lses, both are far below 0, or one is near an end of f32. The returned lse excludes the
+    sink."""
     sinks = np.array([90, -3e38, 3e38, 3e38, -2e38, 0], np.float32)
     lses = np.array([0, -3e38, 0, 2e38, 2e38, -np.inf], np.float32)
     rows = np.full((1, 1, len(sinks), 8), 1e36, np.float32) * np.float32([1, 1e-36, 1, 1, 1, 1])[:, None]
@@ -168,7 +169,7 @@ def test_results_in_a_format_have_the_bits_of_a_quantised_result(name: str, dim:
 
 
 def _calls(device: Device, v: np.ndarray, s: np.ndarray) -> dict[str, Any]:
-    """Each function that merges, of two states `v` `[2, n, H, D]`, `s` `[2, n, H]`: results are `[n, H, D]`, `[n, H]`."""
+    """Every merging function for two states `v` `[2, n, H, D]`, `s` `[2, n, H]`. Results are `[n, H, D]`, `[n, H]`."""
     n, heads, dim = v.shape[1:]
     a, b, x, y = (device.put(one) for one in (*v, *s))
     dense, lses = device.put(v.swapaxes(0, 1)), device.put(s.swapaxes(0, 1))
@@ -228,7 +229,8 @@ def test_nan_of_a_live_split_or_a_sink_propagates_and_no_other(device: Device, r
 
 
 def test_vllm_45103_what_deepseek_v4_does_behind_its_attention(device: Device, rng: np.random.Generator) -> None:
-    """448 elements and 64 that are turned back, neighbours, in groups of 128: in f64, and within a step of fp8."""
+    """Rows have 512 elements; the last 64 are rotated back as neighbouring pairs. Rows are quantised in groups of 128,
+    and compared with f64 within a step of fp8."""
     v, s = rng.normal(0, 2, (2, N, H, 512)).astype(np.float32).astype(BF16), rng.normal(0, 1, (2, N, H)).astype(np.float32)
     positions, table, sinks = rng.integers(0, 8, N), tables(rng, 64), rng.normal(0, 1, H).astype(np.float32)
     scales = device.put(poison((N, 1, H, 4), F32))
@@ -268,7 +270,7 @@ def test_wrong_arguments(how: dict[str, Any], message: str, device: Device) -> N
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_no_zero_of_an_empty_row_is_negative(interleaved: bool, inverse: bool, device: Device) -> None:
-    """N1: +0.0, whatever the signs of cosines and sines are; codes of fp8 and fp4 are 0."""
+    """N1: rows without keys become +0.0, whatever the signs of cosines and sines. Codes of fp8 and fp4 are 0."""
     rows, lse = device.put(np.ones((4, 1, 32), F32)), device.put(np.full((4, 1), -np.inf, F32))
     signs = np.array([[c] * 8 + [s] * 8 for c in (-1, 1) for s in (-1, 1)], F32)
     rope = ops.Rope(device.put(np.arange(4)), device.put(signs), interleaved=interleaved, inverse=inverse)

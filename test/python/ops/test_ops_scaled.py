@@ -41,7 +41,7 @@ def states(rng: np.random.Generator, dtype: np.dtype, lead: tuple[int, ...], lse
 
 
 def two(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    """Prefix and suffix; tokens with one side, with none, and with NaN in what has no weight."""
+    """A prefix and a suffix. Some tokens have one side or none, and payloads without weight are NaN."""
     (a, a_lse), (b, b_lse) = (states(rng, dtype, (N, H, dim), (H, N)) for _ in range(2))
     a_lse[:, 1], b_lse[:, 2], a_lse[:, 3], b_lse[:, 3] = NONE, np.inf, NONE, NONE
     a[1], b[2], a[3], b[3] = np.nan, np.nan, np.nan, np.nan
@@ -78,7 +78,7 @@ def split(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Call
 
 
 def mapped(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    """A group for each row, in another order: one without parts, one with part numbers out of range."""
+    """Groups for all rows, in another order. One group has no parts, and one has part numbers out of range."""
     v, s = states(rng, dtype, (20, H, dim), (20, H))
     v[4], s[4] = np.nan, NONE
     indptr, rows = np.array([0, 3, 3, 9, 12, 13, 19, 22], np.int32), np.array([4, 3, 0, 6, 1, 5, 2], np.int32)
@@ -96,7 +96,7 @@ CALLS = {"two": two, "dense": dense, "few": few, "ragged": ragged, "list": liste
 
 
 def layouts(groups: int) -> dict[str, tuple[np.ndarray, bool]]:
-    """Poisoned scales of each layout, over memory with padding, and whether they are powers of two."""
+    """Poisoned scales for each layout, in memory with padding, and whether they are powers of two."""
     made = {
         "rows": (np.full((N, H, groups), np.nan, F32), False),
         "flat": (np.full((N, H * groups), np.nan, F32), False),
@@ -110,7 +110,7 @@ def layouts(groups: int) -> dict[str, tuple[np.ndarray, bool]]:
 
 
 def scales_in(stored: np.ndarray, groups: int) -> np.ndarray:
-    """[N, H, G] f32; all padding of words is 0."""
+    """Converts stored scales to [N, H, G] f32. Asserts that the padding of words is 0."""
     if stored.dtype == np.int32:
         each = np.ascontiguousarray(stored).view(np.uint8)
         assert (each[:, H * groups :] == 0).all()
@@ -135,7 +135,7 @@ def test_vllm_40930_merges_into_groups_of_fp8_have_the_bits_of_the_unfused_seque
 ) -> None:
     """vLLM #40930 fuses the merge of two states with per-group fp8: scales in rows, in columns, padded for TMA, and powers of two.
 
-    Every call meets every layout and every row of the table; a row but the first meets each layout in some of the calls.
+    Each call runs with every row of the table and with every layout. The first row runs all layouts; the other rows run some for each call.
     """
     call, inputs = CALLS[name](rng, dtype)
     is_first, turn = (dtype, groups, source) == (BF16, 2, "output"), list(CALLS).index(name)
@@ -162,7 +162,8 @@ def check_joined(q: np.ndarray, scales: np.ndarray, want: np.ndarray, joined: in
 @pytest.mark.parametrize("joined", [2, 3])
 @pytest.mark.parametrize("name", CALLS)
 def test_groups_of_several_heads_have_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, joined: int) -> None:
-    """A scale for each two heads: in rows, in columns with padding, and powers of two in bytes; for each three, in one of these."""
+    """Two heads share a scale, with scales in rows, in padded columns, and as bytes with powers of two. Three heads
+    share a scale in one of these layouts."""
     call, inputs = CALLS[name](rng, BF16, SHORT)
     given = [device.put(array) for array in inputs]
     merged, lse = call(*given)
@@ -192,7 +193,7 @@ def test_groups_of_128_over_two_heads_of_64(device: Device, rng: np.random.Gener
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype) -> None:
-    """A merge into f32, then a product with the reciprocal, then fp8: as `Fp8` of `merge_attn_states`."""
+    """The bits equal those of a merge into f32, a product with the reciprocal, and a conversion to fp8."""
     call, inputs = CALLS[name](rng, dtype, SHORT)
     given = [device.put(array) for array in inputs]
     merged, lse = call(*(device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)))
@@ -351,8 +352,8 @@ def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.G
 
 @pytest.mark.parametrize("dim, words", [(128, False), (512, False), (512, True)])
 def test_the_code_for_dense_calls_has_wide_accesses_and_no_barriers(dim: int, words: bool) -> None:
-    """16 bytes a load; a division by a scale is a product and two corrections, but for what is out of range, and a product by a
-    power of two."""
+    """Loads have 16 bytes. A division by a scale is a product and two corrections, with a fallback for numbers out of
+    range; a power of two needs only a product."""
     kernel = merge.merge_attn_states(Scaling(is_power=words))
     bindings = {"H": 128, "G": dim // 128, "K": 128, "P": 128, "Q": 1, "T": "bf16", "S": "f8e8m0" if words else "f32", "out_lse": "present"}
     ptx = kernel.ptx("sm_90", **bindings).partition("_dense(")[2].partition(".entry")[0]

@@ -22,7 +22,7 @@ HEADS, DIM, GLOBAL = 3, 128, 20.0
 
 
 def arguments(groups: Groups, device: Device, rng: np.random.Generator, dtype: np.dtype) -> tuple[list[Any], dict[str, Any]]:
-    """Parts, lses and maps on the device, and what else a call is told; a sink for each head but the first."""
+    """Parts, lses and maps on the device, and further arguments. Each head but the first has a sink."""
     states = make_states(rng, 1, groups.parts, HEADS, DIM, dtype)
     maps = [None if x is None else device.put(np.array(x, np.int32)) for x in (groups.indptr, groups.part_map, groups.row_map)]
     sinks = rng.normal(0, 3, HEADS).astype(np.float32)
@@ -42,7 +42,7 @@ def unfused(groups: Groups, device: Device, given: list[Any], more: dict[str, An
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_rows_that_groups_name_have_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, dtype: np.dtype,
                                                                      min_parts: int) -> None:
-    """Sinks, bases and what stands for an empty lse; nothing is written in the other rows, of scales either."""
+    """Uses sinks, two bases and a replacement for an empty lse. Other rows and their scales are not written."""
     groups = some(rng, 9, 4, min_parts=min_parts)
     given, more = arguments(groups, device, rng, dtype)
     more |= {"base": ("2", "e"), "empty_lse": np.inf}
@@ -62,7 +62,7 @@ def test_rows_that_groups_name_have_the_bits_of_the_unfused_sequence(device: Dev
 
 
 def same_rows(got: np.ndarray, want: np.ndarray, named: np.ndarray) -> None:
-    """Asserts that the rows that groups name are the wanted ones and that the others are poison."""
+    """Asserts that rows named by groups have the expected contents, and that all others are poison."""
     assert same_bits(got[~named], poison(got[~named].shape, got.dtype))
     np.testing.assert_array_equal(got[named].astype(F32), want[named].astype(F32))
 
@@ -80,7 +80,8 @@ def test_one_scale_is_given(device: Device, rng: np.random.Generator) -> None:
 
 
 def test_words_of_scales_and_their_padding(device: Device, rng: np.random.Generator) -> None:
-    """Three heads of one group: three bytes of a word, and one that is cleared in the rows that groups name."""
+    """Three heads have one group each: their scales are three bytes of a word. The fourth byte is cleared in the rows
+    that groups name."""
     groups = some(rng, 9, 4)
     given, more = arguments(groups, device, rng, BF16)
     rows, _ = unfused(groups, device, given, more, F32)

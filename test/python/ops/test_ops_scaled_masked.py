@@ -1,4 +1,5 @@
-"""fixup_merge: the bits of its two or three launches in the rows of sequences, poison in the others, whatever the offsets hold."""
+"""fixup_merge has the bits of its two or three launches in the rows of sequences. Other rows keep their poison,
+whatever the offsets are."""
 
 from __future__ import annotations
 
@@ -21,12 +22,13 @@ from packing import rows_of
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 HEADS, DIM, GLOBAL = 3, 128, 20.0
-# Lengths of sequences, and the rows before the first one and behind the last one: few rows, and more than are read early.
+# The lengths of sequences, and the numbers of rows before the first and after the last. Some batches have more rows
+# than are read early.
 BATCHES = [([2, 3, 0, 1, 4], 0, 2), ([1] * 9, 0, 0), ([4], 3, 1), ([], 0, 5), ([0, 0], 2, 2), ([17, 0, 1, 90, 30, 5], 4, 7), ([1] * 150, 0, 0)]
 
 
 class Batch:
-    """States of a batch, whose prefixes hold anything where a sequence has no keys."""
+    """A batch of states. Prefixes of sequences without keys contain garbage."""
 
     def __init__(self, rng: np.random.Generator, lengths: list[int], before: int, after: int, dtype: np.dtype) -> None:
         self.starts = (before + np.concatenate([[0], np.cumsum(lengths)])).astype(np.int32)
@@ -61,7 +63,7 @@ class Batch:
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_rows_without_a_format_have_the_bits_of_the_fixup_and_the_merge(device: Device, rng: np.random.Generator, dtype: np.dtype,
                                                                         lengths: list[int], before: int, after: int) -> None:
-    """Into new memory, and in place of either side."""
+    """Stores the result in new memory, and in place of either side."""
     batch = Batch(rng, lengths, before, after, dtype)
     for base in ("e", "2"):
         want, want_lse = batch.unfused(device, dtype, base)

@@ -120,7 +120,7 @@ def test_tails_of_blocks_are_cleared_in_caches_of_any_layout(kind: str, device: 
 
 @pytest.mark.usefixtures("ways")
 def test_blocks_may_lie_in_any_order_and_with_gaps(device: Device, rng: np.random.Generator) -> None:
-    """A view [m, block, H, D] of [m, H, block, D], and one layer of a slab that holds several."""
+    """Uses a view [m, block, H, D] of [m, H, block, D], and a layer of a slab with several layers."""
     if device.name == "ptx":
         pytest.skip("its tensors do not tell their strides")
     for shape, view in (((5, 3, 4, 16), lambda x: x.swapaxes(1, 2)), ((5, 4, 3, 16), lambda x: x[:, 1:3]), ((5, 64), lambda x: x[:, 16:40])):
@@ -133,9 +133,9 @@ def test_blocks_may_lie_in_any_order_and_with_gaps(device: Device, rng: np.rando
 
 
 def test_vllm_35219_stale_nan_of_another_dtype_is_cleared(device: Device, rng: np.random.Generator) -> None:
-    """vLLM #35219: a block that held another layer's state is NaN in this one's dtype, and 0 * NaN reaches every token that reads it.
+    """vLLM #35219: a block that held another layer's state contains NaN in this layer's dtype, and 0 * NaN reaches every token that reads it.
 
-    The scheduler's list is padded with ids that are none.
+    The scheduler's list is padded with invalid ids.
     """
     raw = np.full((6, 4, 64), np.nan, F32)
     cache = device.put(raw.view(BF16))
@@ -146,9 +146,9 @@ def test_vllm_35219_stale_nan_of_another_dtype_is_cleared(device: Device, rng: n
 
 
 def test_vllm_48085_calls_in_a_row_clear_their_own_blocks(device: Device, rng: np.random.Generator) -> None:
-    """vLLM #48085: a buffer of ids that was written again before the device had read it made the zeroing clear other blocks.
+    """vLLM #48085: a host buffer of ids was overwritten before the device had read it, so that wrong blocks were cleared.
 
-    The ids are the caller's, on the device: there is no such buffer between two calls, and none in a bound call.
+    Here ids are the caller's tensor on the device, in calls and in bound calls, so there is no such buffer.
     """
     before = bits(rng, (40, 2, 64), BF16)
     cache, lists = device.put(before.copy()), [device.put(ids) for ids in np.arange(30).reshape(10, 3)]
@@ -162,7 +162,8 @@ def test_vllm_48085_calls_in_a_row_clear_their_own_blocks(device: Device, rng: n
 
 
 def test_vllm_50276_a_block_may_be_longer_than_what_is_cleared_of_it(device: Device, rng: np.random.Generator) -> None:
-    """vLLM #50276: of packed views the stride between blocks is more than a page; the last block, and neighbours keep their bytes."""
+    """vLLM #50276: in packed views, the stride between blocks exceeds a page. Neighbouring bytes, also of the last
+    block, must not change."""
     slab = bits(rng, (5, 96), np.dtype(np.uint8))
     whole = device.put(slab.copy())
     ops.zero_blocks(whole[:, 32:64], device.put(np.array([4, 1])))
@@ -180,7 +181,7 @@ def test_wrong_caches(device: Device) -> None:
                            (cache[:, ::2, :, ::2], r'argument "cache": expected evenly spaced rows \(as contiguous\(\) makes them\), got shape \[.*\], strides \['),
                            (cache[:, 0, :, ::2], 'argument "cache": expected .*stride')):  # fmt: skip
         if device.name == "ptx" and "stride" in message:
-            continue  # its tensors do not tell theirs
+            continue  # its tensors have no strides
         with pytest.raises(ArgumentError, match=message):
             ops.zero_blocks(wrong, ids)
     with pytest.raises(ArgumentError, match='argument "ids": expected dtype i64 or i32, got float32'):
@@ -340,7 +341,7 @@ def test_torch_compile_traces_calls() -> None:
 
 
 def test_vllm_54296_a_watched_call_with_indices_that_the_pages_allow_has_no_fault(tmp_path: Path) -> None:
-    """Padding is negative by convention: a server that is watched (MLAFIX_DEBUG=1) must not drown in such calls (sglang#30123)."""
+    """Padding is negative by convention. Such calls must not flood the log of a watched server (MLAFIX_DEBUG=1, sglang#30123)."""
     program = """
 import numpy as np
 from mlafix import ops

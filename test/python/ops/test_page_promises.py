@@ -72,7 +72,7 @@ VARIANTS: dict[str, Callable[[Right], Arguments]] = {
 
 
 def promises(function: Callable[..., Any], said: str) -> set[str]:
-    """The arguments of a function whose entry in its docstring says this, or says "likewise" behind one that does."""
+    """The arguments of a function whose docstring entry matches `said`, or says "likewise" after such an entry."""
     text = inspect.getdoc(function) or ""
     found: set[str] = set()
     says = False
@@ -167,7 +167,7 @@ def strided(array: np.ndarray, way: str, kept: int) -> np.ndarray:
 @pytest.mark.parametrize("way", ["offset", "gaps", "transposed"])
 @pytest.mark.parametrize("kernel", CALLS)
 def test_arrays_have_any_strides(kernel: str, way: str, device: Device, rng: np.random.Generator) -> None:
-    """All but the last dim of a payload, of which each kernel has code for contiguous rows."""
+    """Payloads keep a contiguous last dim, since kernels have code only for contiguous rows."""
     function = getattr(ops, FUNCTION_OF[kernel])
     arguments = {key: varied(value, device, rng) for key, value in Right(device).arguments(kernel).items()}
     payloads = {key for key, value in arguments.items() for one in (value if isinstance(value, list) else [value])

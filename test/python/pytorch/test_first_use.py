@@ -1,6 +1,7 @@
-"""Kernels and functions whose first call in a process is in a function that torch compiles: no signature and no operator is there yet.
+"""Kernels and functions whose first call in a process is in a compiled function of torch, so that signatures and
+operators do not exist yet.
 
-torch is imported after mlafix, once for all cases: each runs in a fork.
+torch is imported once, after mlafix. Each case runs in a fork.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Arrays that must not change are no outputs, whatever library they are from: jax's (cupy#2095, MatX#1157), and those that one of
-Python's protocols calls read-only. What stands for an array without memory is an error of its argument (jax#8082)."""
+"""Arrays that must not change are refused as outputs: jax's arrays (cupy#2095, MatX#1157), and arrays that one of
+Python's protocols marks as read-only. An object without memory in place of an array is an error of its argument
+(jax#8082)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ MESSAGE = "expected a tensor that may be written, got a read-only one"
 
 
 class Produced:
-    """An array by DLPack's oldest form, which has no flags."""
+    """An array with DLPack's oldest interface, which has no flags."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array, self.shape, self.dtype = array, array.shape, array.dtype

@@ -53,7 +53,8 @@ def arguments(where: str) -> dict[str, Any]:
 
 
 def layer(a: Any, a_lse: Any, b: Any, b_lse: Any) -> tuple[Any, Any]:
-    """The operations of a model: allocate, call by position and by name, leave an optional output out, work in place."""
+    """The operations of a model: allocates, calls by position and by name, omits an optional output, and works in
+    place."""
     out, lse = torch.empty_like(a), torch.empty_like(a_lse)
     merge_two(out, lse, a * 1, a_lse, b, b_lse, a.shape[0] - 1, 0.5, False)
     merge_two(out=out, a=out * 2, a_lse=lse, b=b, b_lse=b_lse, live=2, scale=1.0, swap=True)
@@ -153,7 +154,7 @@ def clear_behind(x: InOut[f32, "n"], live: index.at_most("n").or_tensor):
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_number_that_may_be_a_tensor_becomes_a_symbol(backend: str) -> None:
-    """torch.compile makes a symbol of an int from its second value on."""
+    """torch.compile makes an int a symbol when it sees a second value."""
     torch._dynamo.reset()
     compiled = torch.compile(lambda x, live: clear_behind(x, live), fullgraph=True, backend=backend)
     for live in (3, 5, 6, torch.tensor([2], dtype=torch.int32)):

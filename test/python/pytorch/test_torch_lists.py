@@ -47,7 +47,7 @@ def inputs(where: str, count: int = K) -> tuple[list[Any], list[Any]]:
 
 
 def layer(parts: Any, lses: Any) -> tuple[Any, Any]:
-    """The operations of a model: lists and tuples, of inputs and of what it computes, by position and by name."""
+    """The operations of a model: passes lists and tuples of inputs and of computed tensors, by position and by name."""
     out, lse = torch.empty_like(parts[0]), torch.empty_like(lses[0])
     merge_parts(parts, [one * 2 for one in lses], out, lse)
     rows = torch.empty_like(out)
@@ -184,7 +184,7 @@ def sum_of(out: Out[f32, "n D"], parts: List[In[f32, "n D"], 8]):
 
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_a_subclass_is_found_in_a_list_behind_a_plain_tensor(kind: Any) -> None:
-    """Most calls take this way, which asks torch nothing in Python."""
+    """Most calls take this path, which calls nothing of torch in Python."""
     seen = []
 
     class Watched(torch.Tensor):

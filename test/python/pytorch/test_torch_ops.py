@@ -61,8 +61,8 @@ def call_of(kernel: str, where: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 def test_schemas_are_made_of_the_signature() -> None:
-    """A function has an operator per choice of optional outputs: it writes the outputs that a call passes, and returns
-    the others."""
+    """A function has one operator for each choice of optional outputs. The operator writes the outputs that a call
+    passes, and returns the others."""
     common = ("str? out_format, {}Tensor? out_format_scale, Scalar? out_format_scale_number, "
               "bool out_format_power_of_two, str out_format_rounding, str? out_format_tiles, SymInt out_format_first_row, "
               "bool out_format_clear_padding, str out_format_quantize_from, Tensor? rope_positions, Tensor? rope_table, bool rope_interleaved, bool rope_inverse, "
@@ -112,7 +112,7 @@ def test_operator_writes_what_its_schema_says(kernel: str, where: str) -> None:
 
 
 def layer(prefix: Any, prefix_lse: Any, suffix: Any, suffix_lse: Any, live: Any) -> tuple[Any, Any]:
-    """The operations of an engine's forward: allocate, merge, pad, merge many."""
+    """The operations of an engine's forward: allocates, merges, pads, and merges many states."""
     out, lse = ops.merge_attn_states(prefix * 1, prefix_lse, suffix, suffix_lse, context_rows=4)
     ops.fill_pad_rows(out, live, lse)
     both, both_lse = ops.merge_states_list([out, suffix], [lse, suffix_lse], lse_layout="hn", base="e")
@@ -205,7 +205,7 @@ def test_compile_in_place(where: str) -> None:
 
 
 def test_symbolic_shapes_are_counts_of_the_host() -> None:
-    """A size that torch knows by name only (make_fx, symbolic) is a number, not a tensor."""
+    """A symbolic size (make_fx) counts as a number, not as a tensor."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     def step(out: Any, other: Any) -> Any:

@@ -27,7 +27,8 @@ SHAPES = (5, 4, 64), (6, 8, 128), (9, 4, 64)
 
 @pytest.fixture(autouse=True)
 def unmeasured_guards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch empties the processor's caches after each compilation, to measure its guards for a log: 30 ms of a program's 300."""
+    """Skips a measurement of guards that torch logs after each compilation. It empties the processor's caches, and
+    takes 30 of a program's 300 ms."""
     monkeypatch.setattr("torch._dynamo.guards.profile_guard_manager", lambda *_: 0.0, raising=False)
 
 
@@ -43,7 +44,7 @@ def leaves(result: Any) -> list[torch.Tensor]:
 
 
 def same(got: Any, want: Any) -> bool:
-    """NaN is NaN here; there must be a tensor."""
+    """True if there is a tensor, and all tensors are equal. NaN equals NaN."""
     pairs = list(zip(leaves(got), leaves(want), strict=True))
     return bool(pairs) and all(a.dtype == b.dtype and torch.allclose(a, b, 0, 0, equal_nan=True) if a.is_floating_point() and a.itemsize > 1
                                else torch.equal(a.view(torch.uint8), b.view(torch.uint8)) for a, b in pairs)  # fmt: skip
@@ -65,9 +66,10 @@ def compiles_for_three_shapes(program: Program, dynamic: bool | None, backend: s
             assert same(compiled(*tensors), program.run(*tensors)), shape
 
 
-# Dynamic sizes first: a symbol in a key of a cache is then not found to equal what a call without symbols has put there.
+# Dynamic sizes come first: otherwise a cache key with a symbol might be found equal to the key of an earlier call
+# without symbols.
 def test_compiles_with_dynamic_sizes(program: Program) -> None:
-    """For three shapes; test_torch_ways.py has all functions with numbers, in one graph."""
+    """Uses three shapes. test_torch_ways.py compiles all functions with fixed sizes in one graph."""
     compiles_for_three_shapes(program, True, "aot_eager")
 
 
@@ -81,7 +83,7 @@ def test_compiles_for_three_shapes(program: Program, dynamic: bool | None, backe
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with each program, what it is called with, and what it gives."""
+    """A folder with each exported program, its arguments and its results."""
     folder = tmp_path_factory.mktemp("exported")
     torch.manual_seed(0)
     for name, program in PROGRAMS.items():
@@ -141,7 +143,7 @@ def spoiled(tensors: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["fake", "meta"])
 def test_tensors_without_memory_are_answered_as_others_are(program: Program, kind: str) -> None:
-    """Shapes, dtypes and strides of results, and what is refused; nothing runs."""
+    """The results have the same shapes, dtypes and strides, and the same calls are refused. Nothing runs."""
     if program.waits:
         pytest.skip("its result's size depends on values")
     mode = FakeTensorMode()
@@ -191,7 +193,7 @@ FLOATS = {
 
 @pytest.mark.parametrize("call", FLOATS)
 def test_a_float_that_changes_is_no_constant(call: str) -> None:
-    """The function is not compiled for each value, of which torch allows 8."""
+    """The function is not compiled for each value. torch allows 8 compilations."""
     torch._dynamo.reset()
     counter = CompileCounterWithBackend("eager")
     compiled = torch.compile(FLOATS[call], fullgraph=True, backend=counter)

@@ -1,4 +1,5 @@
-"""Every function of `mlafix.ops` and `mlafix.compat` on every way by which torch may get a call: all of them in one graph for each way.
+"""Every function of `mlafix.ops` and `mlafix.compat` in each way in which torch may handle a call, with all functions
+in one graph for each way.
 
 `test_torch_programs.py` has them one by one, for several shapes, under torch.compile with the backends eager and aot_eager.
 """
@@ -79,7 +80,7 @@ WAITS = {name for name, program in PROGRAMS.items() if program.waits}
 
 
 class _Writes(TorchDispatchMode):
-    """Notes whether a call passes an array to write to any operator."""
+    """Records if a call passes an output array to any operator."""
 
     found = False
 
@@ -147,7 +148,7 @@ def fault_of(way: str, name: str, tensors: Any) -> str:
 
 @pytest.mark.parametrize("way", REFUSED)
 def test_torch_says_what_it_does_not_take(way: str) -> None:
-    """Each function that the test above omits is one that this release of torch refuses."""
+    """torch refuses each function that the test above omits."""
     names, said = refused_by(way), REFUSED[way][1]
     assert names
     for name in sorted(names):
@@ -161,8 +162,8 @@ VIEWS = {name: program for name, program in PROGRAMS.items() if isinstance(progr
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_what_is_written_may_be_a_part_of_more_memory(backend: str) -> None:
-    """Views that begin behind other rows: no function slices what it writes before torch has the call, since torch rebuilds such a
-    slice in the wrong place."""
+    """The outputs are views that begin after other rows. No function may slice an output before torch gets the call,
+    since torch would rebuild the slice in the wrong place."""
     torch.manual_seed(0)
 
     def behind_others(tensor: torch.Tensor) -> torch.Tensor:

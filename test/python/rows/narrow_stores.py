@@ -1,4 +1,4 @@
-"""Kernels that store what users store as bytes: behind maxima, minima, bounds, choices and branches."""
+"""Kernels that store bytes as users do: after maxima, minima, bounds, choices and branches."""
 
 from __future__ import annotations
 

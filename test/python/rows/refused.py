@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """An instruction, by bits of its words: those of `masks` are `values`.
+    """A refused instruction: in each word, the bits selected by `masks` equal `values`.
 
     Args:
         name: as nvdisasm prints it.
@@ -59,7 +59,7 @@ class Found:
 
 
 def functions(cubin: bytes) -> Iterator[tuple[str, bytes]]:
-    """The functions of a cubin by their names, with their code."""
+    """The code of each function in a cubin, by name."""
     table, size, count, names = *struct.unpack_from("<Q", cubin, 0x28), *struct.unpack_from("<3H", cubin, 0x3A)
     sections = [struct.unpack_from("<IIQQQQ", cubin, table + i * size) for i in range(count)]
     strings = sections[names][4]
@@ -71,7 +71,7 @@ def functions(cubin: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def cubins(data: bytes) -> Iterator[bytes]:
-    """The cubins in a file or a block of an archive: each is at a multiple of 16 bytes, and goes on to the end of its sections."""
+    """The cubins in a file or in a block of an archive. Each starts at a multiple of 16 bytes and ends with its last section."""
     at = data.find(_ELF)
     while at >= 0:
         if at % 16 == 0:
@@ -106,7 +106,8 @@ def _contents(path: Path) -> Iterator[bytes]:
 
 
 def main(paths: list[str]) -> int:
-    """Prints what the files have, and returns the exit status: 0 also for archives of code for CPUs alone."""
+    """Prints the refused instructions of the files. Returns the exit status, which is 0 for archives with CPU code
+    only."""
     looked = bad = files = 0
     for path in paths:
         blocks = list(_contents(Path(path)))

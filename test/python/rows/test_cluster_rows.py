@@ -100,7 +100,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def special(rng: np.random.Generator, rows: int, size: int, dtype: np.dtype) -> np.ndarray:
-    """Random rows, and, as far as there are so many, with ties, -inf alone, NaN and infinities."""
+    """Random rows, the first with ties. If there are enough rows, one is all -inf, one has NaN, and one is -inf except
+    for its last elements."""
     x = (rng.standard_normal((rows, size)) * 3).astype(dtype)
     x[0, size // 2] = x[0, size - 1] = 40
     for row, change in enumerate([((slice(None), -np.inf),), ((size - 3, np.nan), (size - 2, np.nan)), ((slice(0, size - 9), -np.inf),)], 1):
@@ -223,7 +224,8 @@ def test_the_three_greatest(kernels: ModuleType, device: Device, rng: np.random.
 
 @pytest.mark.parametrize("turn", range(4))
 def test_reductions_in_loops(kernels: ModuleType, device: Device, rng: np.random.Generator, turn: int) -> None:
-    """A loop comes back to the memory in which blocks exchange, as often as each row says; the interpreter of PTX draws who is first."""
+    """A loop reuses the memory through which blocks exchange data, a different number of times for each row. The PTX
+    interpreter chooses the order of blocks at random."""
     x, c = whole(rng, (4, 65544)), np.array([0, 1, 2, 4], np.int32)
     total, given = device.poisoned((4,), F32), device.put(x.copy())
     kernels.repeated(total, given, device.put(c))

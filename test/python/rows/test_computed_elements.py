@@ -138,7 +138,7 @@ def k(y: Out[{stored(dtype)}, "n c=3"], x: In[{dtype}, "n {dim}"], at: In[i32, "
 """
 
 
-# No element: below the row, behind it, and beyond 32 bits, where the low ones would name one.
+# Indices of no element: below the row, past its end, and beyond 32 bits with low bits that would be a valid index.
 def places(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
     inside = rng.integers(0, max(size, 1), 5)
     at = np.array([*inside, 0, max(size - 1, 0), -1, size, -(2**31), 2**31 - 1], np.int32)
@@ -172,7 +172,7 @@ def test_an_element_of_a_computed_row(tmp_path: Path, device: Device, rng: np.ra
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "i32", "bool_"])
 @pytest.mark.parametrize("most", [40, 3000, 70000])
 def test_an_element_of_a_row_that_ends_at_the_launch(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, most: int) -> None:
-    """One compiled kernel for all sizes: behind the end of the row there is no element, whatever memory holds."""
+    """One compiled kernel serves all sizes. Past the end of the row there is no element, whatever memory contains."""
     kernel = load(tmp_path, element(dtype, f"v<={most}")).k
     for size in (0, 1, most // 3, most - 1, most):
         check(kernel, device, rng, dtype, size)
@@ -263,7 +263,7 @@ def k(members: Out[{stored(dtype)}, "n G"], one: Out[{stored(dtype)}, "n"], x: I
 def test_an_element_of_each_group(
     tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, count: int, size: int, product: str, more: str
 ) -> None:
-    """What a load names, x[t, :, k] and x[t, g, k], of a computed row; zeros where there is none."""
+    """Takes a member x[t, :, k] and an element x[t, g, k] of a computed row. Out of bounds they are zeros."""
     at = np.array([0, size - 1, size // 2, -1, size, 2**32], np.int64)
     g = np.array([count - 1, 0, count // 2, 0, 0, count], np.int32)
     x = numbers(rng, (6, count * size), dtype)
@@ -290,7 +290,7 @@ def turn(y: InOut[f32, "n (K 2)"], x: In[f32, "n (K 2)"], c: In[f32, "n K"], s: 
 
 
 def test_pairs_of_a_weighted_row_are_turned(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Interleaved rotary embedding after a norm: the pairs are of the computed row."""
+    """Interleaved rotary embedding after a norm, which rotates pairs of the computed row."""
     x, w = rng.normal(0, 1, (5, 64)).astype(F32), rng.normal(0, 1, 64).astype(F32)
     c, s = rng.normal(0, 1, (2, 5, 32)).astype(F32)
     y = device.poisoned((5, 64), F32)

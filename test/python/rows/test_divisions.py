@@ -75,7 +75,7 @@ def test_reciprocals_of_each_other(tmp_path: Path, device: Device, rng: np.rando
     x = any_floats(rng, 50_000)
     factor = rng.permutation(any_floats(rng, 50_000))
     factor[: len(x) // 2] = 3.0
-    x[:1024] = np.ldexp(rng.uniform(1, 2, 1024), rng.integers(-60, 60, 1024))  # warps with such numbers alone
+    x[:1024] = np.ldexp(rng.uniform(1, 2, 1024), rng.integers(-60, 60, 1024))  # some warps have only such numbers
     y, z = run(tmp_path, device, "reciprocals", [x.shape, x.shape], x, factor)
     with np.errstate(all="ignore"):
         first = np.float32(1) / x
@@ -84,7 +84,8 @@ def test_reciprocals_of_each_other(tmp_path: Path, device: Device, rng: np.rando
 
 
 def test_by_constants(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Significands, all of them on a GPU, in two binades, and the ends; a maximum keeps the dividend above 0."""
+    """Significands (all of them on a GPU) in two binades, and the ends of the range. A maximum keeps the dividend above
+    0."""
     significands = (np.arange(0, 2**23, 1 if device.name == "cuda" else 331, dtype=np.uint32) | np.uint32(0x3F800000)).view(np.float32)
     x = np.concatenate([significands, significands[::64] * np.float32(2.0**-33), any_floats(rng, 50_000)])
     y, z = run(tmp_path, device, "by_constants", [x.shape, x.shape], x)
@@ -95,8 +96,8 @@ def test_by_constants(tmp_path: Path, device: Device, rng: np.random.Generator) 
 
 
 def test_rows_by_numbers(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Rows of numbers whose quotients are normal, zeros among them, also with one element of another kind; of any numbers; of
-    small ones; and divisors of any kind."""
+    """Divides rows of four kinds: normal quotients and zeros; the same with one element of any kind; any numbers; and
+    small numbers. Divisors are of any kind."""
     s = rng.permutation(any_floats(rng, 400))
     s[::4] = np.ldexp(rng.uniform(1, 2, len(s[::4])), rng.integers(-64, 20, len(s[::4])))
     x = np.ldexp(rng.uniform(1, 2, (len(s), 512)) * rng.choice([-1, 1], (len(s), 512)), rng.integers(-100, 62, (len(s), 512))).astype(np.float32)
@@ -113,8 +114,8 @@ def test_rows_by_numbers(tmp_path: Path, device: Device, rng: np.random.Generato
 
 
 def near_halfway(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs (x, row of s) of significands, whole numbers of 24 bits, whose quotient is up to three 2 s-ths of a last place from halfway
-    between two floats: 2^shift x - m s = c for the odd m of 25 bits that is halfway."""
+    """Finds pairs (x, row of s) of significands, integers of 24 bits, whose quotient is nearly halfway between two
+    floats. If m, an odd integer of 25 bits, is the point halfway, then 2^shift x - m s = c with 0 < |c| <= 3."""
     even = ((s & 1) == 0).astype(np.uint32)
     odd = (s >> even).astype(np.uint32)
     inverse = odd.copy()

@@ -40,7 +40,7 @@ def is_legal(source: str, target: str) -> bool:
 
 
 def halves(source: str) -> tuple[list[str], list[str]]:
-    """The legal targets: a kernel for all of them would have too many arguments."""
+    """Splits the legal targets into two lists, since a kernel for all of them would have too many arguments."""
     rest = [target for target in STORED if target not in FLOATS and is_legal(source, target)]
     return list(FLOATS), rest
 
@@ -78,7 +78,7 @@ def program(source: str, targets: list[str], kinds: Iterable[str] = KINDS) -> st
 
 
 def values(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Numbers of the dtype that every other one takes: the ends of ranges, ties, zeros of both signs."""
+    """Random numbers of the dtype that convert to every other dtype: limits, ties, and zeros of both signs."""
     dtype = STORED[source]
     if source == "bool":
         return rng.integers(0, 2, shape).astype(dtype)
@@ -87,7 +87,7 @@ def values(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.
         menu = [info.min, info.max, 0, 1, -1, 17, 2**24 + 1, 2**25 - 1, -(2**24) - 1, 65519, 65520, 257, 449, 464, 465]
         menu = [number for number in menu if info.min <= number <= info.max]
         return np.array(menu, dtype)[rng.integers(0, len(menu), shape)]
-    # A float becomes an integer only where that holds it; what lies beyond, and NaN, is test_specials' matter.
+    # Floats that fit the integer dtypes. test_specials covers larger ones and NaN.
     menu = [0.0, -0.0, 1.0, -1.5, 0.3, 1e-3, -2.0**-9, 2.0**-10, 3 * 2.0**-11, 17.0, 19.0, 447.0, 448.0, 464.0, 480.0, -3e4]
     menu += [65504.0, 57344.0, 61440.0, 1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-11, 2.0**-24, 2.0**-25]
     menu += [2.5, -2.5, 126.5, 127.5, -127.5, -128.5, 254.5, 255.5, -0.5, 2.0**-16, 2.0**-17, 3 * 2.0**-18]
@@ -151,13 +151,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def kernels(folder: Path) -> Kernels:
-    """The kernel of a program, read once for all machines."""
+    """Compiles the kernel of a program, which is read once for all targets."""
     read = functools.cache(lambda text: load(folder, text).k)
     return lambda *given: read(program(*given))
 
 
 def machines() -> list[str]:
-    """This processor's target and those below it."""
+    """This processor's target, and all older ones."""
     own = _runtime.device_target("cpu")
     return [own, *cache._older_targets(own)]
 
@@ -167,7 +167,8 @@ def machines() -> list[str]:
 def test_every_pair_converts_on_the_cpu(
     kernels: Kernels, rng: np.random.Generator, source: str, machine: str, size: int
 ) -> None:
-    """Whole packs and what is left; elements once, whose rows have no length."""
+    """Rows of whole packs, and rows with a remainder. Elements are only tested for some sizes, since their code does
+    not depend on the size."""
     for targets in halves(source):
         kinds = KINDS if size != 5 else ("row",)
         run(kernels, source, targets, machine, values(source, (ROWS, size), rng), values(source, (ROWS,), rng), kinds)
@@ -181,7 +182,7 @@ def test_specials_convert_on_the_cpu(kernels: Kernels, rng: np.random.Generator,
 
 @pytest.mark.parametrize("source, chip", [*((source, chip) for source in STORED for chip in ("sm_75", "sm_90")), ("bf16", "sm_80"), ("f32", "sm_80")])
 def test_every_pair_compiles_and_assembles_for_gpus(kernels: Kernels, source: str, chip: str) -> None:
-    """Conversions are the same on sm_100 as on sm_90; on sm_80 those of bf16 and to bf16, by f32, are others than on sm_75."""
+    """sm_100 converts like sm_90. sm_80 differs from sm_75 only in conversions to and from bf16, through f32."""
     floats, rest = halves(source)
     for targets in (floats,) if (chip, source) == ("sm_80", "f32") else (floats, rest):
         unit = kernels(source, targets).compile(chip, D=16)
@@ -191,7 +192,7 @@ def test_every_pair_compiles_and_assembles_for_gpus(kernels: Kernels, source: st
 @pytest.mark.parametrize("source", STORED)
 @pytest.mark.parametrize("target", STORED)
 def test_types_do_not_mix_by_themselves(folder: Path, source: str, target: str) -> None:
-    """A pair of different types in a body, without a word that converts, is an error with a place."""
+    """Mixing two types in a body without a conversion is an error that has a location."""
     text = program(source, [target])
     if in_body(source) == in_body(target) or (target in BYTES and is_legal(source, target)):
         load(folder, text).k.ir("source")

@@ -87,7 +87,8 @@ def many(q: Out[f32, "n (G K)"], scales: Out[f32, "n G"], parts: In[f8e4m3fn, "k
         q[t] = row
 """
 
-# Groups and their elements: aligned and not, within a pack and beyond a row's lanes, and rows that are walked in loops.
+# The number of groups and the size of a group: aligned or not, within a pack or larger than a lane's share, and rows
+# that are processed in loops.
 SHAPES = [(4, 128), (3, 64), (5, 96), (1, 64), (9, 7), (7, 1), (1, 1), (32, 2), (56, 128), (2, 4096), (512, 16), (100, 33), (3, 1000)]
 
 
@@ -106,7 +107,7 @@ def tree(rows: np.ndarray) -> np.ndarray:
 
 
 def spaced(array: np.ndarray, gap: int, offset: int) -> np.ndarray:
-    """The same array with rows `gap` elements farther apart, and an address that is `offset` elements off."""
+    """Copies the array to memory where rows have gaps of `gap` elements and the address is `offset` elements off."""
     flat = np.zeros(array.shape[0] * (array.shape[1] + gap) + offset, array.dtype)
     view = flat[offset:].reshape(array.shape[0], -1)[:, : array.shape[1]]
     view[...] = array

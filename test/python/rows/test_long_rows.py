@@ -257,7 +257,7 @@ def test_rows_that_loops_carry_are_kept(kernels: ModuleType, device: Device, rng
 
 
 def test_what_loops_carry_needs_no_room_on_the_callers_stack(kernels: ModuleType, tmp_path: Path) -> None:
-    """Threads of servers have small stacks; without one of its own the process of such a thread would die."""
+    """Threads of servers have small stacks. Without a separate stack for the kernel, the process would crash."""
     script = f"""
 import runpy, sys, threading
 import numpy as np
@@ -329,7 +329,7 @@ def test_an_index_is_an_i32(kernels: ModuleType, tmp_path: Path) -> None:
 
 
 def test_long_chains_of_rows_compile(tmp_path: Path) -> None:
-    """A row that can be recomputed is looked at once, however often it is used: 2^40 ways lead to the first row."""
+    """The analysis visits each row that can be recomputed once, although 2^40 paths lead to the first row."""
     squares = "".join("        v = v * v\n" for _ in range(40))
     text = f'\n@mlafix.kernel\ndef k(y: Out[f32, "n V"], x: In[f32, "n V"]):\n    for t in grid("n"):\n        v = x[t]\n{squares}        y[t] = v / sum(v)\n'
     x, y = np.ones((1, 128256), F32), np.zeros((1, 128256), F32)

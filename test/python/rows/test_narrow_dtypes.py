@@ -1,4 +1,5 @@
-"""fp8 and bytes in memory: every code that can be read, every number that can be written and what lies between two."""
+"""fp8 and bytes in memory: every code that can be read, every number that can be written, and the numbers between two
+neighbours."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def spaced(array: np.ndarray, gap: int, offset: int) -> np.ndarray:
-    """The same array with rows `gap` elements farther apart, and an address that is `offset` elements off."""
+    """Copies the array to memory where rows have gaps of `gap` elements and the address is `offset` elements off."""
     *outer, last = array.shape
     flat = np.zeros(math.prod(outer) * (last + gap) + offset, array.dtype)
     view = flat[offset:].reshape(*outer, last + gap)[..., :last]

@@ -92,7 +92,8 @@ def test_bytes_behind_maxima_for_every_chip(tmp_path: Path, dtype: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:expected every access:mlafix.errors.CompileWarning")
 def test_users_kernels(tmp_path: Path) -> None:
-    """Those that store elements of 8 bits, which the listed instructions make, each for a third of the chips."""
+    """Tests the kernels that store elements of 8 bits, which may need the listed instructions, each on a third of the
+    chips."""
     pytest.importorskip("torch", reason="the benchmark makes its tensors with torch")
     sys.path.insert(0, str(ROOT / "benchmarks"))
     try:
@@ -108,7 +109,7 @@ def test_users_kernels(tmp_path: Path) -> None:
 
 
 def test_the_library() -> None:
-    """Of what a wheel has for D = 128 and bf16, one unit of each kernel, for one chip in turn. scripts/test-wheels looks at all that a wheel has."""
+    """Assembles one unit of each kernel that a wheel has for D = 128 and bf16, each for another chip. scripts/test-wheels checks the whole wheel."""
     folder = ROOT / "scripts" / "wheel"
     sys.path.insert(0, str(folder))
     make_archive = pytest.importorskip("make_archive", reason="the sources have no scripts")

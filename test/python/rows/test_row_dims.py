@@ -1,4 +1,4 @@
-"""Kernels whose rows are along several dims, and rows so long that a lane walks them in a loop, against numpy."""
+"""Kernels with rows along several dims, and long rows that a lane processes in loops, against numpy."""
 
 from __future__ import annotations
 

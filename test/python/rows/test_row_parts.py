@@ -1,4 +1,4 @@
-"""Rows whose packs nothing joins, as blocks that do not wait for each other share them: against numpy, with rows of a dim and along one with a bound."""
+"""Rows without a reduction over packs, which independent blocks share: against numpy, along a fixed dim and along a bounded one."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def drawn(rng: np.random.Generator, rows: int, size: int, dtype: np.dtype) -> np
     return (rng.standard_normal((rows, size)) * 3).astype(dtype)
 
 
-# Whole blocks; a part of the last one; odd sizes; a row that is short; none.
+# Sizes of whole blocks, of blocks with a partial last one, odd sizes, a short row, and an empty row.
 SIZES = {"V": [32768, 33000, 20001], "w": [32768, 40000, 33000, 20001, 4104, 5, 0]}
 CASES = [(name, size) for name, sizes in SIZES.items() for size in sizes]
 

@@ -68,7 +68,7 @@ def wrong(y: Out[f32, "n D"], z: Out[f32, "n (G K)"], x: In[f32, "n D"]):
         z[t] = 0.0
 """
 
-# Within a pack, a warp, a block, several packs of a lane, and rows that are walked in loops.
+# Rows within a pack, a warp or a block, rows with several packs per lane, and rows that are processed in loops.
 SIZES = [1, 2, 5, 16, 33, 64, 100, 128, 256, 1000, 1024, 4112, 7168, 16384, 20000, 65521]
 SHAPES = [(4, 128), (3, 64), (5, 96), (1, 64), (9, 7), (7, 1), (1, 1), (32, 2), (56, 128), (2, 4096), (512, 16), (100, 33), (3, 1000), (6, 8192)]
 KINDS = {"add": (np.add, -0.0), "max": (np.maximum, -np.inf), "min": (np.minimum, np.inf)}
@@ -108,7 +108,8 @@ def assert_same_bits(got: np.ndarray, want: np.ndarray) -> None:
 
 
 def accumulated(combine: np.ufunc, x: np.ndarray) -> np.ndarray:
-    """Running maxima or minima of which -0.0 is below 0.0, as of integers of which a negative number's are turned round."""
+    """Running maxima or minima that order -0.0 below 0.0 and propagate NaN. Floats are compared as integers, with all
+    bits but the sign inverted in negative numbers."""
     bits = x.view(np.int32)
     runs = combine.accumulate(np.where(bits < 0, bits ^ 0x7FFFFFFF, bits), -1)
     wide = np.where(runs < 0, runs ^ 0x7FFFFFFF, runs).astype(np.int32).view(F32)
@@ -116,7 +117,7 @@ def accumulated(combine: np.ufunc, x: np.ndarray) -> np.ndarray:
 
 
 def spaced(array: np.ndarray, gap: int, offset: int) -> np.ndarray:
-    """The same array with rows `gap` elements farther apart, and an address that is `offset` elements off."""
+    """Copies the array to memory where rows have gaps of `gap` elements and the address is `offset` elements off."""
     flat = np.zeros(array.shape[0] * (array.shape[1] + gap) + offset, array.dtype)
     view = flat[offset:].reshape(array.shape[0], -1)[:, : array.shape[1]]
     view[...] = array

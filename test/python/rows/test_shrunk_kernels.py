@@ -1,4 +1,5 @@
-"""Small kernels that random ones (test/fuzz/kernels) led to: each failed once, and says how. Every element of every output is exact."""
+"""Small kernels found by random testing (test/fuzz/kernels). Each failed once; its name says how. Every element of
+every output is exact."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def shifted(x: np.ndarray, by: np.ndarray) -> np.ndarray:
     return np.where((by >= 0) & (by < 32), x.astype(np.int64) << np.clip(by, 0, 31), 0).astype(np.int32)
 
 
-# What failed; the kernel `k`, and its arguments in order. The first ones, outputs, are given as what they must be.
+# By failure: the kernel `k`, and its arguments in order. The outputs come first, as their expected values.
 CASES: dict[str, tuple[str, list[Any]]] = {
     "an omitted tensor reads as zeros where the predicate holds, whatever otherwise= says": (
         """def k(y: Out[f32, "n"], z: Out[f32, "n D"], c: In[bool_, "n"], x: In[f32, "n"] | None, w: In[f32, "n D"] | None):

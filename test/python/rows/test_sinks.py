@@ -1,4 +1,4 @@
-"""Sinks: a logit that takes weight and adds no value, merged once, its lse stored with it or without it."""
+"""Sinks: a logit that adds weight but no value. It is merged once, and the stored lse includes it or not."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def pieces(dtype: np.dtype, size: int) -> tuple[np.ndarray, np.ndarray]:
     x = rng.normal(size=(K, N, H, size)).astype(dtype)
     lse = rng.normal(0, 2, (K, N, H)).astype(np.float32)
     lse[rng.random(lse.shape) < 0.2] = -np.inf
-    lse[:, 1] = -np.inf  # rows of no piece
+    lse[:, 1] = -np.inf  # no piece has keys in these rows
     return x, lse
 
 
@@ -122,7 +122,7 @@ def test_a_nan_logit_makes_the_row_nan(tmp_path: Path, device: Device) -> None:
 
 
 def test_states_with_a_sink_and_without_one_are_one_after_a_choice(tmp_path: Path, device: Device) -> None:
-    """Of a dim with a fixed size; a sink that the state in memory has already, and one with no dim of its own."""
+    """Uses a dim of fixed size, a sink that the state in memory already has, and a sink without a dim."""
     rng = np.random.default_rng(1)
     x, x_lse, value = (rng.normal(size=shape).astype(np.float32) for shape in ((N, 20), (N,), (20,)))
     out, lse = device.poisoned((N, 20), np.float32), device.poisoned((N,), np.float32)

@@ -15,7 +15,7 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-# Takes the latent and the rope part of a key apart, and joins them again.
+# Separates the latent part and the rope part of a key, and joins them again.
 PARTS = """
 @mlafix.kernel
 def split(latent: Out[T, "n L=512"], rope: Out[f32, "n R"], x: In[T, "n D=576"]):
@@ -97,7 +97,7 @@ def k(y: Out[T, "n D={size}"], z: Out[T, "n E={end - begin}"], s: Out[f32, "n"],
 @pytest.mark.parametrize(("begin", "end", "size"), [
     (0, 1, 1), (0, 64, 192), (1, 65, 192), (3, 6, 8), (4, 12, 16), (8, 136, 256), (64, 192, 192), (100, 101, 200), (6, 4102, 8192), (1024, 66560, 66560)])  # fmt: skip
 def test_slices_of_any_place(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: np.dtype, begin: int, end: int, size: int) -> None:
-    """Slices are aligned to packs or not, also in rows that are walked in loops. The whole row is written first."""
+    """Slices are aligned to packs or not, also in rows that are processed in loops. The whole row is written first."""
     x = rng.normal(0, 1, (3, size)).astype(F32).astype(dtype)
     y, z, s = device.poisoned((3, size), dtype), device.poisoned((3, end - begin), dtype), device.poisoned((3,), F32)
     load(tmp_path, kernel_of(begin, end, size)).k(y, z, s, device.put(x))
@@ -185,7 +185,7 @@ def allowed(w: InOut[f32, "n BOUND"]):
 @pytest.mark.parametrize("bound", ["r", "r<=20"])
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 6, 20])
 def test_a_row_whose_size_the_launch_knows(tmp_path: Path, device: Device, rng: np.random.Generator, bound: str, size: int) -> None:
-    """A slice that is not all in the row is out of bounds: read as zeros, and not stored."""
+    """A slice that exceeds the row is out of bounds: it reads as zeros, and is not stored."""
     into = 'load(x[t, 1:3], into="D")' if "<" in bound else "0.0"
     kernels = load(tmp_path, LAUNCHED.replace("BOUND", bound).replace("= Z", f"= {into}"))
     y, x, w = (rng.normal(0, 1, shape).astype(F32) for shape in ((3, 8), (3, 20), (3, 20)))

@@ -1,4 +1,5 @@
-"""Running merges whose states lane groups share on a GPU, as many as a launch chooses: against f64, and the same bits with any number of groups."""
+"""Running merges whose states are shared by lane groups on a GPU. Launches choose the number of groups. Results are
+compared with f64, and have the same bits for any number."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def states(rng: np.random.Generator, splits: int, dim: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of random states, of none, of empty ones with any payload, of large gaps, of an infinite payload that weighs nothing, and of NaN."""
+    """Random states, empty states with NaN payloads, states with lse +inf, half of the states empty, large gaps, an
+    infinite payload without weight, a NaN lse, and payloads of -0.0."""
     v = rng.standard_normal((9, splits, dim)).astype(dtype)
     lse = (rng.standard_normal((9, splits)) * 3).astype(F32)
     v[1], lse[1] = np.nan, -np.inf
@@ -114,7 +116,8 @@ def run(device: Device, kernel: Callable[..., None], v: np.ndarray, lse: np.ndar
 @pytest.mark.parametrize("dim, dtype", [(64, F32), (96, F32), (128, BF16), (128, F32), (512, BF16), (512, F32)], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_any_number_of_groups(device: Device, rng: np.random.Generator, kernels: ModuleType, name: str, dim: int, dtype: np.dtype) -> None:
-    """Rows alone, which many groups share, and among others, which few or none do."""
+    """Runs a few rows, each shared by many groups, and the same rows among many others, shared by few groups or
+    none."""
     kernel = getattr(kernels, name)
     times = {"cuda": 300, "ptx": 6}.get(device.name, 10)
     for splits in [0, 3, 33] if device.name == "ptx" else SPLITS:
@@ -132,7 +135,8 @@ def test_any_number_of_groups(device: Device, rng: np.random.Generator, kernels:
 @pytest.mark.parametrize("dim, dtype", [(128, BF16), (128, F32), (512, BF16), (512, F32)], ids=str)
 @pytest.mark.parametrize("name", ["one", "behind_the_first", "twice"])
 def test_as_many_groups_as_a_row_can_have(device: Device, rng: np.random.Generator, kernels: ModuleType, name: str, dim: int, dtype: np.dtype) -> None:
-    """A row by itself, which 16 groups share, and 32: a thread adds an element of all groups. Not where many rows are merged at once: groups are larger."""
+    """A row by itself is shared by 16 or 32 groups, so that a thread adds an element of all groups. Kernels that merge
+    many rows at once are left out, since their groups are larger."""
     kernel = getattr(kernels, name)
     times = 4 if device.name == "ptx" else 16
     for splits in (33, 100):
@@ -147,7 +151,7 @@ def test_as_many_groups_as_a_row_can_have(device: Device, rng: np.random.Generat
 
 
 def test_an_index_of_an_lse_that_is_used_again_and_again(device: Device, rng: np.random.Generator, tmp_path: Path) -> None:
-    """The compiler asks once about each step, and not twice as often as about the step after it."""
+    """The compiler analyses each step once. Analysing it once per use would double the work with every step."""
     steps = "            x = x * x + x\n" * 40
     kernels = load(tmp_path, f"""
 @mlafix.kernel
@@ -168,7 +172,7 @@ def squares(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[f32, "n s D"], l
 
 
 def test_a_merged_lse_that_is_used_again_and_again(device: Device, rng: np.random.Generator, kernels: ModuleType, tmp_path: Path) -> None:
-    """The same of what is made of a loop's result ahead of the next loop; its steps change nothing."""
+    """The same for values computed from a loop's result before the next loop. The steps do not change the value."""
     steps = "        most = most * 0.5 + most * 0.5\n" * 40
     module = load(tmp_path, f"""
 @mlafix.kernel
@@ -193,7 +197,8 @@ def halves(out: Out[f32, "n D"], out_lse: Out[f32, "n"], first_lse: Out[f32, "n"
 
 @pytest.mark.parametrize("states", [1, 7, 8, 9, 33])
 def test_narrow_rows_whose_last_chunk_is_a_part(device: Device, tmp_path: Path, rng: np.random.Generator, states: int) -> None:
-    """Rows of one pack, whose states the launch counts: no element is NaN, whichever states are empty."""
+    """Rows of one pack, with a number of states that only the launch knows. No element is NaN, whichever states are
+    empty."""
     kernel = load(tmp_path, """
 @mlafix.kernel
 def narrow(out: Out[bf16, "n H D"], x: In[f32, "k n H D"], lse: In[f32, "k n H"]):

@@ -1,7 +1,7 @@
 """Rows beyond 65536 elements, and along bounds beyond that, which are stored over while they are still needed.
 
-A value of a row is what was loaded when the program loaded it. The bodies of kernels are also run by Python itself, over rows of numpy, and must give the
-same bits: those of a few kernels, and of random ones.
+The value of a row is its contents at the time of the load. The bodies of a few kernels, and of random ones, also run in Python with rows of
+numpy, and must give the same bits.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 pytestmark = pytest.mark.filterwarnings("ignore:expected a store that something reads")  # rows are stored over on purpose
 
-ARGUMENTS = {"x": "InOut", "y": "InOut", "z": "In", "p": "Out", "q": "Out"}  # in the order of a kernel's
+ARGUMENTS = {"x": "InOut", "y": "InOut", "z": "In", "p": "Out", "q": "Out"}  # in the order of the kernel's arguments
 DIMS = {"n D": [65537], "n v<=65600": [100, 65536, 65537], "v<=65537": [8, 65537]}
-FEW = 100  # elements of a row at most where PTX is executed without a GPU
+FEW = 100  # the most elements of a row if PTX is interpreted
 
 BODIES = {
     "a branch": "if k > 1:\n    x[t] = old * 2.0",
@@ -43,13 +43,13 @@ BODIES = {
 
 
 class Row(np.ndarray):
-    """A copy of a row that knows its place in memory."""
+    """A copy of a row that keeps a view of its memory."""
 
     place: np.ndarray
 
 
 class Tensor:
-    """A tensor as the body of a kernel sees it: rows are values."""
+    """A tensor for the body of a kernel in Python: its rows are copies."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -67,10 +67,10 @@ class Tensor:
 
 
 def run_in_python(text: str, rows: int, arrays: dict[str, np.ndarray], k: int) -> None:
-    """Runs the body of the kernel `text` over `arrays`, which it changes."""
+    """Runs the body of the kernel `text` in Python on `arrays`, and modifies them."""
     size = arrays["x"].shape[-1]
 
-    ends = "<=" in text[: text.index("    for t in grid")]  # a row along a bound does not begin again where it ends
+    ends = "<=" in text[: text.index("    for t in grid")]  # a bounded row does not wrap around at its end
 
     def load(row: Any, into: str = "", first: int = 0, each: int = 1, where: bool = True) -> Any:
         index = (np.arange(size) - first) // each if into else np.arange(size)
@@ -106,7 +106,7 @@ class Writer:
     def __init__(self, rng: np.random.Generator, dims: list[str]) -> None:
         self.rng = rng
         self.dim = self.pick(dims)
-        self.nested = 3  # branches and loops that may still come: each keeps rows, and a thread's stack has room for a few
+        self.nested = 3  # branches and loops that may still follow; each keeps rows on a thread's small stack
         self.name = re.findall("[Dv]", self.dim)[0]
         self.lines = head(self.dim)
         self.write()
@@ -168,7 +168,7 @@ class Writer:
 
 
 def check(kernel: Any, text: str, device: Device, rng: np.random.Generator, size: int, k: int) -> None:
-    """Calls the kernel as its signature allows it, and compares what it writes."""
+    """Calls the kernel with the arguments of its signature, and checks its outputs."""
     rows = 2 if '"n"' in text else 1
     shape = (rows, size) if '"n"' in text else (size,)
     counts = {"c": np.array([1, 3], np.int32)} if '"n"' in text else {}

@@ -31,8 +31,8 @@ def swaps(y: Out[T, "n {dim}"], z: Out[i32, "n {dim}"], w: Out[f32, "n"], x: In[
     ("D", 2, 1), ("D", 6, 1), ("D", 96, 16), ("D", 512, 1), ("D", 512, 4), ("D", 512, 32), ("D", 512, 256), ("D", 576, 32), ("D", 16384, 4096),
     ("D", 16384, 8), ("(G 128)", 512, 32), ("(G 16)", 512, 64), ("(G 96)", 384, 16), ("(G 6)", 24, 1), ("D", 100, 2)], ids=str)  # fmt: skip
 def test_swaps_on_a_device(tmp_path: Path, device: Device, rng: np.random.Generator, dim: str, size: int, block: int) -> None:
-    """Blocks change places in a pack, across lanes and warps, as whole packs, and in walks of long rows; some groups
-    have padded packs."""
+    """Blocks change places within a pack, across lanes and warps, as whole packs, and in long rows that are processed
+    in loops. Some groups have padded packs."""
     kernel = load(tmp_path, swaps(dim, block)).swaps
     dtype = BF16 if size % 4 == 0 else F32
     x, k = rng.normal(0, 1, (5, size)).astype(np.float32).astype(dtype), rng.integers(-(2**31), 2**31, (5, size)).astype(np.int32)
@@ -80,7 +80,8 @@ def test_hadamard_transforms(tmp_path: Path, device: Device, rng: np.random.Gene
 
 
 def test_exchanges_of_several_kinds_share_memory(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Each begins when all threads have done with the one before it. More of them than a block's memory has room for."""
+    """Each exchange begins only when all threads have finished the previous one. All of them together need more memory
+    than a block has."""
     size, rounds = 8192, 6
     text = "".join(f"""        row = swap(row, {1024 << i % 3}) + i32(i == {i})
         total = total + sum(row) + max(row)
@@ -118,7 +119,8 @@ def into(y: Out[f32, "n D"], x: In[T, "m Z"], at: In[i32, "n"]):
     (512, 32, 448, 2), (512, 32, 448, 1), (512, 64, 448, 1), (96, 8, 0, 2), (40, 6, 17, 3), (33, 5, 0, 1), (64, 3, 64, 1), (8192, 16, 1024, 2),
     (64, 64, -1, 1), (64, 128, -64, 1), (40, 6, -17, 3), (33, 5, -1, 2)])  # fmt: skip
 def test_rows_read_into_longer_ones(tmp_path: Path, device: Device, rng: np.random.Generator, size: int, short: int, first: int, each: int) -> None:
-    """Each element so many times, and the row again and again; rows that are none, by a predicate and out of bounds, are zeros."""
+    """Each element is repeated several times, and so is the whole row. A row that is not read, because of a predicate
+    or an index out of bounds, is zeros."""
     kernel = load(tmp_path, INTO.replace("FIRST", str(first)).replace("EACH", str(each))).into
     for dtype in (F32, BF16, F16):
         x, at = rng.normal(0, 1, (6, short)).astype(np.float32).astype(dtype), np.array([0, 5, 3, 6, -1, 2], np.int32)

@@ -233,7 +233,7 @@ def some(scales: Out[S, "m G"].swizzle("128x4"), q: Out[f4e2m1, "m (G 32)"], x: 
 
 
 class Forgetful:
-    """Stands in for the launches of `some`: what it does to some rows is undone."""
+    """Imitates the launches of `some`, and undoes the changes to some rows."""
 
     def __init__(self, dispatch: Any, rows: list[int]) -> None:
         self.dispatch, self.rows = dispatch, rows

@@ -49,7 +49,8 @@ def order(rows: np.ndarray) -> np.ndarray:
 
 
 def numbers(rng: np.random.Generator, rows: int, size: int, dtype: type) -> np.ndarray:
-    """Many equals, zeros of both signs, both infinities, NaN and the ends of the integers; a row of the least number but for one element."""
+    """Random numbers with many equal ones, zeros of both signs, infinities, NaN and the limits of integers. One row has
+    the smallest number everywhere except for one element."""
     x = rng.integers(-4, 5, (rows, size)).astype(np.int32 if dtype == np.int32 else F32)
     if dtype == np.int32:
         x[0], x[1], x[2, ::2], x[3] = -(2**31), 2**31 - 1, -(2**31), -(2**31)
@@ -85,7 +86,8 @@ def test_the_greatest_elements(tmp_path: Path, device: Device, rng: np.random.Ge
 @pytest.mark.parametrize("dtype", ["f32", "i32", "bf16"])
 @pytest.mark.parametrize(("k", "most"), [(2, 300), (8, 4112), (2, 70000)])
 def test_the_greatest_along_a_bound(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, k: int, most: int) -> None:
-    """FlashInfer#1347, vllm#39391: of rows that end at the launch. What a row has no element for is the least value, at index 0."""
+    """FlashInfer#1347, vllm#39391: bounded rows may have fewer elements than top_k returns. The missing results are the
+    smallest value, at index 0."""
     value = np.int32 if dtype == "i32" else F32
     kernel = load(tmp_path, best(k, dtype).replace('"n D"', f'"n v<={most}"')).k
     for size in (0, 1, k - 1, k, most // 3, most - 1, most):
@@ -116,7 +118,8 @@ def test_the_greatest_of_each_group(tmp_path: Path, device: Device, rng: np.rand
 
 
 def test_narrow_elements_beside_others(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """What is masked, or chosen between rows, has as few bits as all of what it is chosen from, which constants need not have."""
+    """A masked or selected value is narrow only if all values from which it is chosen are narrow. Constants such as 0.1
+    are not."""
     text = """
 @mlafix.kernel
 def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], kept: In[bool_, "n D"]):
@@ -132,7 +135,7 @@ def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], ke
             found[t, 3, i] = d[i]
 """
     x, kept = rng.normal(0, 1, (8, 136)).astype(BF16), rng.random((8, 136)) < 0.4
-    # Apart from the row's elements in bits that bf16 lacks.
+    # These elements differ only in bits that bf16 lacks.
     z = (x.astype(F32) * (1 + 2.0**-20 * rng.integers(-9, 10, x.shape))).astype(F32)
     found = device.poisoned((8, 4, 3), np.int32)
     load(tmp_path, text).k(found, device.put(x), device.put(z), device.put(kept))
@@ -144,7 +147,8 @@ def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], ke
 
 
 def test_eight_in_one_kernel(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Too long to be unrolled, but for its reductions: each would have a loop of two packs, and the rows would be in local memory."""
+    """The kernel is too long to be unrolled, except for its reductions. Otherwise each would have a loop over two
+    packs, with the rows in local memory."""
     text = """
 @mlafix.kernel
 def k(values: Out[f32, "n S=8 K=16"], found: Out[i32, "n S=8 K=16"], x: In[f32, "n S=8 D=256"]):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 
 class CountingCompiler:
-    """Stands for mlafix._compiler; every compilation adds a line to `log`. What a process has asked for before it has from memory."""
+    """Replaces mlafix._compiler. Every compilation adds a line to `log`; repeated ones in a process return the first result."""
 
     _made: ClassVar[dict[str, bytes]] = {}
 
@@ -33,7 +33,7 @@ class CountingCompiler:
 
 
 def main(log: str, kernel: str) -> None:
-    """One of several processes that want the same variant."""
+    """Loads a variant as one of several processes that want it."""
     from mlafix import cache
     from mlafix._files import toolchain
 

@@ -1,4 +1,4 @@
-"""Archives of units: what a wheel carries runs every call that it says it serves, with any number of heads, and compiles nothing."""
+"""Archives of units: a wheel's archive runs every call that the wheel promises, for any number of heads, without compiling."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DIM, DTYPE = 128, "bf16"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an archive for this machine's CPU."""
     made: Path = tmp_path_factory.mktemp("archive")
-    of_wheel = Path(mlafix.__file__).parents[2] / "wheel-units" / "made"  # by a build that made a wheel: what it lacks is compiled
+    of_wheel = Path(mlafix.__file__).parents[2] / "wheel-units" / "made"  # from a wheel's build; others are compiled
     make_archive._units[:] = make_archive.wanted([DIM], [DTYPE])
     folders = make_archive.Folders(of_wheel if of_wheel.is_dir() else made / "units", None)
     make_archive.pack(made / f"library{_archive.SUFFIX}", folders, ["x86-64"], jobs=2)
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def archived(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Only the archive has code: nothing is in memory or on disk, and nothing compiles."""
+    """Makes the archive the only source of code: caches are empty, and nothing compiles."""
     monkeypatch.setenv("MLAFIX_PREBUILT", str(folder))
     monkeypatch.setenv("MLAFIX_STRICT", "1")
     monkeypatch.setenv("MLAFIX_CACHE", "0")
@@ -81,7 +81,7 @@ sys.stdout.buffer.write(pickle.dumps(test_archive._run(calls)))
 
 
 def test_every_call_runs_from_the_archive_as_it_does_compiled_for_its_heads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs each call in a process where nothing compiles."""
+    """Runs each call in a process that cannot compile."""
     monkeypatch.setattr(wheel_calls, "H", 3)
     calls = wheel_calls.calls([DIM], [DTYPE])
     path = os.pathsep.join([*sys.path, os.environ.get("PYTHONPATH", "")])
@@ -90,7 +90,8 @@ def test_every_call_runs_from_the_archive_as_it_does_compiled_for_its_heads(fold
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     for (function, _), got, compiled in zip(calls, pickle.loads(done.stdout), _run(calls), strict=True):
         for one, other in zip(got, compiled, strict=True):
-            # A count of states that is compiled in may have another order of sums: a unit in the last place of bf16 or fp8.
+            # If the number of states is compiled in, sums may have another order, which changes a unit in the last
+            # place of bf16 or fp8.
             is_near = (one == other).mean() > 0.99 if one.dtype == np.uint8 else np.allclose(one, other, 2**-7, 1e-5, equal_nan=True)
             assert is_near, (function.__name__, one, other)
 
@@ -213,7 +214,8 @@ def test_a_lean_unit_runs() -> None:
 
 
 def test_kernels_of_the_library_that_say_different_things_have_different_digests() -> None:
-    """Their digest does not read their functions, yet two kernels of equal digest have equal functions and options."""
+    """The digest of a library kernel does not read its function. Kernels with equal digests must still have equal
+    functions and options."""
     kernels = {key._variants._python for key in mlafix.compile_keys(wheel_calls.requests([DIM], [DTYPE])) if hasattr(key._variants, "_python")}
     of_library = [kernel for kernel in kernels if kernel._is_of_library]
     said = {kernel.digest: dsl_digest(kernel.function, kernel.options) for kernel in of_library}

@@ -25,7 +25,7 @@ from mlafix._files import disk, keys, toolchain  # noqa: E402
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
 BASES = dict.fromkeys(("B", "PrefixBase", "SuffixBase", "ResultBase", "MeetingBase"), "e")
-BOUND = {**BASES, **BINDINGS}  # what the unit then says
+BOUND = {**BASES, **BINDINGS}  # the bindings that the unit has
 TARGET = _runtime.device_target("cpu")
 
 

@@ -154,7 +154,8 @@ ONE, OTHER = 12345, 12346
 
 
 def as_user(user: int, work: Callable[[], bool]) -> bool:
-    """The result of `work` in a child that is another user, of root's group, as containers with any user are."""
+    """Runs `work` in a child process as another user of root's group, as in containers with arbitrary users. Returns
+    its result."""
     child = os.fork()
     if child == 0:
         try:

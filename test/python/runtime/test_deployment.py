@@ -299,7 +299,7 @@ if __name__ == "__main__":
 
 
 def test_globals_with_the_names_of_arguments_and_locals_do_not_count(folder: Path) -> None:
-    """A script whose arguments are called as the kernel's runs with the unit that was compiled of it."""
+    """A script that names its values like the kernel's arguments runs with the unit that was compiled from it."""
     path = folder / "kernels.py"
     path.write_text(KERNEL + SCRIPT)
     save(folder, folder / "kernels.mlafix")

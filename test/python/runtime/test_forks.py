@@ -21,7 +21,7 @@ from mlafix._forks import cached_property, forks_wait, whole
 
 
 def in_child(work: Callable[[], bool]) -> bool:
-    """The result of `work` in a forked child, which ends after half a minute."""
+    """Runs `work` in a forked child, which is killed after 30 seconds. Returns its result."""
     child = os.fork()
     if child == 0:
         signal.alarm(30)
@@ -30,7 +30,7 @@ def in_child(work: Callable[[], bool]) -> bool:
 
 
 class Busy:
-    """A thread that has begun what `work` does, which calls `pause()` in the middle, and goes on when the block ends."""
+    """A thread in the middle of `work`, which calls `pause()` there. It continues when the block ends."""
 
     def __init__(self, work: Callable[[Busy], object]) -> None:
         self.begun, self.goes_on = threading.Event(), threading.Event()
@@ -154,7 +154,7 @@ def test_a_lock_that_is_given_up_is_free_though_a_child_has_the_file_open(folder
     while not disk._open_locks:
         time.sleep(0.001)
     (waiting,) = disk._open_locks
-    copy = os.dup(waiting)  # what a child has that any other thread forks meanwhile
+    copy = os.dup(waiting)  # like the copy in a child that another thread forks now
     os.unlink("x.lock", dir_fd=folder)
     os.close(first)
     waiter.join()
@@ -164,7 +164,8 @@ def test_a_lock_that_is_given_up_is_free_though_a_child_has_the_file_open(folder
 
 
 def test_a_child_does_not_keep_what_its_parent_locked(tmp_path: Path) -> None:
-    """A process that ends in the middle, here by os._exit, leaves the lock to the next, though a child of it lives on."""
+    """If a process ends while it holds the lock, here by os._exit, the lock is free, even if a child of the process is
+    alive."""
     cache = disk.Folder(tmp_path / "cache" / "compiler")
     said, says = os.pipe()
     stays, ends = os.pipe()
@@ -206,7 +207,7 @@ def test_calls_import_modules_of_the_package_while_forks_wait() -> None:
     package = Path(mlafix.__file__).parent
     for path in sorted(package.rglob("*.py")):
         if path.relative_to(package).parts[0] in ("compat", "distributed", "explain", "__main__.py"):
-            continue  # where ranks agree, and programs of one thread
+            continue  # these are used where ranks agree, or in programs with one thread
         for node in ast.walk(ast.parse(path.read_text())):
             blocks = [getattr(node, name) for name in ("body", "orelse") if isinstance(getattr(node, name, None), list)]
             for block in () if isinstance(node, ast.Module) else blocks:

@@ -19,7 +19,7 @@ EXITS = [SystemExit, KeyboardInterrupt, GeneratorExit]
 
 
 class Producer:
-    """Answers with what it is given, or raises it."""
+    """Returns a given answer, or raises it."""
 
     def __init__(self, device: object = (1, 0), capsule: object = None) -> None:
         self.answers = {"device": device, "capsule": capsule}

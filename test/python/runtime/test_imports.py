@@ -24,7 +24,8 @@ EXTENSIONS = {"_runtime", "_compiler"}
 
 
 def imports(name: str, path: Path) -> set[str]:
-    """Modules of the package that a module imports, wherever in its text; names of a package's own stand for the package."""
+    """The package's modules that a module imports anywhere in its text. A name that a package defines itself counts as
+    the package."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     package = [part for part in package if part]
     found: set[str] = set()

@@ -289,7 +289,7 @@ def guarded(y: InOut[i64, "n"], c: In[i32, "m"], flags: In[u8, "n"] | None):
 
 
 def test_memory_that_python_would_not_read_is_not_read() -> None:
-    # c is the middle of a larger array, whose other numbers must not show.
+    # c is the middle of a larger array, whose other numbers must have no effect.
     memory = np.full(12, 5, np.int32)
     memory[4:7] = [1, -2, 3]
     y = np.full(6, -1, np.int64)

@@ -41,7 +41,7 @@ def module(tmp_path: Path):
 
 
 def states(rng: np.random.Generator, count: int, n: int, size: int, dtype: np.dtype) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Rows and lses at addresses that have nothing to do with each other, in rows that are longer than they need be."""
+    """Rows and lses at unrelated addresses, with gaps between the rows."""
     rows = [rng.normal(size=(n + 2, 3, size + 8)).astype(dtype)[1 : n + 1, :, :size] for _ in range(count)]
     lses = [rng.normal(0, 2, (n, 3)).astype(np.float32) for _ in range(count)]
     for lse in lses:

@@ -83,7 +83,7 @@ def result(state: str, folder: Path) -> dict[str, object]:
     """The kernel's code as compiled by a process in a state."""
     place = folder / state.replace(" ", "_")
     place.mkdir()
-    (folder / "kernels.py").write_text(KERNEL)  # one path for all, since the text in MLIR has it
+    (folder / "kernels.py").write_text(KERNEL)  # the same path for all states, since the MLIR text contains it
     (place / "program.py").write_text(PROGRAM.format(state=STATES[state]))
     run = subprocess.run([sys.executable, "program.py"], env={**environment(folder), "MLAFIX_CACHE_DIR": str(place / "cache")}, cwd=place, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr[-3000:]

@@ -270,7 +270,8 @@ def test_available_without_a_working_compiler(monkeypatch: pytest.MonkeyPatch) -
 
 
 def compare_keys() -> None:
-    """For each function of ops and compat, the keys of `compile_keys` against what a call asks for; in a process that has called none."""
+    """Compares the keys of `compile_keys` with those that a call requests, for each function of ops and compat, in a
+    process without earlier calls."""
     from programs_of_torch import PROGRAMS
 
     plain = cache.Variants.unit_of_call
@@ -286,7 +287,7 @@ def compare_keys() -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cache.Variants, "unit_of_call", asks)
             program.run(*program.make(4, 5, 80))
-        # A dispatcher does not ask again for what an earlier function's calls asked for.
+        # A dispatcher does not request a key again that an earlier function's call requested.
         ever.update(asked)
         assert keys and set(asked) <= set(keys) <= ever, f"{name}: {keys}, {asked}"
 

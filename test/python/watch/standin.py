@@ -1,7 +1,7 @@
 """A small engine: paged KV in fp8, requests that come and go, contexts in chunks, a cascade, and ranks that share keys.
 
-Everything that a step does on the device is a list of calls on buffers that stay where they are: made at once (eager), recorded and made again
-(replay: a CUDA graph on a GPU, the list itself elsewhere). `faults` names what an engine may get wrong.
+A step's work on the device is a list of calls on fixed buffers. The calls are made directly (eager), or recorded and replayed: by a CUDA graph on
+a GPU, from the list elsewhere. FAULTS lists the faults that the engine can have.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FAULTS = (
 
 
 class Calls:
-    """Makes calls, and keeps those that are made while it records."""
+    """Makes calls. While it records, it also keeps them."""
 
     def __init__(self) -> None:
         self.kept: list[Callable[[], Any]] = []
@@ -49,9 +49,9 @@ class Engine:
     """Three layers that each compute attention in another way, over requests of a few tokens.
 
     Args:
-        watch: checks behind the seams; None leaves them out.
+        watch: the checks after the seams; None omits them.
         fault: one of FAULTS, which begins in `fault_step`.
-        replays: steps behind the first are replays of a captured one.
+        replays: True if all steps after the first are replays.
     """
 
     def __init__(self, watch: Watch | None, *, fault: str = "", fault_step: int = 4, replays: bool = False, device: str = "cpu", seed: int = 0) -> None:
@@ -95,13 +95,14 @@ class Engine:
                 cache.view(torch.uint8)[1] = rows.to(self.device).to(FP8).view(torch.uint8)
 
     def has(self, fault: str) -> bool:
-        """True if the engine has this fault at all; `flag` says when."""
+        """True if the engine can have this fault; `flag` tells when it is active."""
         return self.fault == fault
 
     # -- The host: requests, pages, metadata --------------------------------------------------------------------------------
 
     def schedule(self) -> int:
-        """One more step of the requests: some end, new ones come with a prompt and perhaps a cached context, others decode. Returns the tokens."""
+        """Advances the requests by a step: some end, new ones arrive with a prompt and possibly a cached context,
+        others decode. Returns the tokens."""
         draw = lambda low, high: int(torch.randint(low, high, (), generator=self.generator))  # noqa: E731
         for i, request in enumerate(self.live):
             if request is not None and (request.length >= WIDTH * PAGE - 6 or request.steps > 6 + i):
@@ -240,7 +241,8 @@ class Engine:
     # -- Attention, as the engine has it ------------------------------------------------------------------------------------
 
     def attend(self, layer: int, to: tuple[torch.Tensor, torch.Tensor], keys: torch.Tensor, values: torch.Tensor, sees: torch.Tensor) -> None:
-        """out and lse of all tokens over keys [N, n, Hk, D] that `sees` [N, n] shows: masked keys are replaced, not multiplied."""
+        """Attention of all tokens to keys [N, n, Hk, D], where `sees` [N, n] is the mask. Masked keys are replaced by
+        zeros. Returns out and lse."""
         mask = sees[:, :, None, None]
         keys, values = (torch.where(mask, x, 0.0).repeat_interleave(HEADS // KV_HEADS, 2) for x in (keys, values))
         scores = torch.einsum("thd,tjhd->thj", self.q, keys) * SCALE
@@ -254,7 +256,8 @@ class Engine:
         to[1].copy_((total.log() + safe)[..., 0].T)
 
     def paged(self, layer: int, to: Any, table: Any, owner: Any, first: Any, count: Any, past: int = 0, swapped: bool = False, scale_of: int | None = None) -> None:
-        """Attention over `count` [N] keys from `first` [N] on of pages [B, w] of the tokens' owners [N]; `past`: it reads so many keys more."""
+        """Attention to `count` [N] keys from key `first` [N] on, in pages [B, w]; `owners` [N] are the tokens'
+        requests. With `past`, it reads that many keys too many."""
         k_cache, v_cache = self.caches[layer]
         k_scale, v_scale = self.scales[layer]
         if scale_of is not None:
@@ -374,7 +377,7 @@ class Engine:
 
 @contextmanager
 def recorded(calls: Calls) -> Any:
-    """Has the checks of a watch be recorded with the engine's calls, as a CUDA graph records them."""
+    """Records the checks of a watch with the engine's calls, as a CUDA graph would."""
 
     class Recorder:
         def __getattr__(self, name: str) -> Callable[..., None]:

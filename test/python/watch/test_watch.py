@@ -70,8 +70,8 @@ def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: p
 
 
 def test_keys_of_tokens_are_counted_once_for_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The keys are counted again for other lengths, in a new step, when a layer comes again, when torch has changed them, and
-    in a capture."""
+    """Keys are counted again for other lengths, in a new step, when a layer repeats, when torch has changed the
+    lengths, and in a capture."""
     counted: list[Any] = []
     own, rows = Watch(Choice(frozenset(SEAMS))), torch.zeros(3, 2, 8)
     monkeypatch.setattr(ops, "visible_keys", lambda out, lens, *_, **__: (out.fill_(1), counted.append(lens)))
@@ -164,7 +164,8 @@ def test_seams_are_chosen() -> None:
 
 
 def test_a_repair_in_place_and_its_count() -> None:
-    """The states of the chunk are blanked behind the seam that leaves them: what is merged next is right, and rows are counted."""
+    """The states of the chunk are blanked after the seam that leaves them, so that later merges are right. The repaired
+    rows are counted."""
     engine = made("an empty request's +inf", choice=Choice(frozenset({"attention", "merge"}), repair=True))
     kept: Any = None
     own = engine.merge
@@ -247,7 +248,8 @@ def attend(q, k_cache, v_cache, *, block_table, seq_lens, cu_seqlens_q, scale, c
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_script_for_a_layer_of_vllm(first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The forward of a backend has lengths, pages and sizes, also in the first check of all: the script fails with the fault, and not without."""
+    """The report of a backend's forward includes lengths, pages and sizes, even in the first check. The script fails
+    with the fault and passes without it."""
     file, script = tmp_path / "reports.jsonl", tmp_path / "again.py"
     own = Watch(json=file, say=lambda line: None)
     numbers = lambda *all: torch.tensor(all).int()
@@ -302,7 +304,7 @@ def test_any_function_is_watched() -> None:
 
 
 def test_attention_of_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a registry as transformers has it; with transformers' own where that is installed."""
+    """Uses a registry like that of transformers, and transformers' own if it is installed."""
     try:
         from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as registry
     except ImportError:
@@ -467,8 +469,8 @@ def two_requests(device_lens: tuple[int, ...]) -> Any:
 
 
 def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dummy runs are no steps; requests are named in the batch's order; a length that the device has not is found; and rows of a part of the
-    batch are those of its requests."""
+    """Dummy runs are not steps, requests are named in the batch's order, a wrong length on the device is found, and
+    rows of a part of the batch belong to its requests."""
     layer = module(monkeypatch, "vllm.model_executor.layers.attention.mla_attention")
 
     class MLAAttention:
@@ -516,7 +518,8 @@ def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pyt
 
 
 def test_rows_whose_context_a_merge_dropped_are_found(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """vLLM copies the suffix of tokens past a threshold, which counts requests with a context wherever they stand."""
+    """vLLM copies the suffix for tokens past a threshold. The threshold counts the requests with a context, wherever
+    they are in the batch."""
     def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
                           prefill_tokens_with_context: int | None = None) -> None:  # fmt: skip
         output.copy_(suffix_output)
@@ -604,7 +607,8 @@ class Mode:
 
 
 def test_sglang_gives_requests_pages_and_contexts(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are those of a step's requests; pages are looked at before they are read, rows behind; a request without keys in a chunk has 0, -inf."""
+    """Rows belong to the requests of a step. Pages are checked before they are read, and rows after. A request without
+    keys in a chunk has 0 and -inf."""
     own = Watch(say=lambda line: None, sample=1)
     batch = types.SimpleNamespace(rids=["a", "b"], forward_mode=Mode("extend"), extend_seq_lens_cpu=[3, 2], seq_lens_cpu=torch.tensor([3, 6]), input_ids=torch.zeros(5))
     layer = types.SimpleNamespace(layer_id=7, tp_q_head_num=2)

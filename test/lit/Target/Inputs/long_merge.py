@@ -1,4 +1,4 @@
-"""A kernel that merges a given number of states, one after the other. Each row loads as many lses."""
+"""A kernel that merges a given number of states, one after the other. Each row loads the same number of lses."""
 
 import sys
 
