@@ -500,7 +500,8 @@ LogicalResult mlafix::verifyStorage(KernelOp kernel, unsigned index,
 // Names that can be bound
 //===----------------------------------------------------------------------===//
 
-/// The name of the base if `type` is a state with an unbound one; else empty.
+/// If `type` is a state whose base is unbound, returns the name of that base;
+/// otherwise returns an empty name.
 static StringRef getBaseName(Type type) {
   auto state = dyn_cast<StateType>(type);
   return state ? state.getBase().getName() : StringRef();

@@ -25,7 +25,7 @@ enum class PlanField : unsigned {
 #include "dialect/PlanFields.def"
 };
 
-/// The rule that the threads of a block follow from (PlanFields.def).
+/// The rule that determines the threads of a block (PlanFields.def).
 enum class BlockRule {
 #define MLAFIX_PLAN_VALUE(VALUES, VALUE, NAME, MEANING) VALUE,
 #include "dialect/PlanFields.def"
@@ -41,7 +41,7 @@ struct PlanFieldSpec {
   /// The names of the values from `least` on; further values have none.
   llvm::ArrayRef<llvm::StringLiteral> choices;
 
-  /// The text of `value`, which is one of the field's.
+  /// The text of `value`, which must be a value of the field.
   std::string spell(int64_t value) const;
   /// The value that `text` spells. The error says what was expected.
   llvm::Expected<int64_t> read(llvm::StringRef text) const;

@@ -88,7 +88,7 @@ def in_place_case(n: int, heads: int = 64, dim: int = 128, masked: bool = False)
 
 
 def states_case(ways: int, n: int, heads: int = 64, dim: int = 128) -> Case:
-    """K states in one bf16 tensor [n, K, H, D], lse [n, K, H]: more sizes for engines."""
+    """A merge of K states in one bf16 tensor [n, K, H, D], lse [n, K, H]: further sizes for the engines."""
     case = dense_case(ways, n, heads, dim)
     return Case("states/" + case.name.removeprefix("n_way/"), case.read, case.written, case.make, case.check)
 

@@ -31,7 +31,7 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """How many times faster ours is."""
+        """The speedup of ours over theirs."""
         return self.theirs / self.ours
 
 

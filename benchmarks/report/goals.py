@@ -102,7 +102,7 @@ def against_whole_merge(place: str, whole_case: str = "merge") -> Callable[[Run]
 
 
 def over_pairs(ways: int, chains: tuple[str, ...]) -> Callable[[Run], Value]:
-    """How many times faster one launch is than the fastest of some chains of pairs."""
+    """The speedup of one launch over the fastest of some chains of pairs."""
 
     def ask(run: Run) -> Value:
         ratios: list[Value] = []

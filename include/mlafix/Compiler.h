@@ -142,11 +142,11 @@ bool parseAssembler(std::string_view text, AssemblerKind &kind,
 /// (what Emit::MLIR gives) skips the passes; it is for one target and has no
 /// bindings left.
 ///
-/// Emit::Signature gives {"name", "args", "aliases", "names"}: the arguments as
-/// docs/UnitFormat.md has them, a tensor's with "dtype_name" where its dtype is
-/// a variable, and "dtype_moved" where it stands for every dtype; "names" maps
-/// each name that can be bound to its default, or to null where it must be
-/// bound.
+/// Emit::Signature gives {"name", "args", "aliases", "names"}. The arguments
+/// are described in docs/UnitFormat.md; in addition, a tensor has "dtype_name"
+/// if its dtype is a variable, and "dtype_moved" if the variable stands for
+/// every dtype. "names" maps each name that can be bound to its default, or to
+/// null if it must be bound.
 ///
 /// The same arguments give the same bytes. Safe to call from several threads.
 CompileResult compile(std::string_view source, std::string_view name,

@@ -156,8 +156,12 @@ public:
   /// In the grid: 0 or 1, alternating between launches of the group.
   Value turn(const SourceLocation &location);
 
-  /// \name The grid A forall, or a ragged forall, whose predicate must be built
-  /// before its body. @{
+  /// \name The grid
+  ///
+  /// A forall, or a ragged forall, whose predicate must be built before its
+  /// body.
+  ///
+  /// @{
   Values beginForall(const Values &extents, const SourceLocation &location);
   /// Returns the segment's index, for the predicate.
   Value beginRaggedForall(Value cuSeqlens, Value rows, const Values &inner,
@@ -167,8 +171,12 @@ public:
   bool endGrid(const SourceLocation &location);
   /// @}
 
-  /// \name Control flow inside the grid @{ `lower`, `upper` and `step` have one
-  /// integer type. Returns the loop's index and carried values, as seen inside.
+  /// \name Control flow inside the grid
+  ///
+  /// @{
+
+  /// `lower`, `upper` and `step` have one integer type. Returns the loop's
+  /// index and carried values, as seen inside.
   Values beginFor(Value lower, Value upper, Value step, const Values &initial,
                   const SourceLocation &location);
   /// `next`: the values carried to the next iteration. Sets `results` to the
@@ -182,9 +190,12 @@ public:
              const SourceLocation &location);
   /// @}
 
-  /// \name Constants and arithmetic, before the grid too Operands are scalars
-  /// or rows of one element type; scalars are broadcast to rows. `index` is
-  /// signed. Integer division rounds down; a / 0 is a. @{
+  /// \name Constants and arithmetic, before the grid too
+  ///
+  /// Operands are scalars or rows of one element type; scalars are broadcast to
+  /// rows. `index` is signed. Integer division rounds down; a / 0 is a.
+  ///
+  /// @{
   Value constant(double value, const SourceLocation &location); // f32
   Value constant(std::int64_t value, std::string_view dtype,
                  const SourceLocation &location);
@@ -231,10 +242,14 @@ public:
   Value swap(Value row, std::int64_t block, const SourceLocation &location);
   /// @}
 
-  /// \name Memory The part of a row to access. In a row along a product (G K):
-  /// with `group`, that group, a row along K; with `member`, that element of
-  /// each group, a row along G; with both, one element; with neither, the whole
-  /// row. In other rows: the elements in [begin, end); all if `end` is 0. @{
+  /// \name Memory
+  ///
+  /// @{
+
+  /// The part of a row to access. In a row along a product (G K) it is, with
+  /// `group`, that group, a row along K; with `member`, that element of each
+  /// group, a row along G; with both, one element; with neither, the whole row.
+  /// In other rows it is the elements in [begin, end), or all if `end` is 0.
   struct Part {
     Value group = {}, member = {}; ///< of type index, or no value
     std::int64_t begin = 0, end = 0;
@@ -264,10 +279,14 @@ public:
   Value present(Value tensor, const SourceLocation &location);
   /// @}
 
-  /// \name States A base is "e", "2", or an upper-case name to be bound. `sink`
-  /// says that a state holds a sink. Where two states are alternatives (the
-  /// halves of a branch, for example), one may have a sink and the other not;
-  /// the result then has one. @{
+  /// \name States
+  ///
+  /// A base is "e", "2", or an upper-case name to be bound. `sink` says that a
+  /// state holds a sink. Where two states are alternatives (the halves of a
+  /// branch, for example), one may have a sink and the other not; the result
+  /// then has one.
+  ///
+  /// @{
   struct StateAccess {
     Value out;
     Values outIndices; ///< of the row

@@ -61,7 +61,7 @@ std::optional<Linear> mlafix::add(const Linear &x, const Linear &y,
 }
 
 namespace {
-/// How a constraint relates to an earlier one of the same form.
+/// The relation of a constraint to an earlier one of the same form.
 enum class Entailment { None, Implied, Implies, Contradicts };
 } // namespace
 
@@ -78,7 +78,7 @@ static Entailment compareConstraints(const Constraint &constraint,
         return p.first == q.first &&
                uint64_t(p.second) + uint64_t(q.second) == 0;
       });
-  // The room that `other` leaves to `constraint`: x's value there, at least.
+  // The value of x where y is 0.
   int64_t room;
   if ((!isEqual && !isOpposite) ||
       (isEqual ? __builtin_sub_overflow(x.constant, y.constant, &room)

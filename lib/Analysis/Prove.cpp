@@ -130,7 +130,7 @@ bool mlafix::refuse(KernelOp kernel, const Answer &answer) {
   llvm_unreachable("unknown question");
 }
 
-/// How a kernel's source suppresses the warning.
+/// The text with which a kernel's source suppresses the warning.
 static std::string spellAllowed(StringRef kind, bool isMlir) {
   return (isMlir ? "allow = [\"" + kind + "\"]" : "allow={\"" + kind + "\"}")
       .str();

@@ -523,7 +523,8 @@ Value RowInterpreter::storedBy(Operation *op) {
   return state ? state.getState() : Value();
 }
 
-/// Distances of numbers that are no larger than this are not looked at.
+/// True if the numbers differ by more than the tolerance, or if only one of
+/// them is NaN.
 static bool isFarFrom(int64_t got, int64_t want, double tolerance) {
   double a = floatOf(got), b = floatOf(want);
   if (std::isnan(a) || std::isnan(b))

@@ -331,7 +331,7 @@ std::optional<int64_t> RowValues::foldElement(Operation *op, size_t index) {
                                       : numberOf(operands[2]);
   if (std::optional<int64_t> number = foldFloats(op, operands))
     return number;
-  // The folders of casts ask for the type of the result: a scalar's.
+  // The folders of casts read the type of the result, which must be a scalar's.
   OperationState state(op->getLoc(), op->getName());
   state.addOperands(op->getOperands());
   state.addTypes(getElementTypeOrSelf(op->getResult(0).getType()));

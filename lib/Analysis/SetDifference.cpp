@@ -29,8 +29,8 @@ using namespace mlir::presburger;
 using namespace mlafix;
 
 namespace {
-/// A linear form of the dims without its constant; its remainder by `modulus`,
-/// if that is not 0.
+/// A linear form of the dims without its constant, or the remainder of the form
+/// by `modulus` if that is not 0.
 struct Key {
   std::vector<std::pair<unsigned, int64_t>> terms; ///< the first is positive
   int64_t modulus = 0;
@@ -40,7 +40,7 @@ struct Key {
   }
 };
 
-/// Constraints of the dims and of further columns, which exist.
+/// Constraints of the dims and of further columns, for which some values exist.
 struct Piece {
   std::vector<SparseRow> rows;
   unsigned numColumns;

@@ -28,7 +28,7 @@ inline float floatOf(int64_t bits) {
   return llvm::bit_cast<float>(static_cast<uint32_t>(bits));
 }
 
-/// The bits of the f32 next to `value`.
+/// The bits of the f32 nearest to `value`.
 inline int64_t bitsOf(double value) {
   return llvm::bit_cast<uint32_t>(static_cast<float>(value));
 }

@@ -511,7 +511,7 @@ static Value dropBounds(Value x, Type type) {
 }
 
 namespace {
-/// How the target converts.
+/// The conversions of the target.
 struct Conversions {
   bool isOnGPU;
   bool byInstruction; ///< fp8 conversion instructions exist

@@ -28,7 +28,7 @@ struct KernelBuilder::Impl {
     enum Kind { Top, Grid, Predicate, For, Then, Else } kind;
     mlir::Operation *op;
 
-    /// How messages name the region.
+    /// The region's name in messages.
     llvm::StringRef name() const {
       constexpr llvm::StringLiteral names[] = {"the kernel",    "the grid",
                                                "the predicate", "the loop",

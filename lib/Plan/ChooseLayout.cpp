@@ -96,8 +96,8 @@ bool mlafix::dependsOn(Value value, Value index, DenseMap<Value, bool> &known) {
   return known[value] = depends;
 }
 
-/// How often an op executes per row; loops of unknown trip count count as
-/// `unknown`.
+/// The number of times that an op executes per row; loops of unknown trip count
+/// count as `unknown`.
 static int64_t countRepeats(Operation *op, Operation *grid, int64_t unknown) {
   constexpr int64_t kMost = 1 << 16; // so that products do not overflow
   int64_t repeats = 1;

@@ -130,19 +130,21 @@ KernelOp cloneCodeVersion(KernelOp kernel, llvm::StringRef suffix,
                           PlanAttr plan,
                           llvm::ArrayRef<mlir::Attribute> guards);
 
-/// Why a lane holds sharedPacks of each row at least.
+/// The work for which a lane holds at least sharedPacks packs of each row.
 enum class SharedWork {
   None,
   Reductions,
-  /// By numbers, into elements of 16 bits or more: with sharedPacks, a lane has
-  /// sharedDivisions.
+  /// Divisions of rows that are stored in elements of 16 bits or more. They
+  /// count where one pack has fewer than sharedDivisions elements, and
+  /// sharedPacks packs have that many.
   Divisions,
-  /// For a change of width: the bytes that a lane moves with one pack are below
-  /// convertedBytes.
+  /// Conversions to another width. They count where a lane moves fewer than
+  /// convertedBytes with one pack.
   Conversions
 };
 
-/// The first reason that lanes of packs of `pack` elements have.
+/// The first of these kinds of work that lanes with packs of `pack` elements
+/// do.
 SharedWork getSharedWork(const MachineModel &machine, const RowShape &shape,
                          int64_t pack);
 

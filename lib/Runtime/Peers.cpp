@@ -136,8 +136,8 @@ mlafix_status checkApart(const Call &call, uint32_t other, uint32_t which,
   return MLAFIX_OK;
 }
 
-/// What `peers` lacks of a tensor for each rank or place of a list; null if it
-/// lacks nothing.
+/// Describes what is wrong with `peers`, the tensors of the ranks or the places
+/// of a list; null if nothing is.
 const char *missingOf(const mlafix_peers *peers) {
   if (!peers)
     return "null";

@@ -53,7 +53,7 @@ public:
   virtual llvm::Expected<std::string> finish(llvm::StringRef ptx) = 0;
 };
 
-/// How PTX is assembled.
+/// Options of an assembly.
 struct AssemblyOptions {
   /// The PTX has a single entry, so parallel assembly is of no use.
   bool isSingle = false;

@@ -78,7 +78,7 @@ struct CallArgs {
   /// The bindings of the key: {"D": "128", "T": "bf16"}. Names that only occur
   /// in omitted arguments are left out.
   nanobind::dict bindings(const Signature &signature) const;
-  /// Which optional arguments were given, in the compiler's form: {"lse":
+  /// The presence of optional arguments, in the compiler's form: {"lse":
   /// "absent"}.
   nanobind::dict presence(const Signature &signature) const;
 

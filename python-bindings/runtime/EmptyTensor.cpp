@@ -43,9 +43,9 @@ const char *torchName(int32_t dtype) {
   }
 }
 
-/// Allocates tensors through torch's C interface for compiled models
-/// (torch/csrc/inductor/aoti_torch/c/ shim.h), and through the function that
-/// makes their Python objects.
+/// Allocates tensors through torch's C interface for compiled models,
+/// torch/csrc/inductor/aoti_torch/c/shim.h, and through the function that makes
+/// their Python objects.
 class Allocator {
 public:
   Allocator() {

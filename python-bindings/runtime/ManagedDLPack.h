@@ -47,8 +47,7 @@ struct ManagedTensorVersioned {
 };
 
 /// The struct that a capsule named "dlpack_exchange_api" points to. Functions
-/// return 0, or
-/// -1 with a Python exception set.
+/// return 0, or -1 with a Python exception set.
 struct ExchangeApi {
   Version version;
   ExchangeApi *previous; // the table of an older major version

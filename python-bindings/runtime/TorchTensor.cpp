@@ -26,9 +26,9 @@ using namespace mlafix::python;
 // Lazy negation
 //
 // Views of any dtype and strides may be negated lazily: torch._neg_view(x), the
-// imaginary part of a conjugate. A method of Python costs tens of nanoseconds a
-// tensor, and torch's C++ function five, so that is what is asked where tensors
-// are found to lie in their Python objects as it takes them.
+// imaginary part of a conjugate. The Python method that tells takes tens of
+// nanoseconds per tensor; torch's C++ function takes five. The C++ function is
+// called if tensors are found to lie in their Python objects as it needs them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,8 +31,9 @@ namespace mlafix::python {
     pause();
 }
 
-/// nanobind's gil_scoped_release, but a thread that the interpreter does not
-/// let back waits.
+/// Releases the lock as nanobind's gil_scoped_release does. If the interpreter
+/// ends and does not give the lock back, the thread waits until the process is
+/// gone.
 class ReleasedLock {
 public:
   ReleasedLock() : state(PyEval_SaveThread()) {}
@@ -54,14 +55,15 @@ private:
   PyThreadState *state;
 };
 
-/// Lives while a thread is in a function of this module that lets others run or
-/// calls Python code. The interpreter's end waits for such functions, and other
-/// threads begin none after it. Made and destroyed with the lock held.
+/// Marks that this thread is in a function of this module that releases the
+/// lock or calls Python code. When the interpreter ends, it waits for such
+/// functions, and other threads can then start none. Constructed and destroyed
+/// with the lock held.
 class Call {
 public:
   Call() {
     ++running;
-    // Not inside of another call, which is waited for.
+    // A nested call may start, since the interpreter waits for the outer one.
     if (++depth == 1 && isOver && pthread_self() != ending) {
       --running;
       PyEval_SaveThread();
@@ -75,8 +77,9 @@ public:
   Call(const Call &) = delete;
   Call &operator=(const Call &) = delete;
 
-  /// Has `atexit` wait; once, when the module is loaded. Python calls it before
-  /// it ends daemon threads, when others have been joined.
+  /// Makes `atexit` wait for running calls. To be called once, when the module
+  /// is loaded. Python runs functions of `atexit` after it has joined other
+  /// threads, and before it ends daemon threads.
   static void waitAtExit() {
     nanobind::module_::import_("atexit").attr("register")(
         nanobind::cpp_function(finish));
@@ -85,7 +88,7 @@ public:
 
 private:
   static void finish() {
-    // A thread may be stuck, as in a method of the caller's that waits.
+    // A thread may be stuck, for example in a method of the caller that waits.
     constexpr std::chrono::seconds most(30);
     auto end = std::chrono::steady_clock::now() + most;
     ending = pthread_self();

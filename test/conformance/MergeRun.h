@@ -49,7 +49,7 @@ enum class RowKind {
   Count
 };
 
-/// How the tensors lie in memory.
+/// The layout of the tensors in memory.
 enum class Style {
   Contiguous, ///< Aligned and without gaps.
   Misaligned, ///< One element past an aligned address: the tail variant.

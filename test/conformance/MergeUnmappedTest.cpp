@@ -65,8 +65,9 @@ TEST(Merge, rows_past_the_threshold_are_not_read) {
   std::vector<Memory> Regions;
   char *Prefix, *PrefixLse;
   if (On.isCuda()) {
-    // The memory after an allocation may be another one: not one of the call's
-    // own tensors, or the runtime refuses the overlap.
+    // The memory after an allocation may belong to another allocation. That
+    // must not be one of the call's tensors, or the runtime refuses the
+    // overlap.
     auto EndOfRegion = [&](size_t Bytes, size_t Claimed) {
       constexpr size_t RegionBytes = size_t(64) << 20;
       for (int Try = 0; Try < 8; ++Try) {

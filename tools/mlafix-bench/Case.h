@@ -117,7 +117,8 @@ struct Case {
   std::vector<Buffer> buffers;
   std::vector<Implementation> implementations; ///< mlafix's own first
   Traffic traffic;
-  /// Compared with the stream roof; false if next to nothing is moved.
+  /// True if the case is compared with the stream roof; false if it moves
+  /// almost nothing.
   bool hasRoof = true;
   Check check;
 

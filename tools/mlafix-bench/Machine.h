@@ -56,7 +56,7 @@ struct BaselineCall {
   std::vector<uint64_t> params; ///< one 8-byte slot each
 };
 
-/// Where cases run. Every failure throws std::runtime_error.
+/// A device on which cases run. Every failure throws std::runtime_error.
 class Machine {
 public:
   virtual ~Machine() = default;

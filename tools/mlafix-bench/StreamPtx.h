@@ -30,11 +30,11 @@ struct StreamShape {
 /// The shapes to try for a number of streams read.
 std::vector<StreamShape> streamShapes(int reads);
 
-/// When a kernel in a chain with programmatic dependent launch lets the next
-/// one start.
+/// The point at which a kernel in a chain with programmatic dependent launch
+/// lets the next one start.
 enum class Trigger { BeforeWait, AfterWait, AfterLoads };
 
-/// How a kernel overlaps with its predecessor in such a chain.
+/// The overlap of a kernel with its predecessor in such a chain.
 struct StreamSchedule {
   Trigger trigger;
   /// Bytes of the first blocks that are prefetched into L2 before the wait.

@@ -27,7 +27,7 @@ static constexpr char targetList[] =
 #include "mlafix/Targets.def"
     ;
 
-/// What to do with an access that is not proved in bounds.
+/// The treatment of accesses that are not proved in bounds.
 enum class OpenBounds { Guard, Prove };
 
 struct CompileCommand::Options {

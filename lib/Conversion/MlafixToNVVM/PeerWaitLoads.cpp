@@ -52,8 +52,8 @@ static bool canBePredicated(LLVM::LoadOp load) {
          (!alignment || *alignment >= std::min<uint64_t>(bits / 8, 16));
 }
 
-/// Has `loads` of this rank's own tensors, which `guard` has, be done ahead of
-/// `place`: so many at most as a thread has registers to spare.
+/// Moves `loads` of this rank's own tensors out of `guard`, to before `place`.
+/// It moves at most as many loads as a thread has registers to spare.
 static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
                       Operation *place) {
   auto plan =

@@ -113,7 +113,7 @@ static bool fillsWarps(ForallOp forall, LayoutAttr layout) {
 }
 
 namespace {
-/// How many parts a row has: as an extent of the launch, and as an i32.
+/// The number of parts of a row, as an extent of the launch and as an i32.
 struct RowParts {
   ExtentAttr extent;
   Value count;

@@ -347,8 +347,9 @@ static Value buildTotal(OpBuilder &b, Operation *op) {
       .Default([](Operation *) { return Value(); });
 }
 
-/// A loop whose index overflows would not end, and one with more iterations
-/// than its type has positive numbers folds to none. Counts iterations instead.
+/// Makes a loop count its iterations. Otherwise a loop whose index overflows
+/// would not end, and MLIR folds a loop with more iterations than its type has
+/// positive numbers to no iteration.
 static LogicalResult makeTotal(scf::ForOp loop) {
   std::optional<APInt> step = loop.getConstantStep();
   if (step && !step->isStrictlyPositive())

@@ -400,17 +400,18 @@ void GridWait::delay(Operation *wait) {
 //===----------------------------------------------------------------------===//
 // The launch of the next grid
 //
-// Where a load's address comes of another load, ptxas 13.0 issues the first of
-// the other rows' loads, then waits for the one that has the address, and then
-// issues the rest. It moves no load across `griddepcontrol.launch_dependents`:
-// that comes after the index, and the rows that need no memory to be found.
+// A load may need an index that another load yields. ptxas 13.0 then issues the
+// first of the other rows' loads, waits for the index, and only then issues the
+// rest. But it moves no load across `griddepcontrol.launch_dependents`.
+// Therefore this instruction is placed after the load of the index and the
+// loads of rows that need no index.
 //
-// ptxas waits for the index ahead of it, so that the next grid begins once the
-// index is there. A grid whose rows have all been prefetched lets it begin at
-// once, too: it has nothing to lose to what the next grid prefetches.
+// ptxas waits for the index before this instruction, so the next grid begins
+// once the index is there. If all rows of a grid have been prefetched, the next
+// grid may begin at once, since its prefetches cannot delay this grid's loads.
 //
-// Lane groups load their first chunk ahead of the merge loop: the next grid,
-// whose prefetches take turns with these loads, begins after them.
+// Lane groups load their first chunk before the merge loop. The next grid
+// begins after these loads, because its prefetches would compete with them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -177,7 +177,7 @@ def _unpacked(packed: bytes) -> dict[str, Any]:
 
 
 Unit = tuple[str, Mapping[str, str], bytes]
-"""Its kernel's identity, what it is bound to, and its bytes."""
+"""A unit: the identity of its kernel, the bindings, and the bytes."""
 
 
 def write(path: Path, declarations: Mapping[str, Any], units: Mapping[str, Sequence[Sequence[Unit]]]) -> None:

@@ -30,7 +30,7 @@ from . import keys
 _log = logging.getLogger("mlafix")
 
 MOST_BYTES = 1 << 30
-"""No unit is larger (include/mlafix/UnitLimits.h), so a larger file is not read."""
+"""The size of the largest unit (include/mlafix/UnitLimits.h). Larger files are not read."""
 
 _ROOT = 0
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH

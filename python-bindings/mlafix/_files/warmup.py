@@ -164,7 +164,7 @@ def warmup(
 
 
 class Availability(NamedTuple):
-    """Whether calls can be made, as a truth value, with the reason if they cannot."""
+    """True if calls can be made; otherwise false, with a reason."""
 
     is_available: bool
     reason: str

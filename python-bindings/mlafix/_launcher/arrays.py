@@ -67,7 +67,7 @@ def lse_as(lse: Any, layout: str, wanted: str) -> Any:
 
 _STANDARD = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn": "float8_e4m3fn", "i32": "int32", "u8": "uint8", "bool": "bool"}
 _READ = {**_STANDARD, "f8e5m2": "float8_e5m2"}
-"""Those of arrays that functions only read, too."""
+"""Further dtypes are allowed in arrays that functions only read."""
 
 
 def numpy_dtype(name: str) -> numpy.dtype[Any]:

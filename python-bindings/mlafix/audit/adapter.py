@@ -116,7 +116,7 @@ def check_adapter(adapter: Adapter) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a process finds a function: `getattr(import module, name)`, with `folder` on its path."""
+    """The place at which a process finds a function: `getattr(import module, name)`, with `folder` on its path."""
 
     module: str
     name: str

@@ -19,7 +19,7 @@ CLAUSES: dict[str, str] = {
     "M1": "The identity", "M2": "All sides empty", "M3": "One side live", "M4": "States without weight", "M5": "NaN in a live lse",
     "M6": "Weights and sums", "M7": "One base", "M8": "Outputs that are inputs", "M9": "A sink counts once",
 }  # fmt: skip
-"""Number and name of each. The anchor of a clause on the page is its number in lower case."""
+"""The number and the name of each clause. The anchor of a clause on the page is its number in lower case."""
 
 # A text within a fault's kind, then the clauses that it breaks in attention and in merges.
 OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
@@ -113,7 +113,7 @@ class Claim:
         return clause in self.clauses and set(self.clauses) != set(CLAUSES)
 
     def waives(self, finding: Any) -> str:
-        """Why a finding does not count, or ""."""
+        """The reason for which a finding does not count, or "" if it counts."""
         reasons = [one.reason for one in self.exceptions if one.covers(finding)]
         if not reasons and finding.clauses and not set(finding.clauses) & set(self.clauses):
             reasons = ["not claimed"]

@@ -101,7 +101,7 @@ class Cause(NamedTuple):
 
 
 Known = dict[str, list[Cause]]
-"""The causes by kind."""
+"""The known causes, by kind of fault."""
 
 
 def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequence[tuple[str, str, dict[str, Any]]], emit: Emit) -> None:

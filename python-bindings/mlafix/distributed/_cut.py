@@ -12,7 +12,7 @@ CutName = Literal["heads", "tokens", "none"]
 
 @dataclass(frozen=True)
 class Cut:
-    """How a partial state of `[tokens, heads]` rows is cut into blocks of rows, one for each rank that merges them.
+    """A cut of a partial state of `[tokens, heads]` rows into blocks of rows, one for each rank that merges them.
 
     Args:
         name: "heads": a rank merges heads / ranks heads of every token. "tokens": it merges all heads of

@@ -376,7 +376,7 @@ def is_argument(annotation: object) -> bool:
 
 
 TENSOR_SUFFIX = "_at"
-"""The name of the tensor that holds a number, if a call may pass it so: `rows_at` holds `rows`."""
+"""A call may pass some numbers in a tensor. The tensor's name then has this suffix: `rows_at` holds `rows`."""
 
 
 # The names that this module adds to the language.

@@ -89,7 +89,8 @@ class Metadata:
 
 @inline
 def tokens_of(live, live_tokens, slots, cu_seqlens):
-    """The number of live tokens: `live_tokens`, or if that is negative the last live offset, or without offsets all tokens. Never negative."""
+    """The number of live tokens, never negative: `live_tokens` if that is not negative, otherwise the last live offset,
+    or all tokens if there are no offsets."""
     tokens = i64(live_tokens)
     if present(cu_seqlens):
         last = min(live, cu_seqlens.shape[0] - 1)

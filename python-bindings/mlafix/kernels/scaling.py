@@ -55,7 +55,7 @@ ABOVE_HALF = float.fromhex("0x1.000002p-1")
 
 @dataclasses.dataclass(frozen=True)
 class Scaling:
-    """How a result is quantised.
+    """The quantisation of a result.
 
     Args:
         is_power: scales are powers of two, rounded up.

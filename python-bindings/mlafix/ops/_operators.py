@@ -25,7 +25,7 @@ WRITTEN = "Tensor(!)"
 
 
 class Passed(NamedTuple):
-    """How torch passes an argument: the types, and the suffixes of the argument's name for each."""
+    """The form in which torch passes an argument: one or more types, each with a suffix of the argument's name."""
 
     types: tuple[tuple[str, str], ...]
     flat: Callable[[Any], tuple[Any, ...]]

@@ -91,7 +91,7 @@ def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: A
 
 
 def _kind_of_gate(gate: Any, rows: Rows) -> str:
-    """Whether a gate has one number a head, or one an element of rows `[…, H, D]`. Raises ArgumentError."""
+    """The kind of a gate: one number per head, or one per element of rows `[…, H, D]`. Raises ArgumentError."""
     check_dtype(gate, "gate")
     left = len(rows) - len(gate.shape)
     if left not in (0, 1):

@@ -458,7 +458,7 @@ class Expressions(Loads):
         return makers[how]()
 
     def state_with_sink(self, type: Type, depth: int) -> Node:
-        """A state with a sink. Exactly one of merged states has it; of two alternatives, one may lack it."""
+        """A state with a sink. In a merge exactly one operand has the sink; of two alternatives, one may lack it."""
         plain = dataclasses.replace(type, sink=False)
         options = {"sink": 1.0}
         if depth > 0:

@@ -47,7 +47,7 @@ def _rename(node: Node) -> Node:
 
 
 def _less(node: Node) -> Node:
-    """One less. One more would be no fault in a loop over ranks, where a store to a missing rank has no effect."""
+    """Subtracts one. Adding one would be no fault in a loop over ranks, where a store to a missing rank has no effect."""
     return Node("binary", node.type, [node, lit(1, node.type)], {"name": "sub"})
 
 

@@ -215,7 +215,7 @@ def test_tensorrt_llm_refuses_other_dims(device: Device) -> None:
 
 @pytest.mark.parametrize("dtype", [E4M3, np.dtype(np.uint8), np.dtype(np.int64)], ids=str)
 def test_payloads_of_other_dtypes_are_refused(dtype: np.dtype, device: Device) -> None:
-    """Their kernels have dtype variables, which accept more dtypes than the functions promise."""
+    """The kernels of these functions have dtype variables, which accept more dtypes than the functions promise."""
     rows, counts = device.put(np.zeros((2, 3, 8), dtype)), device.put(np.zeros((2, 3, 2, 2), np.float32))
     lses = device.put(np.zeros((2, 2, 3), np.float32))
     for argument, call in (

@@ -194,7 +194,7 @@ def test_the_chain_with_a_scale_for_each_group(cookbook: dict[str, ModuleType], 
 @pytest.mark.parametrize("heads, dim, first", [(2, 64, 0), (3, 48, 5), (128, 128, 120)])
 def test_a_merge_into_fp4_has_the_librarys_bits(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, heads: int, dim: int,
                                                 first: int) -> None:
-    """They also equal those of quantising an f32 merge separately. Places of no token keep their poison."""
+    """The bits also equal those of an f32 merge that is quantised separately. Places of no token keep their poison."""
     a, b = ((rng.standard_normal((9, heads, dim)) * 4).astype(F32) for _ in range(2))
     a_lse, b_lse = (rng.standard_normal((9, heads)).astype(F32) for _ in range(2))
     a_lse[3], b_lse[3], a[3] = -np.inf, np.inf, np.nan

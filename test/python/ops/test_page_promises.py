@@ -32,7 +32,7 @@ DROP_INS: dict[str, tuple[Callable[..., Any], Callable[[Right], Arguments]]] = {
         v_a=r.rows(), s_a=r.rows(N, H), v_b=r.rows(), s_b=r.rows(N, H), v_merged=r.out(), s_merged=r.out(N, H)))
        for name in ("merge_state_v1", "merge_state_v2")},
 }  # fmt: skip
-"""Drop-ins with such promises, and right arguments for them, as calls.py has of the functions."""
+"""Drop-ins with such promises, each with valid arguments, in the form of calls.py."""
 
 MAY_BE: dict[tuple[str, str], tuple[str, ...]] = {
     ("merge_attn_states", "out"): ("prefix", "suffix"),
@@ -68,7 +68,7 @@ VARIANTS: dict[str, Callable[[Right], Arguments]] = {
     "format": lambda r: {"out_format": ops.Fp8(0.5), "out": None},
     "groups": lambda r: {"out_format": ops.Fp8Groups(r.out(N, H, 2)), "out": None},
 }
-"""What an output may be holds with these arguments, too, where a function has them."""
+"""Arguments of some functions with which the promises about outputs hold, too."""
 
 
 def promises(function: Callable[..., Any], said: str) -> set[str]:

@@ -22,7 +22,7 @@ from mlafix import ops  # noqa: E402
 from programs_of_torch import PROGRAMS, WITHOUT, Program, all_functions  # noqa: E402
 
 SHAPES = (5, 4, 64), (6, 8, 128), (9, 4, 64)
-"""Tokens, heads, head dim. The third comes to the code for any sizes, with kernels that the first has compiled."""
+"""Tokens, heads, head dim. The third runs the code for any sizes, with kernels that were compiled for the first."""
 
 
 @pytest.fixture(autouse=True)

@@ -102,7 +102,7 @@ REFUSED: dict[str, tuple[Callable[[str], bool], str]] = {
     "while_loop": ((WAITS | {"zero_blocks"}).__contains__, "Expected arg_val to be a Tensor|to have same metadata"),
     "functionalize": (writes, "Found a custom .non-ATen. operator whose output has alias annotations"),
 }
-"""What torch itself does not take on a way, and what it says then: docs/Limits.md names it."""
+"""Programs that torch itself refuses on a way, and its message (docs/Limits.md)."""
 
 
 
@@ -114,7 +114,7 @@ def refused_by(way: str) -> set[str]:
 DEPENDS_ON_RELEASE: dict[str, tuple[set[str], str]] = {
     "cond": (WAITS, "data-dependent"),  # 2.11 asks for the sizes of vllm.pack_seq_triton
 }
-"""What some releases of torch take on a way, and what the others say."""
+"""Programs that only some releases of torch accept on a way, and the message of the others."""
 
 
 @pytest.mark.filterwarnings("default")  # Inductor's own warning

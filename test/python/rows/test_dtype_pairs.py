@@ -55,7 +55,7 @@ WAYS = [
 
 
 KINDS = {"row": ("n D", "x[t]"), "one": ("n", "z[t]")}
-"""Rows and elements: the dims of each, and what is converted."""
+"""Of rows and of elements, the dims and the expression that is converted."""
 
 
 def program(source: str, targets: list[str], kinds: Iterable[str] = KINDS) -> str:

@@ -42,7 +42,8 @@ NAMED = {
 """Layer, seam, its name, and the class of each fault, with memory poisoned."""
 
 ROWS = {"stale rows": [1, 0], "an empty request's +inf": [1, 0], "wrong causal edge": [1, 0], "recycled page": [2, 1]}
-"""The first row of a fault that the first row of the batch does not have. The first request has two tokens in its first step, the others three."""
+"""The first row with the fault, of faults that the first row of the batch does not have. The first request has two tokens in its
+first step, the others three."""
 
 
 def made(fault: str = "", *, replays: bool = False, device: str = "cpu", lines: list[str] | None = None, choice: Choice | None = None, **more: Any) -> standin.Engine:
