@@ -390,7 +390,7 @@ LogicalResult mlafix::verifyArguments(KernelOp kernel) {
 }
 
 //===----------------------------------------------------------------------===//
-// How elements lie in memory
+// Layout of elements in memory
 //===----------------------------------------------------------------------===//
 
 static InFlightDiagnostic failAt(KernelOp kernel, unsigned index) {

@@ -141,7 +141,7 @@ struct BindableName {
   };
   llvm::StringRef name;
   Kind kind;
-  /// Its default as `--specialize` spells it; empty if it has none.
+  /// The name's default as `--specialize` spells it; empty if there is none.
   std::string defaultValue;
 };
 

@@ -311,7 +311,7 @@ public:
                const SourceLocation &location);
   /// The normalised row of a state, f32.
   Value payload(Value state, const SourceLocation &location);
-  /// Its log-sum-exp, f32.
+  /// The log-sum-exp of a state, f32.
   Value lseOf(Value state, const SourceLocation &location);
   /// @}
 

@@ -19,7 +19,8 @@ namespace mlafix {
 
 /// Inserts a copy of `kernel` before it, KERNEL_whole, for calls in which the
 /// sizes of bounded dims are multiples of a pack (at most `pack` elements).
-/// Returns null if there are no such rows, or if packs are single elements.
+/// Returns null if the kernel has no bounded dims, or if packs are single
+/// elements.
 KernelOp cloneForWholePacks(KernelOp kernel, const RowShape &shape,
                             int64_t pack);
 

@@ -26,7 +26,7 @@ class Format:
     exponent_bits: int
     fraction_bits: int
     largest: float  # The largest finite number.
-    saturates: bool  # Whether larger numbers become the largest one instead of infinity (N7).
+    saturates: bool  # True if larger numbers become the largest one, false if they become infinity (N7).
 
     @property
     def smallest_exponent(self) -> int:

@@ -111,25 +111,26 @@ private:
 //===----------------------------------------------------------------------===//
 // Exchanges
 //
-// Each block tells the same block of all ranks that what it stored to them is
-// there, and waits for theirs. There is no wait at the end. With launches of
-// the group numbered by epochs, a rank q stores in epoch e to the half e % 2 of
-// its part of p's memory, and p reads that half in epoch e after its waits:
+// Each block tells the same block of all ranks that its stores to them are
+// complete, and waits until those blocks have told it the same. There is no
+// wait at the end. The launches of the group are numbered by epochs. In epoch
+// e, a rank q stores to the half e % 2 of its part of p's memory, and p reads
+// that half after its waits. q does not overwrite a half that p still reads:
 //
-// 1. q stores in epoch e + 2 only if its epoch e + 1 is complete without a
-//    failure, in the order of q's stream: a block that lacks a rank, or finds
-//    a failure, leaves the code in q's workspace before its grid is complete,
-//    and `sends` is false from then on.
-// 2. So every block of q has then seen p's flags of epoch e + 1, and a grid has
-//    a block or more. p's blocks of epoch e + 1 run once p's epoch e is
-//    complete, with all that it reads: the half e % 2 is free.
-// 3. What q stores in epoch e + 1 meanwhile goes to the other half.
+// 1. q stores in epoch e + 2 only if its epoch e + 1, which precedes it in q's
+//    stream, is complete without a failure. A block that misses a rank, or
+//    finds a failure, writes the failure's code to q's workspace before its
+//    grid is complete, and `sends` is false from then on.
+// 2. So every block of q (there is at least one) has then seen p's flags of
+//    epoch e + 1. p's blocks of epoch e + 1 run only after p's epoch e, with
+//    all its reads, is complete. Hence the half e % 2 is free.
+// 3. The stores of q in epoch e + 1 go to the other half.
 //
-// A flag that has reached e means that the block stored what it sends in e:
-// blocks that do not send tell nobody, and a flag of e + 1 follows the grid of
-// e. Hence what a block reads after its waits is right, and no later look at
-// failures is needed. A collective that pulls counts as any other launch: its
-// arrived flags say, as well, that the preceding launch is complete.
+// A flag that has reached e means that the block has made its stores of epoch
+// e: blocks that do not send set no flags, and a flag of e + 1 is set after the
+// grid of e. Hence a block reads the right data after its waits, and need not
+// look for failures again. A collective that pulls counts like any other
+// launch; its arrived flags also say that the preceding launch is complete.
 //
 //===----------------------------------------------------------------------===//
 

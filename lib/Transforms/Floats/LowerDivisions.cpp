@@ -51,17 +51,17 @@ static bool isExactDivision(arith::DivFOp op) {
 //
 //   x / c = x * h + (x * l), in one operation after the product
 //
-// rounded to nearest. For h + l is off 1 / c by less than 2^-47 of it, and
-// rounding x * l adds less than that: together less than 2^-22 units in the
-// last place of the quotient. In such units, a quotient X * 2^s / m of a
-// significand X that is not halfway between two floats is at least 1 / (2 m)
-// from any number that is, hence more than that; and none is halfway, since m
-// would divide X and the quotient would have no more digits than X. Where x * l
-// is below 2^-126, it is off by up to 2^-150 as well: with a small m, of a few
-// units of the quotient, that is too little to matter, too. An infinite x stays
-// infinite, since h and l are above 0. (Brisebarre and Muller, "Correctly
-// rounded multiplication by arbitrary precision constants", IEEE Trans. Comput.
-// 57, 2008, have other constants.)
+// rounded to nearest. Proof: h + l differs from 1 / c by less than 2^-47 of
+// 1 / c, and the rounding of x * l adds a smaller error. Together the error is
+// below 2^-22 units in the last place of the quotient. In these units the
+// quotient is X * 2^s / m, with a significand X. Its distance from a number
+// halfway between two floats is 0 or at least 1 / (2 m), which is more than the
+// error. It is not 0, since m would then divide X, and the quotient would have
+// no more digits than X. Where x * l is below 2^-126, it is off by up to
+// 2^-150 as well: with a small m, of a few units of the quotient, that is too
+// little to matter, too. An infinite x stays infinite, since h and l are above
+// 0. (Brisebarre and Muller, "Correctly rounded multiplication by arbitrary
+// precision constants", IEEE Trans. Comput. 57, 2008, have other constants.)
 //
 // By a number whose bounds its operations tell, as those of 1 + e^-|x| do: the
 // product with its reciprocal and a correction, which the next section

@@ -22,8 +22,8 @@ std::optional<MemoryAccess> findTransposed(KernelOp kernel, ForallOp forall);
 llvm::SetVector<mlir::Value> getRowConditions(ForallOp forall);
 
 /// The tensors from which `forall` only loads scalars, and whose lines are
-/// worth a prefetch. These are all integer tensors, since they lead to rows.
-/// They include a float tensor if a block loads many lines of it, because it is
+/// worth a prefetch. Integer tensors are among them, since they lead to rows. A
+/// float tensor is among them if a block loads many lines of it, because it is
 /// transposed or because a row has a block for its states.
 llvm::SetVector<mlir::BlockArgument> collectTables(KernelOp kernel,
                                                    ForallOp forall);

@@ -64,7 +64,7 @@ RowInvariantScalars::RowInvariantScalars(Block &row) {
 }
 
 //===----------------------------------------------------------------------===//
-// Which kernels
+// Choice of kernels
 //===----------------------------------------------------------------------===//
 
 /// True if two arguments may alias in a call of `kernel`.

@@ -17,7 +17,7 @@ _ARGUMENT = re.compile(r'argument "([\w.]+)"')
 
 
 def wrong(argument: str, expected: str, got: object) -> ArgumentError:
-    """The error to raise: which argument, what was expected, what it got."""
+    """The ArgumentError for an argument: its name, the expectation, and the value that was passed."""
     return ArgumentError(f'argument "{argument}": expected {expected}, got {got}')
 
 

@@ -81,8 +81,8 @@ class Case:
     # prefixes of one), "dead" (entries past every length are -1 or 2^31 - 1).
     pages: str = "straight"
     num_splits: int = 0
-    # How an earlier call in the same process differs: "lengths", "sizes", "values", "scale", "causal", "window", …. "calls"
-    # makes 200 equal calls, and "streams" makes a concurrent call.
+    # The difference of an earlier call in the same process: "lengths", "sizes", "values", "scale", "causal", "window",
+    # …. "calls" makes 200 equal calls, and "streams" makes a concurrent call.
     after: str = ""
 
 

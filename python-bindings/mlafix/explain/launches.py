@@ -41,7 +41,7 @@ class Access:
     source: int
     whole_row: bool
     in_loop: bool = False
-    """Whether a row of the grid may execute it several times."""
+    """True if a row of the grid may execute the access several times."""
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def in_tiles(scales: Any, owner: str, rows: Rows, size: int, dtype: str, height:
 
 
 def _contiguous_words(scales: Any, owner: str) -> Any:
-    """Words whose rows can be seen as bytes: a view of another size needs a last dim that is contiguous."""
+    """Returns words whose rows can be viewed as bytes. Such a view needs a contiguous last dim."""
     if scales.shape[1] == 1:  # Any stride is legal; the added dim is contiguous.
         return scales[:, 0, None]
     step = scales.stride(1) if is_torch(scales) else scales.strides[1] // _BYTES_A_WORD
@@ -146,7 +146,7 @@ def _expected(rows: Rows, what: str) -> str:
 
 
 def _groups(shape: tuple[int, ...], rows: Rows) -> int:
-    """G of scales of this shape; 0 if it does not fit."""
+    """The number of groups G in scales of this shape; 0 if the shape does not fit."""
     *lead, heads, _ = rows
     if shape[: len(lead)] != tuple(lead):
         return 0

@@ -41,7 +41,7 @@ def _either(array: _Check, other: _Check) -> _Check:
 
 
 def _fields(check: Callable[[Any], None]) -> _Check:
-    """A check of an instance of a dataclass whose fields are arguments, too."""
+    """A check of an instance of a dataclass, and of its fields, which are arguments as well."""
 
     def check_fields(name: str, value: Any) -> None:
         check(value)

@@ -95,7 +95,7 @@ def _whole_list(arrays: Any, is_list: bool) -> Any:
 
 
 _START, _STOP, _STEP, _WHOLE, _NEW, _REST = (1 << bit for bit in range(6))
-"""How each part of an index is passed: a slice with some of three numbers, an integer, None, or an Ellipsis."""
+"""The kinds of parts of an index: a slice with some of three numbers, an integer, None, and an Ellipsis."""
 
 
 def _flat_index(value: Any) -> tuple[Any, ...]:
@@ -192,10 +192,10 @@ _MISSING = inspect.Parameter.empty
 
 
 class Operator:
-    """One public function as an operator, with an overload for each choice of the optional arrays that are written.
+    """An operator of one public function, with an overload for each choice of the optional arrays that are written.
 
-    An overload declares the arrays of its choice as written, and has no arguments for the others: Inductor and torch.cond do not take
-    None for what an operator writes. That of no arrays is functional where the function always writes to none.
+    An overload declares the arrays of its choice as written, and has no arguments for the others, since Inductor and torch.cond do not
+    accept None for an array that an operator writes. The overload without arrays is functional if the function writes to no other array.
 
     Args:
         function: with arrays, numbers and words as arguments, an array first, and a `stream`.
@@ -224,7 +224,7 @@ class Operator:
         self.overloads: dict[str, Any] = {}
 
     def chosen(self) -> dict[str, tuple[int, ...]]:
-        """By the name of each overload, which of `choices` it takes."""
+        """Maps the name of each overload to the optional arrays that are given to it, as indices of `arguments`."""
         sets = itertools.chain.from_iterable(itertools.combinations(self.choices, count) for count in range(len(self.choices) + 1))
         return {self._overload_name(chosen): chosen for chosen in sets}
 
@@ -232,7 +232,7 @@ class Operator:
         return "_".join([self.arguments[i][1] for i in chosen])
 
     def schema(self, chosen: tuple[int, ...]) -> str:
-        """An overload as torch declares it."""
+        """The declaration of an overload, in torch's syntax."""
         letters = iter("abcdefghijklmnopqrstuvwxyz")
         declared = []
         for i, (kind, name) in enumerate(self.arguments):
@@ -271,7 +271,8 @@ class Operator:
         return made if not wanted or given[wanted] else None
 
     def run(self, chosen: tuple[int, ...], taken: tuple[Any, ...], stream: Any = None) -> Any:
-        """The call that torch makes of `__call__`'s by an overload: the new outputs, an empty tensor for one that is not wanted."""
+        """Runs the function for an overload that torch calls. Returns the outputs that were not given; one that is not
+        wanted is an empty tensor."""
         rest = iter(taken)
         flat = [next(rest) if i in chosen or i not in self.choices else None for i in range(len(self.arguments))]
         given = {name: flat[begin] if whole is _whole_one else whole(*flat[begin:end]) for name, whole, begin, end in self.parts}

@@ -59,7 +59,7 @@ def launch_in(out_format: OutFormat | None, kernel: str, rows: tuple[Any, ...], 
               bases: LseBases, stream: Any, **more: Any) -> None:
     """Launches a kernel that stores `out` in a format, or turned, or binds or checks the call, as `stream` says.
 
-    `name` is what the input `like` is called. The arguments, `rows` and what else there is are those of `_scaled.launch_formatted`.
+    `name` is the name of the input `like` in errors. All other arguments are those of `_scaled.launch_formatted`.
     """
     check_dtype(like, name)  # Without this check, the kernel would be compiled for any dtype.
     whole("mlafix.ops._scaled")
@@ -69,5 +69,5 @@ def launch_in(out_format: OutFormat | None, kernel: str, rows: tuple[Any, ...], 
 
 
 def transposed(lses: tuple[Any, ...], layout: str, wanted: str) -> list[Any]:
-    """Lses of a layout as those of the one that a kernel has, over the same memory."""
+    """Views of lses in another layout, `wanted`, over the same memory."""
     return [lse_as(lse, layout, wanted) for lse in lses]

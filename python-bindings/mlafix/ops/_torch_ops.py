@@ -1,7 +1,8 @@
 """Registers the operators of `_operators` with torch: `torch.ops.mlafix.<function>`, with their overloads.
 
-Nobody calls these by hand. Importing this module imports torch; the package does so at once where torch is there already, else when it
-meets the first tensor, or is asked to (`mlafix.register_torch_operators`). Kernels of one's own have operators, too: ../torch_kernels.py.
+Users do not call these operators directly. Importing this module imports torch. The package imports the module at once if torch is
+already imported, otherwise at the first tensor or on request (`mlafix.register_torch_operators`). Users' own kernels have operators as
+well (../torch_kernels.py).
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Offence(NamedTuple):
     fault: str
     """One of `FAULTS`."""
     row: tuple[int, ...]
-    """Its place in the record."""
+    """The place of the row in the record."""
 
 
 def offences(record: Any) -> list[Offence]:

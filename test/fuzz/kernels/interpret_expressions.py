@@ -219,7 +219,7 @@ class Expressions:
         shape, first = self.size_of(node), node.attrs["first"]
         places = (np.arange(shape[1]) - first) // node.attrs["each"]
         there = np.arange(shape[1]) >= first
-        if is_bounded(shorter) and "slice" not in node.attrs:  # not repeated
+        if is_bounded(shorter) and "slice" not in node.attrs:  # a row along a bounded dim is not repeated
             there &= places < size
         if size == 0:
             return self.constant(0, node)

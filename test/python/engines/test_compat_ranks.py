@@ -37,7 +37,8 @@ def test_vllm_masks_rows_without_keys(layout: str, starts: list[int], device: De
 
 
 def test_vllm_finds_every_request(device: Device, rng: np.random.Generator) -> None:
-    """Only one request has keys at a time, in batches of any lengths, so that the search never ends at a neighbour."""
+    """In each call exactly one request has keys, so that a search which ends at a neighbour is found out. The batches
+    have several sizes."""
     for requests in (1, 2, 3, 7, 8, 33):
         starts = np.concatenate([[0], np.cumsum(rng.integers(0, 4, requests))]).astype(np.int32)
         tokens = int(starts[-1]) + 2

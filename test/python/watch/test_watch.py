@@ -508,7 +508,7 @@ def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pyt
     flash.flash_attn_varlen_func(broken[2:], broken[2:], broken[2:], torch.tensor([0, 1]).int(), seqused_k=torch.tensor([6]).int())
     own.layer = ""
     layer.MLAAttention().forward_impl(broken, None, None, None, metadata, torch.zeros(3, 32))
-    assert own.finish() is None and own.first_row == 0  # the context has no lengths: it is looked at behind the mask, and as a side of merges
+    assert own.finish() is None and own.first_row == 0  # without lengths this seam checks nothing; vLLM's later seams check the rows
     runner().execute_model(two_requests((6, 3)))
     own.first_row = 1
     own.states("attention", broken[1:], name="part")
