@@ -3,12 +3,17 @@
 
     python benchmarks/block_scales.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-fused is merge_groups of the cookbook, library the merge of mlafix.ops into Fp8Groups, words the same with four scales
-that are powers of two in a word, column-major; pair is a merge into bf16 and then quantize_groups, two launches; merge
-is the first of these alone. fp4 is the library's merge into NVFP4, with scales in tiles of 128 x 4, fp4_pair a merge into
-bf16 and then quantize_fp4 of the cookbook. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no cache
-holds. Times are microseconds, medians of rounds. The rate of bytes of the merge alone is what the machine gives such a
-kernel; those of the fused ones are held against it.
+    fused      merge_groups of the cookbook, into fp8
+    library    the merge of mlafix.ops into Fp8Groups
+    words      the same with scales that are powers of two, four in a word, in column-major order
+    pair       two launches: a merge into bf16, then quantize_groups
+    merge      the merge into bf16 alone
+    fp4        the library's merge into NVFP4, with scales in tiles of 128 x 4
+    fp4_pair   two launches: a merge into bf16, then quantize_fp4 of the cookbook
+
+Times are microseconds, medians of rounds. In every round all calls are timed in turn, in CUDA graphs on a GPU, on sets
+of random buffers that exceed every cache. The rates of the fused launches, in bytes per second, are compared with the
+rate of the merge alone.
 """
 
 from __future__ import annotations

@@ -3,11 +3,15 @@
 
     python benchmarks/chain.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-static and groups are fixup_merge with one scale and with a scale for each group. Their three launches are
-fixup_zero_kv_rows, a merge into bf16, and quantize_fp8_static or quantize_groups; two are the fixup and the merge that
-stores fp8. Every sequence has one token, every fourth one no keys; lengths and starts are the same in all launches, as in
-the layers of a model. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no
-cache holds. Times are microseconds, medians of rounds.
+    static           fixup_merge into fp8 with one scale
+    static, two      fixup_zero_kv_rows, then the merge that stores fp8
+    static, three    fixup_zero_kv_rows, a merge into bf16, then quantize_fp8_static
+    groups           fixup_merge into fp8 with a scale for each group
+    groups, three    fixup_zero_kv_rows, a merge into bf16, then quantize_groups
+
+Every sequence has one token, and every fourth sequence has no keys. Lengths and starts are the same in all launches, as
+in the layers of a model. Times are microseconds, medians of rounds. In every round all calls are timed in turn, in CUDA
+graphs on a GPU, on sets of random buffers that exceed every cache.
 """
 
 from __future__ import annotations

@@ -3,11 +3,16 @@
 
     python benchmarks/checks.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-read stores the largest magnitude of each bf16 row; read of three does so for three arrays at once. check_states and check_merge take step
-and count of live rows from the device, as in the graphs of a watched engine. "with keys" passes the keys of each token, "from the host"
-passes step and count from the host. visible_keys counts the keys of tokens in sequences of 64, once per step for all layers. All rows are
-right. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no cache holds. Times are microseconds,
-medians of rounds.
+    read             a kernel that stores the largest magnitude of each bf16 row
+    read of three    the same for three arrays at once
+    check_states     with the step and the count of live rows on the device, as in the graphs of a watched engine
+    with keys        check_states with the number of keys of each token
+    from the host    the same with the step and the count from the host
+    check_merge      with the step and the count on the device
+    visible_keys     counts the keys of tokens in sequences of 64, once per step for all layers
+
+No row has a fault. Times are microseconds, medians of rounds. In every round all calls are timed in turn, in CUDA
+graphs on a GPU, on sets of random buffers that exceed every cache.
 """
 
 from __future__ import annotations

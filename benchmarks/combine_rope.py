@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Times split KV that is combined, given its sinks, turned back by its positions' angles and quantised, in one launch and in four.
+"""Times a combination of split KV with sinks, rows turned back by their angles, and fp8, in one launch and in four.
 
     python benchmarks/combine_rope.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-one is combine_split_kv with sinks and rope; four are combine_split_kv into bf16, apply_sink, apply_rope and quantize_groups; copy is torch's copy of
-as many bytes as one reads and writes. Splits are bf16, 64 heads of 512, the last 64 elements are pairs, and groups of 128
-have scales that are powers of two. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers
-that no cache holds. Times are microseconds, medians of rounds.
+    one     combine_split_kv with sinks and rope
+    four    combine_split_kv into bf16, apply_sink, apply_rope and quantize_groups
+    copy    torch's copy of as many bytes as `one` reads and writes
+
+Splits are bf16, with 64 heads of 512 elements. The last 64 elements of a head are pairs to turn. Groups of 128 have
+scales that are powers of two. Times are microseconds, medians of rounds. In every round all calls are timed in turn, in
+CUDA graphs on a GPU, on sets of random buffers that exceed every cache.
 """
 
 from __future__ import annotations

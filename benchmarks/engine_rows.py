@@ -4,15 +4,20 @@
     python benchmarks/engine_rows.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
     MLAFIX_NO_DEPENDENT_LAUNCH=1 python benchmarks/engine_rows.py      mlafix's kernels launched as vLLM launches its own
 
-add_norm, add_norm_fp8 and add_norm_groups are rmsnorm with a residual, into bf16, fp8 with one scale, and fp8 with a scale for
-each 128 elements. store and store_fp8 put keys and values of 8 heads of 128 into a paged cache: store_rows for each, where vLLM
-has one launch for both. experts is combine_experts of 8 rows a token through a map. zero is zero_blocks of 8 caches. no_indices
-is blank_rows_without_indices of 128 heads of 512. gate and gate_heads are merge_attn_states with an output gate of 32 heads of
-128; theirs are vLLM's merge, and the gate as its models apply it, in torch.
+    add_norm            rmsnorm with a residual, into bf16
+    add_norm_fp8        the same into fp8 with one scale
+    add_norm_groups     the same into fp8 with a scale for each 128 elements
+    store, store_fp8    store_rows for keys and for values, 8 heads of 128, into a paged cache; vLLM has one launch for both
+    experts             combine_experts of 8 rows per token, through a map
+    zero                zero_blocks of 8 caches
+    no_indices          blank_rows_without_indices of 128 heads of 512
+    gate, gate_heads    merge_attn_states with an output gate, 32 heads of 128; compared with vLLM's merge followed by the gate in
+                        torch, as vLLM's models apply it
 
-mlafix's launches are dependent (programmatic dependent launch) unless MLAFIX_NO_DEPENDENT_LAUNCH=1, vLLM's are not; SGLang's are
-timed both ways where they have the choice. Results are compared before anything is timed. All are timed in turn in every round, in
-CUDA graphs on a GPU, on sets of random buffers that no cache holds. Times are microseconds, medians of rounds.
+mlafix's launches are dependent (programmatic dependent launch) unless MLAFIX_NO_DEPENDENT_LAUNCH=1. vLLM's launches are
+not dependent. SGLang's are timed both ways if they have the choice. Results are compared before anything is timed.
+Times are microseconds, medians of rounds. In every round all calls are timed in turn, in CUDA graphs on a GPU, on sets
+of random buffers that exceed every cache.
 """
 
 from __future__ import annotations

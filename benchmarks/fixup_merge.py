@@ -3,10 +3,14 @@
 
     python benchmarks/fixup_merge.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-one is fixup_merge, two are fixup_zero_kv_rows on the prefix and merge_attn_states; merge is the latter alone, and copy is
-torch's copy of as many bytes as one reads and writes. Rows are bf16, 16 heads of 128, in 8 sequences, of which 0 or 2 have
-no keys. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no cache holds.
-Times are microseconds, medians of rounds.
+    one      fixup_merge
+    two      fixup_zero_kv_rows on the prefix, then merge_attn_states
+    merge    merge_attn_states alone
+    copy     torch's copy of as many bytes as `one` reads and writes
+
+Rows are bf16, with 16 heads of 128 elements, in 8 sequences; 0 or 2 of these have no keys. Times are microseconds,
+medians of rounds. In every round all calls are timed in turn, in CUDA graphs on a GPU, on sets of random buffers that
+exceed every cache.
 """
 
 from __future__ import annotations

@@ -3,10 +3,13 @@
 
     python benchmarks/rope.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-halves and pairs are apply_rope and apply_rope_pairs of the cookbook, in bf16 with a table of bf16; copy is a copy of x to
-another tensor, by torch, and rows one by a kernel. All are timed in turn in every round, in CUDA graphs on a GPU, on sets
-of random buffers that no cache holds. Times are microseconds, medians of rounds; the faster copy is the roof, and the
-rates are of x read and written once.
+    halves    apply_rope of the cookbook, in bf16 with a table of bf16
+    pairs     apply_rope_pairs of the cookbook, likewise
+    copy      torch's copy of x to another tensor
+    rows      the same copy by a kernel
+
+The faster copy is the roof. Rates assume that x is read and written once. Times are microseconds, medians of rounds. In
+every round all calls are timed in turn, in CUDA graphs on a GPU, on sets of random buffers that exceed every cache.
 """
 
 from __future__ import annotations

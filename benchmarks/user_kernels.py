@@ -3,10 +3,11 @@
 
     python benchmarks/user_kernels.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-Each moves about 100 MB, a decode the keys and values of its cache, 1 GB, and a greedy choice for 16 rows 8 MB: rows of 16
-bits, beside tables, masks, scales or results of another width, and vocabularies of f32. The roof is the fastest copy of
-as many bytes: torch's, or one by a kernel. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of
-random buffers that no cache holds. Times are microseconds, medians of rounds.
+Most calls move about 100 MB. A decode reads the keys and values of its cache, 1 GB; a greedy choice reads 8 MB for 16
+rows. Rows have 16-bit elements, next to tables, masks, scales or results of another width; vocabularies are f32. The
+roof is the faster of two copies of as many bytes, one by torch and one by a kernel. Times are microseconds, medians of
+rounds. In every round all calls are timed in turn, in CUDA graphs on a GPU, on sets of random buffers that exceed every
+cache.
 """
 
 from __future__ import annotations
