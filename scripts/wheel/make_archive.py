@@ -2,16 +2,17 @@
 
     make_archive.py OUT UNITS TARGETS [--dims 64,128] [--dtypes bf16,f16] [--jobs N] [--kept DIR]
 
-Runs with the package that was built on the path. OUT is the archive; UNITS a folder that keeps the units between runs, those
-that are as new as the compiler. TARGETS are comma-separated: "cpu" stands for every level of x86-64, "gpus" for one GPU of
-each generation in servers, whose machine code all GPUs of its major version run, and for PTX ("sm_75+"), "all" for both;
-"aarch64" is neither. What is compiled is what the calls of wheel_calls.py need, which also says for what there is machine
-code, H left to the launch; --dims and --dtypes keep fewer of them. As many units are compiled at a time as there are cores,
-or --jobs says.
+Runs with the package that was built on the path. OUT is the archive. UNITS is a folder that keeps the units between
+runs; units that are older than the compiler are compiled again. TARGETS are comma-separated: "cpu" stands for every
+level of x86-64; "gpus" for PTX ("sm_75+") and for one GPU of each generation in servers, whose machine code all GPUs of
+its major version run; "all" for both. "aarch64" belongs to none of these. The calls of wheel_calls.py determine the
+units, in which H is left to the launch, and those with machine code. --dims and --dtypes select some of the units. As
+many units are compiled at a time as there are cores, or as --jobs says.
 
---kept: a folder UNITS of another machine, from which units are taken before any is compiled. Its files are named by the
-text of a kernel, what it is bound to, and the target; that the same compiler made them is tried by compiling one unit of
-each kernel for each target here. Units for GPUs are the same whatever the host is, so one folder serves all architectures.
+--kept: a folder UNITS of another machine, from which units are taken before any is compiled. The names of its files
+depend on the text of a kernel, its bindings, and the target. Whether the same compiler made them is checked by
+compiling one unit of each kernel for each target here. Units for GPUs do not depend on the host, so one folder serves
+all architectures.
 """
 
 from __future__ import annotations
