@@ -245,7 +245,8 @@ def merge_states_mapped_sums(scaling: Scaling) -> Any:
         of: groups(P if scaling.is_bare else T, row),
         beside: Sums(),
     ):
-        """merge_states_mapped of parts that are not normalised: sums of weights times values, with the maxima of the scores in place of lses."""
+        """Like `merge_states_mapped`, for parts that are not normalised: sums of weights times values, with the maxima
+        of the scores in place of lses."""
         distinct(of.row_map)
         for g, h in grid("g1", over):
             group = group_of(g, of)

@@ -206,8 +206,8 @@ def pages_of_rank(
     pad_page: i64,
     live_rows: index.or_tensor,
 ):
-    """out[t, j] = the page, on this rank, of the tokens of request t from number j * page_size on. The table has the place of the first of them
-    in all ranks' memory."""
+    """out[t, j] = the page, on this rank, of request t's tokens from number j * page_size on. The table gives the place
+    of the first of these tokens in the memory of all ranks."""
     for t, j in grid("n", "w"):
         live = t < live_rows and t < shape("r")
         length = i64(load(local_lens[t], where=live))

@@ -182,8 +182,8 @@ def _heads(how: Travel) -> Any:
         own: partial(),
         rank: index,
     ):
-        """As `merge_peers`, of the blocks of `pack_blocks` for heads that are cut, or nothing: each rank stores its rows into the memory
-        of those that merge them. All ranks launch it."""
+        """Like `merge_peers`, but each rank stores its rows to the memory of the ranks that merge them. The blocks are
+        those of `pack_blocks` if heads are cut or if nothing is. All ranks launch it."""
         assume(shape("p") >= ranks(sent.staged))
         assume(rank >= 0)
         assume(rank < ranks(sent.staged))
@@ -202,7 +202,8 @@ def push_and_merge_rounded(
     own: partial(),
     rank: index,
 ):
-    """As `push_and_merge` with FP8, with own rows that are stored, and so rounded, like the others': all ranks have the same bits."""
+    """Like `push_and_merge` with FP8, but a rank's own rows are stored, and so rounded, like those of the others. All
+    ranks then have the same bits."""
     assume(shape("p") >= ranks(sent.staged))
     assume(rank >= 0)
     assume(rank < ranks(sent.staged))
@@ -230,7 +231,7 @@ def _tokens(how: Travel) -> Any:
         rank: index,
         token_step: index,
     ):
-        """As `push_and_merge`, of tokens that are cut: row t of rank i's block is token t + i * token_step."""
+        """Like `push_and_merge`, for tokens that are cut: row t of rank i's block is token t + i * token_step."""
         assume(shape("p") > 0)
         assume(rank >= 0)
         assume(rank < ranks(sent.staged))

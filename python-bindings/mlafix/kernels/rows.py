@@ -121,14 +121,15 @@ def clear_row(scales, t, first, last, end, columns):
 
 @kernel(allow={"bounds"})
 def clear_padding(scales: InOut[u8, "m c"].swizzle("128x4"), first: index, last: index, end: index, columns: index):
-    """Zeros in the padding of tiles: behind `columns` of the rows from `first` to `last`, and in rows from there to `end`."""
+    """Clears the padding of tiles: the columns from `columns` on of rows first <= t < last, and all columns of rows
+    last <= t < end."""
     for t in grid("m"):
         clear_row(scales, t, first, last, end, columns)
 
 
 @kernel(allow={"bounds"})
 def clear_padding_8x4(scales: InOut[u8, "m c"].swizzle("8x4"), first: index, last: index, end: index, columns: index):
-    """clear_padding of tiles of 8 rows."""
+    """Like `clear_padding`, for tiles of 8 rows."""
     for t in grid("m"):
         clear_row(scales, t, first, last, end, columns)
 
@@ -158,7 +159,7 @@ def normed(row, weight, epsilon):
 
 @scaled
 def norm_rows(scaling: Scaling) -> Any:
-    """RMSNorm of each head's row, or of its sum with the residual's, which takes the sum."""
+    """RMSNorm of each head's row. With a residual, the row of the residual is added first, and the residual becomes the sum."""
     of = scaling.dim
 
     @kernel
@@ -182,7 +183,7 @@ def norm_rows(scaling: Scaling) -> Any:
 
 @scaled
 def store_in_pages(scaling: Scaling) -> Any:
-    """Rows of tokens stored into the slots of a paged cache; the rows of a cache that no slot names are left, and their scales."""
+    """Stores rows of tokens to the slots of a paged cache. Rows that no slot names stay as they are, and so do their scales."""
 
     @kernel(allow={"races"})  # slots are distinct, and so are their pages and offsets, but the proofs do not consider that
     def store_in_pages(

@@ -40,7 +40,7 @@ C = DType("C", default=f32)
 
 @kernel
 def zero_blocks(cache: InOut[E, "m P R"], ids: In[I, "n"]):
-    """Clears the blocks that a list names: P rows of R elements, of which R may be all that is contiguous."""
+    """Clears the blocks that a list names. A block has P rows of R elements; R may be all that is contiguous."""
     for b, p in grid("n", "P"):
         store(cache[ids[b], p], 0, where=0 <= ids[b] < shape("m"))
 
@@ -49,7 +49,7 @@ def zero_blocks(cache: InOut[E, "m P R"], ids: In[I, "n"]):
 def zero_blocks_of_8(c0: InOut[E, "m P R"], c1: InOut[E, "m P R"] | None, c2: InOut[E, "m P R"] | None, c3: InOut[E, "m P R"] | None,
                      c4: InOut[E, "m P R"] | None, c5: InOut[E, "m P R"] | None, c6: InOut[E, "m P R"] | None,
                      c7: InOut[E, "m P R"] | None, ids: In[I, "n"]):  # fmt: skip
-    """The same of one to eight caches that share their ids, as layers do, in one launch."""
+    """Like `zero_blocks`, for one to eight caches in one launch. They share their ids, as layers do."""
     for b, p in grid("n", "P"):
         for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
             store(cache[ids[b], p], 0, where=0 <= ids[b] < shape("m"))
@@ -59,7 +59,7 @@ def zero_blocks_of_8(c0: InOut[E, "m P R"], c1: InOut[E, "m P R"] | None, c2: In
 def zero_blocks_of_shapes(c0: InOut[E, "m0 p0 R0"], c1: InOut[E, "m1 p1 R1"] | None, c2: InOut[E, "m2 p2 R2"] | None,
                           c3: InOut[E, "m3 p3 R3"] | None, c4: InOut[E, "m4 p4 R4"] | None, c5: InOut[E, "m5 p5 R5"] | None,
                           c6: InOut[E, "m6 p6 R6"] | None, c7: InOut[E, "m7 p7 R7"] | None, ids: In[I, "n"], rows: index):  # fmt: skip
-    """The same of caches whose shapes differ; `rows`: the most that a block has."""
+    """Like `zero_blocks_of_8`, for caches whose shapes differ. `rows`: the largest number of rows in a block."""
     for b, p in grid("n", rows):
         for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
             store(cache[ids[b], p], 0, where=0 <= ids[b] < cache.shape[0] and p < cache.shape[1])
@@ -69,7 +69,7 @@ def zero_blocks_of_shapes(c0: InOut[E, "m0 p0 R0"], c1: InOut[E, "m1 p1 R1"] | N
 def zero_chunks(c0: InOut[E, "m0 p0 k0 K"], c1: InOut[E, "m1 p1 k1 K"] | None, c2: InOut[E, "m2 p2 k2 K"] | None,
                 c3: InOut[E, "m3 p3 k3 K"] | None, c4: InOut[E, "m4 p4 k4 K"] | None, c5: InOut[E, "m5 p5 k5 K"] | None,
                 c6: InOut[E, "m6 p6 k6 K"] | None, c7: InOut[E, "m7 p7 k7 K"] | None, ids: In[I, "n"], rows: index, chunks: index):  # fmt: skip
-    """The same in chunks, of which a row has `chunks` at most."""
+    """Like `zero_blocks_of_shapes`, with rows in chunks. A row has at most `chunks` chunks."""
     for b, p, c in grid("n", rows, chunks):
         for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
             store(cache[ids[b], p, c], 0, where=0 <= ids[b] < cache.shape[0] and p < cache.shape[1] and c < cache.shape[2])
@@ -80,7 +80,8 @@ def zero_tails(c0: InOut[E, "m0 a0 s0 b0 k0 K"], c1: InOut[E, "m1 a1 s1 b1 k1 K"
                c3: InOut[E, "m3 a3 s3 b3 k3 K"] | None, c4: InOut[E, "m4 a4 s4 b4 k4 K"] | None, c5: InOut[E, "m5 a5 s5 b5 k5 K"] | None,
                c6: InOut[E, "m6 a6 s6 b6 k6 K"] | None, c7: InOut[E, "m7 a7 s7 b7 k7 K"] | None, ids: In[I, "n"], kept: In[L, "n"],
                rows: index, chunks: index):  # fmt: skip
-    """The same but for the first kept[i] of a block's s tokens, which have a * b rows each, in whatever order these lie."""
+    """Like `zero_chunks`, but keeps the first kept[i] of the s tokens of the i-th block that the list names. A token
+    has a * b rows."""
     for b, p, c in grid("n", rows, chunks):
         for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
             inner, size = cache.shape[3], cache.shape[2]
@@ -98,7 +99,8 @@ def behind(t, end, pad):
 
 @kernel
 def pack_rows(padded: Out[T, "b m R"], x: In[T, "n R"], starts: In[i32, "b1"], pad: f32):
-    """padded[s, j] = x[starts[s] + j], and `pad` behind a sequence's end. Of a sequence longer than m the rest is dropped."""
+    """padded[s, j] = x[starts[s] + j], and `pad` past a sequence's end. If a sequence is longer than m, the rest is
+    dropped."""
     assume(shape("b") < shape("b1"))
     for s, j in grid("b", "m"):
         t = index(starts[s]) + j
@@ -107,7 +109,7 @@ def pack_rows(padded: Out[T, "b m R"], x: In[T, "n R"], starts: In[i32, "b1"], p
 
 @kernel
 def pack_integers(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"], pad: i64):
-    """The same of integers."""
+    """Like `pack_rows`, for integers."""
     assume(shape("b") < shape("b1"))
     for s, j in grid("b", "m"):
         t = index(starts[s]) + j
@@ -116,7 +118,7 @@ def pack_integers(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"
 
 @kernel
 def pack_bits(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"]):
-    """The same of any dtype, with zeros behind a sequence's end."""
+    """Like `pack_rows`, for any dtype, with zeros past a sequence's end."""
     assume(shape("b") < shape("b1"))
     for s, j in grid("b", "m"):
         t = index(starts[s]) + j
@@ -152,7 +154,8 @@ def pack_chunks_of_bits(padded: Out[E, "b m k K"], x: In[E, "n k K"], starts: In
 
 @kernel(allow={"bounds"})
 def unpack_rows(x: InOut[E, "n R"], padded: In[E, "b m R"], starts: In[i32, "b1"]):
-    """x[t] = padded[s, t - starts[s]] of the sequence s that has row t. Rows of no sequence keep their value; dropped rows become 0."""
+    """x[t] = padded[s, t - starts[s]], where s is the sequence that has row t. Rows of no sequence keep their value;
+    dropped rows become 0."""
     for s, t in segments(starts, "n"):
         x[t] = load(padded[s, t - starts[s]], where=t - starts[s] < shape("m"))
 
@@ -166,7 +169,7 @@ def unpack_chunks(x: InOut[E, "n k K"], padded: In[E, "b m k K"], starts: In[i32
 
 @kernel
 def apply_rope(x: InOut[T, "n H (2 K)"], positions: In[I, "n"], table: In[C, "m two=2 K"]):
-    """Each pair (x[i], x[K + i]) of a head turned by its angle; a position beyond the table gives zeros."""
+    """Turns each pair (x[i], x[K + i]) of a head by its angle. A position beyond the table gives zeros."""
     for t, h in grid("n", "H"):
         known = 0 <= positions[t] < shape("m")
         c, s = load(table[positions[t], 0], where=known), load(table[positions[t], 1], where=known)
@@ -177,7 +180,7 @@ def apply_rope(x: InOut[T, "n H (2 K)"], positions: In[I, "n"], table: In[C, "m 
 
 @kernel
 def apply_rope_pairs(x: InOut[T, "n H (K 2)"], positions: In[I, "n"], table: In[C, "m two=2 K"]):
-    """The same of each pair (x[2 * i], x[2 * i + 1])."""
+    """Like `apply_rope`, for pairs (x[2 * i], x[2 * i + 1])."""
     for t, h in grid("n", "H"):
         known = 0 <= positions[t] < shape("m")
         c, s = load(table[positions[t], 0], where=known), load(table[positions[t], 1], where=known)
