@@ -113,8 +113,8 @@ static void makeDense(KernelOp version, const RowShape &shape) {
         guards.push_back(GuardAttr::get(version.getContext(), GuardKind::Stride,
                                         /*args=*/{static_cast<int64_t>(index)},
                                         dim, wanted[dim]));
-    // Guard what types cannot express: dims outside of one with unknown size
-    // are packed too.
+    // Types cannot express the stride of a dim whose next inner dim has unknown
+    // size. So a guard checks that it is packed.
     for (int64_t dim = version.isArgMany(index); dim + 1 < type.getRank();
          ++dim)
       if (ShapedType::isDynamic(wanted[dim]) &&

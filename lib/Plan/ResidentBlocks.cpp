@@ -47,7 +47,8 @@ int64_t mlafix::planResident(KernelOp version, LayoutAttr layout,
   if (layout.isClustered())
     return layout.getThreads() > getHalf(machine) ? kAnyResident
                                                   : kFittingResident;
-  // Two rows share a multiprocessor: lanes have more than two packs for that.
+  // If lanes have more than two packs, two rows share a multiprocessor,
+  // provided that each row takes half of its threads.
   if (layout.getPacks() > 2)
     return layout.getLanes() == getHalf(machine) ? 2 : kAnyResident;
   return kFittingResident;

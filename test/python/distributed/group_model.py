@@ -247,7 +247,8 @@ class Model(NamedTuple):
         return _with_block(rank, b, at=TELL, flags=DONE, rank=0, lacks=False)
 
     def _end(self, rank: Rank, b: int) -> Rank:
-        """Ends a block. Its unmarked rows must be right, and the host must know of a launch that is not."""
+        """Ends a block. If a block without marks has wrong rows, or if a launch ends with marks and the host was not
+        told, raises Broken."""
         block = rank.blocks[b]
         if block.valid and block.stale:
             raise Broken("a block kept what it read of other launches")

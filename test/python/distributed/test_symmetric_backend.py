@@ -123,7 +123,8 @@ def test_fp8_rows_are_always_copied(rng: np.random.Generator) -> None:
 
 
 def test_memory_is_for_the_tokens_that_are_pushed() -> None:
-    """Blocks of up to 5 MiB are pushed: 79 of 4096 tokens with 128 heads of 512. The rows of larger calls are read in place."""
+    """Blocks of up to 5 MiB are pushed. With 128 heads of 512, calls of up to 79 tokens have such blocks, so that
+    memory for pushed rows covers 79 of 4096 tokens."""
     cut = Cut("heads", 2, 128)
     plan = SymmetricPlan.of(cut, 4096, 512, torch.bfloat16, (0, 5 << 20))
     pull, push = (SymmetricPlan.of(cut, 4096, 512, torch.bfloat16, pushed) for pushed in ((1, 0), (0, 1 << 62)))

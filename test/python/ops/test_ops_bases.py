@@ -21,7 +21,8 @@ suffix."""
 
 
 def states(rng: np.random.Generator, count: int, dtype: np.dtype = BF16) -> States:
-    """States without faint rows, whose large lses a conversion would round."""
+    """States without faint rows. The lses of faint rows are large in magnitude, and a conversion to another base would
+    round them."""
     return make_states(rng, count, N, H, D, dtype, kinds=rng.choice([ORDINARY, EMPTY, EMPTY_FA2, NAN, ZERO], (count, N, H), p=[0.5, 0.15, 0.15, 0.05, 0.15]))
 
 
