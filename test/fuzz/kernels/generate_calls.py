@@ -143,9 +143,9 @@ def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
 
 
 def _moved_rows(kernel: Kernel) -> set[str]:
-    """Tensors that move whole rows, so that their last dim must have stride 1. Excludes tensors with one element per group, which rows
-    along the groups of a product are if the kernel has rows of that product. A loop over a tuple may name several tensors; all of them
-    count."""
+    """Tensors whose last dim must have stride 1, since the kernel moves whole rows of them. A row along the groups of a
+    product has one element per group if the kernel has rows of that product; tensors of such rows are left out. If a
+    loop over a tuple names several tensors, all of them count."""
     # A branch with a constant condition may contain rows that the compiled kernel does not have.
     stored = [[*node.walk()] for s in kernel.body if isinstance(s, Store) for node in expressions(s)]
     sure = [node for nodes in stored if all(node.op != "ifexp" for node in nodes) for node in nodes]
