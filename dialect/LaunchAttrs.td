@@ -18,8 +18,8 @@ include "dialect/MlafixAttrs.td"
 def Mlafix_GuardAttr : Mlafix_Attr<"Guard", "guard"> {
   let summary = "what must hold of a call for a code version to be launched";
   let description = [{
-    The kinds, with their fields, are those of `include/mlafix/Guards.def`; `mlafix-plan-kernel` writes them. Arguments are named by their
-    index. A list of arguments holds none twice.
+    `include/mlafix/Guards.def` lists the kinds and their fields; `mlafix-plan-kernel` writes the guards. Arguments are
+    given by index. A list of arguments has no duplicates.
 
     ```mlir
     #mlafix.guard<align, args = [0, 2, 4], bytes = 16>
@@ -51,7 +51,7 @@ def Mlafix_GuardArray : TypedArrayAttrBase<Mlafix_GuardAttr, "guards">;
 def Mlafix_ParamAttr : Mlafix_Attr<"Param", "param"> {
   let summary = "one parameter of a compiled kernel: a value that a launch passes";
   let description = [{
-    The kinds, with their fields, are those of `include/mlafix/Params.def`.
+    `include/mlafix/Params.def` lists the kinds and their fields.
 
     ```mlir
     #mlafix.param<pointer, arg = 0>
@@ -80,7 +80,7 @@ def Mlafix_ParamAttr : Mlafix_Attr<"Param", "param"> {
 def Mlafix_ExtentAttr : Mlafix_Attr<"Extent", "extent"> {
   let summary = "an extent of a grid: a tensor's size, an integer argument or a constant";
   let description = [{
-    With `per`, an extent is the number of pieces of so many that a tensor's size has, rounded up, and at least 1.
+    With `per`, the extent is the tensor's size divided by `per`, rounded up, and at least 1.
 
     ```mlir
     #mlafix.extent<arg = 0, dim = 1>
@@ -114,10 +114,11 @@ class Mlafix_GeometryAttr<string name, string attrMnemonic> : Mlafix_Attr<name, 
 def Mlafix_GridGeometryAttr : Mlafix_GeometryAttr<"GridGeometry", "grid"> {
   let summary = "how a GPU launches a dense grid";
   let description = [{
-    The rows are the product of the extents. A block of `threads` threads does `rows_per_block` of them. With `least_threads` below
-    `threads` a launch of few rows may halve both, as long as at least so many threads are left. With `cluster` above 1
-    so many consecutive blocks, a thread-block cluster, share the one row of `rows_per_block`. With `parts`, so many consecutive
-    blocks, which do not wait for each other, have parts of it.
+    The number of rows is the product of the extents. A block of `threads` threads processes `rows_per_block` rows. If
+    `least_threads` is below `threads`, a launch with few rows may halve both numbers repeatedly, down to
+    `least_threads` threads. With `cluster` above 1, a thread-block cluster of that many consecutive blocks shares one
+    row. With `parts`, that many consecutive blocks each process a part of one row and do not wait for each other. In
+    both cases `rows_per_block` is 1.
 
     ```mlir
     #mlafix.grid<[<arg = 0, dim = 0>, <value = 128>], rows_per_block = 16, threads = 256, least_threads = 128>
@@ -137,9 +138,10 @@ def Mlafix_GridGeometryAttr : Mlafix_GeometryAttr<"GridGeometry", "grid"> {
 def Mlafix_RaggedGeometryAttr : Mlafix_GeometryAttr<"RaggedGeometry", "ragged"> {
   let summary = "how a GPU launches a ragged grid";
   let description = [{
-    Each multiprocessor gets at most `blocks_per_sm` blocks of `threads` threads, which share out `rows` times the inner extents; a block
-    takes `rows_per_block` pairs of a row and inner indices at a time. With `fits`, the blocks are as many as the registers of
-    a multiprocessor let in, once the assembler has counted those of a thread; `blocks_per_sm` where none has.
+    Each multiprocessor gets at most `blocks_per_sm` blocks of `threads` threads. They share the pairs of a row and
+    inner indices: `rows` times the inner extents. A block takes `rows_per_block` pairs at a time. With `fits`, the
+    number of blocks is the one that the registers of a multiprocessor permit, computed from the assembler's register
+    count per thread. If there is no such count, `blocks_per_sm` applies.
 
     ```mlir
     #mlafix.ragged<rows = <arg = 0, dim = 0>, inner = [<value = 16>], rows_per_block = 64, threads = 256, blocks_per_sm = 1>
@@ -158,9 +160,10 @@ def Mlafix_RaggedGeometryAttr : Mlafix_GeometryAttr<"RaggedGeometry", "ragged"> 
 def Mlafix_GroupsGeometryAttr : Mlafix_GeometryAttr<"GroupsGeometry", "groups"> {
   let summary = "how a GPU launches a dense grid in which lane groups share the pieces of a row";
   let description = [{
-    A row has `lanes` lanes. The launch chooses a power of two of lane groups, at most `most`: more groups the more `pieces` there are, of
-    which a group does `chunk` at a time, as long as a multiprocessor has no more than `threads_per_sm` threads. A group has at least
-    `least_threads` threads of a block, which has at most `threads`.
+    A row has `lanes` lanes. The launch chooses the number of lane groups, a power of two up to `most`. It grows with
+    the number of `pieces`, of which a group processes `chunk` at a time, as long as no multiprocessor has more than
+    `threads_per_sm` threads. A block has at most `threads` threads, and a group has at least `least_threads` threads in
+    it.
 
     ```mlir
     #mlafix.groups<[<arg = 0, dim = 0>], lanes = 64, threads = 512, most = 16, chunk = 4, least_threads = 32, threads_per_sm = 2048, pieces = <arg = 2, dim = 0>>
@@ -178,8 +181,9 @@ def Mlafix_GroupsGeometryAttr : Mlafix_GeometryAttr<"GroupsGeometry", "groups"> 
 def Mlafix_CpuGeometryAttr : Mlafix_GeometryAttr<"CpuGeometry", "cpu"> {
   let summary = "how a CPU shares out a grid";
   let description = [{
-    One call does a range of rows: of the product of the extents, or, of a ragged grid, of the first extent, with all inner indices.
-    Ranges are best multiples of `rows_per_block` rows.
+    One call processes a range of rows. In a dense grid the number of rows is the product of the extents. In a ragged
+    grid it is the first extent, and a row includes all inner indices. Ranges should be multiples of `rows_per_block`
+    rows.
 
     ```mlir
     #mlafix.cpu<[<arg = 0, dim = 0>, <value = 128>], rows_per_block = 2048>

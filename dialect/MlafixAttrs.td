@@ -19,17 +19,17 @@ class Mlafix_Attr<string name, string attrMnemonic> : AttrDef<Mlafix_Dialect, na
 def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
   let summary = "a named dim, perhaps with a bound, or the size it was bound to; or a product of two";
   let description = [{
-    Marks a rank-1 tensor as a row tile, and says which dim runs along it: a name in a generic source, a number once
-    `mlafix-specialize` has bound the name.
+    Marks a rank-1 tensor as a row tile, and names the dim along it. In a generic source this is a name;
+    `mlafix-specialize` replaces the name by a number.
 
-    A product `G x K` is one dim of G * K elements, in G groups of K. A row along it has as many elements. `G per K` is
-    a row of one element for each of these groups, G elements. `mlafix-group-rows` gives this type to rows along G that
-    meet rows along the product, so that each lane has the elements of its groups.
+    A product `G x K` is one dim of G * K elements, in G groups of K. A row along it has G * K elements. `G per K` is a
+    row of one element for each of these groups, G elements. `mlafix-group-rows` gives this type to rows along G that
+    are combined with rows along the product, so that each lane has the elements of its groups.
 
-    `"b" most 1024` is a dim that the launch knows, with the bound that the kernel gives it (`most`). A row along it has the type of
-    1024 elements, of which those below the dim's size are there, and no others: they are neither read nor written, and
-    reductions do not count them. `by 4`: the size is a multiple of 4 in each launch of this code version, whose guards
-    say so (`multiple`), and rows are moved in packs of 4.
+    `"b" most 1024` is a dim whose size is known at launch, with the bound that the kernel gives it (`most`). A row
+    along it has the type of 1024 elements. Only the elements below the dim's size exist: the others are neither read
+    nor written, and reductions ignore them. `by 4` states that the size is a multiple of 4 in each launch of this code
+    version. A guard of the code version ensures this (`multiple`), and rows are moved in packs of 4.
 
     ```mlir
     tensor<?xf32, #mlafix.dim<"D">>
@@ -119,24 +119,25 @@ def Mlafix_BaseAttr : Mlafix_Attr<"Base", "base"> {
 def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
   let summary = "how a row is distributed over lanes: a part of `#mlafix.plan`";
   let description = [{
-    One access moves at most `pack` consecutive elements. `lanes` threads share a row. Lane `l` holds the elements
-    `[(p * lanes + l) * pack, … + pack)` for each of its packs `p`, at most `packs` of them. A thread block works on
-    `rows` rows. Rows along different dims have packs of their own: of as many elements as the largest power of two that
-    divides `pack` and the dim's size, so that no pack straddles a row's end. Lanes that synchronise (wait for each
-    other or exchange values) are a power of two.
+    One access moves at most `pack` consecutive elements. `lanes` threads share a row. Lane `l` holds the elements `[(p
+    * lanes + l) * pack, … + pack)` for each of its packs `p`, at most `packs` of them. A thread block works on `rows`
+    rows. The pack size depends on the dim: it is the largest power of two that divides `pack` and the dim's size, so
+    that no pack straddles a row's end. If lanes synchronise (wait for each other or exchange values), their number is a
+    power of two.
 
-    Along a product no pack straddles a group's end either, and where a group is not a power of two of packs, the packs up to the next power of two do not exist.
-    Of a row of one element a group, a lane holds the element of each of its packs' groups; once each, where all lanes share a group.
+    Along a product, no pack straddles a group's end either. If a group is not a power of two of packs, it is padded
+    with packs that do not exist. In a row of one element per group, a lane holds one element for each of its packs:
+    that of the pack's group. If all lanes share each group, every lane holds each element once.
 
     With `groups` above 1, the launch chooses how many groups of lanes, at most `groups`, share the chunks of a row's
-    merge loops. Lanes of a row then do not synchronise, and may be in several blocks.
+    merge loops. The lanes of a row then do not synchronise, and may be in several blocks.
 
-    With `blocks` above 1, the lanes of a row are the threads of so many blocks, a thread-block cluster: block `b` of the
-    cluster has the lanes from `b * lanes / blocks` on.
+    With `blocks` above 1, the lanes of a row are the threads of that many blocks, a thread-block cluster: block `b` of
+    the cluster has the lanes from `b * lanes / blocks` on.
 
-    With `parts` above 1, nothing joins the packs of a row, and so many blocks, which do not wait for each other, have a
-    part of it each: `lanes * packs` consecutive packs, held by `lanes` lanes as if they were a row. Of a row that ends at the launch,
-    there are as many parts as it needs, and at most `parts`.
+    With `parts` above 1, no op combines the packs of a row. That many blocks, which do not wait for each other, each
+    have a part of the row: `lanes * packs` consecutive packs, held by `lanes` lanes as if they were a row. If the size
+    of a row is known only at launch, the launch makes as many parts as the row needs, at most `parts`.
 
     ```mlir
     #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
@@ -186,8 +187,8 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
 def Mlafix_PlanAttr : Mlafix_Attr<"Plan", "plan"> {
   let summary = "everything that the compiler decides about a code version: written by `mlafix-plan-kernel`";
   let description = [{
-    The layout of rows, and the fields of `dialect/PlanFields.def`, in any order. A field that is not named has its initial value.
-    `mlafix-plan-kernel` alone decides; the passes after it do what the plan says.
+    The layout of rows, and the fields of `dialect/PlanFields.def` in any order. An omitted field has its initial value.
+    `mlafix-plan-kernel` makes all decisions; the passes after it follow the plan.
 
     ```mlir
     #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 8>>
@@ -213,8 +214,8 @@ def Mlafix_PlanAttr : Mlafix_Attr<"Plan", "plan"> {
 def Mlafix_ScratchAttr : Mlafix_Attr<"Scratch", "scratch"> {
   let summary = "the memory space of an exchange between the threads of a block";
   let description = [{
-    Shared memory like `#gpu.address_space<workgroup>`, but not for long: the threads meet at a barrier between its last load and their next store
-    to shared memory. So exchanges may take the same memory.
+    Shared memory like `#gpu.address_space<workgroup>`, but with a short lifetime: a barrier separates its last load
+    from the next store to shared memory. Exchanges may therefore use the same memory.
 
     ```mlir
     #mlafix.scratch

@@ -15,22 +15,22 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
     OptionalTypesMatchWith<"'else' value has the element type of the result", "result", "other", "::mlir::getElementTypeOrSelf($_self)">]> {
   let summary = "reads a row tile or a scalar";
   let description = [{
-    With one index less than the memref has dims it reads the row along the last dim, else one element. That dim has
-    stride 1 (N12), unless another argument has a product of it: rows of one element a group may have any stride. Floats
-    widen to f32, integers to the width of the result, by their sign; booleans stay as they are. Where the memref's
-    dtype is a variable, a load as i64 only moves the element if the variable is bound to a float or a boolean
-    (`mlafix-specialize` says what such a kernel may do). Where the predicate is false nothing is read and the result is
-    the `else` value, zero where there is none; out of bounds it is zero (`mlafix-guard-bounds`). An omitted optional
-    argument reads as zeros where the predicate holds: `else` is about the predicate alone, and `if` with
-    `mlafix.present` gives an omitted tensor another value.
+    With one index fewer than the memref has dims, the op reads the row along the last dim; otherwise it reads one
+    element. The last dim has stride 1 (N12). It may have any stride if another argument has a product with this dim as
+    its first factor: the rows then have one element per group. Floats widen to f32. Integers extend to the width of the
+    result, by their sign. Booleans stay as they are. If the memref's dtype is a variable, a load as i64 only moves the
+    element when the variable is bound to a float or a boolean (`mlafix-specialize` lists what such a kernel may do). If
+    the predicate is false, nothing is read and the result is the `else` value, or zero without `else`. An access out of
+    bounds gives zero (`mlafix-guard-bounds`). An omitted optional argument reads as zeros where the predicate is true:
+    `else` applies to the predicate alone. `if` with `mlafix.present` gives an omitted tensor another value.
 
     If the last dim of the tensor is a product, G groups of K elements, `group` names one group of the row: a row along
-    K of adjacent elements. `member` names one element of each group: a row along G of elements that are K apart. Both
-    together name one element. They are indices below G and below K. A tensor of which there is such an access has no
-    other accesses of elements.
+    K of adjacent elements. `member` names one element of each group: a row along G of elements that are K apart.
+    `group` and `member` together name one element. `group` is below G and `member` is below K. If a tensor has such an
+    access, all its accesses of single elements have this form.
 
-    `slice B to E` names the elements from B up to, not including, E of a row: a row of E - B elements, along any dim of
-    that size. The dim of the tensor's rows is no product then, and has at least E elements.
+    `slice B to E` names the elements B, …, E - 1 of a row: a row of E - B elements, along any dim of that size. The dim
+    of the tensor's rows must then have at least E elements and must not be a product.
 
     ```mlir
     %row = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
@@ -60,9 +60,12 @@ def Mlafix_LoadIntoOp : Mlafix_Op<"load_into", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "reads a row into the end of a longer one";
   let description = [{
-    Element `i` of the result, from `first` on, is element `(i - first) / each` of the row in memory, which is repeated: of a row of Z elements, `(i - first) / each % Z`.
-    A row along a dim with a bound is not repeated: elements behind its end are zero. Elements before `first` are zero, and so are all where the predicate is false or the row is out of bounds. A negative `first` moves the row to the left: element 0 is element `-first / each` of it. Otherwise it reads as `mlafix.load` does. The dim of the result must have
-    at least `first` elements. With `slice B to E` the row is the slice, as `mlafix.load` has it.
+    For `i >= first`, element `i` of the result is element `(i - first) / each` of the row in memory. A row of Z
+    elements is repeated: the element is `(i - first) / each % Z`. A row along a dim with a bound is not repeated:
+    elements past its end are zero. Elements before `first` are zero. All elements are zero if the predicate is false or
+    the row is out of bounds. A negative `first` shifts the row to the left: element 0 of the result is element `-first
+    / each` of the row. In all other respects the op reads like `mlafix.load`, also with `slice B to E`. The dim of the
+    result must have at least `first` elements.
 
     ```mlir
     %cos = mlafix.load_into %x[%t, %h] from 448 each 2 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"K">>
@@ -82,12 +85,12 @@ def Mlafix_StoreOp : Mlafix_Op<"store", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "writes a row tile or a scalar";
   let description = [{
-    The reverse of `mlafix.load`, also for a group, a member or a slice. f32 narrows to the memref's float type, rounded to
-    nearest even. f8E4M3FN saturates at +-448, f8E5M2 at +-57344, infinities included, and NaN stays NaN (N7). f8E8M0FNU
-    takes the least power of two that is not below, from 2^-127 to 2^127. Bytes, i8 and ui8, take f32 (round to nearest
-    even), i32 and i64: beyond their range is the nearest end of it, and NaN is 0. Other integers are stored as they
-    are. If the memref's dtype is a variable, whose width the body does not know, an i32 or i64 is stored with the width
-    that the variable is bound to: sign-extended, or its low bits. Where the predicate is false nothing is written.
+    The reverse of `mlafix.load`, also for a group, a member or a slice. f32 narrows to the memref's float type, rounded
+    to nearest even. f8E4M3FN saturates at +-448 and f8E5M2 at +-57344; infinities saturate, too, and NaN stays NaN
+    (N7). For f8E8M0FNU, f32 is rounded up to a power of two from 2^-127 to 2^127. Bytes (i8 and ui8) take f32, rounded
+    to nearest even, i32 and i64. Values out of range saturate, and NaN becomes 0. Other integers are stored as they
+    are. If the memref's dtype is a variable, the body does not know its width: an i32 or i64 is stored with the width
+    that the variable is bound to, by sign extension or truncation. If the predicate is false, nothing is written.
 
     ```mlir
     mlafix.store %row, %x[%t, %h] if %p : tensor<?xf32, #mlafix.dim<"D">>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -109,10 +112,11 @@ def Mlafix_StoreOp : Mlafix_Op<"store", [
 
 def Mlafix_StoreMembersOp : Mlafix_Op<"store_members", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
-  let summary = "writes a whole row of groups, of one row tile for each member";
+  let summary = "writes a whole row of groups, given one row tile per member";
   let description = [{
-    What stores of all members of a row become once lanes have their shares (`mlafix-join-members`): `values` are the rows of member 0, of member 1 and so on, all along G. A lane writes
-    the groups of its pack at once.
+    Replaces the stores of all members of a row once the row is distributed over lanes (`mlafix-join-members`). `values`
+    are the rows of member 0, member 1 and so on, all along G. Each lane writes all members of the groups in its pack
+    with one access.
 
     ```mlir
     mlafix.kernel @clear(%x: memref<?x128xbf16, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(64 2)"], mlafix.access = "write"}) {
@@ -149,8 +153,8 @@ def Mlafix_PresentOp : Mlafix_Op<"present", [Pure]> {
 def Mlafix_SameTensorOp : Mlafix_Op<"same_tensor", [Pure, Commutative]> {
   let summary = "whether two arguments are the same tensor";
   let description = [{
-    Compares the addresses at which the two tensors begin, and nothing else: a launch refuses tensors that begin together, of which one is
-    written, unless they have the same sizes and strides (N11). Two omitted arguments are the same.
+    Compares only the addresses at which the two tensors begin. That suffices: if two tensors begin at the same address
+    and one is written, a launch requires equal sizes and strides (N11). Two omitted arguments are the same.
 
     ```mlir
     %in_place = mlafix.same_tensor %out, %x : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -191,7 +195,7 @@ def Mlafix_IotaOp : Mlafix_Op<"iota", [Pure]> {
 }
 
 def Mlafix_BroadcastOp : Mlafix_Op<"broadcast", [Pure]> {
-  let summary = "a row of groups that has, in each element, that of its group in a row of one element a group";
+  let summary = "repeats each element of a row of one element per group over all elements of that group";
   let description = [{
     ```mlir
     %s = mlafix.broadcast %scales : tensor<?xf32, #mlafix.dim<"G">> -> tensor<?xf32, #mlafix.dim<"G" x "K">>
@@ -207,15 +211,18 @@ def Mlafix_BroadcastOp : Mlafix_Op<"broadcast", [Pure]> {
 def Mlafix_ReduceOp : Mlafix_Op<"reduce", [Pure]> {
   let summary = "reduces a row tile to a scalar, or each of its groups to an element";
   let description = [{
-    The order is one fixed binary tree over the element's index, whatever the layout: element 2i meets 2i + 1, then pairs meet pairs,
-    missing elements being neutral (N9). `max` and `min` keep NaN. Of a row along a dim with a bound, the elements behind its end are missing: the result is that of a row which
-    has the dim's size. A row of no elements has the sum 0, the maximum -inf or the least integer, and the minimum inf or the greatest integer.
-    Of booleans, `max` is true if any is, and `min` if all are.
+    The order is one fixed binary tree over the element's index, for every layout: element 2i is combined with 2i + 1,
+    then pairs with pairs. Missing elements are neutral (N9). `max` and `min` propagate NaN. In a row along a dim with a
+    bound, the elements past the end are missing: the result is that of a row of the dim's actual size. For a row
+    without elements, the sum is 0, the maximum -inf or the least integer, and the minimum inf or the greatest integer.
+    For booleans, `max` is true if any element is true, and `min` if all are.
 
-    With a row along the first factor of a product as the result, each group is reduced to an element of it, by a tree over the index in the group. A row along a product
-    is reduced to a scalar group by group, and then the groups' results by a tree of their own.
+    If the result is a row along the first factor of a product, each group is reduced to one element of that row, by a
+    tree over the index in the group. If a row along a product is reduced to a scalar, each group is reduced first, and
+    then the groups' results by a tree of their own.
 
-    With `in_lane` the elements that a lane has are reduced, and lanes of one row may have different results. The passes write it.
+    With `in_lane`, each lane reduces the elements that it holds, so lanes of one row may have different results. Only
+    passes create this form.
 
     ```mlir
     %sum = mlafix.reduce add %row : tensor<?xf32, #mlafix.dim<"D">>
@@ -231,8 +238,10 @@ def Mlafix_ReduceOp : Mlafix_Op<"reduce", [Pure]> {
 def Mlafix_ArgReduceOp : Mlafix_Op<"arg_reduce", [Pure]> {
   let summary = "the index of the greatest or least element of a row tile, or of each of its groups";
   let description = [{
-    The lowest index of those that have it: equal elements, zeros of either sign among them, are one value. NaN is beyond all numbers, for `max` and for `min`: the index
-    is that of the first NaN, where there is one. It is 0 where a row along a dim with a bound has no elements. With a row along the first factor of a product as the result, it has an index in each group.
+    Ties go to the lowest index. Zeros of different signs are equal. NaN ranks beyond all numbers, for `max` and for
+    `min`: if a row contains NaN, the result is the index of the first one. The result is 0 if a row along a dim with a
+    bound has no elements. If the result is a row along the first factor of a product, it has the index of each group's
+    extreme within that group.
 
     ```mlir
     %best = mlafix.arg_reduce max %row : tensor<?xf32, #mlafix.dim<"D">>
@@ -248,10 +257,12 @@ def Mlafix_ArgReduceOp : Mlafix_Op<"arg_reduce", [Pure]> {
 def Mlafix_TopKOp : Mlafix_Op<"top_k", [Pure, SameVariadicResultSize]> {
   let summary = "the greatest elements of a row tile, or of each of its groups, and their indices";
   let description = [{
-    As many elements as there are `values`, the greatest first, and then their indices. Equal elements, zeros of either sign among them, come in the order of their indices. NaN is
-    beyond all numbers, as in `mlafix.arg_reduce`. A value is 0 for a zero of either sign. With rows along the first factor of a product as results,
-    they have an element for each group. The row, or the group, has at least as many elements. A row
-    along a dim with a bound may have fewer: the values that it has no elements for are -inf or the least integer, at index 0.
+    The results are the greatest elements, in descending order, and then their indices. There are as many elements as
+    `values`. Equal elements come in the order of their indices; zeros of different signs are equal, and both are
+    returned as 0. NaN ranks beyond all numbers, as in `mlafix.arg_reduce`. If the results are rows along the first
+    factor of a product, they have an element for each group. The row, or each group, must have at least as many
+    elements as there are `values`. A row along a dim with a bound may have fewer: the remaining values are -inf or the
+    least integer, with index 0.
 
     ```mlir
     %best:4 = mlafix.top_k %row : tensor<?xf32, #mlafix.dim<"D">> -> f32, f32, i32, i32
@@ -264,13 +275,14 @@ def Mlafix_TopKOp : Mlafix_Op<"top_k", [Pure, SameVariadicResultSize]> {
 }
 
 def Mlafix_ScanOp : Mlafix_Op<"scan", [Pure, AllTypesMatch<["source", "result"]>]> {
-  let summary = "the reductions of a row tile's beginnings, or of those of its groups";
+  let summary = "the running reductions of a row tile, or of each of its groups";
   let description = [{
-    Element i of the result is the `mlafix.reduce` of the elements up to and including i, as if the row ended there: a
-    running sum, a running maximum or minimum. So the order is the one of the reduction, whatever the layout (N9), the
-    last element is the row's reduction, bit for bit, and of elements that are at least 0 a running sum never falls.
+    Element i of the result is the `mlafix.reduce` of the elements 0 to i, as if the row ended there: a running sum,
+    maximum or minimum. The order is that of the reduction, for every layout (N9), so the last element equals the row's
+    reduction bit for bit. A running sum of elements that are at least 0 never decreases.
 
-    `in_groups` scans each group of a row along a product by itself. Without it such a row is scanned as it is reduced: of element i, the groups before its own, and its own up to i.
+    `in_groups` scans each group of a row along a product separately. Without it, a row along a product is scanned as it
+    is reduced: element i combines the groups before its own with the elements of its own group up to i.
 
     ```mlir
     %sums = mlafix.scan add %row : tensor<?xf32, #mlafix.dim<"D">>
@@ -287,8 +299,10 @@ def Mlafix_ScanOp : Mlafix_Op<"scan", [Pure, AllTypesMatch<["source", "result"]>
 def Mlafix_SwapOp : Mlafix_Op<"swap", [Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "a row tile in which neighbouring blocks have changed places";
   let description = [{
-    Element `i` of the result is element `i xor block`: with 1, neighbours change places, with 32 the first 32 elements and the next 32, and so on. `block` is a power of two. The size of
-    the dim is known when the kernel is compiled, and a multiple of two blocks; of a product whose groups are no power of two of elements, the size of a group is.
+    Element `i` of the result is element `i xor block`: with a block of 1, neighbours change places; with 32, the first
+    32 elements and the next 32, and so on. `block` is a power of two. The size of the dim is a compile-time constant
+    and a multiple of two blocks. In a product whose groups do not have a power of two of elements, this holds for the
+    size of a group instead.
 
     ```mlir
     %others = mlafix.swap %row by 1 : tensor<?xf32, #mlafix.dim<"D">>

@@ -14,9 +14,9 @@ def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "reads a state: a payload row and its lse";
   let description = [{
-    Both infinities mean empty (N2). Where the predicate is false nothing is read and the state is the identity (N5),
-    and so it is for an omitted optional argument. Floats widen to f32 (N7). The base of the lse is the result type's
-    (N8), which also says whether the state was stored with a sink in it.
+    An lse of either infinity means empty (N2). If the predicate is false, nothing is read and the state is the identity
+    (N5). An omitted optional argument gives the identity as well. Floats widen to f32 (N7). The result type gives the
+    base of the lse (N8) and says whether the stored state includes a sink.
 
     ```mlir
     %s = mlafix.load_state %out[%t, %h] lse %lse[%h, %t] if %live
@@ -38,9 +38,9 @@ def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [
 def Mlafix_MakeStateOp : Mlafix_Op<"make_state", [Pure]> {
   let summary = "a state of a payload row and its lse";
   let description = [{
-    For states that are stored in another form than payload and lse. Both infinities mean empty (N2), and then the row
-    may hold anything (N5). The base of the lse is the result type's (N8). A sink is a state of zeros whose lse is the
-    sink's logit, and whose type says so; infinite, it is no sink.
+    For states that are stored in another form than payload and lse. An lse of either infinity means empty (N2); the row
+    may then hold anything (N5). The result type gives the base of the lse (N8). A sink is a state of zeros whose lse is
+    the sink's logit and whose type has `sink`. An infinite logit means no sink.
 
     ```mlir
     %s = mlafix.make_state %row lse %one : tensor<?xf32, #mlafix.dim<"D">> -> !mlafix.state<"D", e>
@@ -67,16 +67,17 @@ def Mlafix_IdentityOp : Mlafix_Op<"identity", [Pure]> {
 def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative]> {
   let summary = "the monoid's operation on one or more states";
   let description = [{
-    With m the largest lse, w_i = base^(lse_i - m) and s = sum w_i, the result has lse m + log(s) and out sum (w_i / s) * out_i.
-    Empty operands contribute nothing (N3, N4), nor does a payload whose weight is zero, whatever it holds (N5); NaN in a live
-    lse stays (N6). All operands have the result's dim and base (N8). The sum of w_i * out_i is divided by s when it is stored: of k states that are merged into
-    one row, payloads must be smaller than 2^128 / k for it not to overflow (N7).
+    With m the largest lse, w_i = base^(lse_i - m) and s = sum w_i, the result has lse m + log(s) and out sum (w_i / s)
+    * out_i. Empty operands contribute nothing (N3, N4). A payload whose weight is zero contributes nothing either,
+    whatever it holds (N5). NaN in a live lse propagates (N6). All operands have the result's dim and base (N8). The sum
+    of w_i * out_i is divided by s only when the state is stored. If k states are merged into one row, the sum cannot
+    overflow as long as payloads are smaller than 2^128 / k (N7).
 
-    At most one operand has a sink in its type, and the result has one then. The result may have one where no operand
-    does, for a branch that merges no sink beside one that does.
+    At most one operand has a sink in its type; then the result has one, too. The result may have a sink without such an
+    operand: this serves a branch that merges no sink beside one that does.
 
-    With `to_first` the first operand has the largest lse of all, so that it weighs 1 and the others are weighed against it: a
-    `mlafix.reference`, or what was merged to one.
+    With `to_first`, the first operand has the largest lse of all. Its weight is 1, and the weights of the others are
+    relative to it. It is a `mlafix.reference`, or the result of earlier merges to one.
 
     Folds: identities drop out, a single operand is itself, nested merges flatten.
 
@@ -96,7 +97,7 @@ def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative]> {
 def Mlafix_MaxOfOp : Mlafix_Op<"max_of", [Pure]> {
   let summary = "the largest lse that was merged into a state";
   let description = [{
-    Of a state that was loaded or made, its lse; -inf where the state is empty (N2).
+    For a loaded or made state, this is its lse; for an empty state, -inf (N2).
 
     ```mlir
     %most = mlafix.max_of %s : !mlafix.state<"D", e>
@@ -110,8 +111,9 @@ def Mlafix_MaxOfOp : Mlafix_Op<"max_of", [Pure]> {
 def Mlafix_ReferenceOp : Mlafix_Op<"reference", [Pure]> {
   let summary = "a state that holds nothing yet, and whose largest lse is given";
   let description = [{
-    States are merged to it whose lses are known to be no larger: each is weighed once, against the largest of all, and nothing that was merged is scaled again.
-    `mlafix-chunk-merges` and `mlafix-repair-merges` make it; nothing but merges `to_first` and the loops that carry them may use it.
+    The initial value of a merge whose operands' lses are known not to exceed `max`. Each operand is weighed once,
+    against `max`, and partial results are never rescaled. `mlafix-chunk-merges` and `mlafix-repair-merges` create the
+    op. Only `to_first` merges and the loops that carry them may use it.
 
     ```mlir
     %none = mlafix.reference %one : !mlafix.state<"D", e>
@@ -126,7 +128,8 @@ def Mlafix_ReferenceOp : Mlafix_Op<"reference", [Pure]> {
 def Mlafix_HasNonfiniteOp : Mlafix_Op<"has_nonfinite", [Pure]> {
   let summary = "whether some element of a state's payload is infinite or NaN";
   let description = [{
-    Of the elements that a lane has: lanes of one row may differ. So only a branch may depend on it in which no lane waits for another.
+    Examines only the elements that the lane holds, so lanes of one row may have different results. Only branches in
+    which no lane waits for another may depend on the result.
 
     ```mlir
     %bad = mlafix.has_nonfinite %s : !mlafix.state<"D", e>
@@ -138,7 +141,7 @@ def Mlafix_HasNonfiniteOp : Mlafix_Op<"has_nonfinite", [Pure]> {
 }
 
 def Mlafix_RepairOp : Mlafix_Op<"repair", [Pure, AllTypesMatch<["state", "again", "result"]>]> {
-  let summary = "a state whose elements that are not finite come from another";
+  let summary = "replaces the elements of a state that are not finite by those of another state";
   let description = [{
     `again` is the merge of the same states, each weighed once against the largest lse. The lse is that of `state`.
 
@@ -155,16 +158,18 @@ def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [
     RecursiveMemoryEffects, DeclareOpInterfaceMethods<LoopLikeOpInterface>]> {
   let summary = "a running merge, chunk by chunk";
   let description = [{
-    For `k` = lower, lower + step, … below upper, in this order: merges the state that the body yields, the merge of one *chunk*, into the running
-    state, which begins as `init`. The operands of the two merges stay apart: the result's bits are those of this order,
-    whatever computes the chunks, so that several groups of lanes may compute them in parallel (N9).
-    `mlafix-chunk-merges` makes it of `scf.for`; a body may be run for a `k` of upper or more, and yields the identity
-    then.
+    For `k` = lower, lower + step, … below upper, in this order, the loop merges the state that the body yields into the
+    running state. The yielded state is the merge of one *chunk*; the running state begins as `init`. The two merges are
+    kept separate, so the result has the bits of this order even if several groups of lanes compute chunks in parallel
+    (N9). `mlafix-chunk-merges` creates the op from `scf.for`. A body may run for a `k` of upper or more; it must then
+    yield the identity.
 
-    With `to_first` `init` has the largest lse of all, and every chunk was merged to a `mlafix.reference` of it: chunks
-    are added. Of a number in place of a state the largest is found.
+    With `to_first`, `init` has the largest lse of all, and every chunk was merged to a `mlafix.reference` with that
+    lse. Chunks are then added without rescaling. If the loop carries f32 numbers instead of states, it computes their
+    maximum.
 
-    After `mlafix-lower-states` the state is its three values, and `base` says what the base of its lse was.
+    After `mlafix-lower-states` a loop of states carries the three values of the state, and `base` records the base of
+    its lse.
 
     ```mlir
     %most = mlafix.merge_loop %k = %c0 to %n step 4 init(%logit) : f32 {
@@ -217,7 +222,8 @@ def Mlafix_MaskOp : Mlafix_Op<"mask", [Pure, AllTypesMatch<["state", "result"]>]
 def Mlafix_RebaseOp : Mlafix_Op<"rebase", [Pure]> {
   let summary = "converts the lse between base e and base 2 (N8)";
   let description = [{
-    lse_2 = lse_e * log2(e), or the largest f32 of its sign where that is beyond it. The payload does not change; empty stays empty, and a sink stays in it.
+    lse_2 = lse_e * log2(e), clamped to the finite range of f32 if the lse is finite. The payload does not change. Empty
+    states stay empty, and a sink stays included.
 
     ```mlir
     %r = mlafix.rebase %s : !mlafix.state<"D", e> -> !mlafix.state<"D", 2>
@@ -234,7 +240,8 @@ def Mlafix_PayloadOp : Mlafix_Op<"payload", [
     Pure, TypesMatchWith<"result is the row of the state", "state", "result", "::llvm::cast<::mlafix::StateType>($_self).getTileType()">]> {
   let summary = "the normalised payload row of a state";
   let description = [{
-    What `mlafix.store_state` would write, in f32: +0.0 where the state is empty (N1, N3), NaN where its lse is NaN (N6).
+    The row that `mlafix.store_state` would write, in f32: +0.0 if the state is empty (N1, N3), NaN if its lse is NaN
+    (N6).
 
     ```mlir
     %row = mlafix.payload %s : !mlafix.state<"D", e>
@@ -248,7 +255,7 @@ def Mlafix_PayloadOp : Mlafix_Op<"payload", [
 def Mlafix_LseOfOp : Mlafix_Op<"lse_of", [Pure]> {
   let summary = "the log-sum-exp of a state";
   let description = [{
-    What `mlafix.store_state` would write: -inf where the state is empty (N1, N3). In the base of the state's type.
+    The lse that `mlafix.store_state` would write, in the base of the state's type; -inf if the state is empty (N1, N3).
 
     ```mlir
     %l = mlafix.lse_of %s : !mlafix.state<"D", e>

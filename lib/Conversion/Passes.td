@@ -35,17 +35,18 @@ def SplitConversionsPass : Pass<"mlafix-split-conversions", "::mlafix::KernelOp"
 def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
   let summary = "f32 becomes the bits of fp8 and fp4, and the other way round";
   let description = [{
-    Replaces every truncation of f32 to f8E4M3FN or f8E5M2 by operations that make its bits, and a cast of these to fp8,
-    which `mlafix-floats-to-bits` removes. It rounds to nearest even and saturates at +-448 or +-57344, infinities
-    included; NaN stays NaN (N7). Extensions of fp8 are replaced likewise. Targets of sm_89 and later have instructions,
-    which convert two elements at once, to f32 by way of f16. Elsewhere integer arithmetic gives the same bits. The
-    bounds that a store puts around its value are removed: the conversion has them. f8E8M0FNU, the exponents of f32, is
-    made by integer arithmetic on all targets, and rounded up.
+    Replaces every truncation of f32 to f8E4M3FN or f8E5M2 by operations that compute its bits. A cast of the bits to
+    fp8 remains, which `mlafix-floats-to-bits` removes. The conversion rounds to nearest even and saturates at +-448 or
+    +-57344; infinities saturate, too, and NaN stays NaN (N7). Extensions of fp8 are replaced in the same way. Targets
+    from sm_89 on have instructions that convert two elements at once; the conversion to f32 takes two steps, through
+    f16. Other targets use integer arithmetic, which gives the same bits. The clamp that a store applies to its value is
+    removed, because the conversion saturates. f8E8M0FNU, the exponent of an f32, is computed by integer arithmetic on
+    all targets, and rounded up.
 
-    f4E2M1FN is made by arithmetic on all targets, for packs whose elements are within -6 and 6. Their codes are vectors
-    of i4, two to a byte. A CPU adds a power of two that depends on the element's exponent. A GPU evaluates three lines
-    for a magnitude, each rounded, and takes the lowest as its code; it compares them as integers if that is one
-    instruction. It packs eight elements into a word, and adds their signs by byte permutations.
+    f4E2M1FN is computed by arithmetic on all targets, for packs whose elements are between -6 and 6. The codes are
+    vectors of i4, two to a byte. A CPU adds a power of two that depends on the element's exponent. A GPU evaluates
+    three linear functions of the magnitude, rounds each, and takes the lowest as the code. It compares them as integers
+    if that is one instruction. It packs eight elements into a word and adds their signs by byte permutations.
 
     ```mlir
     // Before
@@ -122,12 +123,12 @@ def MathToNVVMPass : Pass<"mlafix-math-to-nvvm", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "math becomes NVIDIA's instructions";
   let description = [{
     No function of `math` becomes a libdevice call. Approximate instructions are used where they satisfy N10 for all
-    operands, subnormal ones included: `ex2` for `exp2`, `ex2` with a correction of the exponent's rounding error for
+    operands, including subnormal ones: `ex2` for `exp2`, `ex2` with a correction of the exponent's rounding error for
     `exp`, and `rsqrt`. Elsewhere they are used only if an operation's flags permit it: `rcp.ftz` for a division with
-    `arcp`, `lg2.ftz` for a logarithm with `afn`, `ex2.ftz` without the correction for an exponential with `afn`. These flags come from `mlafix-lower-states` alone. Any other division
-    is `div.rn`, which keeps subnormal results and divides by numbers beyond 2^126. Any other logarithm is a series: the
-    error of `lg2` is absolute and leaves no digit near 1. Bytes that saturate, of f32 that are rounded or of i32, are
-    packed two at a time.
+    `arcp`, `lg2.ftz` for a logarithm with `afn`, `ex2.ftz` without the correction for an exponential with `afn`. Only
+    `mlafix-lower-states` sets these flags. Any other division is `div.rn`, which keeps subnormal results and divides by
+    numbers beyond 2^126. Any other logarithm is a series: the error of `lg2` is absolute and leaves no digit near 1.
+    Saturating conversions to bytes, from rounded f32 or from i32, are packed two at a time.
 
     ```mlir
     // Before
@@ -146,9 +147,10 @@ def MathToNVVMPass : Pass<"mlafix-math-to-nvvm", "::mlir::LLVM::LLVMFuncOp"> {
 def ExpandMathPass : Pass<"mlafix-expand-math", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "math and conversions that a processor may lack are written out";
   let description = [{
-    Functions that would become calls of a library are written out: exp, exp2, log, log2 and rsqrt of f32 as polynomials
-    and series, and conversions from and to bf16 in integers. For the x86-64 baseline, which has neither F16C nor FMA,
-    also conversions from and to f16, fma, floor and ceil. Any other math is an error at its location. For CPUs.
+    Replaces functions that would become calls of a library: exp, exp2, log, log2 and rsqrt of f32 by polynomials and
+    series, and conversions from and to bf16 by integer arithmetic. The x86-64 baseline has neither F16C nor FMA; for
+    it, conversions from and to f16, fma, floor and ceil are replaced, too. Any other math is an error at its location.
+    For CPUs only.
 
     ```mlir
     // Before
@@ -166,10 +168,10 @@ def ExpandMathPass : Pass<"mlafix-expand-math", "::mlir::LLVM::LLVMFuncOp"> {
 def FloatsToBitsPass : Pass<"mlafix-floats-to-bits", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "floats that are only moved become integers";
   let description = [{
-    Replaces every value of a float of at most `width` bits by its bits, an integer: the target moves such values but
-    cannot compute with them. The remaining conversions keep the float's type; nothing else uses it. Arithmetic on it is
-    an error at its location. LLVM has no fp8. It moves bf16, and f16 on the x86-64 baseline, by way of f32, and calls a
-    library for the way back.
+    Replaces every value of a float type of at most `width` bits by its bits, an integer: the target can move such
+    values but cannot compute with them. Only the remaining conversions use the float type. Arithmetic on it is an error
+    at its location. LLVM has no fp8. It moves bf16, and f16 on the x86-64 baseline, through f32, and calls a library to
+    convert back.
 
     ```mlir
     // Before, with width=16
@@ -213,7 +215,8 @@ def RegionsToBranchesPass : Pass<"mlafix-regions-to-branches", "::mlir::LLVM::LL
 def SlicesToShufflesPass : Pass<"mlafix-slices-to-shuffles", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "slices of vectors become shuffles";
   let description = [{
-    `convert-to-llvm` has no pattern for them. Also folds what can be folded, drops what nothing uses, and merges blocks.
+    Rewrites `vector.extract_strided_slice` and `vector.insert_strided_slice`, for which `convert-to-llvm` has no
+    pattern. Also folds constants, removes unused ops and merges blocks.
 
     ```mlir
     // Before

@@ -13,23 +13,24 @@ include "lib/Transforms/PassOptions.td"
 def PlanKernelPass : Pass<"mlafix-plan-kernel", "::mlir::ModuleOp"> {
   let summary = "choose code versions and the plan of each";
   let description = [{
-    Clones every kernel once per code version, fast ones first, and writes on each clone its guards (what the launch
-    must check) and one `#mlafix.plan`: the layout of its rows, and all else that is decided about it. The passes after it
-    do what the plan says. Also records the target and the kernel's signature on the module.
+    Clones every kernel once per code version, fast ones first. Each clone gets its guards (the conditions that the
+    launch must check) and one `#mlafix.plan`: the layout of its rows and all other decisions about the version. The
+    passes after it follow the plan. Also records the target and the kernel's signature on the module.
 
-    - A GPU gets `fast`, with packs of up to 16 bytes. Its guards are the alignment of the tensors that it moves in
-      packs, and a row count that fits 32-bit indices.
-    - Before it come versions for dense rows and scalars with identical strides, which need few strides and have packs
-      of the widest access, 32 bytes from sm_100 on: `dense` out of place, and `place` in place if outputs may be inputs.
-    - `any` has no such guards.
-    - Rows along a dim with a bound get the same for sizes that are multiples of packs, `whole_dense` and `whole_place`.
-      Where they move single elements, `dense` and `place` gain nothing and are not there.
-    - Before those, large bounds get code versions for smaller ones: `most256_whole_dense`, `most256_fast` and so on,
-      with the lanes of their bound.
-    - A CPU, where a row has one lane, gets `streamed`, with streaming stores, for aligned outputs that are larger than
-      the caches and are no inputs.
-    - `apart` computes the scalars of 16 rows at once, for outputs that are no inputs, if there is enough to compute.
-      `any` is for all other calls.
+    - `fast` (GPU) has packs of up to 16 bytes. Its guards require aligned tensors, as far as they are moved in packs,
+      and a number of rows that fits 32-bit indices.
+    - `dense` and `place` (GPU) precede it. They are for dense rows and scalars with identical strides. They need few
+      strides, and have packs of the widest access, 32 bytes from sm_100 on. `dense` works out of place. `place` works
+      in place; it exists if outputs may be inputs.
+    - `any` has none of these guards.
+    - `whole_dense` and `whole_place` are the same for rows along a dim with a bound whose size is a multiple of the
+      pack. If `dense` and `place` would move such rows by single elements, they gain nothing and are omitted.
+    - `most256_whole_dense`, `most256_fast` and so on precede them if a bound is large. They are for a smaller bound,
+      and have the lanes of that bound.
+    - `streamed` (CPU, where a row has one lane) uses streaming stores. It is for aligned outputs that are larger than
+      the caches and are not inputs.
+    - `apart` (CPU) computes the scalars of 16 rows at once. It is for outputs that are not inputs, and exists if there
+      is enough to compute. `any` serves all other calls.
   }];
   let options = [
     TargetOption<>, MachineOption<>,

@@ -11,31 +11,33 @@
 include "lib/Transforms/PassOptions.td"
 
 def NarrowRowsPass : Pass<"mlafix-narrow-rows", "::mlafix::KernelOp"> {
-  let summary = "rows of 16 bits are masked and widened as words of 32 bits, where something needs f32 and not before";
+  let summary = "rows of 16-bit floats are masked and widened as 32-bit words, as late as possible";
   let description = [{
-    If both branches of an `scf.if` widen their result, it is widened after the branches, so that they yield words. A
-    pack that is widened for both branches, and used nowhere else, is widened in each: until then it takes a half or a
-    quarter of the registers, and each branch may mask it.
+    If both branches of an `scf.if` widen their result, the widening moves behind the `scf.if`, so that the branches
+    yield words. If a widened pack is used only in the two branches, it is widened in each branch instead. Before the
+    branches it then occupies a half or a quarter of the registers, and each branch may mask it as words.
 
     The maximum or minimum of rows of bf16 or f16, or of their magnitudes, is computed on the narrow elements, two at
-    once, and then widened. It is one of the elements, so only the bits of a NaN may change. Later arithmetic on the row
-    widens it at its first use, and again in branches, element by element if the target has such a conversion: `ptxas`
-    does not recognise that as the value it already has, so the row occupies half the registers in the meantime.
+    once, and then widened. The result is one of the elements, so only the bits of a NaN may change. Later arithmetic on
+    the row widens it at its first use. Uses in branches widen the row again, element by element if the target has an
+    instruction for that: `ptxas` does not recognise the result as a value that exists already. Until then the row
+    occupies half the registers.
 
     If a lane has many packs of such rows (`inTurnPacks`) and the kernel stores rows, all ops on rows are sunk to their
-    first use: packs are computed one after the other, with the registers of a single pack.
+    first use. Packs are then computed one after the other, and need the registers of a single pack.
 
-    A pack of bf16 or f16 that is masked after it was widened is masked before, as words of two elements: half as many
-    selections. A pack of bf16 that is computed with is widened with two instructions per word; the instruction for one
-    element takes three. fp8 that is multiplied by a number and then masked is masked before, as words of four elements,
-    and the number is replaced by 1.
+    If a widened pack of bf16 or f16 is masked, the mask moves before the widening and applies to words of two elements.
+    This halves the number of selections. A pack of bf16 that is an operand of arithmetic is widened with two
+    instructions per word; the instruction that widens one element would take three. If fp8 is multiplied by a number
+    and then masked, the mask moves before the product and applies to words of four elements. If the mask selects the
+    other value, the product is with 1 instead of the number.
 
-    LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits. Between
-    bf16 and f16 that is f16, which ends at 65504 where bf16 ends at 3.4e38. So a kernel that narrows to f16 always
-    widens bf16 by integer arithmetic, which LLVM does not recognise.
+    LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that type has enough digits.
+    Between bf16 and f16 it chooses f16, which overflows at 65504, whereas bf16 reaches 3.4e38. So a kernel that narrows
+    to f16 always widens bf16 by integer arithmetic, which LLVM does not recognise.
 
-    For GPUs: a CPU converts bf16 by integer arithmetic anyway (`mlafix-expand-math`). Targets that compute with two f32
-    at once only widen in branches: LLVM's code for words takes more registers there.
+    For GPUs only: a CPU converts bf16 by integer arithmetic anyway (`mlafix-expand-math`). On targets that compute with
+    two f32 at once, only the widening in branches applies: LLVM's code for words takes more registers there.
 
     ```mlir
     // Before
@@ -62,12 +64,12 @@ def LowerDivisionsPass : Pass<"mlafix-lower-divisions", "::mlafix::KernelOp"> {
     well, so the product is exact for all numbers.
 
     A division by a constant above 1 with at most 20 significant bits becomes a product with the constant's inverse in
-    two parts. It takes two operations instead of a dozen, has no branch, and is correctly rounded (N10). The dividend
-    must have a lower bound that a maximum ensures, as that of a scale does: 2^-114 for 448.
+    two parts. It takes two operations instead of a dozen, has no branch, and is correctly rounded (N10). A maximum must
+    ensure a lower bound of the dividend, such as 2^-114 for 448. The dividend of a scale has one.
 
-    A division by a number that is known to be within 2^-20 and 2^20, as that of a hyperbolic tangent by 1 + e^-2|x|,
-    becomes a product with the number's reciprocal and a correction by the remainder, which is correctly rounded too. The
-    dividend must be a sum with a constant, so that no remainder is too small for f32.
+    A division by a number that is known to be between 2^-20 and 2^20 becomes a product with the number's reciprocal and
+    a correction by the remainder. It is correctly rounded, too. An example is the division by 1 + e^-2|x| in a
+    hyperbolic tangent. The dividend must be a sum with a constant, so that no remainder is too small for f32.
 
     ```mlir
     // Before
@@ -83,8 +85,8 @@ def LowerDivisionsPass : Pass<"mlafix-lower-divisions", "::mlafix::KernelOp"> {
     Packs in a block share one branch, and one reciprocal if they have the same divisor. Quotients are correctly rounded
     (N10) if the magnitude of every element is 0 or in [2^-100, 2^62] and the divisor is in [2^-64, 2^20]. If quotients
     are stored as fp8, converted to integers or added to a constant of at least 1, small ones vanish: elements may then
-    be smaller, and the divisor up to 2^64. Otherwise, or if small quotients matter and there are fewer than `sharedDivisions`
-    elements, each is divided.
+    be smaller, and the divisor may be up to 2^64. Otherwise each element is divided. The same happens if small
+    quotients matter and there are fewer than `sharedDivisions` elements.
 
     ```mlir
     // Before
@@ -143,8 +145,8 @@ def PairRowsPass : Pass<"mlafix-pair-rows", "::mlafix::KernelOp"> {
   let description = [{
     If all results of a vector of bf16 are computed element by element and go back to bf16, the order of its elements
     does not matter. In f32, the even elements then stand before the odd ones. 32-bit words of two bf16 are split and
-    joined that way without moving anything across lanes of a register: the lower elements by a shift, the upper ones by
-    a mask. For CPUs.
+    joined in this order without moving elements across lanes of a register: the lower elements by a shift, the upper
+    ones by a mask. For CPUs only.
 
     ```mlir
     // Before
