@@ -31,16 +31,16 @@ DTypeLike = Any
 """A dtype: its name here ("bf16") or in numpy ("bfloat16"), or numpy's or torch's object for it."""
 
 LseLayout = Literal["hn", "nh"]
-"""How a log-sum-exp is laid out: `"hn"` is `[H, n]` (vLLM), `"nh"` is `[n, H]` (SGLang, FlashInfer)."""
+"""The layout of a log-sum-exp: `"hn"` is `[H, n]` (vLLM), `"nh"` is `[n, H]` (SGLang, FlashInfer)."""
 
 Base = Literal["e", "2"]
 """The base of a log-sum-exp: `"e"` (vLLM, SGLang, FlashAttention) or `"2"` (FlashInfer)."""
 
 Bases = Union[Base, Tuple[Base, ...]]
-"""The base of all log-sum-exps of a call, or a tuple of one for each, that of the result last."""
+"""The base of all log-sum-exps of a call, or a tuple with one base for each. The result's base comes last."""
 
 QuantizeFrom = Literal["f32", "output"]
-"""The values that are quantised: `"f32"`, as they are computed, or `"output"`, these rounded to the result's dtype first."""
+"""The values that are quantised: `"f32"` for values as they are computed, `"output"` for values rounded to the result's dtype first."""
 
 Index = Any
 """An index of an array that gives a view: an integer, a slice, None, an Ellipsis, a tuple of these, or None for the whole array."""
@@ -51,8 +51,8 @@ stream where the arrays are torch's, else the default stream. Nothing is waited 
 
 
 class Bound(Protocol):
-    """A call with its arguments checked and packed: `bound(stream)` launches it again, `set_pointers` gives it new memory, and `explain`
-    says which code versions it was offered, and why it takes the one that it takes."""
+    """A call with its arguments checked and packed. `bound(stream)` launches it again, and `set_pointers` gives it new memory.
+    `explain` lists the code versions and the reason for the chosen one."""
 
     def __call__(self, stream: Any = None) -> None: ...
 

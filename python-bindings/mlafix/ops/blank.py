@@ -1,6 +1,6 @@
 """Rows without KV, without context or in padding become the identity, 0 and -inf.
 
-Exactly +0.0 and -inf (N1), so that a later merge takes nothing from them; no other row is written.
+The values are exactly +0.0 and -inf (N1), so these rows contribute nothing to a later merge. No other row is written.
 
 The examples begin with:
 
@@ -39,7 +39,7 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
         for every b with kv_lens[b] <= 0: out[cu_seqlens[b] : cu_seqlens[b + 1]] = 0, lse of these tokens = -inf (N1)
 
     One launch (SGLang #22688). The cost follows the rows blanked, plus one scan of `kv_lens`; nothing is synchronised.
-    `chunks_with_zero_kv` tells on the host whether a chunk needs this at all. A sequence counts only if 0 <= start <= end <= n.
+    `chunks_with_zero_kv` finds on the host the chunks that need this. A sequence counts only if 0 <= start <= end <= n.
 
     Args:
         out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows of sequences without keys are written, no others.
@@ -69,19 +69,19 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
 
 
 def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks: int | None = None) -> list[bool]:
-    """Which chunks of a chunked context have a sequence without keys, from lengths that the host has: no sync.
+    """Finds the chunks of a chunked context that have a sequence without keys, from lengths on the host: no sync.
 
-    Only for these chunks is `fixup_zero_kv_rows` worth its launch.
+    The other chunks do not need `fixup_zero_kv_rows`.
 
     Args:
         kv_lens: either `[C, B]`, the keys of each sequence in each chunk; or, with `chunk_size`, `[B]`, the context
             lengths, of which chunk c holds the keys c * chunk_size … (c + 1) * chunk_size - 1. Integers on the host:
             a (nested) sequence, a numpy array or a CPU tensor.
         chunk_size: keys of one sequence per chunk, above 0.
-        num_chunks: with `chunk_size`: how many chunks; None is as many as the longest context fills.
+        num_chunks: with `chunk_size`: the number of chunks. None: as many as the longest context fills.
 
     Returns:
-        One flag a chunk: True if any of its lengths is <= 0. No sequences: all False.
+        One flag per chunk: True if any of its lengths is <= 0. Without sequences, all are False.
 
     Raises:
         ArgumentError: lengths on a device, of a wrong rank or not integers; a chunk size that is not positive.
@@ -146,9 +146,9 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
         for every b with context_start_loc[b + 1] <= context_start_loc[b]:
             lse of the tokens query_start_loc[b] … query_start_loc[b + 1] - 1 = -inf
 
-    A later merge then takes nothing from these rows, whatever their payload holds (N5). A request counts only if its rows are
-    part of [0, n]. Offsets may have 64 bits, as a cumulative sum of lengths gives them. Only the low 32 bits of query_start_loc are
-    read, so no entry, even an unused one, may be 2^31 or more, or below -2^31.
+    These rows then contribute nothing to a later merge, whatever their payload holds (N5). A request counts only if its
+    rows are part of [0, n]. Offsets may have 64 bits, like a cumulative sum of lengths. Only the low 32 bits of
+    query_start_loc are read, so no entry, even an unused one, may be 2^31 or more, or below -2^31.
 
     Args:
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated.
@@ -180,7 +180,7 @@ def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, co
 
     Args:
         out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; updated.
-        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated. None where there is none.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated. None: there is no lse.
         query_start_loc: `[B + 1]` i32 or i64, on the arrays' device.
         context_start_loc: `[B + 1]` i32 or i64, likewise.
         lse_layout: "hn" or "nh".
@@ -212,9 +212,8 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
 
     Args:
         out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows at or past `live_rows` are written, no others.
-        live_rows: how many tokens are live: an int, 0 to n, or `[1] i32` on the arrays' device (a count outside 0 to n
-            is as the nearer of the two).
-        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.
+        live_rows: the number of live tokens: an int, 0 to n, or `[1] i32` on the arrays' device, clamped to 0 … n.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None: there is no lse.
         lse_layout: "hn" or "nh".
         stream: the CUDA stream; None is torch's current one.
 
@@ -242,13 +241,15 @@ MOST_INDICES = 8192
 def blank_rows_without_indices(out: Array, indices: Array, lse: Array | None = None, *, lse_layout: LseLayout = "hn", stream: Stream = None) -> None:
     """Blanks the rows of tokens for which sparse attention took no key: out = 0 and lse = -inf where all indices are negative (N1).
 
-    Attention over keys by index leaves such rows undefined, as under decode context parallelism, where the keys of a token may all lie
-    on other ranks (vLLM #46076). One launch, in place of a comparison, a reduction over indices and two masked fills.
+    Attention over keys by index leaves such rows undefined. They occur under decode context parallelism, where all keys
+    of a token may lie on other ranks (vLLM #46076). One launch, in place of a comparison, a reduction over indices and
+    two masked fills.
 
     Args:
         out: `[n, H, D] T`, T of bf16, f16, f32; rows of tokens without keys are written, no others.
-        indices: `[n, k]` i32 or i64, k up to 8192, the last dim contiguous: the keys of each token, those below 0 are none.
-        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; likewise. None where there is none.
+        indices: `[n, k]` i32 or i64, k up to 8192, the last dim contiguous: the keys of each token; entries below 0 are
+            not keys.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; likewise. None: there is no lse.
         lse_layout: "hn" or "nh".
         stream: the CUDA stream; None is torch's current one.
 

@@ -1,10 +1,11 @@
-"""Looks for broken rows of attention states, blocks of caches and metadata, and records which they are.
+"""Looks for broken rows of attention states, broken blocks of caches and broken metadata, and records them.
 
-Each function is one launch that reads what it checks once, where all is well, and then writes nothing: behind any kernel, in a captured graph,
-without a wait. The findings are in two arrays of the caller's, which several launches may share:
+Each function is one launch. If all is well, it reads its inputs once and writes nothing. It may follow any kernel, also
+in a captured graph, and never waits. The findings are in two arrays of the caller's, which several launches may share:
 
 - `record`, an i64 for each row: `step << 32 | seam << 8 | class` of the first launch that found the row broken, 0 before.
-- `flags`, `[16] i32`: 1 at the number of each class that was found. It is all that needs to be copied to the host if nothing is wrong.
+- `flags`, `[16] i32`: 1 at the number of each class that was found. If nothing is wrong, only this array needs to be
+  copied to the host.
 
 `FAULTS` names the classes by number. `offences` reads a record on the host; zeros in both arrays begin anew. `mlafix.watch` puts these
 functions into engines.
@@ -71,10 +72,10 @@ class Offence(NamedTuple):
 
 
 def offences(record: Any) -> list[Offence]:
-    """The broken rows of a record, in the order of steps, of seams and of rows. Waits for the device.
+    """Lists the broken rows of a record, sorted by step, seam and row. Waits for the device.
 
     Args:
-        record: an array that the other functions filled.
+        record: an array that the check functions have written.
 
     Returns:
         One `Offence(step, seam, fault, row)` for each broken row; `fault` is a name of `FAULTS`, `row` the place in the record.
@@ -139,17 +140,18 @@ _NAMES = {"starts": "cu_seqlens", "live_rows_at": "live_rows", "read_rows_at": "
 
 @operation({"starts": "cu_seqlens"}, writes=("out",))
 def visible_keys(out: Array, lens: Array, cu_seqlens: Array, *, causal: bool = True, stream: Stream = None) -> None:
-    """Counts the keys that each token of a batch sees: what `check_states` takes as `lens`.
+    """Counts the keys that each token of a batch sees. `check_states` takes the result as `lens`.
 
     Args:
-        out: `[n] i32`; written: the keys of token t, at least 0; -1 for a token of no sequence, which only pads.
+        out: `[n] i32`; written: the keys of token t, at least 0; -1 for padding, a token that belongs to no sequence.
         lens: `[B]` i32 or i64, the keys of each sequence.
         cu_seqlens: `[B + 1]` i32 or i64, where the tokens of each sequence begin.
-        causal: the last token of a sequence sees all of its keys, each one before it one less. Otherwise all see all.
+        causal: the last token of a sequence sees all of its keys, each one before it one less. If False, each token
+            sees all keys.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Writes 4 bytes for each token, and seeks its sequence by halving.
+        Writes 4 bytes for each token, and finds its sequence by binary search.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -173,28 +175,29 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
                  step: int | Array = 0, stream: Stream = None) -> None:
     """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5).
 
-    Where a row has keys, it and its lse must be finite, and the lse not -inf. Where it has none, they must be 0 and -inf. If nothing
-    says whether it has keys, an lse of -inf or +inf says that it has none, and +inf beside finite numbers is let pass.
+    If a row has keys, the row and its lse must be finite. If it has no keys, they must be 0 and -inf. Without `lens`,
+    an lse of -inf or +inf means no keys, and +inf beside finite numbers is accepted.
 
     Args:
         out: `[n, H, D] T`, T of bf16, f16, f32 or fp8 (e4m3fn, e5m2).
-        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None: there is no lse.
         record: `[n, H] i64`.
         flags: `[16] i32`.
-        values: `[n, H, 4] f32`: of a row that is recorded its lse, its largest magnitude, the lse expected, and the largest magnitude
-            expected (of `check_states` the limit); no others are written. None where it is not wanted.
-        lens: `[n]` i32 or i64, the keys of each token; -1 for a token that only pads, which is not looked at. `visible_keys` makes
-            them of the lengths of sequences.
-        limit: `[1] f32`: no magnitude may be larger, as that of the values, rounded up.
-        live_rows: how many tokens are looked at: an int, 0 to n, or `[1] i32` on the device; None is all.
+        values: `[n, H, 4] f32`: for each recorded row its lse, its largest magnitude, the expected lse and the expected
+            largest magnitude (the limit for `check_states`). Other rows are not written. None: these values are not
+            stored.
+        lens: `[n]` i32 or i64, the keys of each token; -1 for padding, which is not checked. `visible_keys` computes
+            them from the lengths of sequences.
+        limit: `[1] f32`: no magnitude may be larger. Pass the largest magnitude of the values, rounded up.
+        live_rows: the number of tokens to check: an int, 0 to n, or `[1] i32` on the device; None is all.
         lse_layout: "hn" or "nh".
-        seam: what the record calls this place, 0 to 2^24 - 1.
-        step: what it calls the step: an int, or `[1] i32` on the device, so that a captured graph follows it.
+        seam: the number of this place in the record, 0 to 2^24 - 1.
+        step: the number of the step in the record: an int, or `[1] i32` on the device, which a captured graph follows.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads H (D E + 4) bytes for each token that is looked at, with E bytes per element of T. If the count of live tokens is on the
-        device and `out` has at most 2^20 elements, it reads all tokens.
+        Reads H (D E + 4) bytes for each checked token, with E bytes per element of T. If the count of live tokens is on
+        the device and `out` has at most 2^20 elements, it reads all tokens.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -230,30 +233,32 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
                 base: Base = "e", seam: int = 0, step: int | Array = 0, stream: Stream = None) -> None:
     """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5).
 
-    A row whose sides are all empty must be 0, -inf. Any other must have the lse of the whole and be the weighted mean, within the
-    tolerances. Empty sides count for nothing, whatever their payload holds.
+    A row whose sides are all empty must be 0, -inf. Any other row must have the merged lse and be the weighted mean of
+    its sides, within the tolerances. Empty sides are ignored, whatever their payload holds.
 
     Args:
         out: `[n, H, D]` of bf16, f16 or f32.
-        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None: there is no lse.
         sides: 1 to 8 arrays `[n, H, D]` of one dtype and equal strides, none of which is written by the merge.
         side_lses: as many lses in the layout of `lse`.
         record: `[n, H] i64`.
         flags: `[16] i32`.
-        values: `[n, H, 4] f32`: of a row that is recorded its lse, its largest magnitude, the lse expected, and the largest magnitude
-            expected (of `check_states` the limit); no others are written. None where it is not wanted.
-        tolerance: the error allowed, as a part of the largest magnitude of the row's sides that hold something.
+        values: `[n, H, 4] f32`: for each recorded row its lse, its largest magnitude, the expected lse and the expected
+            largest magnitude (the limit for `check_states`). Other rows are not written. None: these values are not
+            stored.
+        tolerance: the allowed error, relative to the largest magnitude of the row's sides that are not empty.
         lse_tolerance: the error of an lse x is at most `lse_tolerance * (1 + |x| / 8)`.
-        live_rows: how many tokens are looked at: an int, 0 to n, or `[1] i32` on the device; None is all.
+        live_rows: the number of tokens to check: an int, 0 to n, or `[1] i32` on the device; None is all.
         lse_layout: "hn" or "nh".
         base: the base of all lses.
-        seam: what the record calls this place, 0 to 2^24 - 1.
-        step: what it calls the step: an int, or `[1] i32` on the device.
+        seam: the number of this place in the record, 0 to 2^24 - 1.
+        step: the number of the step in the record: an int, or `[1] i32` on the device.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads the result and its sides once; the sides of a row that is farther from their mean than the tolerance allows, twice. If the
-        count of live tokens is on the device and `out` has at most 2^20 elements, it reads all tokens.
+        Reads the result and its sides once. If a row differs from the mean by more than the tolerance, its sides are
+        read twice. If the count of live tokens is on the device and `out` has at most 2^20 elements, it reads all
+        tokens.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -289,41 +294,44 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
                     step: int | Array = 0, stream: Stream = None) -> None:
     """Computes the attention of some rows again and looks for rows that hold another state.
 
-    Keys are taken one after the other, in f32: this finds what is finite and wrong, as a base, a scale, a length or a mask, and is slow.
-    So every few rows are looked at, others at each step, and none that sees many keys.
+    This finds results that are finite but wrong, caused by a wrong base, scale, length or mask. It is slow, since it
+    takes keys one after the other, in f32. Each step therefore checks only a few rows, different ones in each step, and
+    no rows that see many keys.
 
     Args:
         out: `[n, H, D]` of bf16, f16 or f32.
-        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None: there is no lse.
         q: `[n, H, E]` of bf16, f16, f32 or fp8.
-        k: `[m, p, G, E]` of these: m pages of p keys, G a divisor of H. Without a table `[m, 1, G, E]`, the keys of all sequences one behind
-            the other, as their tokens lie.
+        k: `[m, p, G, E]` of one of these dtypes: m pages of p keys, G a divisor of H. Without a table `[m, 1, G, E]`: the
+            keys of all sequences, one sequence behind the other.
         v: `[m, p, G, D]`; for latent caches a part of k.
         lens: `[B]` i32 or i64, the keys of each sequence.
         cu_seqlens: `[B + 1]` i32 or i64, where the tokens of each sequence begin.
         record: `[n, H] i64`.
         flags: `[16] i32`.
-        values: `[n, H, 4] f32`: of a row that is recorded its lse, its largest magnitude, the lse expected, and the largest magnitude
-            expected (of `check_states` the limit); no others are written. None where it is not wanted.
+        values: `[n, H, 4] f32`: for each recorded row its lse, its largest magnitude, the expected lse and the expected
+            largest magnitude (the limit for `check_states`). Other rows are not written. None: these values are not
+            stored.
         block_table: `[B, w]` i32 or i64.
-        first: `[B]` as `lens`: where the keys begin, for a chunk of a context; None is 0.
-        scale: what the product of query and key is multiplied by, the scales of both included.
-        v_scale: what values are multiplied by.
+        first: `[B]` as `lens`: the first key of each sequence, for a chunk of a context; None is 0.
+        scale: the factor of the product of query and key, including the scales of both.
+        v_scale: the factor of the values.
         causal: the last token of a sequence sees all of its keys, each one before it one less.
-        every: row t is looked at where (t + step // step_size) % every is 0.
-        step_size: one of so many steps is looked at: all rows then have their turn within `every` of these.
-        most_keys: rows that see more are not looked at.
-        tolerance: the error allowed, as a part of the largest magnitude of the values.
+        every: row t is checked if (t + step // step_size) % every is 0.
+        step_size: the interval of the steps at which the check runs. All rows have their turn within `every` such
+            steps.
+        most_keys: rows that see more keys are not checked.
+        tolerance: the allowed error, relative to the largest magnitude of the values.
         lse_tolerance: the error of an lse x is at most `lse_tolerance * (1 + |x| / 8)`.
-        live_rows: how many tokens are looked at: an int, 0 to n, or `[1] i32` on the device; None is all.
+        live_rows: the number of tokens to check: an int, 0 to n, or `[1] i32` on the device; None is all.
         lse_layout: "hn" or "nh".
         base: of the lse.
-        seam: what the record calls this place, 0 to 2^24 - 1.
-        step: what it calls the step: an int, or `[1] i32` on the device.
+        seam: the number of this place in the record, 0 to 2^24 - 1.
+        step: the number of the step in the record: an int, or `[1] i32` on the device.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads the keys and values of each row that is looked at, one after the other.
+        Reads the keys and values of each checked row, one after the other.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -371,15 +379,15 @@ def check_blocks(cache: Array, block_table: Array, lens: Array, *, record: Array
         lens: `[B]` i32 or i64, the rows of each sequence.
         record: `[B, w] i64`.
         flags: `[16] i32`.
-        whole: looks at all rows of the last page, too, not only at those before the sequence's end. An attention kernel that masks by
-            multiplying takes NaN from there (docs/Contract.md, C4).
-        live_rows: how many sequences are looked at: an int, 0 to B, or `[1] i32` on the device; None is all.
-        seam: what the record calls this place, 0 to 2^24 - 1.
-        step: what it calls the step: an int, or `[1] i32` on the device.
+        whole: checks all rows of the last page, also those past the sequence's end. An attention kernel that masks by
+            multiplication propagates NaN from there (docs/Contract.md, C4).
+        live_rows: the number of sequences to check: an int, 0 to B, or `[1] i32` on the device; None is all.
+        seam: the number of this place in the record, 0 to 2^24 - 1.
+        step: the number of the step in the record: an int, or `[1] i32` on the device.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads the rows that it looks at.
+        Reads the rows that it checks.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -412,15 +420,15 @@ def check_metadata(lens: Array, *, record: Array, flags: Array, pages: int, page
         lens: `[r]` i32 or i64, the lengths of requests.
         record: `[e, 1] i64`, e at least the number of requests and of tokens: entry i is about request i and token i.
         flags: `[16] i32`.
-        pages: how many the cache has.
+        pages: the number of pages in the cache.
         page_size: the tokens of a page.
-        expected_lens: `[r]` i32 or i64: the lengths that the host has, where `lens` is a captured graph's own.
+        expected_lens: `[r]` i32 or i64: the lengths on the host, if `lens` belongs to a captured graph.
         cu_seqlens: `[b + 1]` i32 or i64.
         slots: `[t]` i64 or i32; -1 is none.
-        block_table: `[b, w]`, of the dtype of `expected_lens` where both are given.
-        live_rows: how many requests are looked at: an int or `[1] i32` on the device; None is all.
-        seam: what the record calls this place, 0 to 2^24 - 1.
-        step: what it calls the step: an int, or `[1] i32` on the device.
+        block_table: `[b, w]`, of the dtype of `expected_lens` if both are given.
+        live_rows: the number of requests to check: an int or `[1] i32` on the device; None is all.
+        seam: the number of this place in the record, 0 to 2^24 - 1.
+        step: the number of the step in the record: an int, or `[1] i32` on the device.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:

@@ -76,7 +76,7 @@ def fold_state(out: Array, lse: Array, block: Array, block_lse: Array, index: In
 
 @operation(writes=("out",))
 def merge_stats_blocks(out: Array, rows: Array, stats: Array, scale: float, *, stream: Stream = None) -> None:
-    """`scale` times the merge of states `[r, n, H, D]` with statistics `[r, n, H, 2]`, (max, sum), in place of lses."""
+    """Merges states `[r, n, H, D]` with statistics `[r, n, H, 2]`, (max, sum), in place of lses, and multiplies by `scale`."""
     launch(library.kernel("merge_stats_blocks"), (out, rows, stats, scale), stream)
 
 

@@ -1,11 +1,12 @@
 """Formats of a merged result: fp8 and fp4, with one static scale or with a scale for each group.
 
-Every merge, and `quantize_groups`, takes one of these as its `out_format`. Without one the result has the inputs' dtype. A format
-allocates nothing but the result: its scales are arrays of the caller's, which are written, or for `Fp8` read.
+Every merge, and `quantize_groups`, takes one of these as its `out_format`. Without one the result has the inputs'
+dtype. A format allocates only the result. Its scales are arrays of the caller's: `Fp8` reads them, the other formats
+write them.
 
-The lse is never scaled. Rows of empty states are zeros, with the least scale of the format. A kernel quantises values as it computes
-them, in f32. With `quantize_from="output"` it rounds them first to the dtype that the result has without a format: the bits are those of
-a merge into that dtype and an engine's quantiser after it.
+The lse is never scaled. Rows of empty states are zeros, with the smallest scale of the format. A kernel quantises
+values as it computes them, in f32. With `quantize_from="output"` it rounds them first to the dtype that the result has
+without a format: the bits are those of a merge into that dtype and an engine's quantiser after it.
 
 The first call with a format compiles its kernel; that of `merge_attn_states` with `Fp8` is in the package.
 `mlafix.warmup` of such a call with arrays of one token compiles it ahead.
@@ -137,9 +138,10 @@ class Fp8Groups(OutFormat):
         scale = max(largest magnitude, 1e-10) / 448
         element = fp8(value / scale)
 
-    Both quotients are correctly rounded in f32. This is per-token-group quantisation (`per_token_group_quant_8bit`) as the CUDA kernels of
-    vLLM and SGLang do it, for block-scaled products as DeepGEMM's. The least scale is 1e-10 / 448, of powers of two 2^-33. NaN in a group
-    makes its scale NaN, and so its elements. The result is `[n, H, D]` f8e4m3fn. The dtype and the shape of `scales` give the size of a group:
+    Both quotients are correctly rounded in f32. The CUDA kernels of vLLM and SGLang define this per-token-group
+    quantisation (`per_token_group_quant_8bit`), for block-scaled products such as DeepGEMM's. The smallest scale is
+    1e-10 / 448; the smallest power-of-two scale is 2^-33. NaN in a group makes its scale and all its elements NaN. The
+    result is `[n, H, D]` f8e4m3fn. The dtype and the shape of `scales` give the size of a group:
 
     - f32 `[n, H, G]` or `[n, H * G]` of any strides, K = D / G: row-major, column-major, or with tokens padded for TMA, whose padding is
       not touched.
@@ -227,8 +229,9 @@ class MxFp8(_Blocks):
         scale = the least power of two that is not below max(largest magnitude / 448, 1e-10)
         element = fp8(value / scale)
 
-    The element and scale formats are those of OCP MX v1.0 (5.2); the scale is rounded up, as DeepGEMM's UE8M0 scales are, so that no
-    element saturates; the least is 2^-33. NaN in a block makes its scale NaN, and so its elements. The result is `[n, H, D]` f8e4m3fn.
+    The element and scale formats are those of OCP MX v1.0 (5.2); the scale is rounded up, as DeepGEMM's UE8M0 scales
+    are, so that no element saturates. The smallest scale is 2^-33. NaN in a block makes its scale and all its elements
+    NaN. The result is `[n, H, D]` f8e4m3fn.
 
     Args:
         scales: f8e8m0 or uint8 `[n, H, G]` or `[n, H * G]` of any strides, G = D / 32; written. With `tiles` also i32 (words of four),
@@ -237,10 +240,9 @@ class MxFp8(_Blocks):
             TensorRT-LLM's kernels for few tokens read them (FlashInfer's `SfLayout.layout_8x4`). None: in rows.
         first_row: in tiles, the first token's row. Rows before it are left as they are.
         clear_padding: in tiles, if True, a second, small launch writes zeros to the padding that a product reads with
-            the scales, where there is any: the columns that make a row's a multiple of 4, and the rows from the last
-            token's to the end of its tile.
-            False: both keep what they hold, so that two launches, of prefill and of decode tokens, may share a tile in any order. With
-            True the one that has the later rows comes last.
+            the scales, if there is any: the columns that fill up a row to a multiple of 4, and the rows past the last
+            token in its tile. False: both keep their values, so that two launches, for prefill and for decode tokens,
+            may share a tile in any order. With True, the launch with the later rows must come last.
         quantize_from: "f32", or "output" for values that are rounded to the result's usual dtype first.
 
     Example:
@@ -272,16 +274,16 @@ class MxFp4(_Blocks):
         scale = the least power of two that is not below largest magnitude * (1/6)  rounding="ceil"
         element = e2m1(value / scale)
 
-    "floor" is the rule of OCP MX v1.0 (6.3), by which what is beyond 6 times the scale saturates; "ceil" is that of FlashInfer's
-    `mxfp4_quantize`. Scales are from 2^-127 to 2^127. NaN in a block makes its scale NaN, and its elements 6. The result is `[n, H, D / 2]`
-    uint8, or torch's float4_e2m1fn_x2; the first element is in the low bits.
+    "floor" is the rule of OCP MX v1.0 (6.3); elements beyond 6 times the scale saturate. "ceil" is the rule of
+    FlashInfer's `mxfp4_quantize`. Scales are from 2^-127 to 2^127. NaN in a block makes its scale NaN, and its elements
+    6. The result is `[n, H, D / 2]` uint8, or torch's float4_e2m1fn_x2; the first element is in the low bits.
 
     Args:
         scales: as of `MxFp8`; written.
         rounding: "floor" or "ceil".
         tiles: "128x4", "8x4", or None for scales in rows: see `MxFp8`.
         first_row: in tiles, the first token's row.
-        clear_padding: in tiles, whether padding that a product reads becomes zeros: see `MxFp8`.
+        clear_padding: in tiles, if True, padding that a product reads becomes zeros: see `MxFp8`.
         quantize_from: "f32", or "output" for values that are rounded to the result's usual dtype first.
 
     Example:
@@ -329,7 +331,7 @@ class NvFp4(_Blocks):
             a tensor.
         tiles: "128x4", "8x4", or None for scales in rows: see `MxFp8`.
         first_row: in tiles, the first token's row.
-        clear_padding: in tiles, whether padding that a product reads becomes zeros: see `MxFp8`.
+        clear_padding: in tiles, if True, padding that a product reads becomes zeros: see `MxFp8`.
         quantize_from: "f32", or "output" for values that are rounded to the result's usual dtype first.
 
     Example:

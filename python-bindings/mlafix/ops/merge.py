@@ -1,4 +1,4 @@
-"""Two partial attention states into one: with a threshold, in place, from softmax statistics, with a mask, and with a sink.
+"""Merges of two partial attention states: with a threshold, in place, from softmax statistics, with a mask, and with a sink.
 
 The examples begin with:
 
@@ -91,7 +91,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         suffix_lse: as `prefix_lse`.
         out: `[n, H, D] T`, or as `out_format` says; may be `prefix` or `suffix` itself (N11). Allocated if None.
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself. Allocated if None and `return_lse`.
-        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        return_lse: if False, no merged lse is computed unless `out_lse` is given.
         context_rows: a host integer, 0 to n: tokens at or past it take the suffix alone. None is n.
         lse_layout: the layout of all three lse arrays, "hn" or "nh".
         base: the base of the lse arrays, "e" or "2" (N8), or a tuple of those of `prefix_lse`, `suffix_lse` and `out_lse`. Where bases
@@ -102,16 +102,18 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
             False, they take the suffix as a state: an lse of ±inf gives 0, -inf. `mlafix.ops.merge` shows both.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
-        gate: `[n, H, D]` or `[n, H]`, f32, bf16 or f16: the merged row is multiplied by the sigmoid of it, before it is turned, rounded or
-            quantised. Rows that are empty stay zeros, whatever the gate holds. `out_lse` is without it. None: there is none.
+        gate: `[n, H, D]` or `[n, H]`, f32, bf16 or f16: the merged row is multiplied by the gate's sigmoid, before it
+            is turned, rounded or quantised. Empty rows stay zeros, whatever the gate holds. The gate does not change
+            `out_lse`. None: there is no gate.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
         `(out, out_lse)`: the arrays given, or new ones; `out_lse` is None if it is not given and `return_lse` is False.
 
     Cost:
-        Reads 2 n H (D E + 4) bytes and writes n H (D E + 4), with E bytes per element of T; with a format, what it writes. Tokens at
-        or past `context_rows` read the suffix alone. In place, out being the suffix, they read their lse and write nothing.
+        Reads 2 n H (D E + 4) bytes and writes n H (D E + 4), with E bytes per element of T; with a format, it writes
+        the format's bytes. For tokens at or past `context_rows`, only the suffix is read. If `out` is the suffix
+        itself, only its lse is read for these tokens, and nothing is written.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -168,10 +170,10 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
                          lse_layout: LseLayout = "nh", base: Bases = "e", stream: Stream = None) -> None:
     """Merges another state into `v`, `s`, on the tokens that the mask selects.
 
-        v, s = (v, s) (+) (v_other, s_other)    where mask is nonzero; other rows are not touched, nor read
+        v, s = (v, s) (+) (v_other, s_other)    where mask is nonzero; other rows are neither read nor written
 
-    The merge is that of `merge_attn_states` (N1 to N6). There is no `out_format`: `v` is a state that later merges read,
-    in its own dtype. The last merge, whose result is fp8 or fp4, is one by `merge_attn_states`.
+    The merge is that of `merge_attn_states` (N1 to N6). There is no `out_format`: `v` is a state that later merges
+    read, in its own dtype. For a result in fp8 or fp4, make the last merge with `merge_attn_states`.
 
     Args:
         v: `[n, H, D] T`, T of bf16, f16, f32; updated.
@@ -208,18 +210,18 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
 
         lse = softmax_scale * max + log(sum), base e
 
-    and the merge is that of `merge_attn_states`. The max is of the scores before scaling. A row whose sum is 0 or whose
-    max is infinite is empty (N1, N2, N5); both sides empty leaves (-inf, 0) and a payload of 0 (N3).
+    The merge is that of `merge_attn_states`. The max is taken over the scores before scaling. A row whose sum is 0 or
+    whose max is infinite is empty (N1, N2, N5); both sides empty leaves (-inf, 0) and a payload of 0 (N3).
 
     Args:
         prefix: `[n, H, D] T`, T of bf16, f16, f32.
         prefix_stats: `[n, H, 2] f32`: (max, sum).
         suffix: `[n, H, D] T`.
         suffix_stats: as `prefix_stats`.
-        softmax_scale: what the scores are multiplied by, above 0.
+        softmax_scale: the factor of the scores, above 0.
         out: `[n, H, D] T`; may be an input itself. Allocated if None.
         out_stats: as `prefix_stats`; may be an input itself. Allocated if None and `return_stats`.
-        return_stats: False: no merged statistics are computed unless `out_stats` is given.
+        return_stats: if False, no merged statistics are computed unless `out_stats` is given.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -255,22 +257,23 @@ def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Arr
                 stream: Stream = None) -> tuple[Any, Any]:
     """The fixup of rows without keys (`mlafix.ops.blank`) and a merge in one launch, on request with a quantisation.
 
-    Sequence s has the rows cu_seqlens[s] … cu_seqlens[s + 1] - 1. If kv_lens[s] <= 0, the prefix of its rows is empty, whatever it
-    and its lse hold, and the row is the suffix (N4, N5). Otherwise the merge is that of `merge_attn_states`. The mask is a
-    condition of the loads: nothing is blanked, and the prefix is only read. Rows before cu_seqlens[0] or from cu_seqlens[-1] on
-    belong to no sequence, and keep what `out`, `out_lse` and the scales hold. No content of `cu_seqlens` reads or writes out of
-    bounds.
+    Sequence s has the rows cu_seqlens[s] … cu_seqlens[s + 1] - 1. If kv_lens[s] <= 0, the prefix of these rows counts
+    as empty, whatever payload and lse hold, and the result is the suffix (N4, N5). Otherwise the merge is that of
+    `merge_attn_states`. The loads are masked, so no row of the prefix is blanked first. Rows before cu_seqlens[0] or
+    from cu_seqlens[-1] on belong to no sequence: `out`, `out_lse` and the scales keep their values there. No content of
+    `cu_seqlens` reads or writes out of bounds.
 
     Args:
         prefix: `[n, H, D] T`, T of bf16, f16, f32.
         prefix_lse: `[n, H] f32` (or `[H, n]`, by `lse_layout`), any strides.
         suffix: `[n, H, D] T`.
         suffix_lse: as `prefix_lse`.
-        kv_lens: `[b] i32`, on the arrays' device: how many keys the prefix of each sequence has.
-        cu_seqlens: `[b + 1] i32`, not decreasing, there too; or fewer than b + 1. Neither is read by the host.
+        kv_lens: `[b] i32`, on the arrays' device: the number of keys in each sequence's prefix.
+        cu_seqlens: `[b + 1] i32`, not decreasing, on the same device; it may be shorter than b + 1. The host reads
+            neither array.
         out: `[n, H, D] T`, or as `out_format` says; may be `prefix` or `suffix` itself without a format. Allocated if None.
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself (N11). Allocated if None and `return_lse`.
-        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        return_lse: if False, no merged lse is computed unless `out_lse` is given.
         lse_layout: of all three lse arrays: "nh" or "hn".
         base: of all three lse arrays: "e" or "2", or a tuple of those of `prefix_lse`, `suffix_lse` and `out_lse`. Lses are converted
             as by `merge_attn_states`.
@@ -279,7 +282,7 @@ def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Arr
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
-        `(out, out_lse)`: the arrays given, or new ones, whose rows of no sequence hold anything.
+        `(out, out_lse)`: the arrays given, or new ones. In new arrays, rows that belong to no sequence are undefined.
 
     Cost:
         Reads 2 n H (D E + 4) bytes, less the prefix of sequences without keys, and writes the result in its format and n H 4 bytes
@@ -330,8 +333,8 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         sinks: `[H]`, f32, bf16 or f16: logits in base e, whatever the base of `s`.
         out: `[n, H, D] T`; may be `v` itself (N11). Allocated if None.
         out_lse: as `s`; may be `s` itself. Allocated if None and `return_lse`.
-        return_lse: False: no lse with the sink is computed unless `out_lse` is given, and `s` stays the lse without it, as FlashMLA
-            returns it.
+        return_lse: if False, no lse with the sink is computed unless `out_lse` is given. `s` is then still the lse
+            without the sink, as FlashMLA returns it.
         lse_layout: of `s` and `out_lse`: "nh" or "hn".
         base: of `s` and `out_lse`: "e" or "2", or a tuple of both. Converted as by `merge_attn_states`.
         stream: the CUDA stream; None is torch's current one.

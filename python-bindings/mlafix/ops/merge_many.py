@@ -1,4 +1,4 @@
-"""Many partial attention states into one, in one launch: dense, ragged, from a list of buffers, and split KV.
+"""Merges of many partial attention states in one launch: dense, ragged, from a list of buffers, and split KV.
 
 The examples begin with:
 
@@ -71,15 +71,16 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
 
         out_lse = log(sum_k exp(s_k));  out = sum_k exp(s_k - out_lse) * v_k
 
-    One read of each input, f32 accumulation in the order of k, one normalisation (N7): the bits do not depend on the batch
-    (N9). States that are empty contribute nothing whatever their payload (N1, N2, N5); K = 0 gives identities (N3).
+    Each input is read once. Accumulation is in f32, in the order of k, with one normalisation (N7), so the bits do not
+    depend on the batch (N9). Empty states contribute nothing, whatever their payload holds (N1, N2, N5). K = 0 gives
+    identities (N3).
 
     Args:
         v: `[n, K, H, D] T`, T of bf16, f16, f32.
         s: `[n, K, H] f32`, any strides.
         out: `[n, H, D] T`, or as `out_format` says. Allocated if None.
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
-        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        return_lse: if False, no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2", or a tuple of both. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
@@ -134,8 +135,8 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
                         out_format: OutFormat | None = None, rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
 
-    The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf (N1, N3), and so does one that is not
-    0 <= indptr[i] <= indptr[i + 1] <= nnz: no content of `indptr` reads out of bounds.
+    The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf (N1, N3). A run that violates 0 <=
+    indptr[i] <= indptr[i + 1] <= nnz counts as empty, so no content of `indptr` reads out of bounds.
 
     Args:
         v: `[nnz, H, D] T`, T of bf16, f16, f32.
@@ -143,7 +144,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         indptr: `[n + 1] i32`, on the arrays' device; never read by the host.
         out: `[n, H, D] T`, or as `out_format` says. Allocated if None.
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
-        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        return_lse: if False, no merged lse is computed unless `out_lse` is given.
         lse_layout: of `s` and `out_lse`: "nh" or "hn".
         base: of `s` and `out_lse`: "e" or "2", or a tuple of both. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
@@ -187,15 +188,15 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
                       out_format: OutFormat | None = None, rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges 1 to 8 states, each in buffers of its own, in one launch.
 
-    Chunks of a context, say, or what the ranks of a context-parallel group left. The merge is that of `merge_states`, in the
-    order of the list (N9); nothing is copied together first.
+    The states are chunks of a context, for example, or the results of a context-parallel group's ranks. The merge is
+    that of `merge_states`, in the order of the list (N9). The states are not copied into one buffer first.
 
     Args:
         vs: 1 to 8 arrays `[n, H, D] T`, T of bf16, f16, f32.
         ss: as many arrays `[n, H] f32` (or `[H, n]`, by `lse_layout`), any strides.
         out: `[n, H, D] T`, or as `out_format` says; may be one of `vs` itself (N11). Allocated if None.
         out_lse: as the elements of `ss`; may be one of them itself. Allocated if None and `return_lse`.
-        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        return_lse: if False, no merged lse is computed unless `out_lse` is given.
         lse_layout: of `ss` and `out_lse`: "nh" or "hn".
         base: of `ss` and `out_lse`: "e" or "2", or a tuple of both. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
@@ -280,52 +281,55 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
 
     The merge is that of `merge_states`; S = 1 copies (N4), S = 0 gives identities (N3).
 
-    **Sums.** Beside `partial_sum` the splits are not normalised: `partial` holds sums of weights times values, `partial_lse` the maxima of
-    the scores, in units of the base, and `partial_sum` the sums of weights. There is one division then. A split whose maximum is infinite
-    or whose sum is 0 is empty.
+    **Sums.** With `partial_sum` the splits are not normalised: `partial` holds sums of weights times values,
+    `partial_lse` the maxima of the scores, in units of the base, and `partial_sum` the sums of weights. The merge then
+    has a single division. A split whose maximum is infinite or whose sum is 0 is empty.
 
         m = max_s partial_lse_s;  sum = sum_s base^(partial_lse_s - m) * partial_sum_s;  out_lse = m + log(sum)
         out = sum_s base^(partial_lse_s - m) * partial_s / sum
 
-    **Counts.** With `seq_lens` only the first splits of a row count; the others are not read. With `split_len` these
-    are ceil(length / split_len); with `tile_len` all S splits cover a request, each with as many whole tiles,
-    ceil(length / (S * tile_len)). A length of 0 or less has none, and the row becomes 0, -inf.
+    **Counts.** With `seq_lens` only the first splits of a row count; the others are not read. With `split_len` their
+    number is ceil(length / split_len). With `tile_len` the S splits share the tiles of a request evenly: each has
+    ceil(length / (S * tile_len)) tiles. A row with a length of 0 or less has no splits and becomes 0, -inf.
 
-    **Beside.** A state `beside` is merged with the splits in the same launch: of the draft's own tokens beside the splits of their prefix,
-    say, when speculation is verified. It counts whatever the lengths say, and with no valid split the row is its copy (N4).
+    **Beside.** A state `beside` is merged with the splits in the same launch. An example is the verification of
+    speculation: the splits cover the prefix, and `beside` the draft's own tokens. `beside` counts for every length. If
+    a row has no valid split, it becomes a copy of `beside` (N4).
 
     Args:
         partial: `[S, B, L, H, D] T`, T of f32, bf16, f16.
         partial_lse: `[S, B, L, H] f32` (or `[S, B, H, L]`, by `lse_layout`), any strides.
-        partial_sum: as `partial_lse`: see above. None: the splits are normalised.
-        seq_lens: `[B]` or longer, i32 or i64, on the arrays' device: the keys of each row of B, or with `cu_seqlens` `[q]` or longer, of each
-            sequence. None: all splits count.
+        partial_sum: as `partial_lse`, see **Sums**. None: the splits are normalised.
+        seq_lens: `[B]` or longer, i32 or i64, on the arrays' device: the number of keys of each row of B. With
+            `cu_seqlens` it is `[q]` or longer, for the sequences. None: all splits count.
         split_len: keys of a split. 1: `seq_lens` counts splits.
         tile_len: keys of a tile, in place of `split_len`.
-        cu_seqlens: `[q + 1] i32`, there too: the tokens of each sequence, which are numbered over B and L. None: a row of B is one.
+        cu_seqlens: `[q + 1] i32`, on the same device: the tokens of each sequence, numbered over B and L. None: each
+            row of B is a sequence.
         beside: `[B, L, H, D]`, f32, bf16 or f16. None: there is none.
-        beside_lse: `[B, L, H] f32`, as `partial_lse` in layout and base; with `beside`.
+        beside_lse: `[B, L, H] f32`, with the layout and base of `partial_lse`; needed with `beside`.
         sinks: `[H] f32`: logits in base e that take part in `out` without a value; `out_lse` is without them. None: there are none.
         out: `[B, L, H, D]`, bf16, f16 or f32, or as `out_format` says. Allocated if None.
         out_lse: `[B, L, H] f32`, any strides. Allocated if None and `return_lse`.
-        out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype. With
-            a format it is only what `quantize_from="output"` rounds to; with `Fp8`, f8e4m3fn or None.
-        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        out_dtype: of a new `out`; None is the dtype of `partial`. If `out` is given, it must be the dtype of `out`.
+            With a format it is only the dtype to which `quantize_from="output"` rounds; with `Fp8`, f8e4m3fn or None.
+        return_lse: if False, no merged lse is computed unless `out_lse` is given.
         lse_layout: of `partial_lse` and `out_lse`: "nh", or "hn" where L is behind H.
         base: of `partial_lse` and `out_lse`: "e" or "2", or a tuple of both. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: `out_dtype`.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
-        gate: `[B, L, H, D]` or `[B, L, H]`, f32, bf16 or f16: the merged row is multiplied by the sigmoid of it, before it is turned, rounded or
-            quantised. Rows that are empty stay zeros, whatever the gate holds. `out_lse` is without it. None: there is none.
+        gate: `[B, L, H, D]` or `[B, L, H]`, f32, bf16 or f16: the merged row is multiplied by the gate's sigmoid,
+            before it is turned, rounded or quantised. Empty rows stay zeros, whatever the gate holds. The gate does not
+            change `out_lse`. None: there is no gate.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
         `(out, out_lse)`: the arrays given, or new ones.
 
     Cost:
-        Reads S B L H (D E + 4) bytes and writes B L H (D F + 4), with E bytes per element of `partial` and F of `out`. With
-        `seq_lens` only the splits that a row has are read; `partial_sum` is 4 bytes more a row of a split,
-        and `beside` a row more.
+        Reads S B L H (D E + 4) bytes and writes B L H (D F + 4), with E bytes per element of `partial` and F of `out`.
+        With `seq_lens` only the splits of a row that count are read. `partial_sum` adds 4 bytes per row of a split, and
+        `beside` adds one row.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

@@ -1,4 +1,4 @@
-"""Groups of partial attention states into rows, found through maps: what a scheduler of split KV leaves behind.
+"""Merges of groups of partial attention states through maps, in the form that a scheduler of split KV provides.
 
 The examples begin with:
 
@@ -36,11 +36,11 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
 
         out[t], out_lse[t] = the merge of (parts[i], lses[i]) over j;  t = row_map[g] or g,  i = part_map[j] or j
 
-    One read of each part, f32 accumulation in the order of j (N9), one normalisation (N7). A part that is empty contributes
-    nothing whatever its payload (N1, N2, N5). Rows that no group names are left as they are. No content of the maps reads or writes out of bounds:
-    a group is left out if its row is negative or past the end, or if it has no entry in `row_map`. A part is empty if its row is
-    negative or past the end, or if it has no entry in `part_map`. A group that is not 0 <= indptr[g] <= indptr[g + 1] has no
-    parts. No two groups may name one row.
+    Each part is read once. Accumulation is in f32, in the order of j (N9), with one normalisation (N7). Empty parts
+    contribute nothing, whatever their payload holds (N1, N2, N5). Rows that no group names are left as they are. No
+    content of the maps reads or writes out of bounds. A group is skipped if its row is negative or past the end, or if
+    it has no entry in `row_map`. A part is empty if its row is negative or past the end, or if it has no entry in
+    `part_map`. A group that violates 0 <= indptr[g] <= indptr[g + 1] has no parts. No two groups may name the same row.
 
     Args:
         out: `[n, H, D]`, bf16, f16 or f32, or as `out_format` says; the rows that groups name are written.
@@ -49,16 +49,18 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         indptr: `[g + 1] i32`, on the arrays' device, as the maps are; never read by the host.
         part_map: `[k] i32`: the row of each part. None: part j is row j.
         row_map: `[g] i32`: the row of each group. None: group g is row g.
-        part_sums: as `lses`: the parts are not normalised then, but sums of weights times values; `lses` holds the maxima of the scores, and
-            this the sums of weights (`combine_split_kv`). None: they are normalised.
+        part_sums: as `lses`, the sums of weights. The parts are then sums of weights times values, without
+            normalisation, and `lses` holds the maxima of the scores (see `combine_split_kv`). None: the parts are
+            normalised.
         out_lse: `[n, H] f32`, any strides; written as `out` is. None: no lse is computed.
-        min_parts: groups of fewer parts are left out. 0: a group without parts gives the identity, 0 and -inf (N1, N3). 2: the
-            writer of an only part has written the row itself.
+        min_parts: groups with fewer parts are skipped. With 0, a group without parts gives the identity, 0 and -inf
+            (N1, N3). With 2, the kernel that computes a single part must write the row itself.
         sinks: `[H] f32`: logits in base e that take part in each row of `out` without a value; `out_lse` is without them.
-        empty_lse: stored in `out_lse` for -inf.
+        empty_lse: the value stored in `out_lse` instead of -inf.
         lse_layout: of `lses` and `out_lse`: "nh" or "hn".
         base: of `lses` and `out_lse`: "e" or "2", or a tuple of both. The merged lse is converted as by `merge_attn_states`.
-        out_dtype: what a format with `quantize_from="output"` rounds to: bf16, f16 or f32. None is the dtype of `parts`.
+        out_dtype: the dtype to which a format with `quantize_from="output"` rounds: bf16, f16 or f32. None is the dtype
+            of `parts`.
         out_format: the format of the result, one of `mlafix.ops.formats`; the scales of rows that groups name are written, as `out` is.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.

@@ -1,4 +1,4 @@
-"""Flags, lengths, offsets, slots and tables of a padded batch: nothing stale in the entries that only pad a captured graph.
+"""Flags, lengths, offsets, slots and tables of a padded batch: no stale values in the padding of a captured graph.
 
 A count `live_rows` may be a tensor on the device, which a replayed graph follows.
 
@@ -36,7 +36,7 @@ def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = No
 
     Args:
         flags: `[n] bool`; entries at or past `live_rows` are written, no others.
-        live_rows: how many requests are live: an int, 0 to n, or `[1] i32` on the flags' device.
+        live_rows: the number of live requests: an int, 0 to n, or `[1] i32` on the flags' device.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -56,17 +56,17 @@ def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = No
 
 @operation(_COUNT, writes=("flags",))
 def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int | Array, *, stream: Stream = None) -> None:
-    """Says of each request whether it still prefills, and of padding that it does not.
+    """Flags the requests that are still prefilling. Padding gets False.
 
         flags[i] = computed[i] < prompt[i] for i < live_rows, else False
 
-    Every flag is written, so that nothing stale survives in the padding (vLLM #41873).
+    Every flag is written, so that no stale flag survives in the padding (vLLM #41873).
 
     Args:
         flags: `[n] bool`; every entry is written.
-        computed: `[m]` i32 or i64: tokens whose KV is there.
+        computed: `[m]` i32 or i64: tokens whose KV is in the cache.
         prompt: `[m]`, of the same dtype: tokens of the prompt. Flags at or past m are False.
-        live_rows: how many requests are live: an int, 0 to n, or `[1] i32` on the flags' device.
+        live_rows: the number of live requests: an int, 0 to n, or `[1] i32` on the flags' device.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -89,9 +89,9 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
     """Does what `mark_prefilling` does, and returns a new array.
 
     Args:
-        computed: `[m]` i32 or i64: tokens whose KV is there.
+        computed: `[m]` i32 or i64: tokens whose KV is in the cache.
         prompt: `[m]`, of the same dtype: tokens of the prompt.
-        live_rows: how many requests are live: an int or `[1] i32` on the arrays' device. None is m.
+        live_rows: the number of live requests: an int or `[1] i32` on the arrays' device. None is m.
         padded: the size of the result; None is m.
         stream: the CUDA stream; None is torch's current one.
 
@@ -121,19 +121,19 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
 @calls_operation()
 def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int, *,
                         live_rows: int | Array | None = None, stream: Stream = None) -> Any:
-    """One context length per (request, token) of a decode batch, contiguous, in a buffer that is there already.
+    """Computes one context length per (request, token) of a decode batch, contiguous, in an existing buffer.
 
         lens[i, j] = max(seq_lens[i] - max_decode_len + 1 + j, 0) for i < live_rows, else 0
 
-    Nothing is allocated; the result is the front of the buffer, so that a captured graph keeps its address. The capacity
-    is checked. A length is never negative: read as unsigned, one hung a kernel (vLLM #42135).
+    Nothing is allocated: the result is the front of the buffer, whose address a captured graph keeps. The capacity is
+    checked. A length is never negative; a negative one, read as unsigned, made a kernel hang (vLLM #42135).
 
     Args:
         buffer: flat i32, contiguous, of at least num_decodes * max_decode_len entries; no others are written.
         seq_lens: `[r] i32`: the sequence lengths with the new tokens. Requests at or past r get 0.
         num_decodes: requests in the batch, padding included.
         max_decode_len: tokens a request, 1 or more (speculative tokens + 1).
-        live_rows: how many requests are live: an int or `[1] i32` on the buffer's device. None is num_decodes.
+        live_rows: the number of live requests: an int or `[1] i32` on the buffer's device. None is num_decodes.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -183,29 +183,29 @@ _COUNTS = {"live_rows_at": "live_rows", "live_tokens_at": "live_tokens"}
 def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array | None = None, slots: Array | None = None,
                  block_table: Array | None = None, live_tokens: int | Array | None = None, pad_slot: int = -1, pad_block: int = 0,
                  stream: Stream = None) -> None:
-    """Makes the metadata of what only pads a batch harmless, in one launch whose counts may lie on the device.
+    """Makes the metadata of a batch's padding harmless, in one launch. The counts may be on the device.
 
         seq_lens[i] = 0                          for i >= live_rows, and where it is negative
         cu_seqlens[i] = cu_seqlens[live_rows]    for i > live_rows
         slots[t] = pad_slot                      for t >= live_tokens
         block_table[i, :] = pad_block            for i >= live_rows
 
-    So attention of a padded batch reads no keys and writes to no slot for the padding. No length is negative: a kernel that reads
-    it as unsigned takes -1 for 2^32 - 1 (vLLM #51593). No offset of a former batch is left after the last request's end
-    (torchtitan #3709). Entries of live requests and tokens keep their values, except negative lengths. Arrays that are not given
-    are not padded.
+    Attention over a padded batch then reads no keys and writes no slots for the padding. No length is negative: a
+    kernel that reads it as unsigned takes -1 for 2^32 - 1 (vLLM #51593). No offset of an earlier batch is left after
+    the last request's end (torchtitan #3709). Entries of live requests and tokens keep their values, except negative
+    lengths. Omitted arrays are not padded.
 
     Args:
         seq_lens: `[r]` i32 or i64; updated.
-        live_rows: how many requests are live: an int, or `[1] i32` on the arrays' device. A negative count is 0.
-        cu_seqlens: `[c]` i32 or i64, of any size, `[r + 1]` as a rule: where each request's tokens begin, and where the last
-            one's end; updated.
-        slots: `[t]` i64 or i32: where the KV of each token goes; updated.
+        live_rows: the number of live requests: an int, or `[1] i32` on the arrays' device. A negative count is 0.
+        cu_seqlens: `[c]` i32 or i64, of any size, `[r + 1]` as a rule: the first token of each request, and the end of
+            the last request; updated.
+        slots: `[t]` i64 or i32: the slot for the KV of each token; updated.
         block_table: `[b, w]` i32 or i64, of any size, `[r, w]` as a rule: the blocks of each request; updated.
-        live_tokens: how many tokens are live, likewise; a negative count says nothing. None: `cu_seqlens[live_rows]`, the last entry
-            where there are fewer, 0 where there is none, or all tokens where `cu_seqlens` is not given.
-        pad_slot: what a slot of padding becomes: -1, which engines' cache writers leave out. It fits the slots' dtype.
-        pad_block: what an entry of padding becomes: 0, a block that is there. It fits the table's dtype.
+        live_tokens: the number of live tokens, likewise; a negative count is ignored. None: `cu_seqlens[live_rows]`, or
+            the last entry if `cu_seqlens` is shorter, 0 if it is empty. Without `cu_seqlens` all tokens are live.
+        pad_slot: the value of a slot of padding. Engines' cache writers skip -1. It must fit the slots' dtype.
+        pad_block: the value of an entry of padding. Block 0 always exists. It must fit the table's dtype.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -237,15 +237,16 @@ def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array |
 
 @operation({**_COUNT, "cu_seqlens": "out"}, out="")
 def cumulate_lens(lens: Array, *, live_rows: int | Array | None = None, out: Array | None = None, stream: Stream = None) -> Any:
-    """The offsets of sequences with these lengths, flat behind the live ones.
+    """Computes the offsets of sequences from their lengths. Offsets behind the live lengths are constant.
 
         out[i] = the sum of max(lens[j], 0) over j < min(i, live_rows)
 
-    Each entry adds up what is before it, all at once: for batches of a few thousand requests, not for scans of more.
+    Each entry sums the lengths before it, in parallel with the others. This suits batches of a few thousand requests,
+    not longer scans.
 
     Args:
         lens: `[r]` i32 or i64.
-        live_rows: how many are live: an int, or `[1] i32` on the arrays' device. None is r.
+        live_rows: the number of live lengths: an int, or `[1] i32` on the arrays' device. None is r.
         out: `[c]` i32 or i64, of any size: `[r + 1]` as a rule. Allocated, `[r + 1] i32`, if None.
         stream: the CUDA stream; None is torch's current one.
 
@@ -253,7 +254,7 @@ def cumulate_lens(lens: Array, *, live_rows: int | Array | None = None, out: Arr
         `out`.
 
     Cost:
-        Writes `out`; each entry reads the lengths before it, which the caches serve.
+        Writes `out`. Each entry reads the lengths before it, from the caches.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -275,15 +276,15 @@ def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1,
                  stream: Stream = None) -> Any:
     """Counts the tokens of each request on one rank of a group that shares their context (decode context parallelism).
 
-    Token t lies on rank `t // interleave % ranks`, as vLLM and SGLang lay a cache out. A length is never negative, and that of a
-    request that is not live is 0.
+    Token t lies on rank `t // interleave % ranks`, as vLLM and SGLang lay a cache out. A length is never negative;
+    requests that are not live have length 0.
 
     Args:
         seq_lens: `[r]` i32 or i64: tokens of each request on all ranks.
-        rank: of 0 … ranks - 1.
-        ranks: of the group, at least 1.
-        interleave: how many tokens that follow each other lie on one rank, at least 1; ranks * interleave is below 2^63.
-        live_rows: how many requests are live: an int, or `[1] i32` on the arrays' device. None is r.
+        rank: the rank, 0 … ranks - 1.
+        ranks: the number of ranks in the group, at least 1.
+        interleave: the number of consecutive tokens on one rank, at least 1; ranks * interleave is below 2^63.
+        live_rows: the number of live requests: an int, or `[1] i32` on the arrays' device. None is r.
         out: `[n]`, as `seq_lens`; may be `seq_lens` itself. Allocated, `[r]`, if None.
         stream: the CUDA stream; None is torch's current one.
 
@@ -319,23 +320,24 @@ def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1,
 @operation(_COUNT, writes=("out",))
 def pages_of_rank(out: Array, token_table: Array, requests: Array, local_lens: Array, rank: int, ranks: int, page_size: int, *, pad_page: int = 0,
                   live_rows: int | Array | None = None, stream: Stream = None) -> None:
-    """The page table of one rank of a group that shares contexts token by token, from the places of tokens in the memory of all ranks.
+    """Computes the page table of one rank of a group that shares contexts token by token, from the places of all tokens.
 
         out[i, j] = token_table[requests[i], rank + j * page_size * ranks] // ranks // page_size
 
-    for the pages j of the local_lens[i] tokens of a live request, and pad_page elsewhere: every entry is written. No entry of
-    `requests` reads out of bounds; a place that is negative, or that is not there, is pad_page.
+    for the pages j of the local_lens[i] tokens of a live request. All other entries are pad_page, so every entry is
+    written. No entry of `requests` reads out of bounds; a place that is negative or outside the table gives pad_page.
 
     Args:
         out: `[n, w]` i32 or i64; written.
-        token_table: `[q, m]` i32 or i64: where each token of each request lies in the memory of all ranks, SGLang's `req_to_token`.
+        token_table: `[q, m]` i32 or i64: the place of each request's tokens in the memory of all ranks, SGLang's
+            `req_to_token`.
         requests: `[n]` i32 or i64: the row of each request in `token_table`.
         local_lens: `[n]` i32 or i64: tokens of each request on this rank (`lens_of_rank`).
-        rank: of 0 … ranks - 1.
-        ranks: of the group, at least 1.
+        rank: the rank, 0 … ranks - 1.
+        ranks: the number of ranks in the group, at least 1.
         page_size: tokens of a page on one rank, at least 1.
-        pad_page: what an entry without tokens becomes. It fits out's dtype.
-        live_rows: how many requests are live: an int, or `[1] i32` on the arrays' device. None is n.
+        pad_page: the value of an entry without tokens. It must fit the dtype of `out`.
+        live_rows: the number of live requests: an int, or `[1] i32` on the arrays' device. None is n.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:

@@ -1,8 +1,9 @@
-"""Rotary embedding of a result: what merges take as `rope`.
+"""Rotary embedding of a merge's result, its argument `rope`.
 
-A merge with `rope` turns pairs of elements of each row by the angles of the row's position, before the row is stored or quantised: one
-launch reads each part of a state once, and writes the row once. Its kernels are compiled in no package: a first call needs the compiler,
-or a cache on disk that has them; `mlafix.warmup` of such a call compiles it ahead.
+A merge with `rope` turns pairs of elements of each row by the angles of the row's position, before the row is stored or
+quantised. One launch reads each part of a state once, and writes the row once. Packages do not contain these kernels:
+the first call needs the compiler, or a cache on disk that has the kernel. `mlafix.warmup` of such a call compiles it
+ahead.
 
 The examples begin with:
 
@@ -38,12 +39,13 @@ class Rope:
 
         a, b = a * cos - b * sin, b * cos + a * sin    for each pair; with `inverse` -sin for sin
 
-    DeepSeek-V4's attention turns the last 64 elements of its output back before the projection. Arithmetic is f32; the row is rounded
-    once, when it is stored, or with `quantize_from="output"` before it is quantised. A position that is negative or past the table's end
-    makes the R elements zeros. A row that is turned is no copy, whatever is empty (N4); an empty one stays zeros (N3).
+    DeepSeek-V4's attention turns the last 64 elements of its output back before the projection. Arithmetic is f32; the
+    row is rounded once, when it is stored, or with `quantize_from="output"` before it is quantised. A position that is
+    negative or past the table's end makes the R elements zeros. A turned row is never a bitwise copy of a side, even if
+    the other side is empty (N4). An empty row stays zeros (N3).
 
     Args:
-        positions: i64 or i32, of each token, in `table`: `[n]`, of `combine_split_kv` `[B, L]`.
+        positions: i64 or i32, each token's row in `table`: `[n]`, or `[B, L]` for `combine_split_kv`.
         table: `[m, 2, R / 2]`, or `[m, R]` with the cosines before the sines as engines keep it; f32, bf16 or f16.
         interleaved: True if pairs are neighbours (x[2 i], x[2 i + 1]); otherwise they are (x[i], x[R / 2 + i]) of the R
             elements. Halves are powers of two, and D and `start` multiples of R.

@@ -1,7 +1,7 @@
-"""Row kernels beyond attention states: the same language carries them.
+"""Row kernels beyond attention states, in the same language.
 
-In f32 (N7); a row is reduced in one fixed order whatever the batch (N9). The sources are in `kernels/examples`, but for
-`quantize_groups` and `mix_depth`, which compile when they are first called, as a merge with an `out_format` does.
+Arithmetic is f32 (N7). A row is reduced in one fixed order for every batch (N9). The sources are in `kernels/examples`.
+The kernels of `quantize_groups` and `mix_depth` compile at the first call, as those of a merge with an `out_format` do.
 
 The examples begin with:
 
@@ -68,13 +68,13 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
 
 @operation(out="")
 def quantize_groups(x: Array, out_format: OutFormat, *, out: Array | None = None, stream: Stream = None) -> Any:
-    """Quantises rows to a format with a scale for each group of elements, which is written: `mlafix.ops.formats` has the formulas.
+    """Quantises rows to a format with a scale for each group of elements, and writes the scales: `mlafix.ops.formats` has the formulas.
 
     The result has the same bits as a merge of one state into this format.
 
     Args:
-        x: `[n, D] T` or `[n, H, D] T`, T of bf16, f16, f32. Groups lie in a head or are of whole heads, as in a merge; rows of heads
-            that follow each other may be passed as `[n, H * D]`, whose groups are any.
+        x: `[n, D] T` or `[n, H, D] T`, T of bf16, f16, f32. A group is a part of a head or consists of whole heads, as
+            in a merge. Contiguous heads may be passed as `[n, H * D]`, without this restriction.
         out_format: `Fp8Groups`, `MxFp8`, `MxFp4` or `NvFp4`, with scales as in a merge of `[n, H, D]`; of `[n, D]` with H = 1, `[n, G]`, and
             in words `[n, ceil(D / 512)] i32`. `quantize_from` changes nothing.
         out: of the shape of `x`, f8e4m3fn, or with half of D two elements a byte. Allocated if None.
@@ -109,12 +109,12 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, residual: Array |
             out: Array | None = None, stream: Stream = None) -> Any:
     """RMSNorm of each row: out = x / sqrt(mean(x^2) + epsilon) * weight (Zhang and Sennrich, 2019), in f32 (N7).
 
-    With a residual, of the sum, which the residual takes: residual = x + residual, rounded once, and the norm is that of the sum in
-    f32. This is engines' `fused_add_rms_norm` with its quantisation, in one launch.
+    With a residual, residual = x + residual is stored, rounded once, and the norm is that of the sum in f32. This is
+    the engines' `fused_add_rms_norm` with its quantisation, in one launch.
 
     Args:
-        x: `[n, D] T`, T of bf16, f16, f32; or `[n, H, D]`, of which each head is a row.
-        weight: `[D] T`; with a residual, a format or heads f32, bf16 or f16.
+        x: `[n, D] T`, T of bf16, f16, f32; or `[n, H, D]`, where each head is a row.
+        weight: `[D] T`; with a residual, a format or heads also another of f32, bf16, f16.
         epsilon: added to the mean square.
         residual: as `x`; updated. None: nothing is added.
         out_format: stores `out` as fp8 or fp4, as [the page of formats](formats.md) says for rows `[n, H, D]`; of `[n, D]` H is 1. None: as T.
@@ -189,8 +189,8 @@ def mix_depth(prefix: Array, bank: Array, score_weight: Array, *, out_weight: Ar
         mixed = sum_i softmax(score)_i * x_i
         out = mixed / sqrt(mean(mixed^2) + out_epsilon) * out_weight
 
-    It is the aggregation of Kimi-K3 (SGLang #33599): an attention over layers with scores that are computed where the rows are read,
-    once each. The merge is that of `merge_states`: NaN in a row propagates (N6).
+    This is the aggregation of Kimi-K3 (SGLang #33599): an attention over layers. Each row is read once, and its score
+    is computed then. The merge is that of `merge_states`: NaN in a row propagates (N6).
 
     Args:
         prefix: `[n, D] T`, T of bf16, f16, f32.
@@ -198,7 +198,7 @@ def mix_depth(prefix: Array, bank: Array, score_weight: Array, *, out_weight: Ar
         score_weight: `[D]`, f32, bf16 or f16: the product of the norm's weight and the projection's.
         out_weight: `[D]` likewise. None: `out` is `mixed`.
         epsilon: added to the mean squares of scores.
-        out_epsilon: added to that of the output's norm. None: `epsilon`.
+        out_epsilon: added to the mean square of the output's norm. None: `epsilon`.
         snapshot: `[n, D] T`: takes the prefix bit for bit, `bank[:, K]` as a rule. None: nothing is kept.
         out: `[n, D] T`. Allocated if None.
         stream: the CUDA stream; None is torch's current one.
@@ -284,11 +284,12 @@ def combine_experts(rows: Array, places: Array, weights: Array, *, shared: Array
 
         out[t] = weights[t, 0] * rows[places[t, 0]] + … + weights[t, k - 1] * rows[places[t, k - 1]] + shared[t]
 
-    Summed in f32 in this order, whatever the batch (N9), and rounded once. A place that is negative or past the last row, of an expert
-    on another rank, adds nothing. NaN in a row that is named reaches the result, also behind a weight of zero.
+    The sum is in f32, in this order for every batch (N9), and rounded once. A place that is negative or past the last
+    row adds nothing: its expert is on another rank. NaN in a named row reaches the result, even with a weight of zero.
 
     Args:
-        rows: `[m, D] T`, T of bf16, f16, f32: what the experts gave, in any order. Rows that no place names are not read.
+        rows: `[m, D] T`, T of bf16, f16, f32: the results of the experts, in any order. Rows that no place names are
+            not read.
         places: `[n, k]` i32 or i64, the row of each of a token's k experts.
         weights: `[n, k]` f32, bf16 or f16.
         shared: `[n, D] T`, added behind the rows. None adds nothing.

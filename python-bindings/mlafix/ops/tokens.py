@@ -50,18 +50,18 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, kept: Array | Non
 
         cache[ids[i]] = 0    for each i with 0 <= ids[i] < m
 
-    An id that is negative or past the end is left out, and one may be there several times. Bits are written, whatever they were:
-    nothing is multiplied, so stale NaN does not stay (vLLM #35219). The ids are read where they lie, in the stream's order: no
-    buffer of the host is between calls (vLLM #48085).
+    An id that is negative or past the end is skipped. Ids may repeat. Zeros are stored, not multiplied in, so stale NaN
+    does not survive (vLLM #35219). The ids are read on the device, in the stream's order: calls share no host buffer
+    (vLLM #48085).
 
     Args:
-        cache: `[m, …]` of any dtype of 1, 2, 4 or 8 bytes, at least 2 dims, the last one contiguous. Between blocks there may be gaps, and
-            between the rows of a block, which are evenly spaced, in whatever order the dims between the first and the last lie. Gaps
-            are not touched. Or a sequence of up to eight such arrays, whose shapes, page sizes, strides and dtypes may differ: an id
-            names the block of that number in each.
+        cache: `[m, …]` of any dtype of 1, 2, 4 or 8 bytes, at least 2 dims, the last one contiguous. Between blocks
+            there may be gaps. The rows of a block are evenly spaced, also with gaps; the dims between the first and the
+            last may be in any memory order. Gaps are not touched. Or a sequence of up to eight such arrays, whose
+            shapes, page sizes, strides and dtypes may differ: an id names the same block number in each.
         ids: `[n] i64` or `i32`, on the caches' device.
-        kept: `[n] i32` or `i64`: how many tokens of each block stay, the first ones; a cache is `[m, page_size, …]` then. This clears what
-            is behind the last token of a request's last block. None: blocks are cleared whole.
+        kept: `[n] i32` or `i64`: the number of tokens at the front of each block that keep their values; a cache is
+            `[m, page_size, …]` then. This clears the rest of a request's last block. None: whole blocks are cleared.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -104,12 +104,13 @@ def store_rows(cache: Array, rows: Array, slots: Array, *, out_format: OutFormat
 
         cache[slots[t] // page_size, slots[t] % page_size] = rows[t]    where 0 <= slots[t] < pages * page_size
 
-    A slot that is negative or past the end is left out: -1 is that of padding. No two tokens may have one slot. Slots that no token
-    has are left as they are, and so are their scales.
+    A slot that is negative or past the end is skipped; padding has slot -1. No two tokens may share a slot. Slots
+    without a token keep their values and scales.
 
     Args:
-        cache: `[pages, page_size, H, D]`, bf16, f16, f32 or as `out_format` stores, any strides but the last dim's; the rows that slots
-            name are written. Of one latent row a token, `[pages, page_size, D]`. Heads before tokens: `cache.transpose(1, 2)`.
+        cache: `[pages, page_size, H, D]`, bf16, f16, f32 or as `out_format` stores, any strides but the last dim's; the
+            rows that slots name are written. With one latent row per token, `[pages, page_size, D]`. If heads come
+            before tokens, pass `cache.transpose(1, 2)`.
         rows: `[n, H, D] T`, T of bf16, f16, f32; or `[n, D]`.
         slots: `[n] i64` or `i32`, on the arrays' device, in the stream's order.
         out_format: stores the rows as fp8 or fp4, as [the page of formats](formats.md) says; scales have the cache's shape with G for D,
@@ -150,20 +151,20 @@ def store_rows(cache: Array, rows: Array, slots: Array, *, out_format: OutFormat
 
 @operation({"padded": "out"}, out="")
 def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Array | None = None, stream: Stream = None) -> Any:
-    """Ragged rows to padded ones.
+    """Packs ragged rows into padded ones.
 
         out[s, j] = x[starts[s] + j]    where starts[s] + j < starts[s + 1], else pad
 
-    The part of a sequence beyond `length` is dropped. Nothing waits for the device: the caller chooses the length. A
-    row beyond `x` that the offsets name is zeros.
+    The part of a sequence beyond `length` is dropped. The call does not wait for the device, because the caller chooses
+    the length. If the offsets name a row beyond `x`, it becomes zeros.
 
     Args:
         x: `[n, …]` of any dtype of 1, 2, 4 or 8 bytes and at least 2 dims: `[n, 1]` for rows of one element. The elements of a row are
             contiguous; between rows there may be gaps.
         starts: `[b + 1] i32`.
-        length: how many rows each sequence has in `out`.
-        pad: what stands behind a sequence's end, rounded to the dtype of a float. Of dtypes that kernels do not have, such as
-            f64, 0 alone.
+        length: the number of rows of each sequence in `out`.
+        pad: the value behind a sequence's end, rounded to the array's dtype. It must be 0 for dtypes that kernels do
+            not support, such as f64.
         out: `[b, length, …]` as `x`. Allocated if None.
         stream: the CUDA stream; None is torch's current one.
 
@@ -216,11 +217,12 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
 
 @operation({"x": "out"}, out="")
 def unpack_rows(padded: Array, starts: Array, *, out: Array, stream: Stream = None) -> Any:
-    """Padded rows to ragged ones, the way back of `pack_rows`.
+    """Unpacks padded rows into ragged ones: the inverse of `pack_rows`.
 
         out[t] = padded[s, t - starts[s]]    for the sequence s with starts[s] <= t < starts[s + 1]
 
-    Rows of no sequence are left as they are; rows past the end of `padded`, which `pack_rows` has dropped, become zeros.
+    Rows that belong to no sequence keep their values. Rows past the end of `padded`, which `pack_rows` dropped, become
+    zeros.
 
     Args:
         padded: `[b, m, …]` of any dtype of 1, 2, 4 or 8 bytes and at least 3 dims; the elements of a row are contiguous.
