@@ -82,22 +82,22 @@ def _dtype_of(dtype: Any) -> Any:
 
 
 class DirectDCPQGatherWorkspace(_Workspace):
-    """Gathers the queries of all ranks, each rank's heads behind those of ranks before it, into a buffer that stays.
+    """Gathers the queries of all ranks into a permanent buffer, with the heads in the order of the ranks.
 
-    Differences from vLLM: rows travel by an all-gather of the group (NCCL, gloo or an engine's own), so that no NVLS is
-    needed, across nodes too, and a rank copies what arrived into its heads by a second launch; any dtype, any sizes;
-    one rank is legal. The result of a call holds until the next one of its micro-batch.
+    Differences from vLLM: an all-gather of the group (NCCL, gloo or an engine's own) moves the rows. It needs no NVLS
+    and works across nodes. A second launch copies the received rows to their heads. Any dtype and any sizes are legal,
+    and so is one rank. The result of a call is valid until the next call of its micro-batch.
 
     Args:
-        group: a process group of torch's, or what `mlafix.distributed.Reducer` takes.
-        device: where the tensors are.
-        max_num_tokens: the most tokens of a call.
+        group: a process group of torch's, or any other group that `mlafix.distributed.Reducer` takes.
+        device: the device of the tensors.
+        max_num_tokens: the maximum number of tokens per call.
         heads_per_rank: heads of a rank's query.
         head_dim: D.
         dtype: of the queries.
-        num_ubatches: micro-batches, at least 1. A call uses the buffer of the one that vLLM's worker is in, else the
-            first.
-        padded_num_heads: heads that the buffer of a token has room for; None: those of all ranks.
+        num_ubatches: the number of micro-batches, at least 1. A call uses the buffer of the micro-batch that vLLM's
+            worker is processing, or the first buffer without vLLM.
+        padded_num_heads: the capacity of the buffer in heads per token. None: the heads of all ranks.
 
     Raises:
         ArgumentError: an argument does not fit, or differs between ranks.
@@ -119,10 +119,10 @@ class DirectDCPQGatherWorkspace(_Workspace):
         self._received = torch.empty((num_ubatches, max_num_tokens * self.gathered_num_heads * head_dim), **made)  # type: ignore[arg-type]
 
     def gather(self, local_query: Array) -> Any:
-        """`[T, heads_per_rank, D]` of each rank as `[T, ranks * heads_per_rank, D]`, a contiguous view of the buffer.
+        """Gathers `[T, heads_per_rank, D]` of each rank as `[T, ranks * heads_per_rank, D]`, a contiguous view of the buffer.
 
-        Every rank calls with as many tokens. ArgumentError for a query that does not fit, or a micro-batch past
-        `num_ubatches`; nothing was sent then.
+        All ranks must pass the same number of tokens. Raises ArgumentError, before anything is sent, for a query that
+        does not fit and for a micro-batch past `num_ubatches`.
         """
         query: Any = local_query
         tokens = query.shape[0] if getattr(query, "ndim", 0) == 3 else 0
@@ -140,17 +140,17 @@ class DirectDCPQGatherWorkspace(_Workspace):
 
 
 class DirectDCPKVGatherWorkspace(_Workspace):
-    """Gathers rows of latent KV of all ranks, one rank's behind another's, into the caller's tensor.
+    """Gathers the rows of latent KV of all ranks into the caller's tensor, in the order of the ranks.
 
-    Differences from vLLM: rows travel by an all-gather of the group, straight into the caller's tensor: no NVLS and no
-    buffer; any dtype.
+    Differences from vLLM: an all-gather of the group writes directly to the caller's tensor. It needs no NVLS and no
+    buffer. Any dtype is legal.
 
     Args:
-        group, device: as of `DirectDCPQGatherWorkspace`.
-        max_gathered_tokens: the most rows of all ranks together.
+        group, device: see `DirectDCPQGatherWorkspace`.
+        max_gathered_tokens: the maximum number of rows of all ranks together.
         token_dim: elements of a row.
         dtype: of the rows.
-        num_ubatches: micro-batches, at least 1, for which vLLM has a buffer each. Here nothing depends on it.
+        num_ubatches: the number of micro-batches, at least 1. Not used: only vLLM has a buffer for each.
 
     Raises:
         ArgumentError: an argument does not fit, or differs between ranks.
@@ -161,9 +161,10 @@ class DirectDCPKVGatherWorkspace(_Workspace):
         self.max_gathered_tokens, self.token_dim = max_gathered_tokens, token_dim
 
     def gather(self, gathered_kv: Array, local_kv: Array) -> None:
-        """gathered_kv `[ranks * T, token_dim]`, contiguous, becomes local_kv `[T, token_dim]` of all ranks in order.
+        """Gathers local_kv `[T, token_dim]` of all ranks, in order, into gathered_kv `[ranks * T, token_dim]`, contiguous.
 
-        Every rank calls with as many rows. ArgumentError for tensors that do not fit; nothing was sent then.
+        All ranks must pass the same number of rows. Raises ArgumentError, before anything is sent, for tensors that do
+        not fit.
         """
         local: Any = local_kv
         gathered: Any = gathered_kv

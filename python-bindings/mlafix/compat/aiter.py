@@ -19,27 +19,29 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
                   final_lse: Array | None = None) -> None:
     """Merges the partials of each tile of queries into its rows (`aiter.mla_reduce_v1`; `mlafix.ops.merge_states_mapped`).
 
-    Tile i has the partials reduce_partial_map[reduce_indptr[i]] … reduce_partial_map[reduce_indptr[i + 1] - 1]; query q of the
-    tile is the row q behind each of these, and the final row q behind reduce_final_map[i, 0]. As there, a tile of fewer than
-    two partials is left alone: its writer has written the final rows. A row whose partials are all empty gets an lse of +inf,
-    and here a payload of 0. Differences from AITER: a partial of -inf or +inf is empty and is never multiplied (N1, N2,
-    N5); there it makes NaN. Heads, splits and head dim are arbitrary. No entry of a map leads out of bounds. Queries of a tile
-    past `max_seqlen_q` are left alone; AITER sizes a launch by it, and reduces them too.
+    Tile i has the partials reduce_partial_map[reduce_indptr[i]] … reduce_partial_map[reduce_indptr[i + 1] - 1]; query q
+    of the tile is q rows behind each of these, and its final row is q rows behind reduce_final_map[i, 0]. As in AITER,
+    a tile of fewer than two partials is skipped: the attention kernel has written its final rows. A row whose partials
+    are all empty gets an lse of +inf, and a payload of 0. Differences from AITER: a partial of -inf or +inf is empty
+    and is never multiplied (N1, N2, N5); in AITER it gives NaN. Heads, splits and head dim are arbitrary. No entry of a
+    map leads out of bounds. Queries of a tile past `max_seqlen_q` are skipped; AITER only sizes its launch by it, and
+    reduces them, too.
 
-    For `max_seqlen_q` of 1 this is one launch. For more the maps are written out query by query first, on the device.
+    With a `max_seqlen_q` of 1 this is one launch. Otherwise the maps are first expanded to single queries, on the
+    device.
 
     Args:
         partial_output: `[p, H, D] f32` (bf16 and f16, too), or `[…, H, D]` of more dims, as AITER's decode allocates it:
             `[p, 1, H, D]`.
         partial_lse: `[p, H] f32`, or of more dims, with or without a last one of size 1: `[p, 1, H, 1]`.
         reduce_indptr: `[tiles + 1] i32`.
-        reduce_final_map: `[tiles, 2] i32`: the final rows of a tile, first and behind the last. None: tiles lie one behind
-            another, each of as many rows as lie between its first two partials.
+        reduce_final_map: `[tiles, 2] i32`: the first final row of each tile, and one past its last. None: tiles are
+            contiguous, and the distance between the first two partials of a tile is its number of rows.
         reduce_partial_map: `[k] i32`: the first row of each partial.
-        max_seqlen_q: no tile has more queries.
-        num_kv_splits: sizes a buffer there; not needed.
+        max_seqlen_q: the maximum number of queries per tile.
+        num_kv_splits: not used; AITER sizes a buffer by it.
         final_output: `[n, H, D]` bf16, f16 or f32; rows of tiles of two and more partials are written.
-        final_lse: `[n, H] f32`; written likewise. None: no lse is computed.
+        final_lse: `[n, H] f32`; written for the same rows. None: no lse is computed.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

@@ -15,9 +15,9 @@ from ._views import check_shape
 def merge_attention(out: Array, lse: Array, other_out: Array, other_lse: Array) -> tuple[Any, Any]:
     """Merges two attention outputs over disjoint keys (`attn_gym.utils.merge_attention`; `mlafix.ops.merge_attn_states`).
 
-    One launch where batches and heads lie evenly, else one for each batch. Differences from attn_gym: a row that is empty on
-    both sides is 0, -inf (N3; there NaN); a side without weight is not multiplied (N5); outputs keep their dtype (there they
-    become f32).
+    Makes one launch if batches and heads are evenly spaced, otherwise one for each batch. Differences from attn_gym: a
+    row that is empty on both sides is 0, -inf (N3; NaN in attn_gym); a side without weight is not multiplied (N5);
+    outputs keep their dtype (f32 in attn_gym).
 
     Args:
         out: `[B, H, N, D]` bf16, f16, f32; the last dim is contiguous.

@@ -15,9 +15,10 @@ from ._views import check_shape
 def fused_merge_attn_states(prev_out: Array, prev_lse: Array, suff_out: Array, suff_lse: Array) -> tuple[Any, Any]:
     """Merges two states (`cache_dit.kernels.fused_merge_attn_states`; `mlafix.ops.merge_attn_states`).
 
-    One launch where batches lie one behind another, else one for each batch: nothing is copied, where there rows that are not
-    contiguous are. Differences from cache-dit: an lse of -inf or +inf is empty (N2), and a side without weight is never
-    multiplied (N5); any head dim (there 32, 64 and 128); both payloads have one dtype.
+    Makes one launch if batches are contiguous, otherwise one for each batch. Nothing is copied; cache-dit copies rows
+    that are not contiguous. Differences from cache-dit: an lse of -inf or +inf is empty (N2), and a side without weight
+    is never multiplied (N5); any head dim is legal (32, 64 and 128 in cache-dit); both payloads must have the same
+    dtype.
 
     Args:
         prev_out: `[B, N, H, D]` bf16, f16, f32; the last dim is contiguous.

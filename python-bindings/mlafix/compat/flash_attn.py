@@ -21,23 +21,24 @@ def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None
                        output_scale: Array | float | None = None) -> tuple[Any, Any]:
     """Combines split-KV partials (`flash_attn_interface.flash_attn_combine`; `mlafix.ops.combine_split_kv`).
 
-    The first four arguments are FlashAttention 3's, the next ones FlashAttention 4's additions, the last ones those of
-    vLLM's fork, which calls the order of batches by another name and has a result in fp8 (in its
+    The first four arguments are FlashAttention 3's. The next ones are FlashAttention 4's additions. The last ones are
+    those of vLLM's fork: another name for the order of batches, and the scale of an fp8 result (in its
     `_flash_attn_fwd_combine`). Rows are independent, so neither the lengths of sequences nor the order of batches
-    changes anything: with `cu_seqlens` the partials are `[S, T, H, D]`. Differences: the rows past a sequence's end
-    (`seqused`), and of batches that `virtual_batch_idx` does not name, are combined as well, where FlashAttention
-    leaves them as they were; an lse of +inf (FlashAttention 2's empty row) and of -inf (3's) both mean empty (N1, N2),
-    and a row empty in every split is 0, -inf; an `out_dtype` that is not the dtype of a given `out` is an error.
+    changes anything: with `cu_seqlens` the partials are `[S, T, H, D]`. Differences: rows past a sequence's end
+    (`seqused`) and rows of batches that `virtual_batch_idx` does not name are combined as well, while FlashAttention
+    leaves them unchanged; an lse of +inf (FlashAttention 2's empty row) or -inf (FlashAttention 3's) means empty (N1,
+    N2), and a row that is empty in every split is 0, -inf; an `out_dtype` that is not the dtype of a given `out` is an
+    error.
 
     Args:
         out_partial: `[S, B, L, H, D]` (or `[S, T, H, D]`), f32, bf16, f16. S = 1 is legal.
         lse_partial: `[S, B, L, H] f32` (or `[S, T, H]`), any strides: usually a transposed view of `[S, B, H, L]`.
         out: `[B, L, H, D]` (or `[T, H, D]`); filled and returned itself. Allocated if None.
-        out_dtype: of a new `out`; None is the dtype of the partials. Beside a given `out` it must be that one's dtype.
+        out_dtype: of a new `out`; None is the dtype of the partials. If `out` is given, it must be the dtype of `out`.
         cu_seqlens: `[B + 1] i32`; says only that the partials have the second form.
-        seqused: `[B] i32`; not needed, see above.
-        virtual_batch_idx: `[B] i32`: in which order a scheduler takes the batches; not needed, see above.
-        return_lse: False: no lse is computed.
+        seqused: `[B] i32`; not used, see above.
+        virtual_batch_idx: `[B] i32`: the order in which a scheduler takes the batches; not used, see above.
+        return_lse: if False, no lse is computed.
         varlen_batch_idx: as `virtual_batch_idx`.
         output_scale: one f32 on the device: the result is f8e4m3fn, saturate(value * (1 / output_scale)). A float is
             copied there first.

@@ -17,19 +17,19 @@ def flash_mla_combine(o_accum: Array, lse_accum: Array, num_splits: Array, out: 
                       attn_sink: Array | None = None) -> None:
     """Merges the splits of each request (`run_flash_mla_combine_kernel` of FlashMLA; `mlafix.ops.merge_states_mapped`).
 
-    Request i has the splits num_splits[i] … num_splits[i + 1] - 1. As there, a request of one split is left alone: the
-    attention kernel has written its rows. A row that is empty in every split gets 0 and an lse of +inf. A sink takes part in
-    `out` alone; `lse` is without it. Differences from FlashMLA: a split of -inf or +inf is empty and never multiplied (N2,
-    N5). Splits, heads and head dim are arbitrary (there 160 splits, and 512). A sink of +inf is ignored (N2); there it makes the
-    row 0. A request without splits is left alone; the scheduler makes none.
+    Request i has the splits num_splits[i] … num_splits[i + 1] - 1. As in FlashMLA, a request of one split is skipped:
+    the attention kernel has written its rows. A row that is empty in every split gets 0 and an lse of +inf. A sink
+    changes only `out`, not `lse`. Differences from FlashMLA: a split of -inf or +inf is empty and never multiplied (N2,
+    N5). Splits, heads and head dim are arbitrary (in FlashMLA at most 160 splits, and a head dim of 512). A sink of
+    +inf is ignored (N2); in FlashMLA it makes the row 0. A request without splits is skipped; the scheduler makes none.
 
     Args:
         o_accum: `[splits, s_q, H, D] f32` (bf16 and f16, too).
         lse_accum: `[splits, s_q, H] f32`, base 2.
-        num_splits: `[b + 1] i32`: how many splits the requests before have, as `get_mla_metadata` returns it.
+        num_splits: `[b + 1] i32`: the number of splits of all earlier requests, as `get_mla_metadata` returns it.
         out: `[b, s_q, H, D]` bf16, f16 or f32; rows of requests of two and more splits are written.
-        lse: `[b, s_q, H] f32`, base e; written likewise.
-        attn_sink: `[H] f32`, base e. None: there is none.
+        lse: `[b, s_q, H] f32`, base e; written for the same rows.
+        attn_sink: `[H] f32`, base e. None: there are no sinks.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

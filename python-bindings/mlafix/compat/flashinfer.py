@@ -96,15 +96,15 @@ def variable_length_merge_states(v: Array, s: Array, indptr: Array) -> tuple[Any
 
 
 def decode_cp_a2a_lse_reduce_workspace_size(max_tokens: int, local_heads: int, cp_size: int, head_dim: int, dtype: Any) -> int:
-    """The bytes of a workspace whose ranks exchange blocks over NCCL or gloo: of each rank one that is sent and one that arrives.
+    """The bytes of a workspace whose ranks exchange blocks over NCCL or gloo: one sent and one received block per rank.
 
-    Where GPUs address each other's memory, the workspace's `workspace_bytes` says how many it has.
+    If GPUs address each other's memory, read the workspace's `workspace_bytes` instead.
 
     Args:
-        max_tokens, local_heads, cp_size, head_dim, dtype: as of `decode_cp_a2a_lse_reduce_create_workspace`.
+        max_tokens, local_heads, cp_size, head_dim, dtype: see `decode_cp_a2a_lse_reduce_create_workspace`.
 
     Raises:
-        ArgumentError: a size is below 1, or no such dtype.
+        ArgumentError: a size is below 1, or the dtype is not supported.
     """
     from ..distributed.blocks import block_size
     from ..distributed.checks import check_sizes, payload_dtype
@@ -118,7 +118,7 @@ def decode_cp_a2a_lse_reduce_create_workspace(max_tokens: int, local_heads: int,
     """The workspace of `decode_cp_a2a_lse_reduce`: a `mlafix.distributed.Reducer` of single rows.
 
     Args:
-        max_tokens: with `local_heads`, the most rows of a call: their product.
+        max_tokens: the product with `local_heads` is the maximum number of rows per call.
         local_heads: heads of a result.
         cp_size: ranks of the group.
         head_dim: D.
@@ -162,9 +162,9 @@ def decode_cp_a2a_lse_reduce(partial_o: Array, partial_lse: Array, workspace: An
         workspace: made by `decode_cp_a2a_lse_reduce_create_workspace`.
         cp_rank: this rank.
         cp_size: ranks of the group.
-        lse_mode: "base2" or "basee"; of the form in the issue, whether the base is e.
+        lse_mode: "base2" or "basee", or a bool as in the issue: True for base e.
         enable_pdl: ignored.
-        is_lse_base_on_e: the base under its name in the issue; None: `lse_mode` says it.
+        is_lse_base_on_e: the same under its name in the issue. None: `lse_mode` gives the base.
 
     Returns:
         `[..., D]`, a new tensor.

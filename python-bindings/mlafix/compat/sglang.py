@@ -22,9 +22,9 @@ def merge_state_v2(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Arr
                    s_merged: Array | None = None) -> tuple[Any, Any]:
     """Merges two states (`sgl_kernel.merge_state_v2`; `mlafix.ops.merge_attn_states`).
 
-    Differences from SGLang: with both sides empty the row is 0, -inf (N3; there NaN); NaN and Inf behind a weight of zero are
-    selected away (N5; there multiplied: NaN); an lse must be f32 already (there bf16 and f64 are converted). An lse of +inf is
-    empty here and there (N2).
+    Differences from SGLang: with both sides empty the row is 0, -inf (N3; NaN in SGLang). NaN and Inf with a weight of
+    zero do not reach the result (N5; in SGLang they give NaN). An lse must be f32; SGLang converts bf16 and f64. An lse
+    of +inf means empty, as in SGLang (N2).
 
     Args:
         v_a: `[N, H, D]` bf16, f16, f32.
@@ -48,8 +48,9 @@ def merge_state_v1(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Arr
                    s_merged: Array | None = None) -> tuple[Any, Any]:
     """Merges two states, base 2 (`sgl_kernel.merge_state`, which is FlashInfer's; `mlafix.ops.merge_attn_states`).
 
-    Differences from SGLang: with both sides empty the row is 0, -inf, and an lse of +inf is empty (N2, N3; there NaN); NaN and
-    Inf behind a weight of zero are selected away (N5; there multiplied: NaN); an lse must be f32 already.
+    Differences from SGLang: with both sides empty the row is 0, -inf, and an lse of +inf means empty (N2, N3; NaN in
+    SGLang). NaN and Inf with a weight of zero do not reach the result (N5; in SGLang they give NaN). An lse must be
+    f32.
 
     Args:
         v_a, s_a, v_b, s_b, v_merged, s_merged: as of `merge_state_v2`; the lses have base 2.
@@ -89,15 +90,16 @@ def merge_state(prefix_output: Array, prefix_lse: Array, suffix_output: Array, s
 def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cum_seq_lens: Array, max_seq_len: int) -> None:
     """Blanks the rows of sequences without KV, kv_len <= 0, to 0 and -inf (N1, N3; `mlafix.ops.fixup_zero_kv_rows`).
 
-    Differences from SGLang: the cost follows the rows blanked, not max_seq_len x batch, and `max_seq_len` is not used; f32
-    and fp8 outputs are legal too, and so are rows that are not contiguous (N12); no offset leads out of bounds.
+    Differences from SGLang: the cost grows with the number of blanked rows, not with max_seq_len x batch; `max_seq_len`
+    is not used. f32 and fp8 outputs and rows that are not contiguous are legal, too (N12). No offset leads out of
+    bounds.
 
     Args:
         out: `[N, H, Dv]` bf16, f16, f32, f8e4m3fn.
         lse: `[N, H] f32`.
         kv_lens: `[B] i32`.
         cum_seq_lens: `[B + 1] i32`.
-        max_seq_len: the most query tokens of one sequence; ignored.
+        max_seq_len: the maximum number of query tokens per sequence; ignored.
 
     Raises:
         ArgumentError: an argument does not fit, such as offsets that are not one more than the lengths; nothing was
@@ -112,9 +114,10 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cum_seq_lens: Arr
 @renames(prefix="prefix_sum", score_weight="cw", out_weight="ow", epsilon="eps", out_epsilon="eps", snapshot="bank")
 def attn_res_fused_tma(prefix_sum: Array, bank: Array, cw: Array, ow: Array, out: Array, nvb: int, eps: float, *,
                        write_prefix: bool = False) -> None:
-    """Mixes a token's rows of former layers by their scores, with a norm behind it (`mlafix.ops.mix_depth`).
+    """Mixes a token's rows of former layers by their scores, then normalises (`mlafix.ops.mix_depth`).
 
-    Differences from SGLang: any GPU and any D (there SM100 and 7168); any number of rows (there 1 to 8).
+    Differences from SGLang: any GPU and any D are legal (SM100 and 7168 in SGLang), and any number of rows (1 to 8 in
+    SGLang).
 
     Args:
         prefix_sum: `[T, D]` bf16, f16, f32.
@@ -124,7 +127,7 @@ def attn_res_fused_tma(prefix_sum: Array, bank: Array, cw: Array, ow: Array, out
         out: `[T, D]`; written.
         nvb: rows that count, 0 to NB.
         eps: of both norms.
-        write_prefix: `bank[:, nvb]` takes the prefix bit for bit.
+        write_prefix: if True, the prefix is copied to `bank[:, nvb]`, bit for bit.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -146,22 +149,22 @@ _COMM_BACKENDS = ("a2a", "fi_a2a", "fi_a2a_fused", "symm_a2a")
 def cp_lse_ag_out_rs_mha(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, return_lse: bool = False) -> Any:
     """Merges the partial states of a group's ranks, base e; each rank receives H / N heads (`mlafix.distributed.Reducer`).
 
-    One exchange that moves each row once, in place of an all-gather and an all-reduce; both inputs stay as they are. NaN in a
-    live lse or payload propagates (N6; there it becomes 0).
+    One exchange, which moves each row once, replaces an all-gather and an all-reduce. The inputs are not modified. NaN
+    in a live lse or payload propagates (N6; there it becomes 0).
 
     Args:
-        cp_attn_out: `[B, H, D]` bf16, f16, f32, a torch tensor; copied first where its last dim is strided.
+        cp_attn_out: `[B, H, D]` bf16, f16, f32, a torch tensor; copied first if its last dim is strided.
         cp_attn_lse: `[B, H] f32`, any strides; bf16, f16 and f64 are copied to f32 first.
         cp_group: SGLang's `GroupCoordinator`, or what `mlafix.distributed.Reducer` takes as a group.
-        return_lse: whether the merged lse is returned, too.
+        return_lse: if True, the merged lse is returned, too.
 
     Returns:
         `out [B, H / N, D]`, or `(out, lse [B, H / N])`. A group of one rank returns the inputs themselves.
 
     Raises:
-        ArgumentError: an argument does not fit; nothing was sent then. A gloo group: on every rank alike, also where shapes or
-            dtypes differ between ranks.
-        RankError: a gloo group: a rank did not come.
+        ArgumentError: an argument does not fit; nothing was sent then. With a gloo group, every rank raises it, also if
+            shapes or dtypes differ between ranks.
+        RankError: with a gloo group, a rank did not call in time.
     """
     return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base="e", return_lse=return_lse)
 
@@ -169,9 +172,9 @@ def cp_lse_ag_out_rs_mha(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, 
 @of_ranks
 def cp_lse_ag_out_rs_mla(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None,
                          is_lse_base_on_e: bool = False) -> Any:
-    """Like `cp_lse_ag_out_rs_mha`, base 2 unless said otherwise, and with the heads first in the result.
+    """Like `cp_lse_ag_out_rs_mha`, but in base 2 by default, and with the heads first in the result.
 
-    Rows travel in their own dtype, not as f32, and sums are f32 here, too.
+    Rows travel in their own dtype, not as f32. Sums are f32, too.
 
     Args:
         cp_attn_out: `[B, H, D]`, as of `cp_lse_ag_out_rs_mha`.
@@ -181,8 +184,8 @@ def cp_lse_ag_out_rs_mla(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, 
         is_lse_base_on_e: base e, else base 2.
 
     Returns:
-        `out [H / N, B, D]`, contiguous, as SGLang's, whose callers transpose it. A group of one rank returns the input itself,
-        `[B, H, D]`, as there.
+        `out [H / N, B, D]`, contiguous, as in SGLang, whose callers transpose it. A group of one rank returns the input
+        itself, `[B, H, D]`, also as in SGLang.
 
     Raises:
         ArgumentError: as of `cp_lse_ag_out_rs_mha`.
@@ -197,9 +200,9 @@ def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, is
                        cuda_graph_buffers: dict[str, Any] | None = None, comm_backend: str = "a2a") -> Any:
     """Like `cp_lse_ag_out_rs_mha` without the lse, under the name of SGLang's function with one exchange: `out [B, H / N, D]`.
 
-    `cuda_graph_buffers` is not used: in capture the buffers are part of the graph's memory. `comm_backend` is "a2a", "fi_a2a",
-    "fi_a2a_fused" or "symm_a2a", which give the same result; here rows travel over the group in each case, and
-    `init_fi_a2a_workspace` is not needed. A name that is none of these does so, too, with a warning.
+    `cuda_graph_buffers` is not used: in capture the buffers are part of the graph's memory. `comm_backend` is "a2a",
+    "fi_a2a", "fi_a2a_fused" or "symm_a2a", which give the same result: rows always travel over the group, and
+    `init_fi_a2a_workspace` is not needed. Any other name has the same effect, with a warning.
     """
     if comm_backend not in _COMM_BACKENDS:
         known = ", ".join(map(repr, _COMM_BACKENDS))
@@ -214,7 +217,7 @@ def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, is
 @renames(rows="out", rank="cp_rank", out_lse="lses")
 def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, new_output: Array | None = None,
                      is_lse_base_on_e: bool = False) -> tuple[Any, Any]:
-    """A rank's output with its weight among all ranks, in another array: the sum of the ranks' results is the merged output.
+    """Multiplies a rank's output by its weight among all ranks, into another array. The sum of the ranks' results is the merged output.
 
     Differences from SGLang: any head dim and number of ranks; NaN in an lse propagates (N6; there it counts as empty);
     the lse is contiguous.
@@ -255,7 +258,7 @@ def dcp_lse_combine_triton(recv_output: Array, recv_lse: Array, is_lse_base_on_e
         recv_output: `[N, B, H, D]`, bf16, f16, f32; the last dim is contiguous.
         recv_lse: `[N, B, H] f32`, any strides; bf16, f16 and f64 are copied to f32 first.
         is_lse_base_on_e: base e, else base 2.
-        return_lse: whether the merged lse is computed.
+        return_lse: if True, the merged lse is computed.
 
     Returns:
         `(out, lse)`: `[B, H, D]` as `recv_output`, and `[B, H] f32` or None, new arrays.
@@ -272,13 +275,13 @@ def dcp_lse_combine_triton(recv_output: Array, recv_lse: Array, is_lse_base_on_e
 
 
 def dcp_pack_a2a_send(cp_attn_out: Array, cp_attn_lse: Array, dst_o: Array, dst_lse: Array) -> None:
-    """The heads that each rank receives, packed for an exchange in one launch: rows and lses bit for bit.
+    """Packs the heads that each rank receives for an exchange, in one launch: rows and lses bit for bit.
 
     `dst_o` and `dst_lse` may be two views of one buffer whose rows hold D elements and the lse behind them, and may
-    have room for more than B tokens, as buffers of CUDA graphs have: the room behind the B tokens stays as it is.
+    have room for more than B tokens, like the buffers of CUDA graphs. The part behind the B tokens is not written.
 
     Args:
-        cp_attn_out: `[B, N * H, D]` of any dtype of 1, 2, 4 or 8 bytes that kernels have.
+        cp_attn_out: `[B, N * H, D]` of any supported dtype of 1, 2, 4 or 8 bytes.
         cp_attn_lse: `[B, N * H] f32`, any strides.
         dst_o: `[N, B or more, H, D]`; its first B tokens are written; the last dim is contiguous.
         dst_lse: `[N, B or more, H] f32`, any strides; likewise.
@@ -326,7 +329,7 @@ def get_dcp_lens(lens: Array, dcp_size: int, dcp_rank: int, start: Array | None 
 
 @renames(out="indices", rank="dcp_rank", ranks="dcp_size", interleave="interleave_size")
 def localize_dcp_indices(indices: Array, dcp_size: int, dcp_rank: int, interleave_size: int = 1) -> Any:
-    """The places on a rank of tokens with these places in the context of all ranks, in one launch; -1 for tokens of other ranks.
+    """Converts places of tokens in the context of all ranks to places on one rank, in one launch; -1 for tokens of other ranks.
 
     Args:
         indices: `[...]` i32 or i64, contiguous; below 0: nothing.

@@ -20,7 +20,7 @@ def helix_post_process(gathered_o: Array, gathered_stats: Array, scale: float) -
     Args:
         gathered_o: `[cp, T, H * D]` bf16, f16, f32; the last dim is contiguous.
         gathered_stats: `[cp, T, H, 2] f32`: (max, sum).
-        scale: what the result is multiplied by.
+        scale: the factor of the result.
 
     Returns:
         `[T, H * D]`, a new array.
@@ -47,7 +47,7 @@ def helix_post_process_native(gathered_o: Array, gathered_stats: Array, scale: f
     Args:
         gathered_o: `[T, H, cp, D]` for cp_dim = 2, `[T, cp, H, D]` for 1; the last dim is contiguous.
         gathered_stats: `[T, H, cp, 2] f32`, or `[T, cp, H, 2]`.
-        scale: what the result is multiplied by.
+        scale: the factor of the result.
         cp_dim: 2 or 1.
 
     Returns:

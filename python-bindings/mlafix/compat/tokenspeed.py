@@ -29,9 +29,9 @@ def merge_state(v_a: Array, s_a: Array, v_b: Array, s_b: Array, *, inplace: bool
         s_a: `[N, H] f32`.
         v_b: `[N, H, D]`.
         s_b: `[N, H] f32`.
-        inplace: `v_a` and `s_a` hold the result.
-        lse_scale_log2: what makes the lses those of base 2: `LSE_LN` for base e, `LSE_LOG2` for base 2.
-        enable_pdl: not needed: a launch with that attribute is the caller's business.
+        inplace: if True, the result is written to `v_a` and `s_a`.
+        lse_scale_log2: the factor that converts the lses to base 2: `LSE_LN` for base e, `LSE_LOG2` for base 2.
+        enable_pdl: not used: the caller may launch with that attribute.
 
     Returns:
         `(v, s)`: new arrays, or `v_a` and `s_a`.
@@ -57,8 +57,8 @@ def attn_merge_state(out_a: Array, lse_a: Array, out_b: Array, lse_b: Array, *, 
         lse_scale_log2: likewise.
         inplace: likewise.
         enable_pdl: likewise.
-        override: the name of a kernel there; not needed.
-        solution: a family of kernels there; not needed.
+        override: not used; the name of a kernel in tokenspeed.
+        solution: not used; a family of kernels in tokenspeed.
 
     Returns:
         `(out, lse)`: new arrays, or `out_a` and `lse_a`.

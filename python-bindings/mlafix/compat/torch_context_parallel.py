@@ -14,14 +14,14 @@ from ._views import as_f32
 
 
 class SDPAMerger:
-    """Merges the attention over one block of keys after another (torch's `_SDPAMerger`).
+    """Merges attention over successive blocks of keys (torch's `_SDPAMerger`).
 
-    Differences from torch: a row without keys, in a block or so far, contributes nothing (N1, N2, N5; there NaN); sums are f32
-    also where `convert_to_f32` is False.
+    Differences from torch: a row without keys, in a block or in the accumulated state, contributes nothing (N1, N2, N5;
+    NaN in torch); sums are f32 even if `convert_to_f32` is False.
 
     Args:
-        convert_to_f32: not needed.
-        seq_dim: the dim of `[B, H, S, D]` or `[B, S, H, D]` that is S: 2 or 1.
+        convert_to_f32: not used.
+        seq_dim: the index of dim S: 2 for `[B, H, S, D]`, 1 for `[B, S, H, D]`.
 
     Raises:
         ArgumentError: an argument does not fit.
@@ -43,7 +43,7 @@ class SDPAMerger:
         Args:
             out: `[B, H, S, D]` or `[B, S, H, D]` bf16, f16, f32; with `partial`, S is half of the first block's.
             lse: as `out` without D, or with 1 in its place; bf16, f16 and f64 are copied to f32 first.
-            partial: the block is for the second half of the sequence alone.
+            partial: True if the block only covers the second half of the sequence.
 
         Raises:
             ArgumentError: an argument does not fit; nothing was launched then.

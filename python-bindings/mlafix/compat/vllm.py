@@ -31,13 +31,13 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
                       output_scale: Array | None = None, output_block_scale: Array | None = None) -> None:
     """Merges the attention over the prefix with that over the suffix (`mlafix.ops.merge_attn_states`).
 
-    Tokens at or past the threshold are copies of the suffix, payload and lse as they are, an lse of +inf and the payload
-    beside it included: as in vLLM, and unlike `mlafix.ops`, which has `copy_past_context` for it.
+    As in vLLM, tokens at or past the threshold are bitwise copies of the suffix, payload and lse. An lse of +inf is
+    copied with its payload, too. In `mlafix.ops` this requires `copy_past_context`.
 
-    Differences from vLLM, all by contract: with both sides empty the row is 0, -inf (N3; vLLM's CUDA kernel copies the prefix
-    buffer, whatever it holds); a side without weight is never multiplied, so its NaN stays out (N5); NaN stays NaN in an fp8 output
-    (N7; vLLM's CUDA kernel makes it +448). Any head strides are legal, also different ones for prefix and suffix (N12), and
-    offsets are 64-bit (N13). fp8 inputs are refused.
+    Differences from vLLM, all by contract: with both sides empty the row is 0, -inf (N3; vLLM's CUDA kernel copies the
+    prefix buffer, whatever it holds); a side without weight is never multiplied, so its NaN stays out (N5); NaN stays
+    NaN in an fp8 output (N7; vLLM's CUDA kernel makes it +448). Any head strides are legal, and they may differ between
+    prefix and suffix (N12). Offsets are 64-bit (N13). fp8 inputs are an error.
 
     Args:
         output: `[N, H, D]` bf16, f16, f32 as the inputs, or f8e4m3fn with `output_scale`; may be an input itself.
@@ -47,15 +47,15 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
         suffix_lse: `[H, N] f32`.
         output_lse: `[H, N] f32`, may be an input lse itself; None: the merged lse is not computed.
         prefill_tokens_with_context: a host int, 0 to N: tokens at or past it are copies of the suffix. None is N.
-        output_scale: one f32 on the device, of any rank: stored is saturate(value * (1 / scale)). Needed for fp8 where
-            output_block_scale is None, and for NVFP4.
-        output_block_scale: written: a scale for each group of K elements of a head, whose layout it decides by itself as
-            that of `mlafix.ops.Fp8Groups` does: f32 `[N, H * D / K]`, K of 64 or 128, say, row-major or
-            column-major; i32 `[N, ceil(H * D / 512)]` for powers of two, K = 128. The output is f8e4m3fn then, with the
-            bits of `per_token_group_quant_fp8`, as it is in CUDA, of the merged rows in f32. For an output of uint8
-            `[N, H, D / 2]` with `output_scale` as the global scale it is NVFP4: scales in tiles of 128 x 4, float8_e4m3fn
-            or uint8 `[M, ceil(H * D / 64) * 4]`, or i32 with a fourth of that, M a multiple of 128 (`mlafix.ops.NvFp4`).
-            Padding of tiles becomes zeros.
+        output_scale: one f32 on the device, of any rank: the stored value is saturate(value * (1 / scale)). Required
+            for NVFP4, and for fp8 without output_block_scale.
+        output_block_scale: written: a scale for each group of K elements of a head. Its shape gives K and the layout,
+            as for `mlafix.ops.Fp8Groups`: f32 `[N, H * D / K]`, with a K of 64 or 128, for example, row-major or
+            column-major; i32 `[N, ceil(H * D / 512)]` for powers of two, K = 128. The output is then f8e4m3fn, with the
+            bits that the CUDA kernel `per_token_group_quant_fp8` gives for the merged rows in f32. For an output of
+            uint8 `[N, H, D / 2]` with `output_scale` as the global scale it is NVFP4: scales in tiles of 128 x 4,
+            float8_e4m3fn or uint8 `[M, ceil(H * D / 64) * 4]`, or i32 with a fourth of that, M a multiple of 128
+            (`mlafix.ops.NvFp4`). Padding of tiles becomes zeros.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -97,11 +97,10 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
 
 @renames(out="output")
 def mask_empty_context(lse: Array, output: Array, query_start_loc: Array, context_start_loc: Array) -> None:
-    """Like `mask_empty_context_lse`, and zeroes these tokens' output rows (`mlafix.ops.mask_empty_context`). vLLM 0.27.1 is the
-    last that has it.
+    """Like `mask_empty_context_lse`, and zeroes these tokens' output rows (`mlafix.ops.mask_empty_context`). vLLM 0.27.1 is the last with it.
 
-    One launch for an `output` of `[N, H, D]`. Of other ranks, or with other heads than the lse has, it is zeroed by a
-    launch of its own, and by one for each index of a dim that is not evenly spaced with the next.
+    Makes one launch for an `output` of `[N, H, D]`. An output of another rank, or with other heads than the lse, is
+    zeroed by a separate launch: one for each index of a dim that is not evenly spaced with the next.
 
     Args:
         lse: `[H, N] f32`, any strides.
@@ -129,10 +128,11 @@ def mask_empty_context(lse: Array, output: Array, query_start_loc: Array, contex
 
 
 def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int) -> Any:
-    """The sparse indexer's per-token context lengths (vLLM #42135): contiguous `[num_decodes, max_decode_len] i32`.
+    """Computes the sparse indexer's per-token context lengths (vLLM #42135): contiguous `[num_decodes, max_decode_len] i32`.
 
     `max(seq_lens[:, None] - max_decode_len + 1 + arange(max_decode_len), 0)` in the front of a flat buffer
-    (`mlafix.ops.expand_context_lens`). A length is never negative: read as unsigned, one hung a kernel.
+    (`mlafix.ops.expand_context_lens`). A length is never negative; a negative one, read as unsigned, made a kernel
+    hang.
 
     Args:
         buffer: flat i32, contiguous, of at least num_decodes * max_decode_len entries.
@@ -148,7 +148,7 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
 
 @renames(computed="num_computed_tokens", prompt="num_prompt_tokens", live_rows="num_reqs", flags="num_computed_tokens")
 def is_prefilling(num_computed_tokens: Array, num_prompt_tokens: Array, num_reqs: int, num_reqs_padded: int) -> Any:
-    """Which requests still prefill, False in the padding (vLLM #41873; `mlafix.ops.is_prefilling`).
+    """Flags the requests that are still prefilling; False in the padding (vLLM #41873; `mlafix.ops.is_prefilling`).
 
     Args:
         num_computed_tokens: `[num_reqs]` or longer, i32 or i64.
@@ -172,10 +172,11 @@ def is_prefilling(num_computed_tokens: Array, num_prompt_tokens: Array, num_reqs
 def neutralize_empty_context_partials(chunked_context: Any, output: Array, output_lse: Array) -> None:
     """Blanks the rows of requests without context to 0 and -inf (`mlafix.ops.fill_pad_rows`).
 
-    One launch for each run of such requests, where vLLM makes two for each request.
+    Makes one launch for each run of such requests; vLLM makes two for each request.
 
     Args:
-        chunked_context: what has `empty_token_slices`, a list of slices of tokens; vLLM's ChunkedContextMetadata.
+        chunked_context: an object with `empty_token_slices`, a list of slices of tokens, such as vLLM's
+            ChunkedContextMetadata.
         output: `[N, H, D]` bf16, f16, f32, f8e4m3fn; rows of these tokens are written.
         output_lse: `[H, N] f32`, any strides; likewise.
 
@@ -193,12 +194,12 @@ def neutralize_empty_context_partials(chunked_context: Any, output: Array, outpu
 
 @renames(output="attn_output", output_lse="attn_softmax_lse")
 def init_mla_context_partial(chunked_context: Any, attn_output: Array, attn_softmax_lse: Array, num_tokens: int) -> tuple[Any, Any]:
-    """The state that chunks of context are merged into: new arrays, of which the rows without context are blank.
+    """Creates the state into which chunks of context are merged: new arrays, whose rows without context are blank.
 
-    Other rows are as they come: `accumulate_mla_context_chunk` writes each before it reads it.
+    Other rows are uninitialised: `accumulate_mla_context_chunk` writes each of them before it reads it.
 
     Args:
-        chunked_context: as of `neutralize_empty_context_partials`.
+        chunked_context: see `neutralize_empty_context_partials`.
         attn_output: `[n, H, D]`, a chunk's output, for its dtype, H and D.
         attn_softmax_lse: `[H, n] f32`, its lse.
         num_tokens: N, the tokens of all requests that prefill.
@@ -221,18 +222,21 @@ def init_mla_context_partial(chunked_context: Any, attn_output: Array, attn_soft
 @renames(prefix="output", prefix_lse="output_lse", suffix="attn_output", suffix_lse="attn_softmax_lse", out="output", out_lse="output_lse")
 def accumulate_mla_context_chunk(chunk: Any, attn_output: Array, attn_softmax_lse: Array, output: Array, output_lse: Array,
                                  output_written: bool = False) -> None:
-    """Merges a chunk's state into the running one, in one launch where vLLM makes up to three (`mlafix.ops.merge_attn_states`).
+    """Merges a chunk's state into the running one, in one launch (`mlafix.ops.merge_attn_states`); vLLM makes up to three.
 
-    The tokens of a first request that continues one of the chunk before are merged, all others are copies bit for bit.
+    If the first request continues a request of the preceding chunk, its tokens are merged. All other tokens are copied
+    bit for bit.
 
     Args:
-        chunk: what has `token_slice`, the slice of its tokens, and `is_continuation`; if that is true also
-            `continuation_token_end`, the token behind the first request. vLLM's ContextChunk.
+        chunk: an object such as vLLM's ContextChunk, with `token_slice`, the slice of its tokens, and
+            `is_continuation`. If `is_continuation` is true, it also has `continuation_token_end`, the token behind the
+            first request.
         attn_output: `[n, H, D]` bf16, f16, f32: the chunk's output; not read with `output_written`.
         attn_softmax_lse: `[H, n] f32`, any strides: its lse.
         output: `[N, H, D]` of the same dtype; updated.
         output_lse: `[H, N] f32`, any strides; updated.
-        output_written: the chunk's output is in `output` already, and its lse alone is copied. Not for a chunk that continues.
+        output_written: True if `output` already has the chunk's output; only the lse is copied then. Not legal for a
+            chunk that continues a request.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -276,12 +280,13 @@ def _joined(runs: Iterable[slice]) -> Iterator[slice]:
 
 @renames(starts="query_start_loc", mapped="num_mapped_tokens")
 def compute_token_to_req_indices(query_start_loc: Array, out: Array, num_mapped_tokens: int, num_tokens: int) -> Any:
-    """The request of each token, from the offsets on the device alone.
+    """Finds the request of each token from offsets on the device.
 
     Args:
         query_start_loc: `[R + 1]` i32 or i64, R at least 1.
         out: `[num_tokens or more] i32`; its first `num_tokens` entries are written.
-        num_mapped_tokens: tokens at or past it get 0; before it, those behind the last request get that.
+        num_mapped_tokens: tokens at or past it get 0. Tokens before it that are behind the last request get the last
+            request.
         num_tokens: entries to write.
 
     Returns:
@@ -306,7 +311,7 @@ def compute_token_to_req_indices(query_start_loc: Array, out: Array, num_mapped_
 @renames(out="dcp_local_seq_lens", rank="dcp_rank", ranks="dcp_size", interleave="cp_interleave", live_rows="num_reqs")
 def prepare_dcp_local_seq_lens(dcp_local_seq_lens: Array, seq_lens: Array, num_reqs: int, dcp_size: int, dcp_rank: int, cp_interleave: int,
                                *, num_reqs_padded: int | None = None) -> Any:
-    """The lengths of requests on a rank, 0 for padding, into a buffer that is there already (`mlafix.ops.lens_of_rank`).
+    """Writes the lengths of requests on a rank to an existing buffer, 0 for padding (`mlafix.ops.lens_of_rank`).
 
     Args:
         dcp_local_seq_lens: `[max_num_reqs]` i32 or i64; written as a whole.
@@ -365,19 +370,21 @@ def reduce_segments(output: Array, segm_output: Array, segm_max: Array, segm_exp
                     tile_size: int, output_scale: Array | None = None, return_lse: bool = False) -> Any:
     """Reduces the segments of `unified_attention`, base e, into its output (its kernel `reduce_segments`; `mlafix.ops.combine_split_kv`).
 
-    Differences from vLLM: a function, not a kernel that a caller launches, so it takes tensors alone; the lse is
-    computed on demand; the scale is not inverted before; tokens of no sequence get 0 and -inf.
+    Differences from vLLM: this is a function and takes only tensors, while vLLM's is a kernel that the caller launches;
+    the lse is computed on demand; the caller does not invert the scale; tokens that belong to no sequence get 0 and
+    -inf.
 
     Args:
         output: `[T, H, D]` bf16, f16, f32, or f8e4m3fn with `output_scale`; written.
-        segm_output: `[T, H, S, P] f32`, P at least D: sums of weights times values. What does not count is not read.
+        segm_output: `[T, H, S, P] f32`, P at least D: sums of weights times values. Segments that do not count are not
+            read.
         segm_max: `[T, H, S] f32`: the maxima of their scores.
         segm_expsum: `[T, H, S] f32`: the sums of their weights.
         seq_lens: `[R]` i32 or i64: keys of each request.
-        query_start_loc: `[R + 1] i32`: where each request's tokens begin, and where the last one's end.
+        query_start_loc: `[R + 1] i32`: the first token of each request, and the end of the last request.
         tile_size: keys of a tile.
-        output_scale: one f32 on the device: stored is saturate(value * (1 / scale)).
-        return_lse: whether the lse is computed.
+        output_scale: one f32 on the device: the stored value is saturate(value * (1 / scale)).
+        return_lse: if True, the lse is computed.
 
     Returns:
         The lse `[T, H] f32`, a new array, or None.
@@ -400,16 +407,16 @@ def reduce_segments(output: Array, segm_output: Array, segm_max: Array, segm_exp
 
 @renames(packed="x", out="x", pad="pad_value", starts="lengths")
 def pack_seq_triton(x: Array, lengths: Array, pad_value: float = -math.inf, block_t: int = 64, block_d: int = 64) -> Any:
-    """Sequences that lie behind each other as rows of one length, the longest's (`mlafix.ops.pack_rows`).
+    """Packs contiguous sequences into rows of the longest sequence's length (`mlafix.ops.pack_rows`).
 
-    As there, the host waits for the longest length; `mlafix.ops.pack_rows` takes it from the caller and does not wait.
-    Difference from vLLM: integers of 8, 32 and 64 bits have exact pads, not uint8 alone.
+    As in vLLM, the host waits for the longest length; `mlafix.ops.pack_rows` takes it from the caller and does not
+    wait. Difference from vLLM: pads are exact for integers of 8, 32 and 64 bits, not only for uint8.
 
     Args:
         x: `[N, …]` of at least 2 dims.
         lengths: `[B]` integers, on x's device.
-        pad_value: what stands behind a sequence's end.
-        block_t, block_d: sizes of blocks there; not needed.
+        pad_value: the value behind a sequence's end.
+        block_t, block_d: not used; sizes of blocks in vLLM.
 
     Returns:
         `[B, longest, …]` as `x`.
@@ -423,14 +430,14 @@ def pack_seq_triton(x: Array, lengths: Array, pad_value: float = -math.inf, bloc
 
 @renames(padded="packed_tensor", out="packed_tensor", starts="lengths")
 def unpack_seq_triton(packed_tensor: Array, lengths: Array, block_t: int = 64, block_d: int = 64) -> Any:
-    """The way back of `pack_seq_triton` (`mlafix.ops.unpack_rows`). As there, the host waits for the sum of the lengths.
+    """The inverse of `pack_seq_triton` (`mlafix.ops.unpack_rows`). As in vLLM, the host waits for the sum of the lengths.
 
-    Difference from vLLM: rows of a sequence past the end of the packed tensor are zeros, where there nothing is written.
+    Difference from vLLM: rows of a sequence past the end of the packed tensor become zeros; vLLM does not write them.
 
     Args:
         packed_tensor: `[B, longest, …]` of at least 3 dims.
         lengths: `[B]` integers, on its device.
-        block_t, block_d: sizes of blocks there; not needed.
+        block_t, block_d: not used; sizes of blocks in vLLM.
 
     Returns:
         `[N, …]`, N the sum of the lengths.
@@ -480,7 +487,8 @@ def mask_dcp_empty_shards_(lse: Array, seq_lens: Array | None, query_start_loc: 
 
     Args:
         lse: `[B, H] f32`, any strides; updated.
-        seq_lens: `[R]` i32 or i64, keys of each request on this rank. None together with `query_start_loc`: nothing is done.
+        seq_lens: `[R]` i32 or i64, keys of each request on this rank. None, together with `query_start_loc`: the call
+            does nothing.
         query_start_loc: `[R + 1]` i32 or i64.
 
     Raises:
@@ -501,13 +509,15 @@ def mask_dcp_empty_shards_(lse: Array, seq_lens: Array | None, query_start_loc: 
 
 @renames(out_lse="lses")
 def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_base_on_e: bool = True) -> tuple[Any, Any]:
-    """Gives a rank's output its weight among all ranks, in place: the sum of the ranks' results is the merged output.
+    """Multiplies a rank's output by its weight among all ranks, in place. The sum of the ranks' results is the merged output.
 
-    Prefer `dcp_a2a_lse_reduce`, which sums in f32: here each rank's share is rounded to the dtype of `out` before the sum.
-    Differences from vLLM: any head dim and number of ranks; NaN in an lse propagates (N6; there it counts as empty).
+    Prefer `dcp_a2a_lse_reduce`, which sums in f32. This function rounds each rank's share to the dtype of `out` before
+    the sum. Differences from vLLM: any head dim and number of ranks; NaN in an lse propagates (N6; there it counts as
+    empty).
 
     Args:
-        out: `[B, H, D]` or `[B, 1, H, D]`, bf16, f16, f32; updated. One whose last dim is strided is copied, and copied back.
+        out: `[B, H, D]` or `[B, 1, H, D]`, bf16, f16, f32; updated. An array with a strided last dim is copied, and
+            copied back.
         lses: `[N, B, H] f32`, of all ranks; a dim of 1 may follow N or H. bf16, f16 and f64 are copied to f32 first.
         cp_rank: this rank.
         ctx: ignored.
@@ -535,16 +545,17 @@ def cp_lse_ag_out_rs(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx:
                      is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
     """Merges the partial states of a group's ranks; each rank receives H / N heads (`mlafix.distributed.Reducer`).
 
-    One exchange in place of an all-gather and a reduce-scatter, and sums in f32 in place of the tensor's dtype; both
-    inputs stay as they are. `dcp_a2a_lse_reduce` is the same function. Buffers are allocated by each call: a `Reducer`
-    keeps its own. NaN in an lse propagates (N6; in vLLM it counts as empty).
+    One exchange replaces an all-gather and a reduce-scatter, and sums are in f32 instead of the tensor's dtype. The
+    inputs are not modified. `dcp_a2a_lse_reduce` is the same function. Each call allocates buffers; a `Reducer` keeps
+    its buffers. NaN in an lse propagates (N6; in vLLM it counts as empty).
 
     Args:
-        cp_attn_out: `[B, H, D]` or `[B, 1, H, D]` bf16, f16, f32, a torch tensor; copied first where its last dim is strided.
+        cp_attn_out: `[B, H, D]` or `[B, 1, H, D]` bf16, f16, f32, a torch tensor; copied first if its last dim is
+            strided.
         cp_attn_lse: `[B, H] f32`, any strides; a dim of 1 may follow B or H. bf16, f16 and f64 are copied to f32 first.
         cp_group: vLLM's `GroupCoordinator`, or what `mlafix.distributed.Reducer` takes as a group.
         ctx: ignored.
-        return_lse: whether the merged lse is returned, too.
+        return_lse: if True, the merged lse is returned, too.
         is_lse_base_on_e: base e, else base 2.
         seq_lens: `[R]` i32 or i64: rows of a request with a local length of 0 or less are not read.
         query_start_loc: `[R + 1]` i32 or i64: rows past its last entry are padding.
@@ -553,9 +564,9 @@ def cp_lse_ag_out_rs(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx:
         `out [B, H / N, D]`, or `(out, lse [B, H / N])`. A group of one rank returns the inputs themselves.
 
     Raises:
-        ArgumentError: an argument does not fit; nothing was sent then. A gloo group: on every rank alike, also where shapes or
-            dtypes differ between ranks.
-        RankError: a gloo group: a rank did not come.
+        ArgumentError: an argument does not fit; nothing was sent then. With a gloo group, every rank raises it, also if
+            shapes or dtypes differ between ranks.
+        RankError: with a gloo group, a rank did not call in time.
     """
     return _over_ranks("heads", cp_attn_out, cp_attn_lse, cp_group, return_lse, is_lse_base_on_e, seq_lens, query_start_loc)
 
@@ -565,8 +576,8 @@ def cp_lse_ag_out_ar(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx:
                      is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
     """Like `cp_lse_ag_out_rs`; each rank receives all heads: `out [B, H, D]`, `lse [B, H]`.
 
-    Every rank receives the partial states of all others: N / 2 times the bytes of vLLM's all-reduce of as many ranks. It is for
-    few tokens or few ranks.
+    Every rank receives the partial states of all others, which is N / 2 times the bytes of vLLM's all-reduce. Use it
+    for few tokens or few ranks.
     """
     return _over_ranks("none", cp_attn_out, cp_attn_lse, cp_group, return_lse, is_lse_base_on_e, seq_lens, query_start_loc)
 
@@ -587,15 +598,15 @@ def _over_ranks(cut: Any, out: Any, lse: Any, group: Any, return_lse: bool, is_l
 class DirectDCPA2AWorkspace:
     """A workspace that outlives its calls, one for each micro-batch (`mlafix.distributed.Reducer`).
 
-    Differences from vLLM: rows travel as `Reducer` moves them, by accesses of the peers' memory where GPUs have it, else over
-    NCCL; f32 is legal, and so is any head dim. It has vLLM's attributes group, world_size, rank, num_ubatches, max_num_tokens,
-    heads_per_rank and head_dim, and device and dtype; no buffers that others could write to. The micro-batch is the one
-    that vLLM's worker is in where vLLM is loaded, else the first.
+    Differences from vLLM: `Reducer` moves the rows, by access to the peers' memory if the GPUs support it, else over
+    NCCL. f32 is legal, and so is any head dim. It has vLLM's attributes group, world_size, rank, num_ubatches,
+    max_num_tokens, heads_per_rank and head_dim, and device and dtype, but no public buffers. The micro-batch is the one
+    that vLLM's worker is processing, or the first if vLLM is not loaded.
 
     Args:
-        group: a process group of torch's, or what `mlafix.distributed.Reducer` takes.
-        device: where the tensors are.
-        max_num_tokens: the most tokens of a call.
+        group: a process group of torch's, or any other group that `mlafix.distributed.Reducer` takes.
+        device: the device of the tensors.
+        max_num_tokens: the maximum number of tokens per call.
         heads_per_rank: heads of a result.
         head_dim: D.
         dtype: of the payloads: bf16, f16, f32.
@@ -627,7 +638,7 @@ class DirectDCPA2AWorkspace:
     @renames(partial="partial_output", lse="partial_lse")
     def lse_reduce(self, partial_output: Array, partial_lse: Array, is_lse_base_on_e: bool, seq_lens: Array | None = None,
                    query_start_loc: Array | None = None) -> Any:
-        """As `dcp_a2a_lse_reduce`: `[B, heads_per_rank, D]`, a new tensor. ArgumentError for more than `max_num_tokens`.
+        """Like `dcp_a2a_lse_reduce`: returns `[B, heads_per_rank, D]`, a new tensor. Raises ArgumentError above `max_num_tokens` tokens.
 
         An lse of bf16, f16 or f64 is copied to f32 first.
         """
@@ -645,7 +656,7 @@ def get_direct_dcp_a2a_workspace(group: Any, device: Any, max_num_tokens: int, h
                                  num_ubatches: int) -> DirectDCPA2AWorkspace | None:
     """The `DirectDCPA2AWorkspace` of these arguments, made once; None for a group of one rank.
 
-    Difference from vLLM: it is there without NVLink multicast and without VLLM_USE_DIRECT_DCP_A2A.
+    Difference from vLLM: it needs neither NVLink multicast nor VLLM_USE_DIRECT_DCP_A2A.
     """
     return DirectDCPA2AWorkspace(group, device, max_num_tokens, heads_per_rank, head_dim, dtype, num_ubatches) if not has_one_rank(group) else None
 

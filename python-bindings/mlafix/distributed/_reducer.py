@@ -32,47 +32,53 @@ _CAPTURED: dict[int, Backend] = {}
 
 
 class Reducer:
-    """Merges the partial states of all ranks of a group, each over its own keys, and gives every rank its cut of the result.
+    """Merges the partial states of all ranks of a group, each over its own keys. Every rank receives its cut of the result.
 
         out_lse = log(sum_r exp(lse_r));  out = sum_r exp(lse_r - out_lse) * partial_r    over the ranks r, in their order
 
-    The merge is that of `mlafix.ops.merge_states`: sums are f32 (N7), empty states and rows without keys contribute nothing
-    whatever their payload holds (N1, N2, N5), a row that is empty on all ranks is 0, -inf (N3). A row's bits are the same on
-    every rank and for every backend on the same kind of device.
+    The merge is that of `mlafix.ops.merge_states`: sums are f32 (N7), empty states and rows without keys contribute
+    nothing, whatever their payload holds (N1, N2, N5), and a row that is empty on all ranks is 0, -inf (N3). A row's
+    bits are the same on every rank and for every backend on the same kind of device.
 
-    All ranks make the reducer, with the same arguments, and call `reduce` in the same order with equal numbers of
-    tokens. Everything is allocated and connected here: calls may be captured in CUDA graphs from then on. The kernels
-    are compiled here for calls without lengths and scale, and at the first call with them, which may be a captured one.
-    A reducer may be used in one stream at a time. Reducers may run in different streams if all ranks that share two
-    reducers call them in the same order. Graphs that contain calls must not run concurrently.
+    All ranks must create the reducer with the same arguments, and call `reduce` in the same order with equal numbers of
+    tokens. The constructor allocates and connects everything, so later calls may be captured in CUDA graphs. It also
+    compiles the kernels for calls without lengths and scale. Kernels for calls with them are compiled at the first such
+    call, which may be a captured one. A reducer may be used in one stream at a time. Reducers may run in different
+    streams if all ranks that share two reducers call them in the same order. Graphs that contain calls must not run
+    concurrently.
 
     Args:
-        group: a process group of torch's (None is the default one), an engine's group object with such a one as its
-            `device_group`, or any object with `world_size`, `rank_in_group`, `all_gather(tensor, dim)` and, better,
+        group: a process group of torch's (None is the default group), an engine's group object whose `device_group` is
+            a process group, or any object with `world_size`, `rank_in_group`, `all_gather(tensor, dim)` and, better,
             `all_to_all_single(output, input)`.
-        max_tokens: the most tokens of a call, at least 1: it fixes the workspace.
+        max_tokens: the maximum number of tokens per call, at least 1. It determines the size of the workspace.
         heads: heads of a partial state; a multiple of the ranks for cut="heads".
         head_dim: D, the elements of a payload row.
         dtype: of the payloads: bf16, f16 or f32 (a torch dtype or a name).
-        wire_dtype: of the payloads between ranks. None is `dtype`. "f8e4m3fn": each row is scaled by its largest magnitude and
-            rounded to fp8: elements err by up to 2^-4 of themselves, or 2^-18 of the row's largest, and a row with NaN or
-            infinity is NaN. A rank's own rows do not travel and are not rounded, but for cut="none".
-        cut: what a rank receives: "heads" is heads / ranks heads of all tokens, "tokens" all heads of ceil(tokens / ranks)
-            tokens (fewer on the last ranks), "none" everything.
+        wire_dtype: of the payloads between ranks. None is `dtype`. "f8e4m3fn": each row is scaled by its largest
+            magnitude and rounded to fp8. The error of an element is at most 2^-4 of its value or 2^-18 of the row's
+            largest magnitude, whichever is larger. A row with NaN or infinity becomes NaN. A rank's own rows do not
+            travel, and are not rounded unless cut="none".
+        cut: the part of the result that a rank receives. "heads": heads / ranks heads of all tokens. "tokens": all
+            heads of ceil(tokens / ranks) tokens (fewer on the last ranks). "none": everything.
         base: of the lses, "e" or "2" (N8); a call may choose another.
-        sink: `[heads] f32`, logits in base e: a state of zeros with that lse joins each row's merge once, after all ranks. It
-            counts in the merged lse too. Read at every call.
-        backend: "symmetric": the GPUs of one node address each other's memory, and one kernel moves the rows, merges and writes.
-            "nccl", "gloo": what the group has for the device. "auto": symmetric where the group can, else what it has.
-        exchange: symmetric: "pull": the kernel reads the other ranks' rows; "push": it stores its own where they are merged, from
-            wherever the partial state lies; "auto": what is faster on this kind of GPU, by the size of a call. Other backends ignore it.
-        device: where the tensors are; None is the current CUDA device where the group has a backend for it, else the CPU.
-        timeout: gloo and symmetric: how many seconds to wait for each rank. None is the group's timeout for gloo, and 10 for
-            symmetric, whose kernels wait.
-        check_calls: whether each call compares numbers of tokens and errors across ranks before rows are sent. It waits for all
-            ranks on the host, and is not legal in capture. None: where the backend is gloo, whose calls wait on the host anyway.
-        overflow: a call of more than max_tokens: "error", or "exchange": it goes over the group's own collectives (NCCL, say),
-            with buffers that the call allocates.
+        sink: `[heads] f32`, logits in base e: a state of zeros with that lse joins each row's merge once, after all
+            ranks. It counts in the merged lse, too. Every call reads the array.
+        backend: "symmetric": the GPUs of one node address each other's memory, and one kernel moves the rows, merges
+            and writes. "nccl", "gloo": the group's own backend for the device. "auto": symmetric if the group supports
+            it, else the group's own.
+        exchange: for the symmetric backend; others ignore it. "pull": the kernel reads the other ranks' rows. "push":
+            it stores its own rows in the memory of the ranks that merge them, directly from the caller's arrays.
+            "auto": the faster one on this kind of GPU, by the size of a call.
+        device: the device of the tensors. None is the current CUDA device if the group has a backend for it, else the
+            CPU.
+        timeout: for gloo and symmetric, the seconds to wait for each rank. None is the group's timeout for gloo, and 10
+            for symmetric, where the kernels wait.
+        check_calls: if True, each call compares numbers of tokens and errors across ranks before rows are sent. The
+            host then waits for all ranks, so this is not legal in capture. None: True for gloo, whose calls wait on the
+            host anyway.
+        overflow: the treatment of a call with more than max_tokens: "error", or "exchange", which uses the group's own
+            collectives (such as NCCL) with buffers that the call allocates.
 
     Raises:
         ArgumentError: an argument is wrong on any rank, or differs between ranks; raised on every rank.

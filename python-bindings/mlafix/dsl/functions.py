@@ -33,7 +33,7 @@ cos = BuiltIn("cos", "cos(x)", "cosine, to an absolute error of 2e-7 for |x| up 
 erf = BuiltIn("erf", "erf(x)", "the error function. For f32, scalars and rows.")
 
 UNARY = frozenset(__all__)
-"""What a kernel calls by its own name; Python's are called by Python's."""
+"""The functions that this module defines. For the rest of the table, a kernel calls Python's built-in of that name."""
 
 NAMES = (
     "exp",

@@ -1,4 +1,4 @@
-"""Merges of groups of partial attention states through maps, in the form that a scheduler of split KV provides.
+"""Merges of groups of partial attention states through maps: a scheduler of split KV provides the maps.
 
 The examples begin with:
 

@@ -1,4 +1,4 @@
-"""Rotary embedding of a merge's result, its argument `rope`.
+"""Rotary embedding of a result: the argument `rope` of merges.
 
 A merge with `rope` turns pairs of elements of each row by the angles of the row's position, before the row is stored or
 quantised. One launch reads each part of a state once, and writes the row once. Packages do not contain these kernels:

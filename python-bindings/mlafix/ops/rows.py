@@ -1,4 +1,4 @@
-"""Row kernels beyond attention states, in the same language.
+"""Row kernels beyond attention states: norms, softmax, quantisation and weighted sums, in the same language.
 
 Arithmetic is f32 (N7). A row is reduced in one fixed order for every batch (N9). The sources are in `kernels/examples`.
 The kernels of `quantize_groups` and `mix_depth` compile at the first call, as those of a merge with an `out_format` do.

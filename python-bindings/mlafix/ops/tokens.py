@@ -163,8 +163,8 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
             contiguous; between rows there may be gaps.
         starts: `[b + 1] i32`.
         length: the number of rows of each sequence in `out`.
-        pad: the value behind a sequence's end, rounded to the array's dtype. It must be 0 for dtypes that kernels do
-            not support, such as f64.
+        pad: the value behind a sequence's end, rounded to the dtype if that is a float. It must be 0 for dtypes that
+            kernels do not support, such as f64.
         out: `[b, length, …]` as `x`. Allocated if None.
         stream: the CUDA stream; None is torch's current one.
 
