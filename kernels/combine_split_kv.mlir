@@ -7,8 +7,8 @@
 //   partial     [s, b, l, H, D] T    each row is read once; f32 as a rule
 //   partial_lse [s, b, l, H]    f32
 //
-// The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. s may be 0, which
-// gives 0, -inf; binding it (s = 4) makes code for that s alone.
+// B is the base of the lses, e by default. ResultBase is the base of out_lse, B by default. s may be 0, which gives
+// 0, -inf. Binding it (s = 4) generates code for that s only.
 
 !bf16_4d = memref<?x?x?x?xbf16, strided<[?, ?, ?, 1], offset: ?>>
 !f32_3d = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>

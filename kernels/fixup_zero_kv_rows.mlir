@@ -6,9 +6,9 @@
 //   out        [n, H, D] T    rows of sequences without keys are written, no others
 //   lse        [H, n]    f32  likewise
 //   kv_lens    [b]       i32
-//   cu_seqlens [b1]      i32  b + 1 entries: where each sequence's rows begin, and where the last one's end
+//   cu_seqlens [b1]      i32  b + 1 entries: the first row of each sequence, and the end of the last sequence
 //
-// The cost follows the rows blanked, plus one scan of kv_lens. A sequence counts only if 0 <= start <= end <= n.
+// The cost is that of the blanked rows and of one scan of kv_lens. A sequence counts only if 0 <= start <= end <= n.
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>

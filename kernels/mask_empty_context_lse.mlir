@@ -4,10 +4,10 @@
 // lse = -inf on the rows [query_start_loc[b], query_start_loc[b + 1]).
 //
 //   lse               [H, n] f32  rows of requests without context are written, no others
-//   query_start_loc   [b1]   i32  b + 1 entries: where each request's rows begin, and where the last one's end
-//   context_start_loc [b1]   I    b + 1 entries: where each request's context begins, and where the last one's ends; i32 or i64
+//   query_start_loc   [b1]   i32  b + 1 entries: the first row of each request, and the end of the last request
+//   context_start_loc [b1]   I    b + 1 entries: the start of each request's context, and the end of the last one; i32 or i64
 //
-// The cost follows the rows written, plus one scan of context_start_loc. A request counts only if its rows are part of [0, n].
+// The cost is that of the written rows and of one scan of context_start_loc. A request counts only if its rows are part of [0, n].
 
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !i32_1d = memref<?xi32, strided<[?], offset: ?>>

@@ -4,24 +4,24 @@
 //
 //   out        [n, H, D] T    written; may be prefix or suffix itself
 //   out_lse    [H, n]    f32  written; optional; may be prefix_lse or suffix_lse itself
-//   out_scale  [1]       f32  on the device; of the kernels for fp8 alone
+//   out_scale  [1]       f32  on the device; only for the fp8 kernels
 //   prefix     [n, H, D] T    its rows at or past context_rows are not read
 //   prefix_lse [H, n]    f32
 //   suffix     [n, H, D] T
 //   suffix_lse [H, n]    f32
 //   context_rows         index, 0 … n: rows at or past it take the suffix alone
 //
-// The lses are in base e, or in base 2 where B = 2; PrefixBase, SuffixBase and ResultBase say it of one of them, and MeetingBase in
-// which the merge takes place. An lse of another base is multiplied once, and rounded. Its layout is whatever its strides say: an
-// [n, H] tensor is passed as its transposed view. A row whose lse is -inf or +inf holds nothing, whatever its payload is; a row in
-// which both sides hold nothing becomes 0, -inf.
+// B is the base of the lses, e by default. PrefixBase, SuffixBase and ResultBase give the bases of single lses, and MeetingBase the
+// base of the merge. An lse of another base is converted by one product, which is rounded. Strides give the layout of an lse: an
+// [n, H] tensor is passed as its transposed view. A row whose lse is -inf or +inf is empty, whatever its payload holds. If both
+// sides are empty, the row becomes 0, -inf.
 //
-// merge_attn_states_copy: rows at or past context_rows are copies of the suffix, payload and lse bit for bit, an lse of +inf and the
-// payload beside it included. The copy is a row of its own, not a state: a state with an lse of +inf is empty (N2) and would be
-// stored as 0, -inf. So its payload does not wait for its lse, either.
+// merge_attn_states_copy: rows at or past context_rows are bitwise copies of the suffix's payload and lse. An lse of +inf is copied
+// with its payload, too, whereas a merge would take it as an empty state (N2) and store 0, -inf. So the copy of the payload does
+// not depend on the lse.
 //
-// merge_attn_states_fp8, merge_attn_states_copy_fp8: out is f8e4m3fn, saturate((prefix (+) suffix) * (1 / out_scale)); it rounds to
-// nearest even, saturates at +-448, NaN stays NaN. 1 / out_scale is rounded to f32 once. The lse is not scaled.
+// merge_attn_states_fp8, merge_attn_states_copy_fp8: out is f8e4m3fn, saturate((prefix (+) suffix) * (1 / out_scale)). The product is
+// rounded to nearest even and saturates at +-448; NaN stays NaN. 1 / out_scale is rounded to f32 once. The lse is not scaled.
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>

@@ -1,7 +1,7 @@
 // Written by scripts/gen-kernels from python-bindings/mlafix/kernels/merge.py: edit that.
 //
-// Merges two partial attention states whose log-sum-exp is held as softmax statistics, (max, sum) in base e:
-// lse = softmax_scale * max + log(sum). The maximum is that of the scores before they are scaled.
+// Merges two partial attention states with softmax statistics, (max, sum) in base e, in place of log-sum-exps:
+// lse = softmax_scale * max + log(sum). max is the maximum of the scores before scaling.
 //
 //   out          [n, H, D] T    written; may be prefix or suffix itself
 //   out_stats    [n, H, 2] f32  written; optional; may be prefix_stats or suffix_stats itself
@@ -11,7 +11,7 @@
 //   suffix_stats [n, H, 2] f32
 //   softmax_scale          f32, positive
 //
-// A row whose maximum is infinite or whose sum is 0 holds nothing, whatever its payload is; a row in which both sides hold nothing
+// A row whose maximum is infinite or whose sum is 0 is empty, whatever its payload holds. If both sides are empty, the row
 // becomes 0, (-inf, 0).
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>

@@ -8,8 +8,8 @@
 //   s_other [n, H]    f32
 //   mask    [n]       u8   optional: the rows of a token whose mask is 0 are neither read nor written
 //
-// The lse is in base e, or in base 2 where B = 2; that of the second state in SuffixBase, which is B by default. A boolean
-// mask is passed as its bytes.
+// B is the base of s, e by default. SuffixBase is the base of s_other, B by default. A boolean mask is passed
+// as its bytes.
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>

@@ -7,8 +7,8 @@
 //   v       [n, k, H, D] T    each row is read once
 //   s       [n, k, H]    f32
 //
-// The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. k may be 0, which
-// gives 0, -inf; binding it (k = 4) makes code for that k alone.
+// B is the base of the lses, e by default. ResultBase is the base of out_lse, B by default. k may be 0, which gives
+// 0, -inf. Binding it (k = 4) generates code for that k only.
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>

@@ -1,13 +1,13 @@
 // Written by scripts/gen-kernels from python-bindings/mlafix/kernels/merge_many.py: edit that.
 //
-// Merges up to eight partial attention states that lie in buffers of their own: out, out_lse = (v0, s0) (+) … (+) (v7, s7).
+// Merges up to eight partial attention states in separate buffers: out, out_lse = (v0, s0) (+) … (+) (v7, s7).
 //
 //   out     [n, H, D] T    written; may be one of v0 … v7 itself
 //   out_lse [n, H]    f32  written; optional; may be one of s0 … s7 itself
-//   v0 … v7 [n, H, D] T    all but v0 optional: one that is omitted counts for nothing
+//   v0 … v7 [n, H, D] T    all but v0 optional; omitted states are ignored
 //   s0 … s7 [n, H]    f32  likewise
 //
-// The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default.
+// B is the base of the lses, e by default. ResultBase is the base of out_lse, B by default.
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>

@@ -8,16 +8,16 @@
 //   out_lse  [n, H]     f32  likewise; optional
 //   parts    [p, H, D]  T    f32 as a rule
 //   lses     [p, H]     f32
-//   indptr   [g1]       i32  one entry more than groups
+//   indptr   [g1]       i32  one entry more than there are groups
 //   part_map [k]        i32  the row of each part; optional
 //   row_map  [g]        i32  the row of each group, no two alike; optional
-//   sinks    [H]        f32  a logit without a value, in base e, beside the parts: out has it, out_lse has not; optional
-//   min_parts           i32  groups of fewer parts are left out: 0 writes where there are none, 2 leaves what the writer of an only part
-//                            has written
-//   empty_lse           f32  stored for -inf, which is where nothing was merged
+//   sinks    [H]        f32  logits without a value, in base e; they count in out but not in out_lse; optional
+//   min_parts           i32  groups with fewer parts are skipped. 0: groups without parts are written; 2: groups with a single part
+//   keep the row that the writer of the part has stored
+//   empty_lse           f32  stored in out_lse in place of -inf
 //
-// The lses are in base e, or in base 2 where B = 2, and out_lse in ResultBase, which is B by default. A group of a row that is none
-// is left out, and a part that is none is empty. A group that is not 0 <= indptr[g] <= indptr[g + 1] has no parts.
+// B is the base of the lses, e by default. ResultBase is the base of out_lse, B by default. A group whose row does not exist is
+// skipped, and a part that does not exist is empty. A group that violates 0 <= indptr[g] <= indptr[g + 1] has no parts.
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>

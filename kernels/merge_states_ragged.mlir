@@ -8,8 +8,8 @@
 //   s       [nnz, H]    f32
 //   indptr  [n1]        i32  n + 1 entries
 //
-// The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. An empty run gives
-// 0, -inf, and so does one that is no part of [0, nnz].
+// B is the base of the lses, e by default. ResultBase is the base of out_lse, B by default. An empty run gives 0, -inf,
+// and so does a run that is not part of [0, nnz].
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>

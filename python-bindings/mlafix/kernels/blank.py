@@ -18,9 +18,9 @@ def fixup_zero_kv_rows(out: InOut[T, "n H D"], lse: InOut[f32, "H n"], kv_lens: 
       out        [n, H, D] T    rows of sequences without keys are written, no others
       lse        [H, n]    f32  likewise
       kv_lens    [b]       i32
-      cu_seqlens [b1]      i32  b + 1 entries: where each sequence's rows begin, and where the last one's end
+      cu_seqlens [b1]      i32  b + 1 entries: the first row of each sequence, and the end of the last sequence
 
-    The cost follows the rows blanked, plus one scan of kv_lens. A sequence counts only if 0 <= start <= end <= n.
+    The cost is that of the blanked rows and of one scan of kv_lens. A sequence counts only if 0 <= start <= end <= n.
     """
     num_seqs = kv_lens.shape[0]
     for b, t, h in segments(cu_seqlens, "n", "H", where=lambda b: (kv_lens[b] if b < num_seqs else 1) <= 0):
@@ -41,10 +41,10 @@ def mask_empty_context_lse(lse: InOut[f32, "H n"], query_start_loc: In[i32, "b1"
     lse = -inf on the rows [query_start_loc[b], query_start_loc[b + 1]).
 
       lse               [H, n] f32  rows of requests without context are written, no others
-      query_start_loc   [b1]   i32  b + 1 entries: where each request's rows begin, and where the last one's end
-      context_start_loc [b1]   I    b + 1 entries: where each request's context begins, and where the last one's ends; i32 or i64
+      query_start_loc   [b1]   i32  b + 1 entries: the first row of each request, and the end of the last request
+      context_start_loc [b1]   I    b + 1 entries: the start of each request's context, and the end of the last one; i32 or i64
 
-    The cost follows the rows written, plus one scan of context_start_loc. A request counts only if its rows are part of [0, n].
+    The cost is that of the written rows and of one scan of context_start_loc. A request counts only if its rows are part of [0, n].
     """
     for b, t, h in segments(query_start_loc, "n", "H", where=lambda b: has_no_context(b, context_start_loc)):
         lse[h, t] = -math.inf
@@ -59,10 +59,10 @@ def mask_empty_context(
 
       out               [n, H, D] T    rows of requests without context are written, no others
       lse               [H, n]    f32  likewise; optional
-      query_start_loc   [b1]      i32  b + 1 entries: where each request's rows begin, and where the last one's end
-      context_start_loc [b1]      I    b + 1 entries: where each request's context begins, and where the last one's ends; i32 or i64
+      query_start_loc   [b1]      i32  b + 1 entries: the first row of each request, and the end of the last request
+      context_start_loc [b1]      I    b + 1 entries: the start of each request's context, and the end of the last one; i32 or i64
 
-    The cost follows the rows blanked, plus one scan of context_start_loc. A request counts only if its rows are part of [0, n].
+    The cost is that of the blanked rows and of one scan of context_start_loc. A request counts only if its rows are part of [0, n].
     """
     for b, t, h in segments(query_start_loc, "n", "H", where=lambda b: has_no_context(b, context_start_loc)):
         store_state(identity("D"), out[t, h], lse[h, t])
@@ -83,11 +83,11 @@ def fill_pad_rows(out: InOut[T, "n H D"], lse: InOut[f32, "H n"] | None, live_ro
 
 @kernel
 def blank_rows_without_indices(out: InOut[T, "n H D"], lse: InOut[f32, "H n"] | None, indices: In[I, "n k<=8192"]):
-    """Blanks the rows of tokens that have no keys: where all of indices[t] are negative, out = +0.0 and lse = -inf.
+    """Blanks the rows of tokens without keys: if all of indices[t] are negative, out = +0.0 and lse = -inf.
 
       out     [n, H, D] T    rows of tokens without keys are written, no others
       lse     [H, n]    f32  likewise; optional
-      indices [n, k]    I    the keys that sparse attention took for each token, negative behind them; i32 or i64
+      indices [n, k]    I    the keys that sparse attention used for each token, then negative entries; i32 or i64
     """
     for t in grid("n"):
         has_keys = any(indices[t] >= 0)

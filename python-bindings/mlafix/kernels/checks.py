@@ -156,8 +156,8 @@ def check_merge(
     step: i32.or_tensor,
     values: InOut[f32, "n H four=4"] | None,
 ):
-    """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5): the lse must be that of the whole, and the row the
-    weighted mean.
+    """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5): the lse must be the merged one, and the row the
+    weighted mean of the sides.
 
     Rows before `read_rows` are read, and those that are also before `live_rows` are checked. One of the two may be known before the
     other has arrived from memory.

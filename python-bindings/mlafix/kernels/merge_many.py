@@ -66,8 +66,8 @@ def merge_states(scaling: Scaling) -> Any:
           v       [n, k, H, D] T    each row is read once
           s       [n, k, H]    f32
 
-        The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. k may be 0, which
-        gives 0, -inf; binding it (k = 4) makes code for that k alone.
+        B is the base of the lses, e by default. ResultBase is the base of out_lse, B by default. k may be 0, which gives
+        0, -inf. Binding it (k = 4) generates code for that k only.
         """
         for t, h in grid("n", over):
             merged = [merged_dense(v, s, t, head, row) for head in heads_of(h, scaling)]
@@ -104,8 +104,8 @@ def merge_states_ragged(scaling: Scaling) -> Any:
           s       [nnz, H]    f32
           indptr  [n1]        i32  n + 1 entries
 
-        The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. An empty run gives
-        0, -inf, and so does one that is no part of [0, nnz].
+        B is the base of the lses, e by default. ResultBase is the base of out_lse, B by default. An empty run gives 0, -inf,
+        and so does a run that is not part of [0, nnz].
         """
         nnz, n1 = shape("nnz"), shape("n1")
         for t, h in grid("n", over):
@@ -163,14 +163,14 @@ def merge_states_list(scaling: Scaling) -> Any:
 
     @kernel
     def merge_states_list(to: result(scaling), out_lse: Out[f32, "n H"] | None, of: listed(scaling.row)):
-        """Merges up to eight partial attention states that lie in buffers of their own: out, out_lse = (v0, s0) (+) … (+) (v7, s7).
+        """Merges up to eight partial attention states in separate buffers: out, out_lse = (v0, s0) (+) … (+) (v7, s7).
 
           out     [n, H, D] T    written; may be one of v0 … v7 itself
           out_lse [n, H]    f32  written; optional; may be one of s0 … s7 itself
-          v0 … v7 [n, H, D] T    all but v0 optional: one that is omitted counts for nothing
+          v0 … v7 [n, H, D] T    all but v0 optional; omitted states are ignored
           s0 … s7 [n, H]    f32  likewise
 
-        The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default.
+        B is the base of the lses, e by default. ResultBase is the base of out_lse, B by default.
         """
         for t, h in grid("n", over):
             merged = [rebase(merged_list(of, t, head), RESULT) for head in heads_of(h, scaling)]
@@ -272,8 +272,8 @@ def combine_split_kv(scaling: Scaling) -> Any:
           partial     [s, b, l, H, D] T    each row is read once; f32 as a rule
           partial_lse [s, b, l, H]    f32
 
-        The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. s may be 0, which
-        gives 0, -inf; binding it (s = 4) makes code for that s alone.
+        B is the base of the lses, e by default. ResultBase is the base of out_lse, B by default. s may be 0, which gives
+        0, -inf. Binding it (s = 4) generates code for that s only.
         """
         for i, j, h in grid("b", "l", over):
             merged = [merged_splits(partial, partial_lse, i, j, head, row) for head in heads_of(h, scaling)]
@@ -400,8 +400,8 @@ def combine_split_kv_counted(scaling: Scaling) -> Any:
         more: beside(scaling),
         of: splits_of(P if scaling.is_bare else T, row),
     ):
-        """Combines splits as combine_split_kv does, but their number may depend on lengths on the device, they may lack normalisation, and
-        a state may be beside them. Splits that take no part are not read."""
+        """Combines splits like combine_split_kv. The number of splits may depend on lengths on the device, splits may lack normalisation, and
+        another state may be merged with them. Splits that do not count are not read."""
         for i, j, h in grid("b", "l", over):
             merged = [counted(i, j, head, of, row) for head in heads_of(h, scaling)]
             store_split(merged, i, j, h, to, more)

@@ -110,7 +110,7 @@ def pad_metadata(
     live_rows: index.or_tensor,
     live_tokens: index.or_tensor,
 ):
-    """Makes the metadata of requests and tokens that only pad a batch harmless. `entries` is the size of the largest array."""
+    """Makes the metadata of a batch's padding harmless. `entries` is the size of the largest array."""
     for i in grid(entries):
         live = max(live_rows, 0)
         reads = i < shape("r")
@@ -129,7 +129,7 @@ def pad_metadata(
 
 @kernel
 def cumulate_lens(cu_seqlens: Out[C, "c"], lens: In[L, "r"], live_rows: index.or_tensor):
-    """cu_seqlens[i] = the sum of max(length, 0) over the live lengths before i. Behind the live lengths it stays the same."""
+    """cu_seqlens[i] = the sum of max(length, 0) over the live lengths before i. Behind the live lengths it is constant."""
     for i in grid("c"):
         total = i64(0)
         for j in range(min(i, min(shape("r"), live_rows))):
@@ -150,8 +150,8 @@ def length_of_rank(length, rank, ranks, interleave):
 
 @kernel
 def lens_of_rank(out: InOut[L, "n"], seq_lens: In[L, "r"] | None, rank: index, ranks: index, interleave: index, live_rows: index.or_tensor):
-    """The length of each request on one rank of a group that shares its context; 0 for requests that are not live. Without `seq_lens`,
-    `out` holds the lengths of whole requests before the call."""
+    """Computes the length of each request on one rank of a group that shares its context; 0 for requests that are not live. Without
+    `seq_lens`, `out` holds the lengths of whole requests before the call."""
     for t in grid("n"):
         if present(seq_lens):
             length = load(seq_lens[t], where=(t < live_rows) & (t < seq_lens.shape[0]))
@@ -183,7 +183,7 @@ def localize_indices(out: Out[S, "n"], indices: In[S, "n"], rank: index, ranks: 
 
 @kernel
 def requests_of_tokens(out: Out[i32, "n"], starts: In[C, "s"], mapped: index, halvings: index):
-    """The request that each token belongs to: the last that begins at or before it and has tokens; 0 for tokens at or past `mapped`."""
+    """Finds each token's request: the last one with tokens that begins at or before it. Tokens at or past `mapped` get 0."""
     for t in grid("n"):
         low, high = index(0), shape("s") - 1
         for _ in range(0, halvings if t < mapped else 0):

@@ -205,7 +205,7 @@ def merge_peers(
     rows: Peers[In[T, "n H D"]],
     lses: Peers[In[f32, "n H"]],
 ):
-    """Like `merge_blocks`, for rows that each rank has in its own memory. All ranks launch it."""
+    """Like `merge_blocks`, for rows in the memory of the ranks that own them. All ranks launch it."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(ranks(rows)):
@@ -222,7 +222,7 @@ def merge_peers_fp8(
     own: In[T, "n H D"] | None,
     rank: index,
 ):
-    """Like `merge_blocks_fp8`, for rows that each rank has in its own memory. All ranks launch it."""
+    """Like `merge_blocks_fp8`, for rows in the memory of the ranks that own them. All ranks launch it."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(ranks(rows)):
@@ -236,7 +236,7 @@ def merge_peers_fp8(
 
 @kernel
 def mask_rows_without_keys(lse: InOut[f32, "n H"], of: Requests(In[S, "s"], In[Q, "q"])):
-    """lse = -inf where a token has no keys (`has_keys`)."""
+    """Sets the lse of tokens without keys (`has_keys`) to -inf."""
     for t, h in grid("n", "H"):
         if not has_keys(t, of):
             lse[t, h] = -math.inf
@@ -273,7 +273,7 @@ def pack_heads(rows: Out[E, "r n h D"], lses: Out[f32, "r n h"], out: In[E, "n k
 
 @kernel
 def merge_stats_blocks(out: Out[T, "n H D"], rows: In[T, "r n H D"], stats: In[f32, "r n H two=2"], scale: f32):
-    """scale times the merge of r states with statistics (max, sum) in place of an lse: lse = max + log(sum)."""
+    """Merges r states with statistics (max, sum) in place of an lse, and multiplies by scale: lse = max + log(sum)."""
     for t, h in grid("n", "H"):
         merged = identity("D", base="e")
         for i in range(shape("r")):

@@ -75,7 +75,7 @@ def score_of(row, weight, epsilon):
 @kernel
 def mix_depth(out: Out[T, "n D"], snapshot: InOut[T, "n D"] | None, prefix: In[T, "n D"], bank: In[T, "n k D"], score_weight: In[W, "D"],
               out_weight: In[V, "D"] | None, epsilon: f32, out_epsilon: f32):  # fmt: skip
-    """Attention residuals: a row of the prefix and of k former layers, mixed by the softmax of their scores, then RMSNorm.
+    """Attention residuals: mixes a row of the prefix with those of k former layers by the softmax of their scores, then RMSNorm.
 
       out          [n, D]    T  written
       snapshot     [n, D]    T  written with the prefix, bit for bit; optional
@@ -206,10 +206,10 @@ def store_in_pages(scaling: Scaling) -> Any:
 def combine_experts(
     out: Out[T, "n D"], rows: In[T, "m D"], places: In[P, "n k"], weights: In[W, "n k"], shared: In[T, "n D"] | None
 ):
-    """out[t] = the sum of weights[t, i] * rows[places[t, i]], in the order of i, and shared[t]: in f32, rounded once.
+    """out[t] = the sum of weights[t, i] * rows[places[t, i]] in the order of i, plus shared[t]. It is f32, rounded once.
 
       out     [n, D] T    written; may be shared itself
-      rows    [m, D] T    of experts; those that no place names are not read
+      rows    [m, D] T    the experts' rows; rows that no place names are not read
       places  [n, k] P    i32 or i64; below 0 or past m: no row, and its weight is not read
       weights [n, k] W    f32, bf16 or f16
       shared  [n, D] T    added behind the rows; optional

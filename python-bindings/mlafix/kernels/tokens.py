@@ -40,7 +40,7 @@ C = DType("C", default=f32)
 
 @kernel
 def zero_blocks(cache: InOut[E, "m P R"], ids: In[I, "n"]):
-    """Clears the blocks that a list names. A block has P rows of R elements; R may be all that is contiguous."""
+    """Clears the blocks that a list names. A block has P rows of R contiguous elements."""
     for b, p in grid("n", "P"):
         store(cache[ids[b], p], 0, where=0 <= ids[b] < shape("m"))
 
