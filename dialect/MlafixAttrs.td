@@ -119,10 +119,10 @@ def Mlafix_BaseAttr : Mlafix_Attr<"Base", "base"> {
 def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
   let summary = "how a row is distributed over lanes: a part of `#mlafix.plan`";
   let description = [{
-    One access moves at most `pack` consecutive elements. `lanes` threads share a row. Lane `l` holds the elements `[(p
-    * lanes + l) * pack, … + pack)` for each of its packs `p`, at most `packs` of them. A thread block works on `rows`
-    rows. The pack size depends on the dim: it is the largest power of two that divides `pack` and the dim's size, so
-    that no pack straddles a row's end. If lanes synchronise (wait for each other or exchange values), their number is a
+    One access moves at most `pack` consecutive elements. `lanes` threads share a row. Lane `l` holds the elements
+    `[(p * lanes + l) * pack, … + pack)` for each of its packs `p`, at most `packs` of them. A thread block works on
+    `rows` rows. The pack size depends on the dim: it is the largest power of two that divides `pack` and the dim's size,
+    so that no pack straddles a row's end. If lanes synchronise (wait for each other or exchange values), their number is a
     power of two.
 
     Along a product, no pack straddles a group's end either. If a group is not a power of two of packs, it is padded

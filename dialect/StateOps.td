@@ -67,11 +67,11 @@ def Mlafix_IdentityOp : Mlafix_Op<"identity", [Pure]> {
 def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative]> {
   let summary = "the monoid's operation on one or more states";
   let description = [{
-    With m the largest lse, w_i = base^(lse_i - m) and s = sum w_i, the result has lse m + log(s) and out sum (w_i / s)
-    * out_i. Empty operands contribute nothing (N3, N4). A payload whose weight is zero contributes nothing either,
-    whatever it holds (N5). NaN in a live lse propagates (N6). All operands have the result's dim and base (N8). The sum
-    of w_i * out_i is divided by s only when the state is stored. If k states are merged into one row, the sum cannot
-    overflow as long as payloads are smaller than 2^128 / k (N7).
+    With m the largest lse, w_i = base^(lse_i - m) and s = sum w_i, the result has lse m + log(s) and out
+    sum (w_i / s) * out_i. Empty operands contribute nothing (N3, N4). A payload whose weight is zero contributes nothing
+    either, whatever it holds (N5). NaN in a live lse propagates (N6). All operands have the result's dim and base (N8).
+    The sum of w_i * out_i is divided by s only when the state is stored. If k states are merged into one row, the sum
+    cannot overflow as long as payloads are smaller than 2^128 / k (N7).
 
     At most one operand has a sink in its type; then the result has one, too. The result may have a sink without such an
     operand: this serves a branch that merges no sink beside one that does.

@@ -67,9 +67,9 @@ def GuardBoundsPass : Pass<"mlafix-guard-bounds", "::mlafix::KernelOp"> {
   let description = [{
     Makes every access safe: if `mlafix-prove` does not prove that an index is at least 0 and below the size of its dim,
     the access's predicate is narrowed by that condition. Out of bounds, a load gives zero, a load of a state the
-    identity, and a store does nothing. The `else` value of a load is for the kernel's own predicate alone. A state
-    whose payload and lse have different indices to check is stored by two ops. A proved access stays as it is, and so
-    does a promised one in a kernel with `bounds = "prove"`. Promises that no launch checks (`mlafix.assume` in the
+    identity, and a store does nothing. The `else` value of a load applies only to the kernel's own predicate. If the
+    payload and the lse of a stored state need different checks, two ops store them. A proved access stays as it is, and
+    so does a promised one in a kernel with `bounds = "prove"`. Promises that no launch checks (`mlafix.assume` in the
     grid, `mlafix.distinct`) and `mlafix.print` are erased.
 
     ```mlir

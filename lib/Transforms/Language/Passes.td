@@ -35,19 +35,20 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
 def DefineEdgeCasesPass : Pass<"mlafix-define-edge-cases", "::mlafix::KernelOp"> {
   let summary = "give integer arithmetic, conversions and loops a result for all operands";
   let description = [{
-    A kernel defines the results that upstream's ops leave undefined for some operands, the same on every target. This
-    pass, which runs before the first one that folds, makes them explicit:
+    A kernel's semantics define, for every target, the results that upstream's ops leave undefined for some operands.
+    This pass makes them explicit. It runs before the first pass that folds:
 
-    - `arith.shli`, `shrui`, `shrsi`: a shift by the width or more leaves 0, an arithmetic one copies of the sign. The amount is taken as unsigned, so a
-      negative one is such an amount.
+    - `arith.shli`, `shrui`, `shrsi`: a shift by the width or more gives 0; `shrsi` then gives copies of the sign. The
+      amount is unsigned, so a negative amount counts as such a shift.
     - `arith.divsi`, `divui`, `floordivsi`, `ceildivsi`, `ceildivui`: a / 0 is a, and the smallest integer over -1 wraps around; `remsi`, `remui`: a % 0 is 0.
     - `arith.fptosi`, `fptoui`: saturate; NaN becomes 0.
     - `arith.minnumf`, `maxnumf`: -0.0 is less than 0.0.
-    - `math.sin`, `cos` of more than 2^23, which targets do not compute: NaN.
-    - `arith.index_cast` of an index to a narrower integer keeps the low bits, also where it is cast back.
-    - `scf.for`: the number of iterations is exact for all bounds, 0 where the range is empty. A loop whose step is not 1, or whose
-      index has fewer than 64 bits, counts its iterations instead, so that nothing wraps. A constant step below 1 is an error, one that is known only at run time means no iteration.
-    - Overflow flags, `exact` and fast-math flags are removed: nothing checks what they promise, and N9 and N10 hold for
+    - `math.sin`, `cos`: NaN for magnitudes above 2^23, which targets do not compute.
+    - `arith.index_cast` of an index to a narrower integer keeps the low bits, even if it is cast back.
+    - `scf.for`: the number of iterations is exact for all bounds, and 0 for an empty range. A loop whose step is not 1,
+      or whose index has fewer than 64 bits, counts its iterations instead, so that nothing wraps. A constant step below
+      1 is an error. A step below 1 that is known only at run time gives no iterations.
+    - Overflow flags, `exact` and fast-math flags are removed: nothing checks their promises, and N9 and N10 hold for
       every operation of a kernel.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

@@ -60,7 +60,7 @@ def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp">
   let description = [{
     `mlafix.merge_loop`, whose rows are packs, becomes an `scf.for`. In a `mlafix.row` of lane groups, group g computes
     the chunks g, g + groups, …. If there is more than one group, they store their chunks in shared memory, and the
-    first group merges them in the order that one group alone has.
+    first group merges them in the order of a single group.
 
     In a merge loop of numbers, lanes known to share a row take one chunk each. The largest number is then found by
     shuffles or, if there are several groups, by an atomic maximum in shared memory, of integers with the order of the

@@ -22,7 +22,7 @@ def RepairMergesPass : Pass<"mlafix-repair-merges", "::mlafix::KernelOp"> {
     This applies to loops that merge into the one state they carry, to loops in such loops, and to merges of their
     results, wherever the payload is used. A loop stays as it is if it computes its lses from rows, stores, or carries
     other values too. So does a loop that `mlafix-unroll-loops` will unroll completely: its merges become one. So does a
-    loop alone whose states `mlafix-chunk-merges` weighs once in the first place.
+    single loop whose states `mlafix-chunk-merges` weighs only once anyway.
 
     ```mlir
     // Before
@@ -61,8 +61,8 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
     (canonicalise), which needs one common maximum in place of one for each. A CPU reads ahead by itself. The exact
     number of iterations is divided by the factor; it is 0 for an empty range, whatever its steps.
 
-    A longer loop that stores what it computes of its rows stays as it is: no load passes a store
-    (`mlafix-hoist-loads`), and that store waits for its iteration's rows.
+    A longer loop that stores results computed from its rows is not unrolled: no load moves before a store
+    (`mlafix-hoist-loads`), and each store waits for the rows of its iteration.
 
     Fewer iterations than the factor remain. If the loop only merges states into the state it carries, and reads rows of
     at most 1024 bytes per iteration, the rest is no loop. It loads all its states at once, each if its iteration exists,
@@ -76,9 +76,9 @@ def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
   let summary = "neither read nor write rows that a merge in place leaves unchanged";
   let description = [{
     `store_state (merge %a, …, %s)` writes `%s` back to where it was read from if the kernel is called in place and the
-    predicates of all other operands are false. The predicates and two pairs of pointers tell. The pass puts branches on
-    that condition around the loads and the store, so such a row's payload is neither read nor written. Its lse is read
-    all the same: an empty row becomes the identity (N3), and a row whose lse is NaN becomes NaN (N6).
+    predicates of all other operands are false. The condition compares two pairs of pointers and tests the predicates.
+    The pass puts branches on it around the loads and the store, so such a row's payload is neither read nor written.
+    Its lse is still read: an empty row becomes the identity (N3), and a row whose lse is NaN becomes NaN (N6).
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
@@ -118,10 +118,11 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
     error of its exponent. So an error of the weights does not grow with the gap between two lse (N10).
 
     `store_state` divides by a sum of weights, which is between 1 and the number of states. `arcp` on this division, and
-    `afn` on the logarithm of the sum, permit an approximation that is accurate for such numbers. `afn` on a row's
-    exponentials means exp(x - max(x)) of which only the sum is used: none overflows, subnormal terms vanish beside 1,
-    and the rounding of the exponents costs less than the sum of n numbers may lose, log2(n) 2^-24. No other operation
-    has such a flag: a kernel's own divisions are correctly rounded.
+    `afn` on the logarithm of the sum, permit an approximation that is accurate for such numbers. `afn` also marks a
+    row's exponentials, exp(x - max(x)) for its elements x, if only their sum is used. No term overflows, and the
+    largest term is 1, so subnormal terms do not change the sum. The rounding of the exponents adds an error below the
+    one that a sum of n numbers may have, log2(n) 2^-24. No other operation has such a flag: a kernel's own divisions
+    are correctly rounded.
 
     `mlafix.arg_reduce` becomes two reductions: one finds the extreme of the row, the other the least index at which it,
     or a NaN, occurs. A comparison with the float next to the extreme detects both. On a GPU, for rows of at least 2048

@@ -275,8 +275,9 @@ class MxFp4(_Blocks):
         element = e2m1(value / scale)
 
     "floor" is the rule of OCP MX v1.0 (6.3); elements beyond 6 times the scale saturate. "ceil" is the rule of
-    FlashInfer's `mxfp4_quantize`. Scales are from 2^-127 to 2^127. NaN in a block makes its scale NaN, and its elements
-    6. The result is `[n, H, D / 2]` uint8, or torch's float4_e2m1fn_x2; the first element is in the low bits.
+    FlashInfer's `mxfp4_quantize`. Scales are from 2^-127 to 2^127. If a block contains NaN, its scale is NaN, and its
+    elements are 6. The result is `[n, H, D / 2]` uint8, or torch's float4_e2m1fn_x2; the first element is in the low
+    bits.
 
     Args:
         scales: as of `MxFp8`; written.
