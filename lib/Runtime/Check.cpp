@@ -336,25 +336,31 @@ struct DimLabel {
   char text[longest + 16];
 };
 
+/// Closes a list of dims of which one is a product, written "(G 4)".
+constexpr const char *kProductNote = ", and (...) is one dim, a product";
+
 /// `; the dims are "n H D"`, or nothing if they have no names.
 struct DimList {
   explicit DimList(const ArgDesc &desc) {
     text[0] = '\0';
     size_t length = 0;
+    bool hasProduct = false;
     for (const std::string &name : desc.dims) {
+      hasProduct |= !name.empty() && name.front() == '(';
       length += static_cast<size_t>(
           std::snprintf(text + length, sizeof(text) - length, "%s%s",
                         length ? " " : "; the dims are \"",
                         name.empty() ? "_" : name.c_str()));
-      if (length + 2 > sizeof(text)) { // such long names would not help
+      if (length + 48 > sizeof(text)) { // such long names would not help
         text[0] = '\0';
         return;
       }
     }
     if (length)
-      std::snprintf(text + length, sizeof(text) - length, "\"");
+      std::snprintf(text + length, sizeof(text) - length, "\"%s",
+                    hasProduct ? kProductNote : "");
   }
-  char text[128];
+  char text[176];
 };
 
 /// Advice for a row whose elements are not adjacent.

@@ -32,10 +32,14 @@ static std::string listDims(const ArgSpec &spec) {
   if (!spec.view.empty() || spec.dims.empty())
     return "";
   std::string names;
-  for (size_t i = spec.isMany() ? 1 : 0; i < spec.dims.size(); ++i)
-    names += (names.empty() ? "" : " ") +
-             (spec.dims[i].empty() ? "_" : spec.dims[i]);
-  return "; the dims are \"" + names + "\"";
+  bool hasProduct = false;
+  for (size_t i = spec.isMany() ? 1 : 0; i < spec.dims.size(); ++i) {
+    const std::string &dim = spec.dims[i];
+    hasProduct |= !dim.empty() && dim.front() == '(';
+    names += (names.empty() ? "" : " ") + (dim.empty() ? "_" : dim);
+  }
+  return "; the dims are \"" + names + "\"" +
+         (hasProduct ? ", and (...) is one dim, a product" : "");
 }
 
 void CallArgs::readView(const ArgSpec &spec, PyObject *object,

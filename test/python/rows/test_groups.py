@@ -373,3 +373,9 @@ def test_fp8_is_rounded_as_in_the_cookbook(kernels: ModuleType, rng: np.random.G
     np.testing.assert_array_equal(scales, want)
     stored = round_to(E4M3, (wide / want[..., None]).astype(np.float64)).reshape(a.shape)
     np.testing.assert_array_equal(q.astype(np.float64), stored)
+
+
+def test_an_array_with_both_dims_of_a_product_is_told_that_it_is_one(tmp_path: Path) -> None:
+    copied = load(tmp_path, '@kernel\ndef k(y: Out[f32, "(G 4)"], x: In[f32, "(G 4)"]):\n    for g in grid("G"):\n        y[g] = x[g]\n').k
+    with pytest.raises(mlafix.ArgumentError, match=r'expected 1 dims, got 2; the dims are "\(G 4\)", and \(\.\.\.\) is one dim, a product'):
+        copied(np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32))
