@@ -708,7 +708,7 @@ void RowInterpreter::loadState(LoadStateOp op) {
   values[op] = lse ? std::optional(lseOfLoaded(*lse)) : std::nullopt;
   std::optional<RowValues::Row> payload;
   if (happens)
-    payload = readRow(accesses[0]);
+    payload = RowValues::payloadOf(readRow(accesses[0]), lse);
   else if (int64_t size = op.getType().getDim().getSize(); size >= 0)
     payload = RowValues::Row(size, 0);
   tiles.set(op, std::move(payload));

@@ -381,6 +381,18 @@ std::optional<RowValues::Row> RowValues::computeElements(Operation *op) {
   return row;
 }
 
+std::optional<RowValues::Row> RowValues::payloadOf(std::optional<Row> row,
+                                                   std::optional<int64_t> lse) {
+  if (!row || !lse)
+    return std::nullopt;
+  int64_t bits = lseOfLoaded(*lse);
+  if (bits == kEmptyLse)
+    row->assign(row->size(), 0);
+  else if (std::isnan(floatOf(bits)))
+    row->assign(row->size(), bitsOf(std::numeric_limits<double>::quiet_NaN()));
+  return row;
+}
+
 /// The payload of the merge of states: the mean by their weights.
 std::optional<RowValues::Row> RowValues::mergePayloads(MergeOp merge) {
   std::optional<MergeWeights> states =
@@ -412,7 +424,7 @@ std::optional<RowValues::Row> RowValues::computePayload(Operation *op) {
     return row ? std::optional(*row) : std::nullopt;
   };
   if (auto made = dyn_cast<MakeStateOp>(op))
-    return copyOf(made.getOperand(0));
+    return payloadOf(copyOf(made.getRow()), getNumber(made.getLse()));
   if (auto merge = dyn_cast<MergeOp>(op))
     return mergePayloads(merge);
   if (auto rebase = dyn_cast<RebaseOp>(op))

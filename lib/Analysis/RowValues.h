@@ -59,6 +59,12 @@ public:
   explicit RowValues(std::function<std::optional<int64_t>(mlir::Value)> get)
       : getNumber(std::move(get)) {}
 
+  /// The row that `store_state` writes for a payload and an lse: zeros if the
+  /// state is empty, NaN if its lse is NaN. Returns nullopt if either is
+  /// unknown.
+  static std::optional<Row> payloadOf(std::optional<Row> row,
+                                      std::optional<int64_t> lse);
+
   /// The elements of a row. Null if they are unknown.
   const Row *get(mlir::Value value) const;
   void set(mlir::Value value, std::optional<Row> row);

@@ -27,6 +27,7 @@ from mlafix.dsl import (
     load_state,
     log,
     lse_of,
+    make_state,
     max,
     merge,
     payload,
@@ -245,3 +246,17 @@ def test_a_number_that_a_store_rounds_is_not_known_behind_it(dtype: str, text: s
     pytest.importorskip("ml_dtypes")
     report = stored_and_read.debug(np.zeros(1, dtype), np.full(1, 20.230953, F32))
     assert texts(report) == [text]
+
+
+@mlafix.kernel
+def largest_of_states(out: Out[f32, "n D"], x: In[f32, "n D"], lse: In[f32, "n"]):
+    for t in grid("n"):
+        state = load_state(x[t], lse[t])
+        print("largest", max(payload(state)), max(payload(make_state(x[t], lse[t]))))
+        store_state(state, out[t])
+
+
+def test_the_payload_of_an_empty_state_is_zero_and_that_of_a_nan_lse_is_nan() -> None:
+    x, lse = np.full((4, 8), 3, F32), np.array([0, -np.inf, np.nan, np.inf], F32)
+    report = largest_of_states.debug(np.empty_like(x), x, lse)
+    assert [printed.text for printed in report.printed] == ["largest 3 3", "largest 0 0", "largest nan nan", "largest 0 0"]
