@@ -276,9 +276,9 @@ static LogicalResult verifyElement(Operation *op, Value memref,
   return success();
 }
 
-/// True if the dtype of `memref` is a variable for integers, whatever it is
-/// bound to. A bound variable for floats looks the same; mlafix-specialize has
-/// checked the difference.
+/// True if the dtype of `memref` is an integer variable. Also true for every
+/// bound variable, since its element type no longer shows the kind of the
+/// variable; mlafix-specialize has checked the binding.
 static bool isOfIntegerVariable(Value memref) {
   StringAttr variable = getDTypeVariable(memref);
   if (!variable)
@@ -305,8 +305,9 @@ static LogicalResult verifyStored(Operation *op, Value target, Type stored) {
   return verifyElement(op, target, value);
 }
 
-/// Checks the type of a loaded value. A load may widen integers, or load the
-/// bits of an integer dtype variable.
+/// Checks the type of a loaded value. A load may widen integers. If the dtype
+/// is an integer variable, i64 may be loaded from elements of any type, floats
+/// as their bits.
 static LogicalResult verifyLoaded(Operation *op, Value source, Type loaded) {
   Type element = cast<MemRefType>(source.getType()).getElementType();
   Type result = getElementTypeOrSelf(loaded);

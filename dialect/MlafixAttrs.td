@@ -48,10 +48,10 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
   let extraClassDeclaration = [{
     static DimAttr get(::mlir::MLIRContext *context, ::llvm::StringRef name);
     static DimAttr get(::mlir::MLIRContext *context, int64_t size);
-    /// A dim that the launch knows, of at most so much, and a multiple of
+    /// A dim whose size only the launch knows: at most `most`, and a multiple of
     /// `multiple`.
     static DimAttr getBounded(::mlir::MLIRContext *context, ::llvm::StringRef name, int64_t most, int64_t multiple = 1);
-    /// The product of two dims that are none.
+    /// The product of two dims, neither of which is a product.
     static DimAttr getProduct(DimAttr groups, DimAttr group);
     /// True if it is a product: rows of groups of elements.
     bool isProduct() const { return getInner() && !getPerGroup(); }

@@ -195,9 +195,9 @@ def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::Value getInductionVar() { return getBody().getArgument(0); }
-    /// The value that the body yields: one chunk, merged.
+    /// The operands of the body's yield: the merge of one chunk.
     ::mlir::OperandRange getChunk();
-    /// True if it finds the largest number.
+    /// True if the loop computes the maximum of f32 numbers instead of merging states.
     bool isOfNumbers() { return getInit().size() == 1 && getInit()[0].getType().isF32(); }
   }];
 }

@@ -37,8 +37,8 @@ struct GroupedGrid {
 /// per block; half or a quarter if otherwise over three quarters of the
 /// multiprocessors would get no block, or if the block has too few threads. If
 /// all threads are resident at once, takes the largest block that fits twice on
-/// a multiprocessor and of which each multiprocessor gets one. Results of rows
-/// do not depend on this choice.
+/// a multiprocessor, as long as each multiprocessor gets a block. Results of
+/// rows do not depend on this choice.
 ///
 /// `lanes` is the number of lanes of all rows, `pieces` the number of pieces
 /// per row (chunks consist of pieces), and `blockThreads` the most threads per

@@ -61,7 +61,7 @@ private:
   std::map<TensorElement, Writer> writers;
   std::map<TensorElement, llvm::SmallVector<Reader, 2>> readers;
   std::vector<Violation> violations;
-  /// Group sizes of the arguments of which the kernel accesses parts of rows.
+  /// Group sizes, by argument, where the kernel accesses parts of rows.
   llvm::DenseMap<unsigned, int64_t> groups;
   /// Elements to track besides the first ones, by argument.
   llvm::DenseMap<unsigned, std::set<int64_t>> ends;

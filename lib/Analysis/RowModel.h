@@ -150,7 +150,8 @@ public:
   /// The condition that the row contains the whole slice, if its length is
   /// known only at launch.
   Condition hasSlice(const MemoryAccess &access);
-  /// For a comparison of two distinct float values; nullopt for other booleans.
+  /// The comparison that `value` makes. Returns nullopt unless it compares two
+  /// distinct float values.
   std::optional<FloatComparison> getFloatComparison(mlir::Value value);
 
   Interval getRange(const Linear &linear) const;

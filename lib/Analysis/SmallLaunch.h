@@ -49,9 +49,9 @@ struct Violation {
 /// A promise that a launch breaks.
 struct BrokenPromise {
   mlir::Operation *op; ///< an AssumeOp or a DistinctOp
-  /// For an assumption in the grid: the first row that violates it.
+  /// The first row that violates an assumption in the grid.
   llvm::SmallVector<int64_t> row;
-  /// For a table: the first entry that equals an earlier one.
+  /// The first entry of a distinct table that equals an earlier one.
   llvm::SmallVector<int64_t> element;
 };
 

@@ -35,8 +35,9 @@ mlir::BlockArgument getParamArgument(KernelOp kernel, ParamAttr param);
 /// same dims and, by a guard, the same strides; else the tensor itself.
 unsigned getTableOwner(KernelOp kernel, TableLinesOp lines);
 
-/// The argument and dim whose size is passed for dim `dim` of `arg`: the first
-/// dim with that name, else the dim itself.
+/// Returns the (argument, dim) whose size is passed for dim `dim` of `arg`: the
+/// first dim with the same name in a tensor that every call passes, or else
+/// (`arg`, `dim`).
 std::pair<unsigned, unsigned> getSizeOwner(KernelOp kernel, unsigned arg,
                                            unsigned dim);
 

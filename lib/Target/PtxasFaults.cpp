@@ -35,9 +35,9 @@ static Value *negate(IRBuilder<> &b, Value *x) {
   return b.CreateCall(type, negation, {x});
 }
 
-/// True if ptxas may miscompile the negation of `x`. Given three 32-bit
-/// integers of which one is negated, 13.0 forms one maximum and drops the
-/// negation. 12.9 and 13.0 fold comparisons of -|x| with a constant wrongly,
+/// True if ptxas may miscompile the negation of `x`. If one of three 32-bit
+/// integers is negated, 13.0 forms one maximum of them and drops the negation.
+/// 12.9 and 13.0 fold comparisons of -|x| with a constant wrongly,
 /// also as part of a 64-bit minimum.
 static bool isNegationFaulty(Value *x) {
   Type *type = x->getType()->getScalarType();

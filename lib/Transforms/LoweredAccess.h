@@ -38,8 +38,8 @@ std::optional<LoweredAccess> getAccess(mlir::Operation *op);
 /// True for packs of several f32.
 bool isPackOfF32(mlir::Type type);
 
-/// The arguments of which `op` only needs the addresses: those of
-/// mlafix.present and mlafix.same_tensor. Empty for other ops.
+/// The kernel arguments whose address `op` needs, but not their elements. Empty
+/// unless `op` is mlafix.present or mlafix.same_tensor.
 llvm::SmallVector<mlir::BlockArgument> getAddressed(mlir::Operation *op);
 
 /// Strides in elements; dynamic ones are ShapedType::kDynamic. A launch checks

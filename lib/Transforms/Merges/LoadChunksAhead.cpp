@@ -305,11 +305,11 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
       rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields));
 }
 
-/// For each lse load of `largest`, the index of the same load in `loop`;
-/// nullopt if one has no counterpart or two copies of `loop` would be too
-/// large. Empty if `largest` is null. With one chunk per group, only the first
-/// of the lanes that share a group's chunks in `largest` has a chunk, and only
-/// that lane reports its result.
+/// Returns, for each of `lses` in `largest`, the index in `loads` of the same
+/// load in `loop`. Nullopt if one has no counterpart, or if two copies of
+/// `loop` would be too large. Empty if `largest` is null. With one chunk per
+/// group, only the first of the lanes that share a group's chunks in `largest`
+/// has a chunk, and only that lane reports its result.
 static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,

@@ -41,7 +41,7 @@ static int64_t countInWarp(LayoutAttr layout) {
   return std::min<int64_t>(lanes & -lanes, limits::warpThreads);
 }
 
-/// The largest number among `lanes` adjacent lanes; `mask` covers the row.
+/// The maximum of `number` over `lanes` adjacent lanes; `mask` covers the row.
 static Value buildLargest(OpBuilder &b, Location loc, Value number,
                           int64_t lanes, Value mask) {
   for (int64_t distance = lanes / 2; distance; distance /= 2) {
@@ -51,8 +51,8 @@ static Value buildLargest(OpBuilder &b, Location loc, Value number,
   return number;
 }
 
-/// Lowers a loop that finds the largest number to an scf.for over the chunks at
-/// `offset`, `offset` + `stride`, ….
+/// Lowers a loop that computes a maximum (isOfNumbers) to an scf.for over the
+/// chunks at `offset`, `offset` + `stride`, ….
 static scf::ForOp lowerToLargest(IRRewriter &b, MergeLoopOp op, Value stride,
                                  Value offset) {
   Operation *next = op->getNextNode();
@@ -74,7 +74,7 @@ static Value hasSeveralChunks(OpBuilder &b, MergeLoopOp op) {
                                first);
 }
 
-/// The largest number among the lanes if `isLong`, else this lane's own.
+/// The maximum of `number` over the lanes if `isLong`, else this lane's own.
 static Value buildLargestIf(OpBuilder &b, Location loc, Value isLong,
                             Value number, int64_t lanes, Value mask) {
   auto branch = scf::IfOp::create(b, loc, number.getType(), isLong,
@@ -87,9 +87,9 @@ static Value buildLargestIf(OpBuilder &b, Location loc, Value isLong,
   return branch.getResult(0);
 }
 
-/// Lowers the search for the largest number in a row without lane groups: its
-/// lanes share the chunks if they are a power of two; otherwise each processes
-/// all.
+/// Lowers a loop that computes a maximum in a row without lane groups. Each
+/// `inWarp` adjacent lanes share the chunks if there are several. Lanes that
+/// never synchronise (the row has no mask) each process all chunks.
 static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
                                 int64_t inWarp) {
   if (!row || !row.getMask())
@@ -114,7 +114,7 @@ namespace {
 /// Lowers a merge loop on packs in a layout of lane groups to an scf.for. Group
 /// g computes the chunks g, g + groups, …. The groups publish their chunks in
 /// shared memory, and the first group merges them in the order of a single
-/// group. When looking for the largest number, all groups find it.
+/// group. If the loop computes a maximum, every group obtains it.
 class MergeLoopLowering {
 public:
   MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, RowOp row,
@@ -126,8 +126,8 @@ public:
         group(row.getGroups()[0]), groups(row.getGroups()[1]),
         member(row.getGroups()[3]) {}
 
-  /// Returns the loop over chunks if it is one of states, else the loop that
-  /// finds the largest number.
+  /// Returns the end of the loop's body if it merges states, else the loop that
+  /// computes the maximum.
   ChunkLoop run();
 
 private:
@@ -204,8 +204,8 @@ ChunkLoop MergeLoopLowering::run() {
   return {end, scf::ForOp()};
 }
 
-/// Finds the largest number of all chunks. Lanes known to be in the same row
-/// share a group's chunks.
+/// Lowers a loop that computes a maximum over all chunks. Lanes known to be in
+/// the same row share the chunks of their lane group.
 scf::ForOp MergeLoopLowering::findLargest(Value stride, Value offset) {
   IndexBuilder x(b, loc);
   F32Builder f(b, loc);
@@ -242,8 +242,9 @@ scf::ForOp MergeLoopLowering::findLargest(Value stride, Value offset) {
   return loop;
 }
 
-/// Gives every thread the largest number of its row. Threads with `tells`
-/// combine theirs in shared memory, which is initialised with the least number.
+/// Returns the maximum of `number` over all threads of the row. Threads with
+/// `tells` combine their numbers in shared memory, which is initialised with
+/// -inf.
 Value MergeLoopLowering::tellGroups(Value number, Value tells) {
   auto [buffer, place] = allocLeast();
   auto branch = scf::IfOp::create(b, loc, tells, /*withElseRegion=*/false);
@@ -257,9 +258,9 @@ Value MergeLoopLowering::tellGroups(Value number, Value tells) {
   return fromOrdered(memref::LoadOp::create(b, loc, buffer, place));
 }
 
-/// Allocates shared memory with the least number for the threads of each group
-/// known to share a row; returns it with this thread's index in it. Built
-/// before the wait for the preceding grid, if there is one.
+/// Allocates shared memory with an element for each inAnyBlock() threads, which
+/// share a row, and stores -inf to it. Returns it with this thread's index in
+/// it. Built before the wait for the preceding grid, if there is one.
 std::pair<Value, Value> MergeLoopLowering::allocLeast() {
   OpBuilder::InsertionGuard guard(b);
   Operation *first = row;

@@ -17,11 +17,11 @@ namespace mlafix {
 /// lane group has at most one chunk.
 mlir::Value buildHasOnlyChunk(mlir::OpBuilder &b, mlir::scf::ForOp loop);
 
-/// For each of `values`, in the body of the chunk loop `loop`, the index in
-/// `among`, in the body of the chunk loop `other`, of the value that is the
-/// same for the same chunk. Both loops add an offset to their induction
-/// variables. Returns nullopt if a value has no counterpart. Loads count as
-/// equal only if nothing is stored in between.
+/// Returns, for each of `values` in the body of the chunk loop `loop`, the
+/// index in `among` of the value that is the same for the same chunk. `among`
+/// are values in the body of the chunk loop `other`. Both loops add an offset
+/// to their induction variables. Returns nullopt if a value has no counterpart.
+/// Loads count as equal only if nothing is stored in between.
 std::optional<llvm::SmallVector<size_t>>
 findOfChunk(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> values,
             mlir::scf::ForOp other, llvm::ArrayRef<mlir::Value> among);

@@ -57,10 +57,11 @@ namespace {
 /// on the order are accumulated elementwise instead, in a buffer of one pack.
 class WalkPartials {
 public:
-  /// For a reduction to `results` elements, each from the same number of packs.
+  /// Prepares a reduction of `packs` packs to `results` elements, each from the
+  /// same number of packs.
   WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs, int64_t results);
-  /// For an order-independent reduction of packs of `type`. Initialises the
-  /// buffer before the walk.
+  /// Prepares an order-independent reduction of packs of `type`. Initialises
+  /// the buffer before the walk.
   WalkPartials(mlir::OpBuilder &b, KernelOp kernel, ReduceOp op,
                mlir::VectorType type);
 
@@ -333,7 +334,7 @@ private:
   Block &block;
   Stages stages;
   llvm::DenseSet<Value> kept; // rows with a buffer
-  // buffers of kept rows, after these are computed
+  // buffers of the rows that are already computed and have one
   llvm::DenseMap<Value, Value> buffers;
   llvm::DenseMap<Value, Value> lefts; // state of scans during the walk
   llvm::DenseMap<Value, Value> packs; // packs in the current loop
