@@ -93,7 +93,7 @@ _INTEGERS = ("i32", "i64")
 
 @functools.lru_cache(maxsize=None)
 def _legal_dtypes(name: str) -> dict[str, tuple[dict[str, Any], tuple[str, ...]]]:
-    """For each dtype variable of a kernel: the argument that binds it, and the dtypes that it may be bound to.
+    """Maps each dtype variable of a kernel to the argument that binds it and the dtypes that it may be bound to.
 
     A float variable takes bf16, f16 and f32; fp8 only if the kernel never reads its tensors.
     """

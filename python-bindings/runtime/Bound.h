@@ -39,7 +39,7 @@ public:
   nanobind::typed<nanobind::dict, nanobind::str, nanobind::any>
   launchInfo() const;
 
-  /// For the garbage collector.
+  /// Visited by the garbage collector (traverseBound).
   nanobind::object tensors;
 
 private:

@@ -38,7 +38,7 @@ public:
   /// Forgets all resolved calls.
   void clear();
 
-  // For the garbage collector.
+  // Visited by the garbage collector (traverseDispatcher).
   nanobind::object resolve;
   Watches watches; ///< the names that each call compares before it launches
 

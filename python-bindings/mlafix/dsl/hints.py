@@ -114,7 +114,7 @@ _ROW_FUNCTIONS = ("sum", "max", "min", "any", "all", "abs", "round")
 
 
 def of_function(name: str, function: Any) -> str:
-    """For a function that a kernel cannot call, by its name as it is written."""
+    """The hint for a function that a kernel cannot call; `name` is its name as written."""
     if isinstance(function, Launcher):
         return "; kernels share functions that are marked @mlafix.inline"
     short = name.rpartition(".")[2]
@@ -128,7 +128,7 @@ def of_function(name: str, function: Any) -> str:
 
 
 def of_undefined(name: str, dims: Iterable[str] = (), usage: str = 'shape("{}")', known: Iterable[str] = ()) -> str:
-    """For a name that is not defined: a word of mlafix.dsl that is not imported, a dim without its quotes, or another spelling of a `known` name."""
+    """The hint for a name that is not defined: a word of mlafix.dsl that is not imported, a dim without its quotes, or another spelling of a `known` name."""
     if name in dims:
         return f'; "{name}" is a dim: write {usage.format(name)}'
     if is_word(name):
@@ -137,18 +137,18 @@ def of_undefined(name: str, dims: Iterable[str] = (), usage: str = 'shape("{}")'
 
 
 def of_member(module: str, name: str) -> str:
-    """For `module.name`, if the module is not defined: Triton's `tl`, or a module that the file does not import."""
+    """The hint for `module.name` if `module` is not defined: Triton's `tl`, or a module that the file does not import."""
     return of_function(name, None) or of_undefined(module)
 
 
 def of_spelling(name: str, known: Iterable[str]) -> str:
-    """For a name that resembles a known one."""
+    """The hint for a name that resembles a known one."""
     near = difflib.get_close_matches(name, list(known), 1) if len(name) > 2 else []
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def of_dim(name: Any, known: Iterable[str]) -> str:
-    """For a name of no dim that differs from a known one in its case."""
+    """The hint for a name that differs from that of a dim only in its case."""
     near = [dim for dim in known if isinstance(name, str) and dim.lower() == name.lower()]
     return f'; did you mean "{near[0]}"?' if near else ""
 
@@ -158,7 +158,7 @@ def _words() -> list[str]:
 
 
 def of_undefined_in_type(annotation: ast.expr, name: str) -> str:
-    """For a name in an argument's type that is not defined: a misspelled dtype, or dims without their quotes."""
+    """The hint for a name in an argument's type that is not defined: a misspelled dtype, or dims without their quotes."""
     if is_word(name):
         return of_undefined(name)
     for node in ast.walk(annotation):
@@ -183,7 +183,7 @@ def is_built_in(name: str) -> bool:
 
 
 def of_attribute(value: Any, name: str) -> str:
-    """For an attribute of a value or a tensor, such as a method of arrays."""
+    """The hint for an attribute of a value or a tensor, such as a method of arrays."""
     if isinstance(value, Tensor):
         if name in [dim.name for dim in value.annotation.dims]:
             return f'; write shape("{name}")'
@@ -200,7 +200,7 @@ def of_attribute(value: Any, name: str) -> str:
 
 
 def of_argument(built_in: str, name: str) -> str:
-    """For an argument that numpy or Triton has and `built_in` lacks."""
+    """The hint for an argument that numpy or Triton has and `built_in` lacks."""
     if name in ("axis", "dim", "keepdims", "keep_dims"):
         return f"; a row has one dim: {built_in}(row) takes all of it"
     ours = {"mask": "where", "other": "otherwise", "condition": "where", "dtype": "f32(…) around the value"}.get(name)
@@ -208,14 +208,14 @@ def of_argument(built_in: str, name: str) -> str:
 
 
 def of_type(value: Any) -> str:
-    """For a class that stands where the type of an argument is expected."""
+    """The hint for a class that stands where the type of an argument is expected."""
     name = getattr(value, "__name__", "")
     ours = {"float": "f32", "int": "i32, i64 or index", "bool": "bool_", "ndarray": 'In[f32, "n D"]', "Tensor": 'In[f32, "n D"]', "Array": 'In[f32, "n D"]'}
     return f"; write {ours[name]} for {name}" if name in ours else ""
 
 
 def of_operator(node: ast.BinOp) -> str:
-    """For an operator that kernels lack."""
+    """The hint for an operator that kernels lack."""
     if isinstance(node.op, ast.MatMult):
         a, b = ast.unparse(node.left), ast.unparse(node.right)
         return f"; a kernel has no products of matrices, and sum({a} * {b}) is one of two rows"
@@ -223,7 +223,7 @@ def of_operator(node: ast.BinOp) -> str:
 
 
 def of_power(node: ast.BinOp) -> str:
-    """For `a ** b`."""
+    """The hint for `a ** b`."""
     base = ast.unparse(node.left)
     left, right = (part.value if isinstance(part, ast.Constant) else None for part in (node.left, node.right))
     if type(left) is int and type(right) is int and 0 <= right <= _MOST_POWER and left.bit_length() * right <= _MOST_BITS:
@@ -236,23 +236,23 @@ def of_power(node: ast.BinOp) -> str:
 
 
 def of_slice(tensor: Tensor) -> str:
-    """For `x[t:u]` and `x[t, a:b]`: what an index may be."""
+    """The hint for `x[t:u]` and `x[t, a:b]`: says what an index may be."""
     return f"; a kernel describes one row, {_row_of(tensor)}" if tensor.rank > 1 else ""
 
 
 def of_row_slice(tensor: Tensor) -> str:
-    """For `x[t, a:b]`: which parts a row may have."""
+    """The hint for `x[t, a:b]`: says which parts a row may have."""
     return "; " + _halves(_parts_of(tensor))
 
 
 def of_part_slice(tensor: Tensor) -> str:
-    """For `x[t, a:b]` of a dim that is a product."""
+    """The hint for `x[t, a:b]` of a dim that is a product."""
     row = _parts_of(tensor)
     return f"; group 0 is {row}0], element 0 of each group {row}:, 0]"
 
 
 def of_part_of_row(node: ast.Subscript) -> str:
-    """For `row[a:b]` and `row[g]`: parts of rows are loaded, and short slices are rows of elements."""
+    """The hint for `row[a:b]` and `row[g]`: says how to load a part of a row, or how to write a short slice."""
     index = node.slice
     text = ast.unparse(ast.Subscript(ast.Name("x"), index)) if isinstance(index, ast.Tuple) else f"x[{ast.unparse(index)}]"
     loaded = f"; load the part that is needed, as {text.replace('[', '[t, ')}, and compute on it"
@@ -265,7 +265,7 @@ def of_part_of_row(node: ast.Subscript) -> str:
 
 
 def of_changed_element(value: Any, target: ast.expr) -> str:
-    """For `row[i] = v`, of a computed row."""
+    """The hint for `row[i] = v`, of a computed row."""
     if not isinstance(value, Dyn) or value.type.kind != "row" or not isinstance(target, ast.Subscript) or isinstance(target.slice, (ast.Slice, ast.Tuple)):
         return ""
     row = _name_of_row(target)
@@ -273,13 +273,13 @@ def of_changed_element(value: Any, target: ast.expr) -> str:
 
 
 def of_moved_row(value: Any) -> str:
-    """For `load(row, into="D", first=1)`, of a computed row."""
+    """The hint for `load(row, into="D", first=1)`, of a computed row."""
     is_row = isinstance(value, Dyn) and value.type.kind == "row"
     return "; elements of a computed row cannot be moved: load the rows that it is computed from with into=…, and compute again" if is_row else ""
 
 
 def of_open_slice(tensor: Tensor, node: ast.Slice) -> str:
-    """For `x[t, 1:]`, if only the launch or a later binding knows the row's size."""
+    """The hint for `x[t, 1:]`, if only the launch or a later binding knows the row's size."""
     begin = node.lower
     if node.upper is not None or not isinstance(begin, ast.Constant) or type(begin.value) is not int or begin.value < 1:
         return ""
@@ -287,7 +287,7 @@ def of_open_slice(tensor: Tensor, node: ast.Slice) -> str:
 
 
 def of_stored_row(element: Element, dim: str) -> str:
-    """For a row with a known number of elements that is stored to a row along a named dim."""
+    """The hint for a row with a known number of elements that is stored to a row along a named dim."""
     if not dim.isdigit() or element.is_part or element.end:
         return ""
     indices = ", ".join([*"thijk"[: element.tensor.rank - 1], f":{dim}"])
@@ -299,12 +299,12 @@ def _name_of_row(node: ast.Subscript) -> str:
 
 
 def of_element(value: Any) -> str:
-    """For a row that is given as a number in a row of numbers."""
+    """The hint for a row that is given as a number in a row of numbers."""
     return "; sum(row), max(row) and row[i] are numbers of a row" if isinstance(value, Dyn) and value.type.kind == "row" else ""
 
 
 def of_conversion(one: str, other: str) -> str:
-    """For numbers of two types where one is expected."""
+    """The hint for numbers of two types where one is expected."""
     if "bool" in (one, other):
         return f"{next(dtype for dtype in (one, other) if dtype != 'bool')}(…) makes 1 of true and 0 of false"
     return f"{'f32' if 'f32' in (one, other) else 'i64'}(…) converts"
@@ -321,7 +321,7 @@ def _parts_of(tensor: Tensor) -> str:
 
 
 def of_operand(value: Any) -> str:
-    """For an operand that is neither a scalar nor a row nor a state."""
+    """The hint for an operand that is neither a scalar nor a row nor a state."""
     if is_array(value):
         return "; a kernel reads arrays that are its arguments: pass it as one, declared with In"
     if isinstance(value, (tuple, list)) and value:
@@ -335,7 +335,7 @@ def is_array(value: Any) -> bool:
 
 
 def of_text(node: ast.AST) -> str:
-    """For an expression that the language lacks."""
+    """The hint for an expression that the language lacks."""
     if isinstance(node, ast.JoinedStr):
         return "; print(f\"…\") alone takes one"
     if isinstance(node, ast.Lambda):
@@ -344,7 +344,7 @@ def of_text(node: ast.AST) -> str:
 
 
 def of_statement(node: ast.stmt, is_inline: bool) -> str:
-    """For a statement that the language lacks, in a kernel or in an inline function."""
+    """The hint for a statement that the language lacks, in a kernel or in an inline function."""
     if isinstance(node, ast.Return) and is_inline:
         return "; an inline function returns once, at its end: where(c, a, b) or names that both branches of an 'if' assign choose the value"
     if isinstance(node, ast.Return) and node.value is not None:
@@ -371,26 +371,26 @@ _STATEMENTS = (
 
 
 def of_condition(value: Any) -> str:
-    """For a condition that is not a bool, such as a row of bools."""
+    """The hint for a condition that is not a bool, such as a row of bools."""
     if isinstance(value, Dyn) and value.type.kind == "row" and value.type.dtype == "bool":
         return "; where(c, a, b) chooses for each element, any(c) and all(c) are bools of a row"
     return of_compared(value)
 
 
 def of_compared(value: Any) -> str:
-    """For a number or a row of numbers where bools are expected."""
+    """The hint for a number or a row of numbers where bools are expected."""
     return "; compare it, as in x > 0" if isinstance(value, Dyn) and value.type.kind in ("scalar", "row") else ""
 
 
 def of_negation(value: Any) -> str:
-    """For `~x`, and for `not x` if `x` is not a bool."""
+    """The hint for `~x`, and for `not x` if `x` is not a bool."""
     if isinstance(value, Dyn) and value.type.dtype == "bool":
         return "; write not …"
     return "; write x ^ -1" if isinstance(value, Dyn) and value.type.dtype in ("i32", "i64", "index") else "; compare it with something, as in x == 0"
 
 
 def of_range(value: Any) -> str:
-    """For a value that a loop cannot run over."""
+    """The hint for a value that a loop cannot run over."""
     if isinstance(value, Tensor) and value.rank:
         return f"; write for i in range({value.name}.shape[0]), and {value.name}[i]"
     if isinstance(value, Dyn) and value.type.kind == "row":
@@ -399,7 +399,7 @@ def of_range(value: Any) -> str:
 
 
 def of_extent(value: Any) -> str:
-    """For an extent of a grid that is a tuple or a list, or several names in one text."""
+    """The hint for an extent of a grid that is a tuple or a list, or several names in one text."""
     names = value.split() if isinstance(value, str) else value
     if isinstance(names, (tuple, list)) and len(names) > 1:
         return f"; write grid({', '.join(chr(34) + name + chr(34) if isinstance(name, str) else '…' for name in names)})"
@@ -407,22 +407,22 @@ def of_extent(value: Any) -> str:
 
 
 def of_printed(value: Any) -> str:
-    """For a tensor that is printed."""
+    """The hint for a tensor that is printed."""
     return f"; print a row, {_row_of(value)}, or an element, {_row_of(value)[:-1]}, 0]" if isinstance(value, Tensor) and value.rank > 1 else ""
 
 
 def of_outside(value: Any) -> str:
-    """For a value from outside that kernels cannot use."""
+    """The hint for a value from outside that kernels cannot use."""
     return "; take what the kernel needs from it outside, as scale = config['scale']" if isinstance(value, dict) else ""
 
 
 def of_bits(op: str) -> str:
-    """For operands of & | or ^ that are neither integers nor bools: Python reads ``a > b & c < d`` as a chain of comparisons with b & c."""
+    """The hint for operands of & | or ^ that are neither integers nor bools: Python reads ``a > b & c < d`` as a chain of comparisons with b & c."""
     return f"; {op} binds more closely than a comparison: write (a < b) {op} (c < d)"
 
 
 def of_factor(name: Any, tensors: Iterable[Tensor]) -> str:
-    """For a name that is only a factor of a dim."""
+    """The hint for a name that is only a factor of a dim."""
     for tensor in tensors:
         for dim in tensor.annotation.dims:
             if name in dim.factors:
@@ -432,19 +432,19 @@ def of_factor(name: Any, tensors: Iterable[Tensor]) -> str:
 
 
 def of_index(value: Any, of_shape: bool = False) -> str:
-    """For an index into a list, a tuple or a shape that is not a constant."""
+    """The hint for an index into a list, a tuple or a shape that is not a constant."""
     if not isinstance(value, Dyn):
         return ""
     return "; which dim it is must be known: x.shape[0] or shape(\"n\")" if of_shape else "; a value indexes tensors alone: pass the list as a tensor"
 
 
 def of_state(op: str = "") -> str:
-    """For a state where a number or a row is expected, as an operand of `op`."""
+    """The hint for a state where a number or a row is expected, as an operand of `op`."""
     return "; merge(a, b) adds states" if op == "add" else "; payload(s) is the row of a state, lse_of(s) its lse"
 
 
 def of_stored_state(element: Element, place: str) -> str:
-    """For a state that is assigned to memory."""
+    """The hint for a state that is assigned to memory."""
     if element.dim is None:
         return f"; write {place} = lse_of(…)"
     return f"; write store_state(…, {place}), or {place} = payload(…)"
@@ -461,7 +461,7 @@ def of_reduced(value: Any, call: str) -> str:
 
 
 def of_length(value: Any) -> str:
-    """For `len(row)` and `len(tensor)`."""
+    """The hint for `len(row)` and `len(tensor)`."""
     if isinstance(value, Dyn) and value.type.kind in ("row", "state"):
         dim = value.type.dim
         return f"; it has {dim} elements" if dim.isdigit() else f'; write shape("{dim}")'

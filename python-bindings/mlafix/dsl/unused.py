@@ -13,7 +13,7 @@ from .types import TensorType
 
 
 def warnings(source: Source) -> list[dict[str, Any]]:
-    """The warnings, each {"message"} with its "file", "line", "column", "end_line" and "end_column"."""
+    """Returns warnings as records with the keys "message", "file", "line", "column", "end_line" and "end_column"."""
     found = [*_unused(source), *(one for body in _bodies(source.node) for one in _overwritten(source, body))]
     fields = ("file", "line", "column", "end_line", "end_column")
     return [{"message": message, **dict(zip(fields, source.place(node)))} for node, message in found]

@@ -140,8 +140,8 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class Listed:
-    """A name bound to a list of `count` values. Each value has an internal name, `part`, which is no valid Python
-    name."""
+    """A name bound to a list of `count` values. The environment holds each value under the name that `part` returns,
+    which is not a Python identifier."""
 
     count: int
 

@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 
 def rows(engine: str, version: str, read: source.Read) -> Iterator[Row]:
-    """For each seam of an engine's version: whether it can be replaced, and the reason if not."""
+    """Yields, for each seam of an engine's version, whether it can be replaced, and the reason if not."""
     for group in seams.alternatives(engine):
         found = [_row(engine, seam, version, read) for seam in group]
         first = next((row for row in found if row.fits), None)
