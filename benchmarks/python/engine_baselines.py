@@ -35,7 +35,7 @@ VLLM_TRITON = "vllm.v1.attention.ops.triton_merge_attn_states"
 
 
 def vllm_merge(module: str) -> Prepare:
-    """vLLM's merge, also into fp8 and with half of the rows without context."""
+    """vLLM's merge; into fp8 if the case has a scale."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported(module, "merge_attn_states")

@@ -71,8 +71,8 @@ def card_text(run: Run) -> str:
 
 
 def ranges_rows(run: Run, prefixes: tuple[str, ...]) -> list[list[str]]:
-    """For each engine: its name, its slowest and fastest case relative to ours, and the number of cases in which it
-    fails."""
+    """Returns a row for each engine: its name, its slowest and fastest case relative to ours, and the number of cases
+    in which it fails."""
     found, failed = comparisons(run, prefixes), failures(run, prefixes)
     rows = []
     for engine in dict.fromkeys([*(one.engine for one in found), *failed]):

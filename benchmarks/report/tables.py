@@ -123,7 +123,7 @@ def engines_table(results: Results) -> str:
 
 
 def engine_ranges(results: Results) -> str:
-    """For each engine's kernel, its slowest and its fastest case relative to ours."""
+    """Returns a table of the slowest and the fastest case of each engine's kernel, relative to ours."""
     from engines import OPERATIONS
 
     run = results.python

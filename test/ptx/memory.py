@@ -26,8 +26,8 @@ class Memory:
         self.what = what
 
     def _place(self, addresses: Array, size: int) -> list[tuple[Array, Any, Array]]:
-        """For each accessed range: its elements of `size` bytes, an index of the threads that access it, and the numbers
-        of the elements."""
+        """Returns, for each accessed range, its elements of `size` bytes, an index of the threads that access it, and the
+        numbers of the accessed elements."""
         if (addresses & np.uint64(size - 1)).any():
             raise PtxError(f"an access of {size} bytes of {self.what} memory is not aligned")
         numbers, found = np.searchsorted(self.begins, addresses, "right") - 1, []

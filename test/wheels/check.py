@@ -151,7 +151,7 @@ def check_peers() -> None:
     v[5] = torch.nan
 
     def want(parts: int, base: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns the merge of the first states of each row, and its lse."""
+        """Returns the merge of the first `parts` states of each row, and its lse. All lses have the base `base`."""
         lse = s[:, :parts].double() * np.log(base)
         weights = lse.softmax(1).nan_to_num()[..., None]
         rows = (weights * v[:, :parts].double().nan_to_num()).sum(1)

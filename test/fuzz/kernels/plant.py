@@ -78,7 +78,7 @@ def _other_last(node: Node) -> Node:
 
 
 def _without_one(node: Node) -> Node:
-    """Removes the last operand that may be non-empty."""
+    """Removes the last operand that is not `identity(…)`. Removing an identity would be no fault."""
     at = max((i for i, argument in enumerate(node.args) if argument.op != "identity"), default=0)
     del node.args[at]
     return node

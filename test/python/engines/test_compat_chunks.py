@@ -160,8 +160,8 @@ def test_attn_gym_merges_two_outputs(dtype: np.dtype, gap: bool, device: Device,
 @pytest.mark.parametrize("seq_dim, last", [(2, False), (1, True)])
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_torchs_context_parallelism_folds_blocks(dtype: np.dtype, seq_dim: int, last: bool, device: Device, rng: np.random.Generator) -> None:
-    """Three blocks, of which the second only covers the second half of the sequence. Rows of all kinds, and possibly a first block
-    without keys."""
+    """Folds three blocks. The second covers only the second half of the sequence. The blocks have rows of all kinds, and the first
+    may have no keys."""
     in_second_half = np.arange(12) % 6 >= 3
     there = np.ones((3, 12, 2), bool)
     there[1] = in_second_half[:, None]

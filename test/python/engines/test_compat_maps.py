@@ -96,7 +96,7 @@ def test_aiter_without_a_map_of_rows_takes_tiles_in_order(queries: int, device: 
 
 
 def test_aiter_tiles_that_pad_are_left_out(device: Device, rng: np.random.Generator) -> None:
-    """Padding tiles of a graph: repeated bounds, rows of (-1, -2), and partials of no tile."""
+    """Padding tiles of a graph: repeated bounds, rows of (-1, -2), and partials that belong to no tile."""
     indptr, final, places, count = tiles(rng, [1, 2], [2, 2])
     states = make_states(rng, 1, count, HEADS, DIM, F32, faults=False)
     padded = np.concatenate([indptr, np.repeat(indptr[-1:], 5)]), np.concatenate([final, np.full((5, 2), (-1, -2), np.int32)])

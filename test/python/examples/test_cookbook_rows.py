@@ -118,7 +118,7 @@ def test_blocks_of_several_caches_are_cleared(cookbook: dict[str, ModuleType], d
 
 
 def chain_inputs(rng: np.random.Generator, dtype: np.dtype, dim: int) -> dict[str, np.ndarray]:
-    """Sequences with and without keys, whose first states may contain anything, and two rows of no sequence."""
+    """Sequences with and without keys, whose first states may contain anything, and two rows that belong to no sequence."""
     starts, heads = starts_of([2, 3, 0, 1, 4]), 3
     states = make_states(rng, 2, 12, heads, dim, dtype, kinds=rng.choice([ORDINARY, EMPTY, EMPTY_FA2, ZERO], (2, 12, heads)))
     dead = np.zeros(12, bool)
@@ -194,7 +194,7 @@ def test_the_chain_with_a_scale_for_each_group(cookbook: dict[str, ModuleType], 
 @pytest.mark.parametrize("heads, dim, first", [(2, 64, 0), (3, 48, 5), (128, 128, 120)])
 def test_a_merge_into_fp4_has_the_librarys_bits(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, heads: int, dim: int,
                                                 first: int) -> None:
-    """The bits also equal those of an f32 merge that is quantised separately. Places of no token keep their poison."""
+    """The bits also equal those of an f32 merge that is quantised separately. Scales that belong to no token keep their poison."""
     a, b = ((rng.standard_normal((9, heads, dim)) * 4).astype(F32) for _ in range(2))
     a_lse, b_lse = (rng.standard_normal((9, heads)).astype(F32) for _ in range(2))
     a_lse[3], b_lse[3], a[3] = -np.inf, np.inf, np.nan

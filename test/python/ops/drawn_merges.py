@@ -558,7 +558,7 @@ def draw_batches(d: Draw, name: str) -> None:
 
 
 def draw_vllm(d: Draw, name: str) -> None:
-    """vLLM's merge. Rows past the threshold are copies of the suffix, whatever its lse."""
+    """vLLM's merge. Rows from `prefill_tokens_with_context` on must be copies of the suffix, whatever its lse."""
     n, heads, dim, dtype = draw_sizes(d)
     v, s = states(d, 2, n, heads, dim, dtype, faint=True)
     threshold = int(d.integers(0, n + 1)) if d.yes() else None

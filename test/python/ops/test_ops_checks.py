@@ -102,8 +102,8 @@ def test_each_class_of_row(dtype: np.dtype, lse_layout: str | None, device: Devi
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kind", ["i4", "i8"])
 def test_keys_that_tokens_see(kind: str, causal: bool, device: Device) -> None:
-    """Sequences without keys, without tokens, with fewer keys than tokens and with many keys, and tokens of no sequence at both
-    ends."""
+    """Sequences without keys, without tokens, with fewer keys than tokens and with many keys. At both ends are tokens that belong
+    to no sequence."""
     most = 2**31 - 1
     for lens, starts, n in [([3, 0, 9, -2, 2], [2, 4, 4, 9, 10, 13], 15), ([0], [0, 7], 7), ([5] * 70, list(range(71)), 71), ([], [0], 3), ([2, 2], [0, 4, 4], 4),
                             ([most], [0, 3], 3), ([2**40 if kind == "i8" else most], [0, 1], 1), ([4], [0, 2], 0)]:  # fmt: skip

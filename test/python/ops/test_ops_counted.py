@@ -1,5 +1,5 @@
-"""Splits of split-KV attention that are not normalised and of which only the first few are valid, and the engines' reductions of
-segments."""
+"""Tests merges of split-KV attention whose splits are not normalised, and the engines' reductions of segments. Only the first few
+splits of a row are valid."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def valid(length: int, splits: int = S, split_len: int | None = None, tile_len: 
 
 
 class Parts:
-    """Random splits of rows: rows [S, n, H, D], maxima and sums [S, n, H], of which `counts` [n] are valid and the rest is garbage."""
+    """Random splits: rows [S, n, H, D], maxima and sums [S, n, H]. The first `counts` [n] splits of a row are valid; the others are
+    garbage."""
 
     def __init__(self, rng: np.random.Generator, counts: list[int], dtype: np.dtype = F32) -> None:
         n = len(counts)

@@ -1,6 +1,6 @@
 """Tests the pages' promises about memory: passes as input each output that "may be" one, and uses all legal strides.
 
-The promises are read from the docstrings, of which the pages are made.
+The promises are read from the docstrings, from which the pages are generated.
 """
 
 from __future__ import annotations

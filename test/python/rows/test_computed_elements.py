@@ -138,7 +138,7 @@ def k(y: Out[{stored(dtype)}, "n c=3"], x: In[{dtype}, "n {dim}"], at: In[i32, "
 """
 
 
-# Indices of no element: below the row, past its end, and beyond 32 bits with low bits that would be a valid index.
+# Includes indices outside of the row: below the row, past its end, and beyond 32 bits with low bits that would be a valid index.
 def places(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
     inside = rng.integers(0, max(size, 1), 5)
     at = np.array([*inside, 0, max(size - 1, 0), -1, size, -(2**31), 2**31 - 1], np.int32)

@@ -1,4 +1,4 @@
-"""f4e2m1, of which two elements share a byte: every code that can be read, what every number becomes, and what calls are refused."""
+"""Tests f4e2m1, which packs two elements into a byte: reads of every code, conversions of numbers, and calls that are refused."""
 
 from __future__ import annotations
 

@@ -98,8 +98,9 @@ TEST(CpuImage, runs_wherever_it_is_mapped) {
   }
 }
 
-/// The table is 32 bytes of the image. Code addresses it by its page, which
-/// moves with the image, and by its offset in the page, which is fixed.
+/// Code addresses the table of `source` by its page, relative to the code's
+/// (adrp), and by its offset in that page. The image is smaller than a page, so
+/// every adrp must name the code's own page.
 TEST(CpuImage, of_aarch64_runs_from_any_page) {
   std::string object = compileObject("aarch64");
   llvm::Expected<CpuImage> image = linkCpuImage(object, {"first", "second"});
