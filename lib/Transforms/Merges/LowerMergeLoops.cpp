@@ -242,9 +242,8 @@ scf::ForOp MergeLoopLowering::findLargest(Value stride, Value offset) {
   return loop;
 }
 
-/// Returns the maximum of `number` over all threads of the row. Threads with
-/// `tells` combine their numbers in shared memory, which is initialised with
-/// -inf.
+/// Gives every thread the maximum of its row. Threads with `tells` combine
+/// their numbers in shared memory, which is initialised with -inf.
 Value MergeLoopLowering::tellGroups(Value number, Value tells) {
   auto [buffer, place] = allocLeast();
   auto branch = scf::IfOp::create(b, loc, tells, /*withElseRegion=*/false);
