@@ -1,4 +1,4 @@
-//===- InlineRows.cpp - a row's program joins the thread's ----------------===//
+//===- InlineRows.cpp - merge a row's program into the thread's -----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- JoinMembers.cpp - stores of all members of a row -------------------===//
+//===- JoinMembers.cpp - join the stores of all members of a row ----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -21,13 +21,14 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The member that is stored, if the stores of all members can be joined.
+/// Returns the number of the member that `store` writes. Returns nullopt if the
+/// stores of all members cannot be joined.
 static std::optional<int64_t> getMember(StoreOp store) {
   return store ? store.getAccesses().front().getMovedMember() : std::nullopt;
 }
 
-/// True if `op` may access what `store` writes, so that stores cannot be joined
-/// across it.
+/// Returns true if `op` may access the memory that `store` writes. Stores
+/// cannot be joined across such an op.
 static bool meets(KernelOp kernel, StoreOp store, Operation &op) {
   if (isMemoryEffectFree(&op))
     return false;
@@ -41,8 +42,9 @@ static bool meets(KernelOp kernel, StoreOp store, Operation &op) {
                               store.getAccesses().front().getArgNumber()));
 }
 
-/// The stores from `first` on that write all members of its row, indexed by
-/// member; empty if there is no such set.
+/// Returns the stores, `first` and later ones, that together write all members
+/// of a row, indexed by member. Returns an empty vector if a member has no
+/// store, or if the stores cannot be joined.
 static SmallVector<StoreOp> findMembers(KernelOp kernel, StoreOp first) {
   std::optional<int64_t> member = getMember(first);
   if (!member)
@@ -86,7 +88,8 @@ public:
   }
 
 private:
-  /// Returns the stores that a joined store replaces.
+  /// Joins `first` with the stores of the other members. Returns the stores
+  /// that the joined store replaces.
   SmallVector<StoreOp> join(StoreOp first) {
     SmallVector<StoreOp> members = findMembers(getOperation(), first);
     if (members.empty())

@@ -1,4 +1,4 @@
-//===- LoopOverPacks.cpp - long rows become loops over packs --------------===//
+//===- LoopOverPacks.cpp - turn long rows into loops over packs -----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -45,34 +45,37 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// The stage of each op in a block. Stages execute in order; in each stage the
-/// scalars come first, then the rows pack by pack.
+/// The stage of each op in a block. Stages execute in order. In each stage the
+/// scalar ops come first, then the ops on rows, pack by pack.
 using Stages = llvm::DenseMap<mlir::Operation *, int64_t>;
 } // namespace
 
 namespace {
-/// The partial results of a reduction over a walk, one per pack, in a buffer
-/// that is reduced by the tree of `reduceTree` at the end. For long walks the
-/// buffer holds one block of that tree at a time. Reductions that do not depend
-/// on the order are accumulated elementwise instead, in a buffer of one pack.
+/// Collects the partial results of a reduction during a walk over the packs.
+/// The buffer holds one partial per pack, and is reduced at the end by the tree
+/// of `reduceTree`. For long walks, the buffer holds one block of this tree at
+/// a time. If the order does not matter, partials are accumulated elementwise
+/// instead, in a buffer of one pack.
 class WalkPartials {
 public:
-  /// Prepares a reduction of `packs` packs to `results` elements, each from the
-  /// same number of packs.
+  /// Prepares a reduction of `packs` packs to `results` elements. Each result
+  /// combines the same number of packs.
   WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs, int64_t results);
-  /// Prepares an order-independent reduction of packs of `type`. Initialises
-  /// the buffer before the walk.
+  /// Prepares an order-independent reduction of packs of `type`. Builds the
+  /// initialisation of the buffer with `b`, before the walk.
   WalkPartials(mlir::OpBuilder &b, KernelOp kernel, ReduceOp op,
                mlir::VectorType type);
 
-  /// True if packs are passed to `meet`; otherwise the partial of each pack is
-  /// passed to `store`.
+  /// Returns true if the walk passes packs to `meet`, and false if it passes
+  /// the partial of each pack to `store`.
   bool isElementwise() const { return bool(type); }
-  /// Accumulates `pack` if `exists` (null: true).
+  /// Accumulates `pack` where `exists`, an i1, is true (null: always true).
   void meet(mlir::OpBuilder &b, mlir::Value pack, mlir::Value exists);
-  /// Stores `partial` of the pack in step `step` (index) of the walk.
+  /// Stores `partial`, the result of the pack in step `step` (index) of the
+  /// walk.
   void store(mlir::OpBuilder &b, mlir::Value partial, mlir::Value step);
-  /// Called after the walk. Returns the buffer, which starts with the results.
+  /// Completes the reduction after the walk. Returns the buffer, which starts
+  /// with the results.
   mlir::Value finish(mlir::OpBuilder &b);
 
 private:
@@ -81,11 +84,11 @@ private:
   void endBlock(mlir::OpBuilder &b, int64_t count, mlir::Value number);
 
   ReduceOp op;
-  mlir::VectorType type; // set if accumulated elementwise
+  mlir::VectorType type; // null unless accumulated elementwise
   int64_t packs, results;
-  int64_t block; // packs per block, a power of two
+  int64_t block; // packs per block of the tree, a power of two
   mlir::Value buffer;
-  mlir::Value blocks; // results of full blocks; null if there is one block
+  mlir::Value blocks; // results of full blocks; null if there is only one block
 };
 } // namespace
 
@@ -93,8 +96,9 @@ private:
 // Rows that are rematerialised
 //===----------------------------------------------------------------------===//
 
-/// True if a store in stage `stored` does not change what a load of a row reads
-/// in stage `stage`. Arguments whose dims differ are never the same tensor.
+/// Returns true if a store in stage `stored` leaves the row unchanged that a
+/// load reads in stage `stage`. Arguments with different dims are never the
+/// same tensor.
 static bool leavesRow(KernelOp kernel, const MemoryAccess &load,
                       const MemoryAccess &store, int64_t stage,
                       int64_t stored) {
@@ -103,22 +107,24 @@ static bool leavesRow(KernelOp kernel, const MemoryAccess &load,
           kernel.getArgDims(store.getArgNumber()) ||
       load.getElementType() != store.getElementType())
     return true;
-  // Otherwise the load would have to wait for other lanes.
+  // The lanes access different packs, so the load would have to wait for the
+  // stores of other lanes.
   if (mayConflict(kernel, load, store))
     return false;
   if (load.memref != store.memref &&
       areGuardedDistinct(kernel.getGuardsAttr(), load.getArgNumber(),
                          store.getArgNumber()))
     return true;
-  // The store is to the same packs and follows the load, or the stage is over.
+  // The store writes the packs that the same lane loads. So it is harmless if
+  // it follows the load, in this stage or in a later one.
   bool isSameRow = llvm::equal(load.indices, store.indices) &&
                    load.group == store.group && load.member == store.member &&
                    !load.allMembers && !store.allMembers;
   return stored > stage || (stored == stage && isSameRow);
 }
 
-/// True if the memory that `load` reads still has the same contents in stage
-/// `stage`.
+/// Returns true if the memory that `load` reads still has the same contents in
+/// stage `stage`.
 static bool canReload(KernelOp kernel, const Stages &stages,
                       const MemoryAccess &load, int64_t stage) {
   if (!load.getArgument() || kernel.isArgPeers(load.getArgNumber()))
@@ -126,7 +132,8 @@ static bool canReload(KernelOp kernel, const Stages &stages,
   for (Operation *op = load.op->getNextNode(); op; op = op->getNextNode()) {
     if (op->hasTrait<OpTrait::IsTerminator>())
       continue;
-    // A nested block's rows are loops of their own, before this stage's loops.
+    // The rows of a nested block become loops of their own, which precede the
+    // loops of this stage.
     int64_t stored = stages.lookup(op) - (op->getNumRegions() > 0 ? 1 : 0);
     for (const MemoryAccess &other : collectAccesses(op))
       if (other.isWrite && !leavesRow(kernel, load, other, stage, stored))
@@ -135,8 +142,8 @@ static bool canReload(KernelOp kernel, const Stages &stages,
   return true;
 }
 
-/// Implements canRematerialize(). Rows in `seen` were visited before; the first
-/// failure ends the search.
+/// Implements canRematerialize(). Rows in `seen` have been visited, and are not
+/// visited again.
 static bool canRepeatOthers(KernelOp kernel, const Stages &stages, Value row,
                             int64_t stage, function_ref<bool(Value)> isKept,
                             llvm::DenseSet<Value> &seen) {
@@ -157,9 +164,10 @@ static bool canRepeatOthers(KernelOp kernel, const Stages &stages, Value row,
   });
 }
 
-/// True if `row`, computed in an earlier stage, can be recomputed pack by pack
-/// in stage `stage`, before other ops of that stage on the same packs: from
-/// rows that are available (`isKept`) and from memory that has not changed.
+/// Returns true if `row`, computed in an earlier stage, can be recomputed pack
+/// by pack in stage `stage`. It is recomputed before other ops of this stage on
+/// the same pack. Its inputs must be rows that are available (`isKept`), or
+/// memory that has not changed.
 static bool canRematerialize(KernelOp kernel, const Stages &stages, Value row,
                              int64_t stage, function_ref<bool(Value)> isKept) {
   llvm::DenseSet<Value> seen;
@@ -204,8 +212,8 @@ void WalkPartials::meet(OpBuilder &b, Value pack, Value exists) {
   vector::StoreOp::create(b, loc, met, buffer, ValueRange{zero});
 }
 
-/// Reduces neighbours until `left` values remain; a value without a neighbour
-/// is kept (the tree of reduceTree, in place).
+/// Reduces neighbours in place, by the tree of reduceTree(), until `left`
+/// values remain. A value without a neighbour is kept.
 void WalkPartials::reduce(OpBuilder &b, Value buffer, int64_t count,
                           int64_t left) {
   Location loc = op.getLoc();
@@ -277,13 +285,14 @@ Value WalkPartials::finish(OpBuilder &b) {
   return blocks;
 }
 
-// Long rows are processed in loops: unrolled, one vector per pack would be tens
-// of thousands of instructions. The ops of a row are divided into stages,
-// separated by reductions. In each stage the scalars come first, followed by
-// one loop over packs for all ops on rows of the same length. A row that a
-// later stage needs is kept in a stack buffer, or recomputed if it is too long
-// for that (canRematerialize). Rows that cross control flow are kept in buffers
-// (SpillRows.cpp), so that each block has its own rows.
+// Long rows are processed in loops, since unrolled code with one vector per
+// pack would have tens of thousands of instructions. The ops of a block are
+// divided into stages, separated by reductions. In each stage the scalar ops
+// come first, followed by one loop over packs for all ops on rows of the same
+// length. A row that a later stage needs is kept in a stack buffer. If it is
+// too long for a buffer, it is recomputed (canRematerialize). Rows that cross
+// control flow are in buffers already (SpillRows.cpp), so that each block has
+// its own rows.
 
 //===----------------------------------------------------------------------===//
 // Stages
@@ -291,11 +300,11 @@ Value WalkPartials::finish(OpBuilder &b) {
 
 namespace {
 
-/// The pack of the current iteration.
+/// The pack that an iteration of a loop over packs processes.
 struct WalkPosition {
-  Value base;         // position in the walk over all lanes' packs
-  PackPosition place; // position of this lane's pack
-  Value local;        // position in this lane's buffers
+  Value base;         // position in the walk over the packs of all lanes
+  PackPosition place; // position of this lane's pack in the row
+  Value local;        // position in this lane's buffers, in elements
 };
 
 class LoopDistribution {

@@ -35,7 +35,8 @@ SmallVector<Value> mlafix::buildIndices(OpBuilder &b, Location loc,
   return indices;
 }
 
-/// The element of the row from which an access counts its packs.
+/// Returns the element of the row from which the packs of an access are
+/// counted: the first element of its slice, or 0.
 static int64_t firstOf(const MemoryAccess &access) {
   return access.slice ? access.slice->begin : 0;
 }
@@ -44,7 +45,8 @@ static int64_t firstOf(const MemoryAccess &access) {
 // Members
 //===----------------------------------------------------------------------===//
 
-/// The indices of element `member` (null: the first) of group `start + i`.
+/// Returns the indices of element `member` of group `start + i`, or of the
+/// first element of this group if `member` is null.
 static SmallVector<Value> buildMemberIndices(OpBuilder &b, Location loc,
                                              const MemoryAccess &access,
                                              Value start, int64_t i,
@@ -73,8 +75,8 @@ static void writeMember(OpBuilder &b, Location loc, const MemoryAccess &access,
   }
 }
 
-/// Interleaves a power of two of vectors: all first elements, all second ones,
-/// and so on.
+/// Interleaves vectors, whose number is a power of two: all first elements,
+/// then all second elements, and so on.
 static Value interleaveAll(OpBuilder &b, Location loc,
                            ArrayRef<Value> vectors) {
   if (vectors.size() == 1)
@@ -95,8 +97,9 @@ static Value interleaveAll(OpBuilder &b, Location loc,
 // Elements of groups
 //===----------------------------------------------------------------------===//
 
-/// True if a row's elements are not contiguous (one element per group with a
-/// stride, or tiled storage), so that they are accessed one by one.
+/// Returns true if the elements of a row in memory are not contiguous, so that
+/// they must be accessed one by one. This holds for one element per group with
+/// a stride, and for tiled storage.
 static bool isSpread(Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   return type.getStridesAndOffset().first.back() != 1 || isSwizzled(memref);
@@ -107,7 +110,8 @@ static bool isSpread(Value memref) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Loads the pack at `start`; zeros where `predicate` is false.
+/// Loads the pack of `load` at `start`. Elements are zero where `predicate` is
+/// false.
 class PackReader {
 public:
   PackReader(OpBuilder &b, const RowLayout &layout, LoadOp load,
@@ -131,7 +135,7 @@ private:
                       firstOf(access));
   }
 
-  /// Loads a member of the groups, element by element.
+  /// Loads the member of each group element by element.
   Value readMember() {
     SmallVector<Value> elements;
     for (int64_t i = 0, count = pack.getNumElements(); i < count; ++i)
@@ -142,7 +146,7 @@ private:
     return vector::FromElementsOp::create(b, loc, type, elements);
   }
 
-  /// Loads whole groups and extracts the member.
+  /// Loads whole groups with one access and extracts the member.
   Value readMemberOfGroups() {
     int64_t size = access.getProduct().getGroup().getSize();
     int64_t count = pack.getNumElements();
@@ -154,7 +158,8 @@ private:
     return vector::ShuffleOp::create(b, loc, groups, groups, places);
   }
 
-  /// Loads an element per group and broadcasts it to the pack.
+  /// Loads one element and broadcasts it to the pack, for rows whose elements
+  /// are not contiguous (isSpread).
   Value readElement(ValueRange indices) {
     Value element = read(pack.getElementType(), indices);
     auto type = VectorType::get(pack.getShape(), element.getType());
@@ -175,8 +180,8 @@ private:
 // The ops
 //===----------------------------------------------------------------------===//
 
-// An omitted tensor reads as zero; `else` applies only to a false predicate of
-// the kernel's own.
+// An absent optional tensor reads as zero. The `else` value applies only where
+// the predicate of the load itself is false.
 Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
                        PackPositionFn positionIn) {
   Location loc = load.getLoc();
@@ -194,7 +199,7 @@ Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
 }
 
 namespace {
-/// Loads the elements of a pack for a row that is read into a longer one.
+/// Loads a pack of a row that is read into a longer row.
 class ShiftedReader {
 public:
   ShiftedReader(OpBuilder &b, const RowLayout &layout, LoadIntoOp load,
@@ -219,8 +224,8 @@ private:
 };
 } // namespace
 
-/// True if the row repeats past its end: it is a whole row whose dim has no
-/// bound, or a slice.
+/// Returns true if the row repeats past its end. This holds for slices, and for
+/// whole rows whose dim has no bound.
 static bool isRepeated(const MemoryAccess &access) {
   if (access.slice)
     return true;
@@ -230,7 +235,8 @@ static bool isRepeated(const MemoryAccess &access) {
   return !kernel.getMostOf(cast<StringAttr>(dims[dims.size() - 1]).getValue());
 }
 
-/// Loads an element, or a pack, starting at `start`.
+/// Loads the element at `start` of the longer row, or the pack that starts
+/// there, according to `type`.
 Value ShiftedReader::readAt(Value start, Type type) {
   IndexBuilder x(b, loc);
   int64_t first = load.getFirst(), each = load.getEach();
@@ -285,14 +291,15 @@ Value ShiftedReader::read() {
   return vector::FromElementsOp::create(b, loc, result, elements);
 }
 
-/// The condition to store the pack at `place`, combined with `predicate`; null:
-/// always.
+/// Returns the condition under which the pack at `place` is stored, combined
+/// with `predicate`. Returns null if it is always stored.
 static Value wherePackIsStored(OpBuilder &b, Location loc, Value predicate,
                                const PackPosition &place) {
   return both(b, loc, both(b, loc, predicate, place.exists), place.stores);
 }
 
-/// Stores `value` to the elements from `indices` on.
+/// Stores `value` at `indices` and the following elements, where `predicate`
+/// (null: always true) holds.
 static void writePack(OpBuilder &b, Location loc, const RowLayout &layout,
                       Value predicate, Value value, Value target,
                       ValueRange indices, int64_t first = 0) {
@@ -334,7 +341,8 @@ void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,
   Value target = store.getTarget();
   Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
   PackPosition place = positionIn(target);
-  // One instruction narrows two neighbouring elements.
+  // One instruction narrows two neighbouring elements, so elements are
+  // interleaved before they are narrowed.
   Value value =
       narrow(b, loc, target, interleaveAll(b, loc, llvm::to_vector(packs)));
   SmallVector<Value> indices = buildMemberIndices(
@@ -343,7 +351,7 @@ void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,
             target, indices);
 }
 
-/// The indices of a pack's elements, starting with `start`.
+/// Builds the pack of the element numbers `start`, `start` + 1, ….
 static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
   Location loc = iota.getLoc();
   SmallVector<int32_t> steps =
@@ -355,7 +363,8 @@ static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
   return arith::AddIOp::create(b, loc, firsts, step);
 }
 
-/// The constant in all elements of a row, if it is uniform.
+/// Returns the integer that all elements of a row are equal to. Returns nullopt
+/// if the row is not a uniform constant.
 static std::optional<int64_t> getConstantOfRow(Value row) {
   if (auto splat = row.getDefiningOp<SplatOp>())
     row = splat->getOperand(0);
@@ -365,8 +374,9 @@ static std::optional<int64_t> getConstantOfRow(Value row) {
   return constant.getSExtValue();
 }
 
-/// Lowers a comparison of a pack's indices with a constant that lies between
-/// packs: its first index decides for all. Null for other comparisons.
+/// Lowers a comparison of element numbers with a constant that lies on a
+/// boundary between packs. The first element number of a pack decides for the
+/// whole pack. Returns null for other comparisons.
 static Value compareIndices(OpBuilder &b, VectorType type, arith::CmpIOp op,
                             ValueRange operands) {
   using P = arith::CmpIPredicate;

@@ -12,31 +12,33 @@
 
 namespace mlafix {
 
-/// The position of a pack in `memref` (null: in the row). A lane's own buffer
-/// contains only its own packs.
+/// Returns the position of a pack in `memref`, or in the row if `memref` is
+/// null. A lane's own buffer contains only this lane's packs.
 using PackPositionFn = llvm::function_ref<PackPosition(mlir::Value memref)>;
 
-/// The indices in memory of a single element (null `start`), or of the element
-/// at `start` of a row that is not a member.
+/// Returns the indices in memory of the element at `start` of a row, or of a
+/// single element if `start` is null. The row must not be a member of a
+/// product.
 llvm::SmallVector<mlir::Value> buildIndices(mlir::OpBuilder &b,
                                             mlir::Location loc,
                                             const MemoryAccess &access,
                                             mlir::Value start);
 
 /// Loads the pack at `positionIn`. Masked-off elements read as zero, or as the
-/// `else` value.
+/// `else` value of `load`.
 mlir::Value loadPack(mlir::OpBuilder &b, const RowLayout &layout, LoadOp load,
                      PackPositionFn positionIn);
 void storePack(mlir::OpBuilder &b, const RowLayout &layout, StoreOp store,
                mlir::Value pack, PackPositionFn positionIn);
-/// `packs`: one per member.
+/// Stores one pack of every member. `packs` has one pack per member.
 void storeMembers(mlir::OpBuilder &b, const RowLayout &layout,
                   StoreMembersOp store, mlir::ValueRange packs,
                   PackPositionFn positionIn);
 
 /// Applies `op`, for which isPackwise() holds, to one pack of a row. `operands`
-/// are the op's, with packs for rows. Returns null if the op has no result.
-/// Masked-off elements read as zero, or as the `else` value.
+/// holds one value per operand of `op`: a pack in place of a row. Returns null
+/// if `op` has no result. Masked-off elements read as zero, or as the `else`
+/// value.
 mlir::Value doToPack(mlir::OpBuilder &b, const RowLayout &layout,
                      mlir::Operation *op, mlir::ValueRange operands,
                      PackPositionFn positionIn);

@@ -1,4 +1,4 @@
-//===- RowAccess.cpp - moving and combining parts of a row ----------------===//
+//===- RowAccess.cpp - conversion of and access to parts of a row ---------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -52,13 +52,14 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
   return failure(walk.wasInterrupted());
 }
 
-/// `type`, a scalar or vector type, with another element type.
+/// Returns the scalar or vector type `type` with another element type.
 static Type withElement(Type type, Type element) {
   auto vector = dyn_cast<VectorType>(type);
   return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
 }
 
-/// The signless form of a memory type: arith has no unsigned integers.
+/// Returns the signless form of a memory type, since arith has no unsigned
+/// integers.
 static Type dropSign(Type type) {
   Type element = getElementTypeOrSelf(type);
   return element.isUnsignedInteger()
@@ -76,8 +77,8 @@ static Value dropSign(OpBuilder &b, Location loc, Value value) {
   return castSign(b, loc, value, dropSign(value.getType()));
 }
 
-/// Converts a value in memory to signless bits, the form of floats and booleans
-/// that a body only moves.
+/// Converts a float from memory to an integer with the same bits. Floats and
+/// booleans that a body only moves have this form.
 static Value toBits(OpBuilder &b, Location loc, Value value) {
   auto element = dyn_cast<FloatType>(getElementTypeOrSelf(value.getType()));
   if (!element)
@@ -87,7 +88,7 @@ static Value toBits(OpBuilder &b, Location loc, Value value) {
   return arith::BitcastOp::create(b, loc, bits, value);
 }
 
-/// An f32 constant in the shape of `value`.
+/// Builds an f32 constant in the shape of `value`.
 static Value constantLike(OpBuilder &b, Location loc, Value value,
                           double number) {
   TypedAttr attr = b.getF32FloatAttr(number);
@@ -96,8 +97,8 @@ static Value constantLike(OpBuilder &b, Location loc, Value value,
   return arith::ConstantOp::create(b, loc, attr);
 }
 
-/// Extends a float in memory to f32. Masked-off elements must be 0, which types
-/// with only powers of two cannot represent.
+/// Extends a float from memory to f32. Masked-off elements must be 0. f8E8M0FNU
+/// has no zero, so these elements are set to 0 here.
 static Value widenFloat(OpBuilder &b, Location loc, Type type, Value value,
                         Value predicate) {
   Type element = getElementTypeOrSelf(value.getType());
@@ -123,7 +124,8 @@ Value mlafix::widen(OpBuilder &b, Location loc, Value source, Type result,
   return arith::ExtSIOp::create(b, loc, type, value);
 }
 
-/// Applies the lower and then the upper bound (MinOp, MaxOp) to `value`.
+/// Clamps `value` to the range from `low` to `high`. `MinOp` and `MaxOp` define
+/// what happens to NaN.
 template <typename MinOp, typename MaxOp>
 static Value clamp(OpBuilder &b, Location loc, Value value, double low,
                    double high) {
@@ -131,13 +133,12 @@ static Value clamp(OpBuilder &b, Location loc, Value value, double low,
   return MaxOp::create(b, loc, value, constantLike(b, loc, value, low));
 }
 
-/// Clamps `value` to the finite range of a memory type where upstream would
-/// fold a conversion without saturation. For f8E4M3FN: a constant from an
-/// integer, since truncating such a conversion folds to a single one that gives
-/// NaN out of range. For f8E5M2: every infinity, from constants or loads of
-/// f8E5M2; mlafix-convert-fp8 removes the clamp if the conversion saturates.
-/// f8E8M0FNU has no zeros, signs or infinities, and f4E2M1FN neither infinities
-/// nor NaN.
+/// Clamps `value` to the finite range of a memory type where MLIR would fold a
+/// conversion to a value that is not saturated. For f8E4M3FN, this happens to
+/// integers: MLIR folds their conversion and truncation to a single conversion,
+/// which gives NaN out of range. For f8E5M2, it happens to every infinity;
+/// mlafix-convert-fp8 removes the clamp if the conversion saturates. f8E8M0FNU
+/// has no zeros, signs or infinities. f4E2M1FN has neither infinities nor NaN.
 static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
   if (isa<Float8E5M2Type>(to))
     return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, -57344,
@@ -145,7 +146,7 @@ static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
   if (isa<Float8E8M0FNUType>(to))
     return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, 0x1p-127,
                                                        0x1p127);
-  // The type has no NaN: it becomes 6, as in the GPU instruction.
+  // f4E2M1FN has no NaN. NaN becomes 6, as in the GPU instruction.
   if (sharesByte(to))
     return clamp<arith::MinNumFOp, arith::MaxNumFOp>(b, loc, value, -6, 6);
   if (isa<Float8E4M3FNType>(to) &&
@@ -154,7 +155,8 @@ static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
   return value;
 }
 
-/// The byte nearest to f32 `value`, ties to even; NaN becomes 0.
+/// Rounds an f32 to the nearest integer that fits a byte, ties to even. NaN
+/// becomes 0. The result is an i32.
 static Value byteOfFloat(OpBuilder &b, Location loc, Value value,
                          bool isUnsigned) {
   Value isNaN =
@@ -163,9 +165,10 @@ static Value byteOfFloat(OpBuilder &b, Location loc, Value value,
                                   value);
   value = clamp<arith::MinNumFOp, arith::MaxNumFOp>(
       b, loc, value, isUnsigned ? 0 : -128, isUnsigned ? 255 : 127);
-  // Adding 1.5 * 2^23, whose unit is 1, would round and leave the integer in
-  // the low bits. But ptxas 13.0 treats the low byte of such a sum as a
-  // saturating conversion of the sum, which is always 255.
+  // A float near 1.5 * 2^23 has unit 1, so this sum is rounded to an integer.
+  // Its low bits would be the result. But ptxas 13.0 treats the low byte of
+  // such a sum as a saturating conversion of the sum, which is always 255. So
+  // the constant is subtracted again.
   Value unit = constantLike(b, loc, value, 12582912.0);
   value = arith::AddFOp::create(b, loc, value, unit);
   value = arith::SubFOp::create(b, loc, value, unit);
@@ -173,7 +176,7 @@ static Value byteOfFloat(OpBuilder &b, Location loc, Value value,
   return arith::FPToSIOp::create(b, loc, i32, value);
 }
 
-/// Clamps `value`, i32 or i64, to the range of a byte.
+/// Clamps the i32 or i64 `value` to the range of a byte.
 static Value clampToByte(OpBuilder &b, Location loc, Value value,
                          bool isUnsigned) {
   auto constant = [&](int64_t number) -> Value {
@@ -211,21 +214,21 @@ Value mlafix::narrow(OpBuilder &b, Location loc, Value target, Value value) {
     value = arith::TruncIOp::create(b, loc, bits, value);
   if (width < to)
     value = arith::ExtSIOp::create(b, loc, bits, value);
-  if (isa<FloatType>(element)) // bound dtype variable
+  if (isa<FloatType>(element)) // a dtype variable that is bound to a float type
     return arith::BitcastOp::create(b, loc, type, value);
   return castSign(b, loc, value, type);
 }
 
-/// Zero in a memory type.
+/// Builds zero in a memory type, without its sign.
 static Value zeroInMemory(OpBuilder &b, Location loc, Type type) {
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(dropSign(type)));
   return castSign(b, loc, zero, type);
 }
 
-// On a GPU a predicated load is a masked load with a uniform mask, which
-// becomes a branch only after all optimisation. A branch created here would
-// attract the arithmetic on its result, which would then wait for this load
-// before other loads are issued.
+// On a GPU, a predicated load becomes a masked load with a uniform mask, which
+// turns into a branch only after all optimisation. A branch created here would
+// attract the arithmetic on the loaded value. This arithmetic would wait for
+// the load before other loads are issued.
 Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
                          Value predicate, Type type, Value source,
                          ValueRange indices, int64_t first) {
@@ -275,7 +278,8 @@ void mlafix::writeIf(OpBuilder &b, Location loc, Value predicate,
 bool mlafix::isPackwise(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return isa<SplatElementsAttr>(constant.getValue());
-  // An index has no size in memory, so a pack cannot contain it.
+  // The size of an index in memory is not defined, so a pack cannot contain
+  // one.
   return isa<LoadOp, LoadIntoOp, StoreOp, StoreMembersOp, SplatOp, IotaOp>(
              op) ||
          (isElementwise(op) &&

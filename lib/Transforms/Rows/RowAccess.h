@@ -1,4 +1,4 @@
-//===- RowAccess.h - moving and combining parts of a row --------*- C++ -*-===//
+//===- RowAccess.h - conversion of and access to parts of a row -*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,37 +12,38 @@
 
 namespace mlafix {
 
-/// Checks that all rows of `kernel` can be processed pack by pack: its grid is
+/// Checks that all rows of `kernel` can be processed pack by pack: the grid is
 /// lowered, and no op needs a whole row.
 llvm::LogicalResult verifyRowOps(KernelOp kernel);
 
-/// Converts `value`, read from `source`, to the type of a load's `result`:
-/// floats to f32 (N7), integers to the result's width, floats and booleans that
-/// are only moved to their bits. Yields zero where `predicate` (may be null) is
-/// false.
+/// Converts `value`, read from `source`, to the element type of a load's
+/// `result`. Floats become f32 (N7) and integers get the result's width. Floats
+/// and booleans that the kernel only moves become integers with the same bits.
+/// Yields zero where `predicate` is false (null: always true).
 mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value source,
                   mlir::Type result, mlir::Value value, mlir::Value predicate);
-/// Converts `value` to the element type of `target`: f32 to the float type
-/// (N7); any number to a byte, by saturation; integers to the type of a dtype
-/// variable, by sign extension or truncation.
+/// Converts `value` to the element type of the memref `target`. f32 becomes the
+/// float type of `target` (N7). A number stored to a byte saturates. An integer
+/// stored to a dtype variable is sign-extended or truncated.
 mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value target,
                    mlir::Value value);
 
-/// Loads an element or a pack from `source` in its memory type (signless); zero
-/// where the predicate (may be null) is false. Packs are counted from element
-/// `first` of the row in memory.
+/// Loads an element or a pack from `source` in its memory type, without a sign.
+/// Yields zero where `predicate` is false (null: always true). `first` is the
+/// element of the row from which packs are counted; it determines the
+/// alignment.
 mlir::Value readMemory(mlir::OpBuilder &b, mlir::Location loc,
                        const RowLayout &layout, mlir::Value predicate,
                        mlir::Type type, mlir::Value source,
                        mlir::ValueRange indices, int64_t first = 0);
 
-/// Builds the ops of `write` in a branch on the predicate (null: without
-/// branch).
+/// Builds the ops of `write`, in a branch on `predicate` if that is not null.
 void writeIf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value predicate,
              llvm::function_ref<void(mlir::OpBuilder &)> write);
 
-/// True if `op` handles each pack of its rows independently: an access, splat,
-/// iota, uniform constant, or elementwise op with one result.
+/// Returns true if `op` handles each pack of its rows independently. Such an op
+/// is an access, a splat, an iota, a uniform constant, or an elementwise op
+/// with one result.
 bool isPackwise(mlir::Operation *op);
 
 } // namespace mlafix

@@ -1,4 +1,4 @@
-//===- RowReduce.cpp - a row to one scalar --------------------------------===//
+//===- RowReduce.cpp - reduction of a row to a scalar ---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -76,12 +76,13 @@ LaneBits mlafix::bitsOf(const RowLayout &layout, DimAttr dim, bool inGroups) {
   return bits;
 }
 
-/// The lanes per block of a row that exceeds a warp.
+/// Returns the number of a row's lanes in each thread block. A row that is
+/// longer than a block has several blocks.
 static int64_t countBlockLanes(const RowLayout &layout) {
   return layout.layout.getLanes() / layout.layout.getBlocks();
 }
 
-/// This thread's lane within its block.
+/// Returns the number of this thread's lane within its thread block.
 static Value getBlockLane(OpBuilder &b, Location loc, const RowLayout &layout) {
   if (!layout.layout.isClustered())
     return layout.lane;
@@ -122,8 +123,8 @@ Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
 // adds the same two numbers as in an exchange of all partials, so the tree is
 // the same, but half of the shuffles and additions suffice.
 
-/// The lane (of `packs` lanes) that keeps the partial of pack `pack`: the
-/// bit-reversed pack number.
+/// Returns the lane that keeps the partial of pack `pack`, of `packs` packs:
+/// the bit-reversed pack number.
 static int64_t getKeeper(int64_t pack, int64_t packs) {
   int64_t keeper = 0;
   for (int64_t bit = 1, half = packs / 2; half > 0; bit *= 2, half /= 2)
@@ -131,15 +132,15 @@ static int64_t getKeeper(int64_t pack, int64_t packs) {
   return keeper;
 }
 
-/// True if the partials of `packs` packs can be distributed over lanes of
-/// `bits`.
+/// Returns true if the partials of `packs` packs can be spread over the lanes
+/// of `bits`.
 static bool areSpread(LaneBits bits, int64_t packs) {
   return packs > 1 && llvm::isPowerOf2_64(packs) && bits.first == 1 &&
          packs <= std::min(bits.end, limits::warpThreads);
 }
 
 /// Reduces `partials` across `lanes` lanes. Each result ends up in the lanes
-/// whose numbers have its keeper's low bits.
+/// whose low bits are the number that getKeeper() returns for its pack.
 static Value spreadAcrossLanes(OpBuilder &b, Location loc, ReduceKind kind,
                                Value lane, Value mask, int64_t lanes,
                                SmallVector<Value> partials) {
@@ -165,7 +166,7 @@ static Value spreadAcrossLanes(OpBuilder &b, Location loc, ReduceKind kind,
   return partials.front();
 }
 
-/// Combines the partials kept by `packs` lanes into one, as a tree.
+/// Combines the partials that `packs` lanes keep into one, as a tree.
 static Value joinKept(OpBuilder &b, Location loc, ReduceKind kind, Value mask,
                       int64_t packs, Value partial) {
   for (int64_t distance = packs / 2; distance > 0; distance /= 2)
@@ -174,8 +175,9 @@ static Value joinKept(OpBuilder &b, Location loc, ReduceKind kind, Value mask,
   return partial;
 }
 
-/// Like shareAcrossWarps(), for lanes that each keep the partial of one of
-/// `packs` packs.
+/// Stores partials to shared memory for all threads to read, and returns the
+/// memory. Each lane keeps the partial of one of `packs` packs. Also see
+/// shareAcrossWarps().
 static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
                        int64_t packs, Value partial) {
   IndexBuilder x(b, loc);
@@ -203,7 +205,7 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
 // blocks. After a cluster barrier, each reads its own memory. Reductions do not
 // share this memory; only a loop reuses it.
 
-/// True if the insertion point is inside a loop of the row's program.
+/// Returns true if the insertion point is inside a loop.
 static bool isInLoop(OpBuilder &b) {
   for (Operation *up = b.getInsertionBlock()->getParentOp();
        up && !isa<KernelOp>(up); up = up->getParentOp())
@@ -213,10 +215,10 @@ static bool isInLoop(OpBuilder &b) {
 }
 
 namespace {
-/// The layout of all blocks' partials in the shared memory of each block.
+/// The layout of the partials of all blocks in the shared memory of each block.
 struct BlockPartials {
-  /// `areKept`: each thread holds the partial of one of the `packs` packs, not
-  /// of all.
+  /// If `areKept` is true, each thread holds the partial of one of the `packs`
+  /// packs, else the partials of all packs.
   BlockPartials(const RowLayout &layout, int64_t packs, bool areKept)
       : blocks(layout.layout.getBlocks()), packs(packs), areKept(areKept),
         areSharedOut(areKept &&
@@ -225,8 +227,9 @@ struct BlockPartials {
                  ? std::max<int64_t>(1, blocks * packs / limits::warpThreads)
                  : 1) {}
 
-  /// The index of the partial of `pack` (the first pack, or a thread's own) of
-  /// block `block`. Partials that a lane reads are adjacent.
+  /// Returns the index in shared memory of a partial of block `block`. `pack`
+  /// is the first pack, or the pack whose partial a thread keeps. The partials
+  /// that one lane reads are adjacent.
   Value placeOf(IndexBuilder &x, Value block, Value pack) const {
     Value group = x.mul(x.div(block, x.constant(read)), x.constant(packs));
     return x.add(x.mul(x.add(group, pack), x.constant(read)),
@@ -235,13 +238,15 @@ struct BlockPartials {
 
   int64_t blocks, packs;
   bool areKept;
-  bool areSharedOut; // lanes of a warp share the reads, then shuffle
-  int64_t read;      // partials per lane, of consecutive blocks
+  // true if the lanes of a warp share the reads and then shuffle
+  bool areSharedOut;
+  int64_t read; // partials that a lane reads, of consecutive blocks
 };
 } // namespace
 
-/// Stores this block's `partials` to the memory of all blocks, with separate
-/// threads for each, and waits for the other blocks' stores.
+/// Stores this block's `partials` to the shared memory of all blocks and waits
+/// for the stores of the other blocks. Different threads store to different
+/// blocks.
 static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
                           const BlockPartials &of, ValueRange partials) {
   IndexBuilder x(b, loc);
@@ -249,7 +254,8 @@ static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
       allocShared(b, loc, {of.blocks * of.packs}, partials.front().getType());
   Value lane = getBlockLane(b, loc, layout);
   Value mine = x.div(layout.lane, x.constant(countBlockLanes(layout)));
-  int64_t threads = of.areKept ? of.packs : 1; // per target block
+  // threads that store to each block
+  int64_t threads = of.areKept ? of.packs : 1;
   Value first = of.placeOf(x, mine, x.rem(lane, x.constant(threads)));
   Value block = x.toI32(x.div(lane, x.constant(threads)));
   Value isSender = x.compare(arith::CmpIPredicate::ult, lane,
@@ -265,9 +271,9 @@ static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
 }
 
 /// Exchanges `partials` between the blocks of a cluster and reduces them per
-/// pack. On entry: one partial per pack, or this thread's own pack if `packs >
-/// partials.size()`. On exit: one partial if the lanes share the reads, else
-/// one per pack.
+/// pack. On entry, there is one partial per pack. If `packs > partials.size()`,
+/// there is only the partial of the pack that this thread keeps. On exit, there
+/// is one partial in total if lanes share the reads, else one partial per pack.
 static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
                                const RowLayout &layout, int64_t packs,
                                SmallVector<Value> &partials) {
@@ -308,12 +314,12 @@ static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
 // Across warps and lanes
 //===----------------------------------------------------------------------===//
 
-/// Exchanges partials between warps and reduces them per pack: the `met` warps
-/// that this one combines with, `step` apart. While there are few, each thread
-/// reads all partials; otherwise each lane reads those of one warp, and the
-/// lanes of every warp combine them. Both use the same tree. If each lane
-/// keeps one of `packs` partials on entry, and lanes share the reads, a single
-/// partial may remain on exit.
+/// Exchanges partials between warps and reduces them per pack. A group has
+/// `met` warps, and the partials of every `step`-th warp are combined. If there
+/// are few partials, each thread reads all of them. Otherwise each lane reads
+/// the partials of one warp, and the lanes of every warp combine them by the
+/// same tree. If each lane keeps one of `packs` partials on entry, and lanes
+/// share the reads, a single partial may remain on exit.
 static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
                               const RowLayout &layout, LaneBits bits,
                               int64_t packs, SmallVector<Value> &partials) {
@@ -326,7 +332,7 @@ static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
                          : shareAcrossWarps(b, loc, layout, partials);
   int64_t step = std::max<int64_t>(1, bits.first / limits::warpThreads),
           met = bits.end / limits::warpThreads;
-  Value base; // first warp of this group
+  Value base; // number of this group's first partial in shared memory; null: 0
   if (met < warps) {
     Value warp = x.div(layout.lane, x.constant(limits::warpThreads));
     base = x.mul(x.div(warp, x.constant(met)), x.constant(met * packs));
@@ -360,12 +366,12 @@ static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
         partial = combine(b, loc, kind, partial,
                           buildShuffleXor(b, loc, all, partial, half));
   }
-  if (layout.layout.isClustered()) // which contains a barrier
+  if (layout.layout.isClustered()) // reduceAcrossBlocks() contains a barrier
     return reduceAcrossBlocks(b, op, layout, packs, partials);
-  buildBarrier(b, loc); // the next exchange may reuse the memory
+  buildBarrier(b, loc); // The next exchange may reuse the shared memory.
 }
 
-/// True if all elements of `pack` are INT32_MAX.
+/// Returns true if all elements of `pack` are INT32_MAX.
 static bool isGreatest(Value pack) {
   if (auto broadcast = pack.getDefiningOp<vector::BroadcastOp>())
     pack = broadcast.getSource();
@@ -374,8 +380,9 @@ static bool isGreatest(Value pack) {
          number.getBitWidth() == 32 && number.isMaxSignedValue();
 }
 
-/// Returns the first index of a pack of consecutive indices, which is built as
-/// that index plus the constant [0, 1, 2, ...]; else null.
+/// Returns the first index of a pack of consecutive indices: a broadcast of
+/// this index plus the constant [0, 1, 2, ...]. Returns null if `pack` has
+/// another form.
 static Value getFirstIndex(Value pack) {
   auto sum = pack.getDefiningOp<arith::AddIOp>();
   auto first =
@@ -389,9 +396,9 @@ static Value getFirstIndex(Value pack) {
              : Value();
 }
 
-/// Lowers the minimum of (condition ? index : INT32_MAX) over a pack: one
-/// select per element, from the last to the first, without additions and
-/// minima. Null if `pack` has another form.
+/// Lowers the minimum of (condition ? index : INT32_MAX) over a pack. Builds
+/// one select per element, from the last to the first, instead of additions and
+/// minima. Returns null if `pack` has another form.
 static Value selectLeastIndex(OpBuilder &b, Location loc, Value pack) {
   auto choice = pack.getDefiningOp<arith::SelectOp>();
   auto type = cast<VectorType>(pack.getType());
@@ -412,8 +419,8 @@ static Value selectLeastIndex(OpBuilder &b, Location loc, Value pack) {
   return x.select(isNone, x.i32(INT32_MAX), x.add(first, least));
 }
 
-/// `value` (scalar or vector), or the neutral element where `exists` is false
-/// (null: true).
+/// Returns the scalar or vector `value`, or the neutral element where the i1
+/// `exists` is false (null: always true).
 static Value orNeutral(OpBuilder &b, Location loc, ReduceKind kind, Value value,
                        Value exists) {
   if (!exists)
@@ -488,8 +495,8 @@ void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
       bitsOf(layout, getTileDim(op.getSource().getType()), inGroups);
   Value mask = layout.maskAt(b, op);
   if (layout.layout.isClustered()) {
-    // Pad the partials with the neutral element to a power of two, so that
-    // lanes can share them.
+    // Pad the partials with the neutral element to a power of two, so that they
+    // can be spread over the lanes.
     Value neutral = arith::ConstantOp::create(
         b, loc, neutralOf(op.getKind(), partials.front().getType()));
     partials.resize(llvm::PowerOf2Ceil(partials.size()), neutral);

@@ -1,4 +1,4 @@
-//===- RowReduce.h - a row to one scalar ------------------------*- C++ -*-===//
+//===- RowReduce.h - reduction of a row to a scalar -------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,68 +12,72 @@
 
 namespace mlafix {
 
-// A reduction combines elements along the bits of their index, lowest first:
-// within a pack, across lanes, across warps, across packs. The tree is the same
-// for every layout (N9). Reductions of groups stop after the low bits, which
-// number the elements in a group.
+// A reduction combines elements along the bits of their index, lowest bit
+// first: within a pack, across lanes, across warps, across packs. The tree is
+// the same for every layout (N9). A reduction of groups stops after the low
+// bits, which number the elements in a group.
 
-/// A single step of a reduction, for scalars or elementwise.
+/// Builds a single step of a reduction of scalars, or of vectors elementwise.
 mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
                     mlir::Value x, mlir::Value y);
 
-/// The neutral element of `combine` for `type`, f32 or an integer.
+/// Returns the neutral element of `combine` for `type`, which is f32 or an
+/// integer.
 mlir::TypedAttr neutralOf(ReduceKind kind, mlir::Type type);
 
-/// A range of lane-number bits, from `first` up to `end` (powers of two), along
-/// which partials are combined. A row is combined along all bits, a group along
-/// the low ones. Rows with one element per group are equal in all lanes that
-/// differ only in the low bits.
+/// The bits of the lane number along which partials are combined: from `first`
+/// up to, but not including, `end` (powers of two). A row is combined along all
+/// bits, a group along the low ones. In a row with one element per group, lanes
+/// that differ only in the low bits hold equal values.
 struct LaneBits {
   int64_t first = 1, end;
 };
-/// The bits of a row along `dim`, or with `inGroups` of each of its groups.
+/// Returns the bits along which a row of dim `dim` is combined, or each of its
+/// groups if `inGroups` is true.
 LaneBits bitsOf(const RowLayout &layout, DimAttr dim, bool inGroups);
 
-/// Stores the `partials` of every warp to shared memory, those of a warp
-/// adjacent, for all threads to read. The last read must be followed by a
-/// barrier, since a loop may reuse the memory.
+/// Stores the `partials` of every warp to shared memory, for all threads to
+/// read, and returns the memory. The partials of one warp are adjacent. The
+/// caller must place a barrier after the last read, since a loop may reuse the
+/// memory.
 mlir::Value shareAcrossWarps(mlir::OpBuilder &b, mlir::Location loc,
                              const RowLayout &layout,
                              mlir::ValueRange partials);
 
-/// Reduces `values` by the tree of `mlafix.reduce`: neighbours first; a missing
-/// neighbour is neutral.
+/// Reduces `values` by the tree of `mlafix.reduce`, which combines neighbours
+/// first. A value without a neighbour stays as it is.
 mlir::Value reduceTree(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
                        llvm::SmallVector<mlir::Value> values);
 
-/// Reduces one pack of this lane by `op` to a scalar; neutral where the pack
-/// does not exist (null: it exists).
+/// Reduces one pack of this lane to a scalar, as `op` specifies. Yields the
+/// neutral element where `exists`, an i1, is false (null: always true).
 mlir::Value reducePack(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        mlir::Value pack, mlir::Value exists);
 
-/// True if `op` is the extreme of a row of 16-bit floats (or of their
-/// magnitudes) and the target has packed instructions for it.
+/// Returns true if `op` is the maximum or minimum of a row of 16-bit floats, or
+/// of their magnitudes, and the target has packed instructions for it.
 bool isNarrowExtreme(ReduceOp op);
 
-/// The extreme of all packs of this lane, a scalar: combines packs elementwise,
-/// then halves, so that mlafix-narrow-rows can use packed instructions on
-/// the narrow elements. The order does not affect the result.
+/// Reduces all packs of this lane to a scalar maximum or minimum. Combines
+/// packs elementwise, then the halves of the result, so that mlafix-narrow-rows
+/// can use packed instructions on 16-bit elements. The order does not affect
+/// the result.
 mlir::Value reduceInHalves(mlir::OpBuilder &b, const RowLayout &layout,
                            ReduceOp op, mlir::ValueRange packs);
 
-/// Replaces this lane's `partials`, one per pack, by those of all lanes of the
-/// row (or of the pack's group).
+/// Replaces this lane's `partials`, one per pack, by the partials of all lanes
+/// of the row, or of the pack's group.
 void reduceAcrossLanes(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        llvm::SmallVector<mlir::Value> &partials);
 
-/// Combines partials across packs. Returns one value, or one per pack of this
-/// lane for a row with one element per group.
+/// Combines `partials` across packs. Returns one value for a whole row. For a
+/// result with one element per group, returns one value per pack of this lane.
 llvm::SmallVector<mlir::Value>
 reduceAcrossPacks(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                   llvm::ArrayRef<mlir::Value> partials);
 
-/// The pack of the result of `op`, given `element`, the pack of its operand, a
-/// row with one element per group.
+/// Returns a pack of the result of `op`. `element` is the corresponding pack of
+/// its operand, a row with one element per group.
 mlir::Value broadcastElement(mlir::OpBuilder &b, const RowLayout &layout,
                              BroadcastOp op, mlir::Value element);
 

@@ -1,4 +1,4 @@
-//===- RowScan.cpp - the reductions of a row's beginnings -----------------===//
+//===- RowScan.cpp - prefix scans of a row --------------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -22,15 +22,16 @@ static Value buildNeutral(OpBuilder &b, Location loc, ReduceKind kind,
   return arith::ConstantOp::create(b, loc, neutralOf(kind, type));
 }
 
-/// Combines `total` of the left half with each element of `pack`.
+/// Combines `total`, the total of the left half, with each element of `pack`.
 static Value addLeft(OpBuilder &b, ScanOp op, Value total, Value pack) {
   Location loc = op.getLoc();
   Value totals = vector::BroadcastOp::create(b, loc, pack.getType(), total);
   return combine(b, loc, op.getKind(), totals, pack);
 }
 
-/// Combines a block with its other half; if that is the left one, also updates
-/// the elements.
+/// Combines a block with the total of its sibling block, `other`. If the
+/// sibling is the left one (`isRight` is true), also updates the elements of
+/// the block.
 static void addHalf(OpBuilder &b, ScanOp op, ScannedPack &scanned, Value other,
                     Value isRight) {
   Location loc = op.getLoc();
@@ -40,7 +41,7 @@ static void addHalf(OpBuilder &b, ScanOp op, ScannedPack &scanned, Value other,
   scanned.total = combine(b, loc, op.getKind(), scanned.total, other);
 }
 
-/// True if bit `bit` (a power of two) of an index is set.
+/// Returns an i1: bit `bit` (a power of two) of `index` is set.
 static Value isBitSet(OpBuilder &b, Location loc, Value index, int64_t bit) {
   IndexBuilder x(b, loc);
   Value part = bit == 1 ? index : x.div(index, x.constant(bit));
@@ -57,7 +58,8 @@ ScannedPack mlafix::scanPack(OpBuilder &b, const RowLayout &layout, ScanOp op,
   Value neutrals = arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(type, Attribute(neutral)));
   for (int64_t bit = 1; bit < size; bit *= 2) {
-    SmallVector<int64_t> lefts; // last element of the left half, or neutral
+    // last element of the left half; for elements of the left half, neutral
+    SmallVector<int64_t> lefts;
     for (int64_t i = 0; i < size; ++i)
       lefts.push_back(i & bit ? (i & -bit) - 1 : size + i);
     Value left = vector::ShuffleOp::create(b, loc, pack, neutrals, lefts);
@@ -72,9 +74,10 @@ ScannedPack mlafix::scanPack(OpBuilder &b, const RowLayout &layout, ScanOp op,
   return scanned;
 }
 
-/// Combines blocks of whole warps through shared memory. There are at most as
-/// many warps as lanes, so each lane reads one warp's total, and the lanes of
-/// every warp combine them as a tree. A thread then holds one total per pack.
+/// Scans across the warps of a row through shared memory. There are at most as
+/// many warps as lanes in a warp. So each lane reads the total of one warp, and
+/// the lanes of every warp combine these totals as a tree. A lane reads one
+/// total per pack.
 static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
                             LaneBits bits, SmallVector<ScannedPack> &scanned) {
   Location loc = op.getLoc();
@@ -88,7 +91,8 @@ static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
   int64_t step = std::max<int64_t>(1, bits.first / limits::warpThreads);
   Value mine = x.band(layout.lane, x.constant((warps - 1) & -step));
   Value base = x.mul(mine, x.constant(packs));
-  SmallVector<Value> totals; // totals of `mine`'s block of warps
+  // totals of the block of warps that contains `mine`
+  SmallVector<Value> totals;
   for (int64_t p = 0; p < packs; ++p)
     totals.push_back(memref::LoadOp::create(
         b, loc, shared, ValueRange{x.add(base, x.constant(p))}));
@@ -106,7 +110,7 @@ static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
                         buildShuffleXor(b, loc, all, total, half));
     }
   }
-  buildBarrier(b, loc); // the next exchange may reuse the memory
+  buildBarrier(b, loc); // The next exchange may reuse the shared memory.
 }
 
 void mlafix::scanAcrossLanes(OpBuilder &b, const RowLayout &layout, ScanOp op,
@@ -126,7 +130,8 @@ void mlafix::scanAcrossLanes(OpBuilder &b, const RowLayout &layout, ScanOp op,
     scanAcrossWarps(b, layout, op, bits, scanned);
 }
 
-/// The number of a lane's packs that are scanned consecutively.
+/// Returns the number of a lane's packs that are scanned together: those of a
+/// group, or of the whole row.
 static int64_t countMetPacks(const RowLayout &layout, ScanOp op) {
   Type row = op.getSource().getType();
   return op.getInGroups() ? layout.packsOfGroup(getTileDim(row))
@@ -138,7 +143,7 @@ SmallVector<Value> mlafix::scanAcrossPacks(OpBuilder &b,
                                            ArrayRef<ScannedPack> scanned) {
   Location loc = op.getLoc();
   int64_t met = countMetPacks(layout, op);
-  SmallVector<Value> packs, totals; // for blocks of `half` packs
+  SmallVector<Value> packs, totals; // one total for each block of `half` packs
   for (const ScannedPack &each : scanned) {
     packs.push_back(each.pack);
     totals.push_back(each.total);
@@ -170,7 +175,7 @@ Value mlafix::scanAcrossSteps(OpBuilder &b, const RowLayout &layout, ScanOp op,
     Value place = x.constant(bit);
     Value isRight = isBitSet(b, loc, step, int64_t(1) << bit);
     Value left = memref::LoadOp::create(b, loc, totals, ValueRange{place});
-    // An incomplete total is replaced before it serves as a left half.
+    // A total of an incomplete left half is replaced before it is used.
     Value kept = arith::SelectOp::create(b, loc, isRight, left, scanned.total);
     memref::StoreOp::create(b, loc, kept, totals, ValueRange{place});
     addHalf(b, op, scanned, left, isRight);

@@ -1,4 +1,4 @@
-//===- RowScan.h - the reductions of a row's beginnings ---------*- C++ -*-===//
+//===- RowScan.h - prefix scans of a row ------------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,19 +13,20 @@
 namespace mlafix {
 
 // Element i of a scan is the reduction of elements 0 to i by the tree of
-// RowReduce.h. In each block of that tree, the left half is complete before the
-// right half starts. So along each bit of the element's index, lowest first,
-// the right half is combined with the total of the left half (Sklansky 1960):
-// one vector operation per bit.
+// RowReduce.h. In each block of this tree, the left half is complete before the
+// right half starts. So a scan visits the bits of the element's index, lowest
+// first. For each bit, it combines the right half with the total of the left
+// half (Sklansky 1960), which is one vector operation.
 
-/// A pack of a scanned row, within a block that doubles from bit to bit.
+/// A pack of a scanned row, and the block of the tree that contains it. The
+/// block doubles in size from bit to bit.
 struct ScannedPack {
-  mlir::Value pack;  ///< scanned as if this block were the whole row
-  mlir::Value total; ///< total of the block, in all of its lanes
+  mlir::Value pack;  ///< the pack, scanned as if the block were the whole row
+  mlir::Value total; ///< the total of the block, in all of its lanes
 };
 
-/// Scans along the index bits within a pack; neutral where the pack does not
-/// exist (null: it exists).
+/// Scans along the index bits within a pack. The total is neutral where
+/// `exists`, an i1, is false (null: always true).
 ScannedPack scanPack(mlir::OpBuilder &b, const RowLayout &layout, ScanOp op,
                      mlir::Value pack, mlir::Value exists);
 
@@ -33,18 +34,19 @@ ScannedPack scanPack(mlir::OpBuilder &b, const RowLayout &layout, ScanOp op,
 void scanAcrossLanes(mlir::OpBuilder &b, const RowLayout &layout, ScanOp op,
                      llvm::SmallVector<ScannedPack> &scanned);
 
-/// Scans along the bits of the pack number if all packs of this lane are in
-/// registers; returns the scanned packs.
+/// Scans along the bits of the pack number, where all packs of this lane are in
+/// registers. Returns the scanned packs.
 llvm::SmallVector<mlir::Value>
 scanAcrossPacks(mlir::OpBuilder &b, const RowLayout &layout, ScanOp op,
                 llvm::ArrayRef<ScannedPack> scanned);
 
-/// The number of pack-number bits.
+/// Returns the number of bits in a pack number.
 int64_t countPackBits(const RowLayout &layout, ScanOp op);
 
-/// As scanAcrossPacks(), for step `step` (index) of a walk over the packs.
-/// `totals`, a buffer with one element per bit, holds the last complete left
-/// half.
+/// Scans along the bits of the pack number in a walk over the packs. `step`
+/// (index) is the number of the step. `totals` is a buffer with one element per
+/// bit; it holds the total of the last complete left half. Returns the scanned
+/// pack.
 mlir::Value scanAcrossSteps(mlir::OpBuilder &b, const RowLayout &layout,
                             ScanOp op, ScannedPack scanned, mlir::Value step,
                             mlir::Value totals);

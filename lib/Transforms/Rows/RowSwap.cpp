@@ -1,4 +1,4 @@
-//===- RowSwap.cpp - neighbouring blocks change places --------------------===//
+//===- RowSwap.cpp - exchange of neighbouring blocks of a row -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -32,8 +32,9 @@ static SmallVector<Value> toElements(OpBuilder &b, Location loc, Value pack) {
   return elements;
 }
 
-/// Exchanges packs with the lane whose number differs in bit `distance`, in
-/// another warp: through shared memory, in batches that fit it.
+/// Exchanges packs with the lane whose number differs in bit `distance`. This
+/// lane is in another warp, so elements pass through shared memory, in batches
+/// that fit it.
 static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
                                           SwapOp op, ValueRange packs,
                                           int64_t distance) {
@@ -50,7 +51,7 @@ static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
   Value shared = allocScratch(b, loc, {atOnce * lanes}, type.getElementType());
   Value other =
       arith::XOrIOp::create(b, loc, layout.lane, x.constant(distance));
-  // Neighbouring lanes use neighbouring addresses.
+  // Neighbouring lanes access neighbouring addresses.
   auto placeOf = [&](Value lane, int64_t i) {
     return x.add(x.constant(i * lanes), lane);
   };
@@ -64,7 +65,7 @@ static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
     for (auto [i, element] : llvm::enumerate(some))
       element =
           memref::LoadOp::create(b, loc, shared, ValueRange{placeOf(other, i)});
-    buildBarrier(b, loc); // the next exchange may reuse the memory
+    buildBarrier(b, loc); // The next exchange may reuse the shared memory.
     left = left.drop_front(some.size());
   }
   SmallVector<Value> swapped;
@@ -75,8 +76,9 @@ static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
   return swapped;
 }
 
-/// The distance of lanes that exchange packs; 0 if each lane swaps within its
-/// own packs.
+/// Returns the difference between the numbers of lanes that exchange packs.
+/// Returns 0 if blocks are smaller than a pack, so that each lane swaps within
+/// its packs.
 static int64_t getDistance(const RowLayout &layout, SwapOp op) {
   return op.getBlock() / layout.packOf(op.getType());
 }

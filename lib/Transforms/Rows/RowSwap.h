@@ -1,4 +1,4 @@
-//===- RowSwap.h - neighbouring blocks change places ------------*- C++ -*-===//
+//===- RowSwap.h - exchange of neighbouring blocks of a row -----*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,19 +12,20 @@
 
 namespace mlafix {
 
-// Blocks are a power of two of elements, so a swap flips one bit of an
-// element's index: a bit in the pack, in the lane number, or in the pack
-// number.
+// A block has a power of two of elements, so a swap flips one bit of an
+// element's index. This bit is within the pack, in the lane number, or in the
+// pack number.
 
-/// True if the flipped bit is in the pack or in the lane number, so that both
-/// blocks are in the same step of a walk.
+/// Returns true if the flipped bit is within the pack or in the lane number.
+/// Both blocks are then in the same step of a walk.
 bool swapsInStep(const RowLayout &layout, SwapOp op);
 
-/// Lowers such a swap: returns this lane's pack, given the packs of one step.
+/// Lowers a swap for which swapsInStep() holds. Returns this lane's pack, given
+/// `pack`, the lane's pack before the swap.
 mlir::Value swapInStep(mlir::OpBuilder &b, const RowLayout &layout, SwapOp op,
                        mlir::Value pack);
 
-/// Returns the swapped packs of this lane.
+/// Returns this lane's packs after the swap, given `packs`, its packs before.
 llvm::SmallVector<mlir::Value> swapPacks(mlir::OpBuilder &b,
                                          const RowLayout &layout, SwapOp op,
                                          mlir::ValueRange packs);

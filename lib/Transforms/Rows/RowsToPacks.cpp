@@ -1,4 +1,4 @@
-//===- RowsToPacks.cpp - row tiles become packs ---------------------------===//
+//===- RowsToPacks.cpp - convert row tiles to packs -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -44,7 +44,7 @@ template <typename OpTy> struct RowPattern : OpConversionPattern<OpTy> {
   const RowLayout &layout;
 };
 
-/// Loads of scalars are executed by every lane.
+/// Lets every lane execute a load of a scalar.
 struct DistributeScalarLoad : RowPattern<LoadOp> {
   using RowPattern::RowPattern;
   LogicalResult
@@ -55,8 +55,8 @@ struct DistributeScalarLoad : RowPattern<LoadOp> {
     Location loc = op.getLoc();
     Value source = op.getSource();
     Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), source);
-    // An omitted tensor reads as zero; `else` applies only to a false predicate
-    // of the kernel's own.
+    // An absent optional tensor reads as zero. The `else` value applies only
+    // where the predicate of the load itself is false.
     Type element = cast<MemRefType>(source.getType()).getElementType();
     Value value = readMemory(
         rewriter, loc, layout, predicate, element, source,
@@ -70,7 +70,7 @@ struct DistributeScalarLoad : RowPattern<LoadOp> {
   }
 };
 
-/// Stores of scalars are executed only by the first lane.
+/// Lets only the first lane execute a store of a scalar.
 struct DistributeScalarStore : RowPattern<StoreOp> {
   using RowPattern::RowPattern;
   LogicalResult
@@ -155,8 +155,8 @@ struct DistributeReduce : RowPattern<ReduceOp> {
             layout.positionOf(rewriter, loc, op.getSource().getType(), p)
                 .exists));
     // If the order does not matter, each lane reduces its packs first and
-    // exchanges a single value. The order of a sum is fixed for any number of
-    // packs.
+    // exchanges a single value. The order of a sum is the same for every number
+    // of packs, so packs are combined last.
     bool isOrdered = op.getKind() == ReduceKind::add;
     if (!isOrdered)
       partials = reduceAcrossPacks(rewriter, layout, op, partials);
@@ -224,7 +224,7 @@ static SmallVector<Value> flatten(ArrayRef<ValueRange> ranges) {
 }
 
 namespace {
-/// Converts the state of a merge loop to (maximum, sum, packs).
+/// Converts the state of a merge loop to a maximum, a sum and packs.
 struct DistributeMergeLoop : OpConversionPattern<MergeLoopOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -258,7 +258,8 @@ struct DistributeYield : OpConversionPattern<YieldOp> {
 };
 } // namespace
 
-/// Checks rows that are not processed in loops: they become one value per pack.
+/// Checks that the rows have at most `most` packs per lane in all. They are not
+/// processed in loops, so each pack becomes a value.
 static LogicalResult verifyUnrolled(KernelOp kernel, const RowLayout &layout,
                                     int64_t most) {
   int64_t packs = 0;

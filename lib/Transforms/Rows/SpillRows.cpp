@@ -1,4 +1,4 @@
-//===- SpillRows.cpp - rows through control flow become buffers -----------===//
+//===- SpillRows.cpp - put rows that cross control flow into buffers ------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -28,10 +28,10 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-// A row that is carried by a loop, yielded by a branch, or used in a nested
-// block would couple the pack loops of two blocks. This pass puts it into a
-// stack buffer, stored where it is computed and loaded where it is used, so
-// that each block has its own rows.
+// The loop over packs of one block cannot use a row of another block. So a row
+// that is carried by a loop, yielded by a branch, or used in a nested block is
+// put into a stack buffer. It is stored where it is computed and loaded where
+// it is used.
 
 static void storeRow(OpBuilder &b, Value tile, Value buffer) {
   StoreOp::create(b, tile.getLoc(), tile, buffer, ValueRange(), Value());
@@ -42,7 +42,8 @@ static Value loadRow(OpBuilder &b, Type tile, Value buffer) {
                         Value());
 }
 
-/// Stores the terminator's row operands to buffers; keeps the others.
+/// Stores the row operands of the block's terminator to `buffers`. Keeps the
+/// other operands, whose buffers are null.
 static void storeYielded(Block &block, ArrayRef<Value> buffers) {
   Operation *yield = block.getTerminator();
   OpBuilder b(yield);
@@ -56,8 +57,9 @@ static void storeYielded(Block &block, ArrayRef<Value> buffers) {
   yield->setOperands(kept);
 }
 
-/// Replaces the results of `op` by those of `replacement`; rows are loaded from
-/// their buffers after it.
+/// Replaces the results of `op` by the results of `replacement`. Rows are
+/// loaded from `buffers` after `replacement`; results with a null buffer are no
+/// rows.
 static void replaceResults(Operation *op, Operation *replacement,
                            ArrayRef<Value> buffers) {
   OpBuilder b(op->getContext());
@@ -116,8 +118,8 @@ static void bufferBranch(KernelOp kernel, scf::IfOp branch) {
   replaceResults(branch, replacement, buffers);
 }
 
-/// Stores a row with nested uses where it is computed, and loads it before each
-/// such use.
+/// Stores a row that nested blocks use to a buffer, where it is computed. Loads
+/// the row before each such use.
 static void bufferNestedUses(KernelOp kernel, Operation *op) {
   Value tile = op->getResult(0);
   Value buffer;
@@ -136,7 +138,7 @@ static void bufferNestedUses(KernelOp kernel, Operation *op) {
   }
 }
 
-/// Lowers merge loops that carry rows to loops, whose rows can be in buffers.
+/// Lowers merge loops that carry rows to scf.for, whose rows can be in buffers.
 static void lowerMergeLoops(KernelOp kernel) {
   SmallVector<MergeLoopOp> loops;
   kernel.walk([&](MergeLoopOp loop) {

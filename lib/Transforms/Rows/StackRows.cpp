@@ -1,4 +1,4 @@
-//===- StackRows.cpp - what a thread keeps of rows on its stack -----------===//
+//===- StackRows.cpp - stack buffers for rows -----------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -39,7 +39,7 @@ LogicalResult mlafix::verifyBuffers(KernelOp kernel) {
   memref::AllocaOp row;
   kernel.walk([&](memref::AllocaOp buffer) {
     MemRefType type = buffer.getType();
-    if (type.getMemorySpace()) // shared by threads
+    if (type.getMemorySpace()) // in shared memory, not on the stack
       return;
     int64_t bytes =
         type.getNumElements() * getDTypeBytes(type.getElementType());

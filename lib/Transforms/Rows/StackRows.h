@@ -1,4 +1,4 @@
-//===- StackRows.h - what a thread keeps of rows on its stack ---*- C++ -*-===//
+//===- StackRows.h - stack buffers for rows ---------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,14 +12,15 @@
 
 namespace mlafix {
 
-/// Allocates a stack buffer that lives as long as the kernel.
+/// Allocates a stack buffer of `count` elements that lives as long as the
+/// kernel.
 mlir::Value allocBuffer(KernelOp kernel, mlir::Type element, int64_t count);
 
-/// Allocates a buffer for a lane's part of `row`, a row tile.
+/// Allocates a stack buffer for a lane's packs of `row`, a row tile.
 mlir::Value allocRow(KernelOp kernel, mlir::Value row);
 
-/// Checks that the buffers of `kernel` fit a thread's stack; otherwise reports
-/// an error at the largest row in a buffer.
+/// Checks that the buffers of `kernel` fit the stack of a thread. If they do
+/// not, reports an error at the largest buffer.
 llvm::LogicalResult verifyBuffers(KernelOp kernel);
 
 } // namespace mlafix
