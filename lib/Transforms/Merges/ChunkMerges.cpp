@@ -1,4 +1,4 @@
-//===- ChunkMerges.cpp - running merges by chunks -------------------------===//
+//===- ChunkMerges.cpp - merge states in chunks ---------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -24,8 +24,9 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Clones the iteration at `index`, whose loads execute only if `exists`, and
-/// appends the states that it would merge to `chunk`.
+/// Clones the iteration at `index` and appends the states that it merges to
+/// `chunk`. Where `exists` (i1) is false, the loads do not execute and the
+/// states are the identity.
 static void appendIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
                             Value index, Value exists,
                             SmallVector<Value> &chunk) {
@@ -34,7 +35,8 @@ static void appendIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
     if (state == loop.getRegionIterArg(0))
       continue;
     Value copy = mapping.lookupOrDefault(state);
-    // A loaded state is the identity if its predicate is false.
+    // If the predicate of a loaded state is false, the state is already the
+    // identity.
     if (copy == state || !copy.getDefiningOp<LoadStateOp>())
       copy = MaskOp::create(b, merge.getLoc(), copy, exists);
     chunk.push_back(copy);
@@ -42,7 +44,7 @@ static void appendIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
 }
 
 /// Creates a merge loop over chunks of `size` iterations of `loop`. `build`
-/// computes the value of a chunk from its states.
+/// computes the value of a chunk from the states of its iterations.
 static MergeLoopOp
 createChunks(OpBuilder &b, scf::ForOp loop, MergeOp merge, int64_t size,
              Value init, bool isToFirst,
@@ -55,7 +57,7 @@ createChunks(OpBuilder &b, scf::ForOp loop, MergeOp merge, int64_t size,
   Block &block = chunks.getBody().emplaceBlock();
   Value first = block.addArgument(b.getIndexType(), loc);
   b.setInsertionPointToStart(&block);
-  // The difference does not overflow, since bounds are not negative.
+  // The bounds are not negative, so the difference does not overflow.
   Value left = arith::SubIOp::create(b, loc, loop.getUpperBound(), first);
   SmallVector<Value> states;
   for (int64_t i = 0; i < size; ++i) {
@@ -69,8 +71,8 @@ createChunks(OpBuilder &b, scf::ForOp loop, MergeOp merge, int64_t size,
   return chunks;
 }
 
-/// Returns an empty state with the largest lse of the initial state of `loop`
-/// and of all states that it merges.
+/// Returns an empty state with the largest lse of all states that `loop`
+/// merges, including its initial state.
 static Value findLargest(OpBuilder &b, scf::ForOp loop, MergeOp merge,
                          int64_t size) {
   Location loc = merge.getLoc();
@@ -140,7 +142,8 @@ private:
 };
 } // namespace
 
-/// The running merge of a loop that should be chunked; null for others.
+/// Returns the running merge of `loop` if the loop should be split into chunks,
+/// else null.
 MergeOp ChunkMergesPass::chooseLoop(scf::ForOp loop,
                                     const MachineModel &model) {
   auto opts = nameRemark("chunk-merges", DEBUG_TYPE, getOperation());

@@ -1,4 +1,4 @@
-//===- LoadChunksAhead.cpp - the next chunk is loaded early ---------------===//
+//===- LoadChunksAhead.cpp - load the next chunk early --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -34,34 +34,35 @@ static int64_t countBytes(vector::MaskedLoadOp load) {
 }
 
 namespace {
-/// The loads of one iteration of a merge loop, in a form that can be built for
-/// any iteration.
+/// The loads of one iteration of a merge loop. They can be built for any other
+/// iteration, too.
 class ChunkLoads {
 public:
-  /// `mostBytes`: limit of the bytes that a lane holds of the next chunk.
-  /// `streamedBytes`: size of f32 loads that get the evict-first hint.
-  /// `branches`: load complete chunks without predicates.
+  /// `mostBytes` limits the bytes of the next chunk that a lane holds. Loads of
+  /// `streamedBytes` bytes of f32 get the evict-first hint. If `branches` is
+  /// true, complete chunks are loaded without predicates, in a branch.
   ChunkLoads(scf::ForOp loop, int64_t mostBytes, int64_t streamedBytes,
              bool branches)
       : loop(loop), mostBytes(mostBytes), streamedBytes(streamedBytes),
         branches(branches) {}
 
-  /// Collects the loads. Returns false and sets `reason` if an address comes
-  /// from memory, or if together they need too many registers.
+  /// Collects the loads. Returns false and sets `reason` if they cannot be
+  /// built for another iteration, or if they need too many registers.
   bool collect(StringRef &reason);
-  /// Bytes of the next chunk per lane.
+  /// The bytes of the next chunk that each lane loads.
   int64_t bytes = 0;
 
   /// Builds the values of `carried` for the iteration at `index`.
   SmallVector<Value> build(OpBuilder &b, Location loc, Value index) const;
-  /// As build(), but yields arbitrary values if there is no such iteration.
+  /// Builds the values of `carried` for the iteration at `index`. They are
+  /// arbitrary if the loop has no such iteration.
   SmallVector<Value> buildIfAny(OpBuilder &b, Location loc, Value index) const;
-  /// As build(), but yields arbitrary values if `condition` (may be null)
-  /// holds.
+  /// Builds the values of `carried` for the iteration at `index`. They are
+  /// arbitrary where `condition`, an i1, is true (null: always false).
   SmallVector<Value> buildUnless(OpBuilder &b, Location loc, Value condition,
                                  Value index) const;
 
-  /// The results of the loads that the iteration uses.
+  /// The loaded values that the iteration uses.
   SmallVector<Value> carried;
 
 private:
@@ -82,14 +83,16 @@ private:
   int64_t mostBytes;
   int64_t streamedBytes;
   bool branches;
-  llvm::SetVector<Operation *> indices; // ops that need no load, in order
-  llvm::SetVector<Operation *> loads;   // loads and ops that need them, in
-                                        // order
-  llvm::SetVector<Value> masks;         // i1
+  // ops that need no loaded value, in program order
+  llvm::SetVector<Operation *> indices;
+  // loads and ops that need loaded values, in program order
+  llvm::SetVector<Operation *> loads;
+  llvm::SetVector<Value> masks; // predicates of the loads, i1
 };
 } // namespace
 
-/// The predicate of the load (a scalar), or null.
+/// Returns the scalar predicate of `load`, or null if the mask is not a
+/// broadcast.
 static Value getMask(vector::MaskedLoadOp load) {
   auto mask = load.getMask().getDefiningOp<vector::BroadcastOp>();
   return mask ? mask.getSource() : Value();
@@ -142,8 +145,8 @@ bool ChunkLoads::collectMasks(StringRef &reason) {
   return bytes <= mostBytes;
 }
 
-/// Collects the results of the loads, including selects that replace masked-off
-/// elements by constants: their conditions are known at the load.
+/// Collects the loaded values. A select that replaces masked-off elements by a
+/// constant belongs to its load, because its condition is known at the load.
 void ChunkLoads::collectCarried() {
   for (Operation *op : llvm::to_vector(loads)) {
     if (!isa<vector::MaskedLoadOp>(op))
@@ -165,7 +168,8 @@ void ChunkLoads::collectCarried() {
   }
 }
 
-/// Clones the loads at the insertion point; without masks if all of these hold.
+/// Clones the loads at the insertion point. If `isMasked` is false, all
+/// predicates are true, and the clones have none.
 SmallVector<Value> ChunkLoads::cloneLoads(OpBuilder &b, IRMapping mapping,
                                           bool isMasked) const {
   for (Operation *op : loads) {
@@ -192,7 +196,7 @@ SmallVector<Value> ChunkLoads::cloneLoads(OpBuilder &b, IRMapping mapping,
       carried, [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
-/// Builds a branch that yields values of the types of `carried`.
+/// Builds a branch whose results have the types of `carried`.
 SmallVector<Value> ChunkLoads::buildBranch(OpBuilder &b, Location loc,
                                            Value condition, BuildValues then,
                                            BuildValues otherwise) const {
@@ -220,7 +224,8 @@ SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
     all = all ? arith::AndIOp::create(b, loc, all, mask) : mask;
     any = any ? arith::OrIOp::create(b, loc, any, mask) : mask;
   }
-  // A lane group may be past the end while others still have a chunk.
+  // A lane group may be past the end while other groups still have a chunk. It
+  // then loads nothing.
   auto none = [&] {
     return llvm::map_to_vector(carried, [&](Value value) -> Value {
       auto select = value.getDefiningOp<arith::SelectOp>();
@@ -262,8 +267,8 @@ SmallVector<Value> ChunkLoads::buildUnless(OpBuilder &b, Location loc,
       [&] { return build(b, loc, index); });
 }
 
-/// The ops that find the largest lse for `loop`, from the loop `largest` on,
-/// including the exchange between groups.
+/// Returns the ops that find the largest lse for `loop`, including the exchange
+/// between groups. The first of them is the loop `largest`.
 static SmallVector<Operation *> collectLargestLse(scf::ForOp largest,
                                                   scf::ForOp loop) {
   llvm::SetVector<Operation *> ops;
@@ -279,8 +284,9 @@ static SmallVector<Operation *> collectLargestLse(scf::ForOp largest,
   return ops.takeVector();
 }
 
-/// Makes `loop` carry what `loads` loads for its next iteration. The load is
-/// placed before `next`; `init` is the first iteration's. Returns the new loop.
+/// Makes `loop` carry the values that `loads` loads for its next iteration. The
+/// loads are placed before `next`. `init` holds the values of the first
+/// iteration. Returns the new loop.
 static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
                              SmallVector<Value> init, Operation *next) {
   IRRewriter rewriter(loop);
@@ -288,9 +294,10 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
   auto addStep = [&](Value index) -> Value {
     return arith::AddIOp::create(rewriter, loc, index, loop.getStep());
   };
-  // Also carry where the next chunk begins. As a function of the induction
-  // variable it would be known before the wait for the preceding grid, and
-  // OverlapGrids.cpp would prefetch the second chunk beside the first.
+  // Also carry the start of the next chunk. If it were computed from the
+  // induction variable, it would be known before the wait for the preceding
+  // grid. OverlapGrids.cpp would then prefetch the second chunk together with
+  // the first.
   init.push_back(addStep(loop.getLowerBound()));
   auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
     rewriter.setInsertionPoint(next);
@@ -305,11 +312,12 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
       rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields));
 }
 
-/// Returns, for each of `lses` in `largest`, the index in `loads` of the same
-/// load in `loop`. Nullopt if one has no counterpart, or if two copies of
-/// `loop` would be too large. Empty if `largest` is null. With one chunk per
-/// group, only the first of the lanes that share a group's chunks in `largest`
-/// has a chunk, and only that lane reports its result.
+/// Finds the load in `loop` that is equal to each of `lses`, which are loads in
+/// `largest`. Returns their indices in `loads`; none if `largest` is null.
+/// Returns nullopt if one of `lses` has no counterpart, or if two copies of
+/// `loop` would be too large. If each group has one chunk, only the first of
+/// the lanes that share chunks in `largest` has a chunk, and only its result
+/// counts.
 static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,
@@ -319,7 +327,8 @@ static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
     return std::nullopt;
   if (!largest)
     return SmallVector<size_t>();
-  // The test for a single chunk must precede `largest`.
+  // The test whether there is a single chunk must precede `largest`, so the
+  // bounds of `loop` must be available there.
   IRRewriter b(loop.getContext());
   SmallVector<Value> bounds = {loop.getLowerBound(), loop.getUpperBound(),
                                loop.getStep()};
@@ -351,7 +360,7 @@ void mlafix::loadChunksAhead(KernelOp kernel, ChunkLoop chunks) {
       << remark::add("the next chunk, {0} bytes a lane, is loaded before the "
                      "current one is merged",
                      loads.bytes);
-  // Lanes have different chunks, so their branches would diverge.
+  // The lanes load the lses of different chunks, so branches would diverge.
   ChunkLoads lses(largest, mostBytes, /*streamedBytes=*/0,
                   /*branches=*/false);
   const bool carriesLses = largest && lses.collect(reason);
@@ -379,7 +388,7 @@ void mlafix::loadChunksAhead(KernelOp kernel, ChunkLoop chunks) {
     for (auto [lse, number] : llvm::zip_equal(lses.carried, *own))
       known.map(lse, first[number]);
   loop = carryLoads(loop, loads, first, end);
-  // The first chunk is in flight meanwhile.
+  // The loads of the first chunk are in flight while the largest lse is found.
   for (Operation *op : behind)
     op->moveBefore(loop);
   if (own)

@@ -1,4 +1,4 @@
-//===- LoadChunksAhead.h - the next chunk is loaded early -------*- C++ -*-===//
+//===- LoadChunksAhead.h - load the next chunk early ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -15,14 +15,17 @@ namespace mlafix {
 
 /// A loop over chunks that lane groups share.
 struct ChunkLoop {
-  /// Ends the loop's body: merges the chunk into the running state.
+  /// The branch at the end of the loop body, which merges a chunk into the
+  /// running state.
   mlir::scf::IfOp end;
-  /// The loop that finds the largest lse for this one; null if there is none.
+  /// The loop that finds the largest lse for the loop over chunks; null if
+  /// there is none.
   mlir::scf::ForOp largest;
 };
 
-/// Loads the next chunk of `chunks` before the current one is merged, and the
-/// first one before the loops, as the plan of `kernel` says.
+/// Loads the next chunk of `chunks` before the current chunk is merged, and the
+/// first chunk before the loops. The plan of `kernel` limits the bytes that are
+/// loaded ahead.
 void loadChunksAhead(KernelOp kernel, ChunkLoop chunks);
 
 } // namespace mlafix

@@ -1,4 +1,4 @@
-//===- LowerMergeLoops.cpp - chunks and who merges them -------------------===//
+//===- LowerMergeLoops.cpp - lower merge loops to loops over chunks -------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -34,14 +34,15 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The number of a row's lanes that are in one warp, for any row: a power of
-/// two.
+/// Returns the number of adjacent lanes, a power of two, that are in one warp
+/// in every row.
 static int64_t countInWarp(LayoutAttr layout) {
   int64_t lanes = layout.getLanes();
   return std::min<int64_t>(lanes & -lanes, limits::warpThreads);
 }
 
-/// The maximum of `number` over `lanes` adjacent lanes; `mask` covers the row.
+/// Builds the maximum of `number` over `lanes` adjacent lanes. `mask` contains
+/// all lanes of the row that are in this warp.
 static Value buildLargest(OpBuilder &b, Location loc, Value number,
                           int64_t lanes, Value mask) {
   for (int64_t distance = lanes / 2; distance; distance /= 2) {
@@ -51,8 +52,8 @@ static Value buildLargest(OpBuilder &b, Location loc, Value number,
   return number;
 }
 
-/// Lowers a loop that computes a maximum (isOfNumbers) to an scf.for over the
-/// chunks at `offset`, `offset` + `stride`, ….
+/// Lowers a merge loop that computes a maximum (isOfNumbers) to an scf.for.
+/// This thread processes the chunks at `offset`, `offset` + `stride`, ….
 static scf::ForOp lowerToLargest(IRRewriter &b, MergeLoopOp op, Value stride,
                                  Value offset) {
   Operation *next = op->getNextNode();
@@ -64,8 +65,8 @@ static scf::ForOp lowerToLargest(IRRewriter &b, MergeLoopOp op, Value stride,
   return loop;
 }
 
-/// True if lanes have several chunks of `op` to share; all lanes load a single
-/// one.
+/// Builds an i1 that is true if `op` has several chunks, which lanes can share.
+/// A single chunk is loaded by all lanes.
 static Value hasSeveralChunks(OpBuilder &b, MergeLoopOp op) {
   Location loc = op.getLoc();
   IndexBuilder x(b, loc);
@@ -74,7 +75,8 @@ static Value hasSeveralChunks(OpBuilder &b, MergeLoopOp op) {
                                first);
 }
 
-/// The maximum of `number` over the lanes if `isLong`, else this lane's own.
+/// Builds the maximum of `number` over `lanes` adjacent lanes where the i1
+/// `isLong` is true. Elsewhere the result is this lane's `number`.
 static Value buildLargestIf(OpBuilder &b, Location loc, Value isLong,
                             Value number, int64_t lanes, Value mask) {
   auto branch = scf::IfOp::create(b, loc, number.getType(), isLong,
@@ -87,9 +89,9 @@ static Value buildLargestIf(OpBuilder &b, Location loc, Value isLong,
   return branch.getResult(0);
 }
 
-/// Lowers a loop that computes a maximum in a row without lane groups. Each
-/// `inWarp` adjacent lanes share the chunks if there are several. Lanes that
-/// never synchronise (the row has no mask) each process all chunks.
+/// Lowers a merge loop that computes a maximum in a row without lane groups. If
+/// there are several chunks, each `inWarp` adjacent lanes share them. Lanes
+/// that never synchronise (the row has no mask) process all chunks each.
 static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
                                 int64_t inWarp) {
   if (!row || !row.getMask())
@@ -111,10 +113,10 @@ static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
 }
 
 namespace {
-/// Lowers a merge loop on packs in a layout of lane groups to an scf.for. Group
-/// g computes the chunks g, g + groups, …. The groups publish their chunks in
-/// shared memory, and the first group merges them in the order of a single
-/// group. If the loop computes a maximum, every group obtains it.
+/// Lowers a merge loop on packs, in a layout of lane groups, to an scf.for.
+/// Group g computes the chunks g, g + groups, …. The groups publish their
+/// chunks in shared memory. The first group merges them in the order in which a
+/// single group would. If the loop computes a maximum, every group obtains it.
 class MergeLoopLowering {
 public:
   MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, RowOp row,
@@ -126,8 +128,8 @@ public:
         group(row.getGroups()[0]), groups(row.getGroups()[1]),
         member(row.getGroups()[3]) {}
 
-  /// Returns the end of the loop's body if it merges states, else the loop that
-  /// computes the maximum.
+  /// Lowers the loop. If it merges states, returns the branch at the end of the
+  /// new loop's body, else the loop that computes the maximum.
   ChunkLoop run();
 
 private:
@@ -141,13 +143,14 @@ private:
   SmallVector<Value> merge(ValueRange running, ValueRange chunk) {
     return buildChunkMerge(b, op, running, chunk);
   }
-  /// The values that groups exchange. Excludes the largest maximum if chunks
-  /// were weighed against it, since all groups know it already.
+  /// Returns the part of a chunk that groups exchange. If chunks are weighed
+  /// against the largest maximum, this number is not part of it, since all
+  /// groups know it.
   ValueRange getExchanged(ValueRange chunk) {
     return chunk.drop_front(op.getToFirst() ? 1 : 0);
   }
-  /// The number of a row's lanes that are in one block for any number of
-  /// threads per group.
+  /// Returns the number of adjacent lanes that are in one block for every
+  /// number of threads per group.
   int64_t inAnyBlock() const {
     return std::min(inWarp, LayoutAttr::kLeastGrouped);
   }
@@ -166,7 +169,8 @@ private:
     IndexBuilder x(b, loc);
     return x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
   }
-  /// Executes `build` in the first group; the others keep `running`.
+  /// Builds a branch that executes `build` in the first group. The other groups
+  /// keep `running`.
   SmallVector<Value> buildIfFirst(ValueRange running, BuildValues build) {
     return buildIf(isFirstGroup(), running.getTypes(), build,
                    [&] { return SmallVector<Value>(running); })
@@ -178,12 +182,13 @@ private:
   RowOp row;
   Location loc;
   LayoutAttr layout;
-  int64_t inWarp;    // lanes known to share a row and a warp
+  int64_t inWarp;    // adjacent lanes known to share a row and a warp
   int64_t collected; // chunks that the first group merges per iteration
-  int64_t added;     // chunks that it adds per iteration
-  /// Copied from the row (mlafix.row).
+  int64_t added;     // chunks that the first group adds per iteration
+  /// This thread's group, the number of groups, and this thread's number in its
+  /// group, all i32, from mlafix.row.
   Value group, groups, member;
-  Value isShared; // i1: there are several groups
+  Value isShared; // i1: true if there are several groups
 };
 } // namespace
 
@@ -204,8 +209,8 @@ ChunkLoop MergeLoopLowering::run() {
   return {end, scf::ForOp()};
 }
 
-/// Lowers a loop that computes a maximum over all chunks. Lanes known to be in
-/// the same row share the chunks of their lane group.
+/// Lowers a loop that computes a maximum over all chunks. Lanes that are known
+/// to share a row also share the chunks of their lane group.
 scf::ForOp MergeLoopLowering::findLargest(Value stride, Value offset) {
   IndexBuilder x(b, loc);
   F32Builder f(b, loc);
@@ -215,7 +220,8 @@ scf::ForOp MergeLoopLowering::findLargest(Value stride, Value offset) {
   Value lane = x.band(member, x.sub(together, x.i32(1)));
   offset = x.add(offset, x.mul(stride, x.toIndex(lane)));
   stride = x.mul(stride, x.toIndex(together));
-  // Only the first group knows the result of an earlier loop.
+  // Only the first group knows the result of an earlier loop, the initial
+  // value.
   Value isFirst = isFirstGroup();
   Value init = op.getInit()[0];
   Value isNaN =
@@ -242,8 +248,9 @@ scf::ForOp MergeLoopLowering::findLargest(Value stride, Value offset) {
   return loop;
 }
 
-/// Gives every thread the maximum of its row. Threads with `tells` combine
-/// their numbers in shared memory, which is initialised with -inf.
+/// Gives every thread the maximum of `number` over its row. Threads for which
+/// the i1 `tells` is true combine their numbers in shared memory, which is
+/// initialised with -inf.
 Value MergeLoopLowering::tellGroups(Value number, Value tells) {
   auto [buffer, place] = allocLeast();
   auto branch = scf::IfOp::create(b, loc, tells, /*withElseRegion=*/false);
@@ -257,9 +264,10 @@ Value MergeLoopLowering::tellGroups(Value number, Value tells) {
   return fromOrdered(memref::LoadOp::create(b, loc, buffer, place));
 }
 
-/// Allocates shared memory with an element for each inAnyBlock() threads, which
-/// share a row, and stores -inf to it. Returns it with this thread's index in
-/// it. Built before the wait for the preceding grid, if there is one.
+/// Allocates shared memory with one element per inAnyBlock() adjacent threads,
+/// which share a row, and stores -inf to it. Returns the memory and the index
+/// of this thread's element. The code precedes the wait for the preceding grid,
+/// if there is one.
 std::pair<Value, Value> MergeLoopLowering::allocLeast() {
   OpBuilder::InsertionGuard guard(b);
   Operation *first = row;
@@ -284,8 +292,8 @@ std::pair<Value, Value> MergeLoopLowering::allocLeast() {
   return {buffer, place};
 }
 
-/// Maps a number to an integer with the same order. NaN results of arithmetic
-/// become the largest.
+/// Maps an f32 to an i32 with the same order. A NaN result of arithmetic
+/// becomes the largest integer.
 Value MergeLoopLowering::toOrdered(Value number) {
   return flipNegative(arith::BitcastOp::create(b, loc, b.getI32Type(), number));
 }
@@ -302,8 +310,8 @@ Value MergeLoopLowering::flipNegative(Value bits) {
   return arith::XOrIOp::create(b, loc, bits, x.band(sign, magnitude));
 }
 
-/// Builds the end of an iteration: merges the chunk, or the chunks of all
-/// groups in order.
+/// Builds the end of an iteration, which merges this group's chunk or the
+/// chunks of all groups in order.
 scf::IfOp MergeLoopLowering::buildChunkEnd(ValueRange running,
                                            ValueRange chunk) {
   SharedChunks shared(b, loc, row, layout, getExchanged(chunk).getTypes());
@@ -322,7 +330,7 @@ scf::IfOp MergeLoopLowering::buildIf(Value condition, TypeRange types,
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   auto build = [&](Block *block, BuildValues values) {
-    block->clear(); // a branch without results is created with terminators
+    block->clear(); // A branch without results is created with terminators.
     b.setInsertionPointToStart(block);
     scf::YieldOp::create(b, loc, values());
   };
@@ -331,7 +339,7 @@ scf::IfOp MergeLoopLowering::buildIf(Value condition, TypeRange types,
   return branch;
 }
 
-/// Builds a barrier in all iterations but the first.
+/// Builds a barrier that executes in all iterations but the first.
 void MergeLoopLowering::buildBarrierBehindFirst() {
   auto loop =
       b.getInsertionBlock()->getParentOp()->getParentOfType<scf::ForOp>();
@@ -344,9 +352,9 @@ void MergeLoopLowering::buildBarrierBehindFirst() {
   buildBarrier(b, loc);
 }
 
-/// If groups share the loop, publishes this thread's chunk in shared memory.
-/// The barrier before it is for the first group, which may still read the
-/// previous chunks while the others compute their next ones.
+/// Publishes this thread's chunk in shared memory if groups share the loop. A
+/// barrier comes first, because the first group may still read the previous
+/// chunks while other groups have computed their next ones.
 void MergeLoopLowering::publish(SharedChunks &shared, ValueRange chunk) {
   auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
@@ -355,10 +363,10 @@ void MergeLoopLowering::publish(SharedChunks &shared, ValueRange chunk) {
   shared.write(getExchanged(chunk));
 }
 
-/// The first group merges the chunks of all groups; the others keep their
-/// values. An iteration merges several chunks to overlap the computation of
-/// their weights. Chunks that are only added need no weights, so more of them
-/// are read at once.
+/// Merges the chunks of all groups in the first group. The other groups keep
+/// their values. An iteration merges several chunks, so that the computations
+/// of their weights overlap. Chunks that are only added need no weights, so
+/// more of them are read at once.
 SmallVector<Value> MergeLoopLowering::collect(SharedChunks &shared,
                                               ValueRange running,
                                               ValueRange chunk) {
@@ -416,7 +424,7 @@ private:
 };
 } // namespace
 
-/// Lowers `loops`; returns those whose chunks lane groups share.
+/// Lowers `loops`. Returns the loops whose chunks are shared by lane groups.
 SmallVector<ChunkLoop> LowerMergeLoopsPass::lower(ArrayRef<MergeLoopOp> loops) {
   KernelOp kernel = getOperation();
   IRRewriter rewriter(&getContext());
@@ -438,7 +446,7 @@ SmallVector<ChunkLoop> LowerMergeLoopsPass::lower(ArrayRef<MergeLoopOp> loops) {
         ofNumbers.push_back(chunks.largest);
         continue;
       }
-      // Chunks are weighed against the result of the preceding loop.
+      // Chunks of `loop` are weighed against the result of the preceding loop.
       if (isToFirst && !ofNumbers.empty() &&
           ofNumbers.back()->getBlock() == block)
         chunks.largest = ofNumbers.pop_back_val();

@@ -26,8 +26,9 @@ Value mlafix::buildHasOnlyChunk(OpBuilder &b, scf::ForOp loop) {
   return arith::AndIOp::create(b, loc, any, one);
 }
 
-/// The number of a chunk's first iteration in `loop`: the result of the only
-/// addition to its induction variable. Null unless there is exactly one.
+/// Returns the number of the first iteration of a chunk in `loop`: the result
+/// of the only addition to the induction variable. Returns null if there is no
+/// such addition or more than one.
 static Value getChunk(scf::ForOp loop) {
   Value chunk;
   for (Operation *user : loop.getInductionVar().getUsers()) {
@@ -41,7 +42,8 @@ static Value getChunk(scf::ForOp loop) {
 }
 
 namespace {
-/// Compares values of the chunks of two loops; remembers compared pairs.
+/// Compares values of two loops that process the same chunk. Remembers the
+/// pairs that have been compared.
 class ChunkComparison {
 public:
   ChunkComparison(scf::ForOp loopOfX, scf::ForOp loopOfY)
@@ -95,8 +97,8 @@ std::optional<SmallVector<size_t>> mlafix::findOfChunk(scf::ForOp loop,
   return numbers;
 }
 
-/// Clones the only iteration of `loop`, except values in `mapping`, and maps
-/// its results.
+/// Clones the only iteration of `loop` and maps the loop's results to their
+/// values. Values in `mapping` are not cloned.
 static void cloneOnlyIteration(OpBuilder &b, scf::ForOp loop,
                                IRMapping &mapping) {
   mapping.map(loop.getInductionVar(), loop.getLowerBound());
@@ -125,7 +127,7 @@ void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp largest,
   };
   llvm::SetVector<Value> results;
   for (Operation *op : ops) {
-    // Branches share the buffers in shared memory.
+    // Both branches use the same buffers in shared memory.
     op->walk([&](memref::AllocaOp buffer) { buffer->moveBefore(ops.front()); });
     for (Value result : op->getResults())
       if (!llvm::all_of(result.getUsers(), isAround))
@@ -160,7 +162,7 @@ void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp largest,
     SmallVector<Value> copies = llvm::map_to_vector(
         values, [&](Value value) { return mapping.lookupOrDefault(value); });
     scf::YieldOp::create(b, loc, copies);
-    // Also erases loads of a next chunk.
+    // Erase unused ops, among them loads of a next chunk.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
       if (isOpTriviallyDead(&op))
         op.erase();

@@ -13,23 +13,25 @@
 
 namespace mlafix {
 
-/// An i1: the chunk loop `loop` has one iteration in this launch, so that each
-/// lane group has at most one chunk.
+/// Builds an i1 that is true if the chunk loop `loop` has one iteration in this
+/// launch. Each lane group then has at most one chunk.
 mlir::Value buildHasOnlyChunk(mlir::OpBuilder &b, mlir::scf::ForOp loop);
 
-/// Returns, for each of `values` in the body of the chunk loop `loop`, the
-/// index in `among` of the value that is the same for the same chunk. `among`
-/// are values in the body of the chunk loop `other`. Both loops add an offset
-/// to their induction variables. Returns nullopt if a value has no counterpart.
-/// Loads count as equal only if nothing is stored in between.
+/// Finds the counterpart of each of `values` in `among`. `values` are values in
+/// the body of the chunk loop `loop`, `among` in the body of the chunk loop
+/// `other`. The counterpart is equal if both loops process the same chunk; the
+/// result is its index in `among`. Both loops add an offset to their induction
+/// variables. Returns nullopt if a value has no counterpart. Loads are compared
+/// by their operands, so no store may come between them.
 std::optional<llvm::SmallVector<size_t>>
 findOfChunk(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> values,
             mlir::scf::ForOp other, llvm::ArrayRef<mlir::Value> among);
 
-/// Adds branches on `hasOnlyChunk`, then on `isShared` (both i1), with
-/// loop-free copies of `before` and `loop`. `before` starts with the loop
-/// `largest` if that is not null; it has one iteration then as well. `known`
-/// maps values of these iterations to values computed already.
+/// Adds a branch on `hasOnlyChunk` and, nested in it, a branch on `isShared`
+/// (both i1). The branches contain loop-free copies of `before` and `loop`.
+/// `before` starts with the loop `largest`, if this is not null, which then has
+/// one iteration, too. `known` maps values of these iterations to values that
+/// are already computed.
 void separateOnlyChunk(llvm::ArrayRef<mlir::Operation *> before,
                        mlir::scf::ForOp largest, mlir::scf::ForOp loop,
                        mlir::Value hasOnlyChunk, mlir::Value isShared,

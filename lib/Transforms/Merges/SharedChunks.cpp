@@ -15,13 +15,14 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The elements of a pack; 1 for a number.
+/// Returns the number of elements of a pack, or 1 for a number.
 static int64_t countElements(Type type) {
   auto pack = dyn_cast<VectorType>(type);
   return pack ? pack.getNumElements() : 1;
 }
 
-/// The alignment of a pack in shared memory: 16 bytes if it has at least 16.
+/// Returns the alignment of a pack in shared memory: its size in bytes, but at
+/// most 16.
 static llvm::MaybeAlign alignmentOf(VectorType pack) {
   return llvm::MaybeAlign(std::min<int64_t>(
       16, pack.getNumElements() * pack.getElementTypeBitWidth() / 8));
@@ -32,7 +33,7 @@ SharedChunks::SharedChunks(OpBuilder &b, Location loc, RowOp row,
     : b(b), loc(loc), group(row.getGroups()[0]),
       groupThreads(row.getGroups()[2]), member(row.getGroups()[3]),
       threads(layout.getThreads()), types(types) {
-  int64_t elements = 0; // of a thread
+  int64_t elements = 0; // elements per thread
   for (Type type : types) {
     assert(getElementTypeOrSelf(type).isF32() && "a state is of f32");
     elements += countElements(type);
@@ -40,9 +41,10 @@ SharedChunks::SharedChunks(OpBuilder &b, Location loc, RowOp row,
   buffer = allocShared(b, loc, {threads * elements}, b.getF32Type());
 }
 
-/// The index of the value of `elements` elements that this thread's counterpart
-/// in `group` has, with `before` elements in front of it. Equal values of all
-/// threads of the block are adjacent.
+/// Returns the index in the buffer of a value of the thread with this thread's
+/// number in `group`. The value has `elements` elements, and `before` elements
+/// precede it in the list of values. The buffer holds the first value of all
+/// threads, then the second value of all threads, and so on.
 Value SharedChunks::indexOf(Value group, int64_t before, int64_t elements) {
   IndexBuilder x(b, loc);
   Value thread = x.toIndex(x.add(x.mul(group, groupThreads), member));

@@ -12,18 +12,20 @@
 
 namespace mlafix {
 
-/// Shared memory for the f32 packs and numbers that each thread in a layout of
-/// lane groups has of its group's chunk. One group reads the chunks of all.
+/// Shared memory for the chunks of lane groups. It holds the f32 packs and
+/// numbers that each thread has of the chunk of its group. One group reads the
+/// chunks of all groups.
 class SharedChunks {
 public:
-  /// Allocates memory for values of `types`.
+  /// Allocates memory for values of `types` of every thread.
   SharedChunks(mlir::OpBuilder &b, mlir::Location loc, RowOp row,
                LayoutAttr layout, mlir::TypeRange types);
 
   /// Writes this thread's values.
   void write(mlir::ValueRange values);
-  /// Reads the values that this thread's counterpart in `group` (i32) wrote
-  /// before a barrier.
+  /// Reads values of `group` (i32): those of the thread with this thread's
+  /// number in that group. The other thread must have written them before a
+  /// barrier.
   llvm::SmallVector<mlir::Value> read(mlir::Value group);
 
 private:
@@ -31,8 +33,9 @@ private:
 
   mlir::OpBuilder &b;
   mlir::Location loc;
-  mlir::Value group, groupThreads, member; // from the row, i32
-  int64_t threads;                         // most threads per block
+  mlir::Value group, groupThreads, member; // from `row`, i32
+  // largest number of threads per block
+  int64_t threads;
   llvm::SmallVector<mlir::Type> types;
   mlir::Value buffer;
 };

@@ -1,5 +1,4 @@
-//===- SkipZeroWeightAdds.cpp - sums that a factor of 0 leaves as they are
-//-===//
+//===- SkipZeroWeightAdds.cpp - skip additions of zero --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -26,8 +25,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// True if `condition` implies that `value` is 0; it is then +0.0, since powers
-/// are never -0.0.
+/// Returns true if `condition` implies that `value` is 0. `value` is then +0.0,
+/// since a power is never -0.0.
 static bool isZeroPower(Value condition, Value value) {
   auto equal = condition.getDefiningOp<arith::CmpFOp>();
   return equal && equal.getPredicate() == arith::CmpFPredicate::OEQ &&
@@ -35,7 +34,7 @@ static bool isZeroPower(Value condition, Value value) {
          matchPattern(equal.getRhs(), m_AnyZeroFloat());
 }
 
-/// True if `value` is provably +0.0 wherever `condition` holds.
+/// Returns true if `value` is provably +0.0 wherever `condition` holds.
 static bool isZeroWhere(Value condition, Value value) {
   if (matchPattern(condition, m_Zero()) ||
       matchPattern(value, m_PosZeroFloat()) || isZeroPower(condition, value))
@@ -51,15 +50,16 @@ static bool isZeroWhere(Value condition, Value value) {
          isZeroWhere(by.getFalseValue(), of.getFalseValue());
 }
 
-/// The number that `pack` broadcasts, or null.
+/// Returns the number that `pack` broadcasts, or null if `pack` is not a
+/// broadcast.
 static Value getSplat(Value pack) {
   auto broadcast = pack.getDefiningOp<vector::BroadcastOp>();
   return broadcast ? broadcast.getSource() : Value();
 }
 
-/// Rewrites fma(factor, select(c, -0.0, payload), addend), where c implies
-/// factor = 0, to select(c, addend, fma(factor, payload, addend)). Returns true
-/// on success.
+/// Rewrites fma(factor, select(c, -0.0, payload), addend) to select(c, addend,
+/// fma(factor, payload, addend)), where c implies factor = 0. Returns true on
+/// success.
 static bool keepSum(math::FmaOp fma) {
   Value factor = getSplat(fma.getA());
   auto mask = fma.getB().getDefiningOp<arith::SelectOp>();
@@ -83,9 +83,9 @@ static bool keepSum(math::FmaOp fma) {
 
 namespace {
 /// Matches the payload of a state: 0 if the state is empty, else a row times a
-/// number. The row is one of three: a sum of two payloads, the second of which
-/// may be skipped (keepSum); a payload times its weight, possibly plus a zero
-/// of either sign; or a payload as loaded.
+/// number. The row has one of three forms. It is a sum of two payloads, the
+/// second of which may be skipped (keepSum). Or it is a payload times its
+/// weight, possibly plus a zero of either sign. Or it is a payload as loaded.
 struct MergedRow {
   static std::optional<MergedRow> get(arith::SelectOp op);
   bool takesRow(Value row);
@@ -97,18 +97,20 @@ struct MergedRow {
   void maskNumbers();
 
   arith::SelectOp op;    ///< selects 0 or `product`
-  arith::MulFOp product; ///< row times a number
-  arith::SelectOp kept;  ///< selects `first` or `sum`; may be null
-  math::FmaOp sum;       ///< adds the second payload to `first`; may be null
-  Operation *first = {}; ///< weight times `mask`; may be null
-  Value added;           ///< addend of `first`; may be null
-  arith::SelectOp mask;  ///< selects -0.0 or `payload`; may be null
-  Value payload;         ///< the first payload
+  arith::MulFOp product; ///< the row times a number
+  /// selects `first` or `sum`; null unless there are two payloads
+  arith::SelectOp kept;
+  /// adds the second payload to `first`; null if `kept` is null
+  math::FmaOp sum;
+  Operation *first = {}; ///< weight times `mask`; null for a payload as loaded
+  Value added;           ///< addend of `first`; null if there is none
+  arith::SelectOp mask;  ///< selects -0.0 or `payload`; null if `first` is null
+  Value payload;         ///< first payload
 };
 } // namespace
 
-/// True if `value` is only clamped and narrowed: masking then costs less on
-/// words.
+/// Returns true if `value` is only clamped and narrowed. Masking then costs
+/// less after narrowing, on 32-bit words.
 static bool isOnlyNarrowed(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     if (isa<arith::TruncFOp>(user))
@@ -124,8 +126,8 @@ static bool isOfNumber(Value condition) {
   return !isa<VectorType>(condition.getType());
 }
 
-/// Matches the structure of `row`; returns false if it differs or if parts have
-/// other uses.
+/// Matches the structure of `row`. Returns false if the row has another form,
+/// or if its parts have other uses.
 bool MergedRow::takesRow(Value row) {
   kept = row.getDefiningOp<arith::SelectOp>();
   if (kept) {
@@ -172,9 +174,9 @@ std::optional<MergedRow> MergedRow::get(arith::SelectOp op) {
   return row;
 }
 
-/// Moves the selection of 0 for an empty state to the scalars: masks both
-/// payloads, and replaces the addend by -0.0, the weight by 1 and the final
-/// factor by -1. The result is 1 * -0.0 * -1 = 0.
+/// Moves the selection of 0 for an empty state to the scalars. For an empty
+/// state, the payloads are masked, the addend becomes -0.0, the weight 1, and
+/// the final factor -1. The result is then 1 * -0.0 * -1 = 0.
 void MergedRow::maskNumbers() {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -217,10 +219,12 @@ void MergedRow::maskNumbers() {
       dead->erase();
 }
 
-/// Replaces a select per element by four operations on scalars, if one
-/// condition is for at least `fewest` elements.
+/// Replaces a select per element by four operations on scalars, for each
+/// condition that selects at least `fewest` elements. Returns the number of
+/// packs that have been rewritten.
 static int64_t maskRows(KernelOp kernel, int64_t fewest) {
-  llvm::MapVector<Value, SmallVector<MergedRow>> rows; // by condition
+  // rows by the condition that their state is empty
+  llvm::MapVector<Value, SmallVector<MergedRow>> rows;
   kernel.walk([&](arith::SelectOp op) {
     if (std::optional<MergedRow> row = MergedRow::get(op))
       rows[row->getNone()].push_back(*row);

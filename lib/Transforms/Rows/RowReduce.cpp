@@ -118,10 +118,11 @@ Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
 //===----------------------------------------------------------------------===//
 //
 // The partials of several packs are spread over the lanes while they are
-// exchanged. In each step a lane keeps half of its partials, selected by a bit
-// of its number, and sends the others to the lane that keeps those. Each sum
-// adds the same two numbers as in an exchange of all partials, so the tree is
-// the same, but half of the shuffles and additions suffice.
+// exchanged. In each step, a bit of the lane number decides which half of its
+// partials a lane keeps. The lane sends the other half to the lane that keeps
+// those partials. Each sum adds the same two numbers as in an exchange of all
+// partials, so the tree is the same. But half of the shuffles and additions
+// suffice.
 
 /// Returns the lane that keeps the partial of pack `pack`, of `packs` packs:
 /// the bit-reversed pack number.
@@ -202,8 +203,8 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
 //===----------------------------------------------------------------------===//
 //
 // Each block of a cluster stores its partials to the shared memory of all
-// blocks. After a cluster barrier, each reads its own memory. Reductions do not
-// share this memory; only a loop reuses it.
+// blocks. After a cluster barrier, each block reads its own memory. Each
+// reduction has memory of its own, which only an enclosing loop reuses.
 
 /// Returns true if the insertion point is inside a loop.
 static bool isInLoop(OpBuilder &b) {
