@@ -7,12 +7,12 @@
 //
 // The scalars of a row, such as its weights, are a long chain of operations,
 // which a CPU would execute row by row. If an lse is [H, n], each row of a
-// token reads a separate cache line, which is evicted before the next token
-// reads its neighbour. So rows are processed in batches of `batch` neighbours
-// along the outermost extent, times up to stripRows along the inner ones. A
-// first loop over the strip computes the scalars of `batch` rows at once, as
-// vectors, and stores what the rows need in buffers. Two more loops then
-// process the rows in memory order.
+// token reads a separate cache line. This line is evicted before the next token
+// reads its neighbour. So rows are processed in batches: `batch` neighbours
+// along the outermost extent, times up to stripRows rows along the inner
+// extents. A first loop computes the scalars of `batch` rows at once, as
+// vectors. It stores the values that the rows need in buffers. Two more loops
+// then process the rows in memory order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,9 +39,9 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The preferred multiple of a range's row count, if rows are processed in
-/// batches of `batch` along the outermost extent; 1 if it is unknown or too
-/// large.
+/// Returns the number of rows of which a call's range should be a multiple, if
+/// rows are processed in batches of `batch` along the outermost extent. Returns
+/// 1 if this number is unknown or too large.
 static int64_t getBatchRows(ForallOp forall, int64_t batch) {
   int64_t most = getMachine(forall).rangeRows;
   int64_t rows = batch;
@@ -59,7 +59,7 @@ namespace {
 
 class BatchBuilder {
 public:
-  /// `multiple`: from getBatchRows().
+  /// `multiple` is the result of getBatchRows().
   BatchBuilder(KernelOp kernel, ForallOp forall, int64_t multiple)
       : kernel(kernel), loc(forall.getLoc()), row(forall.getBody().front()),
         early(row), batch(kernel.getLayoutAttr().getRows()),
@@ -82,7 +82,7 @@ public:
                        batch, strip);
   }
 
-  /// Builds loops over all complete batches in `range`; returns the row after
+  /// Builds loops over all complete batches in `range`. Returns the row after
   /// them.
   Value run(OpBuilder &b, RowRange range);
 
@@ -93,18 +93,17 @@ private:
   SmallVector<Value> indicesOf(OpBuilder &b, Value first) {
     return IndexBuilder(b, loc).delinearize(first, extents);
   }
-  /// The indices of the row that is `lane` rows after `first` along the
-  /// outermost extent.
+  /// Builds the grid's indices of the row that is `lane` rows after `first`
+  /// along the outermost extent.
   SmallVector<Value> indicesOf(OpBuilder &b, Value first, Value lane) {
     SmallVector<Value> indices = indicesOf(b, first);
     indices.front() = IndexBuilder(b, loc).add(indices.front(), lane);
     return indices;
   }
-  /// The value of `value` in the rows of the batch, as a vector or for a single
-  /// row.
+  /// Returns `value` for all rows of the batch, as a vector.
   Value vectorOf(OpBuilder &b, Value value);
   Value laneOf(OpBuilder &b, Value value, int64_t lane);
-  /// Clones `op` with its operands in one row.
+  /// Clones `op` with its operands in row `lane` of the batch.
   Operation *cloneLane(OpBuilder &b, Operation *op, int64_t lane);
   bool varies(Operation *op) const {
     return llvm::any_of(op->getOperands(), [&](Value operand) {
@@ -118,12 +117,12 @@ private:
   RowInvariantScalars early;
   int64_t batch, strip;
   SmallVector<Value> extents;
-  IRMapping same;                       // values common to all rows of a batch
-  llvm::DenseSet<Value> varying;        // values that differ
-  llvm::DenseMap<Value, Value> vectors; // vector form of differing
-                                        // values
-  llvm::DenseMap<Value, SmallVector<Value>> lanesOf; // per-row form of
-                                                     // differing values
+  IRMapping same; // values common to all rows of a batch
+  // values that differ between the rows of a batch
+  llvm::DenseSet<Value> varying;
+  llvm::DenseMap<Value, Value> vectors; // vector form of `varying`
+  // scalar form of `varying`, by row
+  llvm::DenseMap<Value, SmallVector<Value>> lanesOf;
   llvm::MapVector<Value, Value> buffers;
 };
 
@@ -157,9 +156,9 @@ Operation *BatchBuilder::cloneLane(OpBuilder &b, Operation *op, int64_t lane) {
 }
 
 /// Computes the scalars of `batch` rows from `first` on along the outermost
-/// extent. Values to keep are stored in the order in which rows are processed
-/// later: strided reads, with a cache line per value, would cost more than
-/// strided writes to cached lines.
+/// extent. Buffers store values in the order in which rows are processed later.
+/// Strided reads, with a cache line per value, would cost more than these
+/// strided writes, whose lines stay in the cache.
 void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
   SmallVector<Value> indices = indicesOf(b, first);
   for (auto [argument, index] : llvm::zip(row.getArguments(), indices))
@@ -176,7 +175,7 @@ void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
       continue;
     }
     varying.insert(op->result_begin(), op->result_end());
-    // Values used in addresses stay scalar.
+    // Values that addresses need stay scalar.
     if (isa<LoadOp, StoreOp>(op) || early.isCheap(op)) {
       for (int64_t lane = 0; lane < batch; ++lane)
         for (Value result : cloneLane(b, op, lane)->getResults())
@@ -199,7 +198,7 @@ void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
 }
 
 /// Builds the program of the row that is `lane` rows after `row` along the
-/// outermost extent; its scalars are at `position` in the buffers.
+/// outermost extent. Its scalars are at `position` in the buffers.
 void BatchBuilder::moveRow(OpBuilder &b, Value row, Value lane,
                            Value position) {
   IRMapping mapping;
@@ -222,11 +221,12 @@ Value BatchBuilder::run(OpBuilder &b, RowRange range) {
     buffers[value] = allocBuffer(kernel, value.getType(), strip * batch);
   IndexBuilder x(b, loc);
   Value zero = x.constant(0), one = x.constant(1), lanes = x.constant(batch);
-  // The distance of consecutive rows along the outermost extent.
+  // The distance in rows between neighbours along the outermost extent.
   Value stride = one;
   for (Value extent : ArrayRef(extents).drop_front())
     stride = x.mul(stride, extent);
-  // in case there are no rows
+  // If there are no rows, the distance is 0, and loops with step 0 are
+  // undefined.
   stride = arith::MaxUIOp::create(b, loc, stride, one);
   Value rows = x.mul(stride, lanes);
   Value last = x.add(range.begin,
@@ -256,6 +256,6 @@ void mlafix::lowerToBatches(KernelOp kernel, ForallOp forall) {
   setRangeGeometry(kernel, forall, multiple);
   OpBuilder b(forall);
   range.begin = BatchBuilder(kernel, forall, multiple).run(b, range);
-  // The rows after the last complete batch are processed one by one.
+  // Process the rows after the last complete batch one by one.
   buildRowLoop(forall, range);
 }

@@ -1,4 +1,4 @@
-//===- GridToGroups.cpp - a dense grid becomes groups of lanes ------------===//
+//===- GridToGroups.cpp - lower a dense grid to groups of lanes -----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -25,15 +25,16 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The first merge loop of a row; there is at least one.
+/// Returns the first merge loop of a row. There must be at least one.
 static MergeLoopOp getMergeLoop(ForallOp forall) {
   return *forall.getOps<MergeLoopOp>().begin();
 }
 
-/// The geometry of a launch that distributes the iterations of merge loops over
-/// lane groups. All merge loops have the same bound (otherwise the first one's
-/// counts). Too few threads leave memory idle; with more than multiprocessors
-/// can hold, the last blocks run alone.
+/// Returns the geometry of a launch that distributes the iterations of merge
+/// loops over lane groups. The upper bound of the first merge loop counts,
+/// since usually all have the same. The launch limits the threads per
+/// multiprocessor: too few leave memory idle, and too many do not fit at once,
+/// so that the last blocks run alone.
 static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {
   MergeLoopOp loop = getMergeLoop(forall);
   LayoutAttr layout = kernel.getLayoutAttr();
@@ -46,12 +47,12 @@ static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {
 }
 
 namespace {
-/// The position of a thread in a layout of lane groups; all i32.
+/// The position of a thread in a layout of lane groups. All members are i32.
 struct GroupThread {
-  Value group;        ///< in the block
-  Value groups;       ///< in the block
-  Value groupThreads; ///< per group
-  Value member;       ///< in the group
+  Value group;        ///< number of the group in the block
+  Value groups;       ///< number of groups in the block
+  Value groupThreads; ///< number of threads per group
+  Value member;       ///< number of the thread in the group
 };
 } // namespace
 
@@ -61,7 +62,7 @@ static GroupThread buildGroupThread(OpBuilder &b, Location loc,
   Type i32 = b.getI32Type();
   GroupThread thread;
   thread.groupThreads = addArgument(kernel, "group_threads", i32);
-  // A power of two: shifts cost a fraction of divisions.
+  // The number of threads is a power of two, so shifts replace divisions.
   Value last = x.sub(thread.groupThreads, x.i32(1));
   Value shift = math::CtPopOp::create(b, loc, last);
   Value id = buildThreadId(b, loc);
@@ -71,8 +72,8 @@ static GroupThread buildGroupThread(OpBuilder &b, Location loc,
   return thread;
 }
 
-/// Restricts what follows the last merge loop of `row` to the first group and
-/// to rows that exist.
+/// Restricts the ops after the last merge loop of `row` to threads for which
+/// the i1 `isStored` is true: those of the first group, in rows that exist.
 static void guardStores(RowOp row, Value isStored) {
   Operation *last = row.getBody().front().getTerminator();
   Operation *loop = last->getPrevNode();
@@ -119,7 +120,7 @@ void mlafix::lowerToGroups(KernelOp kernel, ForallOp forall) {
   buildDependency(b, loc, kernel);
 
   if (kernel.isCollective()) {
-    // A rank without rows still synchronises with the others.
+    // A rank without rows still synchronises with the other ranks.
     Value hasRows =
         x.compare(arith::CmpIPredicate::ne, total, rows.constant(0));
     auto guard = scf::IfOp::create(b, loc, hasRows, /*withElseRegion=*/false);

@@ -1,4 +1,4 @@
-//===- GridToLoops.cpp - a grid becomes loops over rows -------------------===//
+//===- GridToLoops.cpp - lower a grid to loops over rows ------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -19,7 +19,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Each call scans all segments and processes their rows within its range.
+/// Lowers a ragged grid. Each call scans all segments and processes those of
+/// their rows that are in its range.
 static void raggedToLoops(KernelOp kernel, RaggedForallOp grid) {
   RowRange range = addRowRange(kernel);
   OpBuilder b(grid);

@@ -1,4 +1,4 @@
-//===- GridToThreads.cpp - a dense grid becomes threads -------------------===//
+//===- GridToThreads.cpp - lower a dense grid to threads ------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -25,9 +25,9 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Builds an i1: one of `conditions` differs between the first and the last
-/// row. Null if scalar arithmetic cannot decide that. The code precedes the
-/// grid.
+/// Builds an i1, in front of the grid: true if one of `conditions` differs
+/// between the first and the last row. Returns null if scalar arithmetic cannot
+/// compute them.
 static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
                              const SetVector<Value> &conditions) {
   Location loc = forall.getLoc();
@@ -70,12 +70,12 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
   return any;
 }
 
-/// Interleaves the halves of the grid: blocks (or those of a row) 0, 1, 2, …
-/// take positions 0, n / 2, 1, n / 2 + 1, …. Unchanged rows are usually
-/// adjacent and use no bandwidth, so their blocks should run beside others.
-/// Blocks keep their positions, which is faster, if both ends of the grid have
-/// the same conditions. They also do in exchanges, where the same block of
-/// every rank must wait although conditions differ between ranks.
+/// Interleaves the halves of the grid: blocks 0, 1, 2, … take positions 0, n /
+/// 2, 1, n / 2 + 1, …. Blocks that share a row move together. Unchanged rows
+/// are usually adjacent and use no bandwidth, so their blocks should run beside
+/// others. If both ends of the grid have the same conditions, blocks keep their
+/// positions, which is faster. They also do in exchanges: there the same block
+/// of every rank must wait, although conditions differ between ranks.
 static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block,
                               Value parts) {
   auto kernel = forall->getParentOfType<KernelOp>();
@@ -98,8 +98,8 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block,
                  : place;
 }
 
-/// True if the grid's rows always fill whole warps: their number is a multiple
-/// of the product of the static extents.
+/// Returns true if the rows of the grid always fill whole warps. The number of
+/// rows is a multiple of the product of the static extents.
 static bool fillsWarps(ForallOp forall, LayoutAttr layout) {
   int64_t known = 1;
   for (Value extent : forall.getExtents())
@@ -113,15 +113,16 @@ static bool fillsWarps(ForallOp forall, LayoutAttr layout) {
 }
 
 namespace {
-/// The number of parts of a row, as an extent of the launch and as an i32.
+/// The number of parts of a row: `extent` for the geometry of the launch,
+/// `count` as an i32 in the kernel.
 struct RowParts {
   ExtentAttr extent;
   Value count;
 };
 } // namespace
 
-/// The only dim whose rows have more than one part. Null if there is none, or
-/// more than one.
+/// Returns the only dim whose rows have more than one part. Returns null if
+/// there is no such dim or more than one.
 static DimAttr findDimInParts(KernelOp kernel, LayoutAttr layout) {
   SetVector<DimAttr> dims;
   kernel.walk([&](Operation *op) {
@@ -133,9 +134,10 @@ static DimAttr findDimInParts(KernelOp kernel, LayoutAttr layout) {
   return dims.size() == 1 ? dims.front() : DimAttr();
 }
 
-/// Builds the number of parts of each row. It is that of the longest row, or of
-/// the row whose size the launch gives, if all other rows have one part. A row
-/// without elements has one part, for the scalars that are stored with it.
+/// Builds the number of parts of each row, which is the number that the longest
+/// row needs. If only one dim has several parts and the launch gives its size,
+/// this size decides. A row without elements has one part, for the scalars that
+/// are stored with the row.
 static RowParts buildParts(OpBuilder &b, ForallOp forall, KernelOp kernel) {
   LayoutAttr layout = kernel.getLayoutAttr();
   Location loc = forall.getLoc();
@@ -148,7 +150,7 @@ static RowParts buildParts(OpBuilder &b, ForallOp forall, KernelOp kernel) {
   int64_t part = layout.partFor(dim);
   Value size = x.toI32(buildRowSize(b, loc, kernel, dim));
   Value before = x.add(size, x.i32(part - 1));
-  // Rows without elements have one part, too.
+  // Rows without elements also have one part.
   Value count =
       arith::MaxUIOp::create(b, loc, x.div(before, x.i32(part)), x.i32(1));
   return {
@@ -174,7 +176,7 @@ void mlafix::lowerToThreads(KernelOp kernel, ForallOp forall) {
   Thread thread = buildThread(b, loc, layout, parts.count);
   GridRows rows(b, kernel, forall);
   Value rowsPerBlock = x.i32(layout.getRows());
-  if (isAdaptable) // the launch chooses
+  if (isAdaptable) // The launch chooses the number of threads per block.
     rowsPerBlock = x.div(buildBlockSize(b, loc), x.i32(layout.getLanes()));
   rowsPerBlock = rows.number(rowsPerBlock);
   Value place = thread.place ? thread.place : buildBlockId(b, loc);
@@ -187,16 +189,16 @@ void mlafix::lowerToThreads(KernelOp kernel, ForallOp forall) {
   SmallVector<Value> indices = rows.indicesOf(row, isBundled, bundle);
 
   Value isRow;
-  // A rank without rows still synchronises with the others.
+  // A rank without rows still synchronises with the other ranks.
   if (layout.getRows() > 1 || kernel.isCollective())
     isRow = x.ult(row, total);
   prefetchTables(b, kernel, forall);
-  // Everything before this point needs no memory and overlaps the preceding
+  // The code before this point accesses no memory and overlaps the preceding
   // grid.
   buildDependency(b, loc, kernel);
 
-  // Threads past the last row skip the body instead of returning, because
-  // they take part in block-wide operations.
+  // Threads past the last row skip the body but do not return, because they
+  // take part in block-wide operations.
   if (isRow) {
     auto guard = scf::IfOp::create(b, loc, isRow, /*withElseRegion=*/false);
     b.setInsertionPoint(guard.thenBlock()->getTerminator());

@@ -1,4 +1,4 @@
-//===- LowerGrid.cpp - a grid becomes threads or loops --------------------===//
+//===- LowerGrid.cpp - lower a grid to threads or loops -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- RaggedRows.cpp - the rows that a chunk of segments selects ---------===//
+//===- RaggedRows.cpp - rows selected by a ragged grid --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -33,7 +33,8 @@ Value RaggedRows::saturatingAdd(Value a, Value c) {
 }
 
 void RaggedRows::addBundle(RowBundle &bundle) {
-  // One warp's ballot collects all marks.
+  // The ballot of one warp collects all marks of a bundle, so there are at most
+  // as many rows as lanes.
   if (bundle.rows <= limits::warpThreads)
     bundle.marks = allocShared(b, loc, {bundle.rows}, b.getI32Type());
   bundles.push_back(&bundle);
@@ -52,7 +53,7 @@ void RaggedRows::clear() {
   }
 }
 
-/// The product of the inner extents.
+/// Builds the product of the inner extents.
 Value RaggedRows::innerSize() {
   Value size = x.constant(1);
   for (Value extent : inner)
@@ -60,24 +61,25 @@ Value RaggedRows::innerSize() {
   return size;
 }
 
-/// Computes the block's first bundle and the number of blocks that share it: as
-/// many as are available, rounded down to a power of two. A bundle whose parts
-/// are scattered is shared by at least as many blocks as it has parts. A block
-/// searches for the segment of each part that it takes, which can take longer
-/// than storing the part. Therefore a small number of rows is not scattered.
+/// Computes the block's first bundle and the number of blocks that share a
+/// bundle. Without scattering, this number is the number of blocks per bundle,
+/// rounded down to a power of two. A scattered bundle is shared by at least as
+/// many blocks as it has parts. A block searches for the segment of each part
+/// that it takes, which can take longer than storing the part. Therefore a
+/// small number of rows is not scattered.
 void RaggedRows::shareBundle(RowBundle &bundle) {
   Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {
     return math::CountLeadingZerosOp::create(b, loc, value);
   };
-  // bundles - 1; total is at least 1.
+  // The number of bundles minus 1. `total` is at least 1.
   Value last = x.div(x.sub(total, x.i32(1)), x.i32(bundle.rows));
   // floor(log2(blocks)) - ceil(log2(bundles))
   Value ofBlocks = leadingZeros(blocks);
   Value spare = x.sub(x.sub(leadingZeros(last), ofBlocks), x.i32(1));
   Value least = x.i32(0);
   if (bundle.scatteredRows) {
-    // floor(log2(parts)); 0 if there are none.
+    // floor(log2(parts)), or 0 if there are no parts.
     Value parts = x.div(x.toI32(innerSize()), x.i32(bundle.perRow));
     parts = arith::MaxUIOp::create(b, loc, parts, x.i32(1));
     Value isLong = x.compare(arith::CmpIPredicate::uge, total,
@@ -88,8 +90,9 @@ void RaggedRows::shareBundle(RowBundle &bundle) {
   bundle.first = x.shr(bundle.block, bundle.shared);
 }
 
-/// The segment at `position` has the rows numbered [before, end). Marks the
-/// first of them that is in the block's first bundle, if there is one.
+/// Marks the first row of the segment at `position` that is in the block's
+/// first bundle, if there is one. The rows of the segment have the numbers from
+/// `before` up to, but not including, `end`.
 void RaggedRows::mark(const RowBundle &bundle, Value position, Value before,
                       Value end) {
   Value rows = x.i32(bundle.rows);
@@ -113,8 +116,8 @@ void RaggedRows::publish(Value position, ArrayRef<Value> starts,
   for (auto [k, length] : llvm::enumerate(lengths)) {
     Value own = x.add(position, x.constant(k));
     memref::StoreOp::create(b, loc, before, prefix, own);
-    // The number of a row plus this is the row's index. 32 bits suffice for all
-    // rows in use.
+    // The index of a row is its number plus this difference. 32 bits suffice
+    // for all rows in use.
     memref::StoreOp::create(b, loc, x.sub(x.toI32(starts[k]), before), shift,
                             own);
     Value end = saturatingAdd(before, length);
@@ -125,8 +128,8 @@ void RaggedRows::publish(Value position, ArrayRef<Value> starts,
   }
 }
 
-/// Binary search for the last position whose prefix sum is at most `number`
-/// (i32).
+/// Searches for the last position whose prefix sum is at most `number` (i32),
+/// by bisection.
 Value RaggedRows::search(Value number) {
   Value position = x.constant(0);
   for (int64_t step = positions / 2; step >= 1; step /= 2) {
@@ -138,7 +141,7 @@ Value RaggedRows::search(Value number) {
   return position;
 }
 
-/// The number past the last row of the segment at `position`, i32.
+/// Returns the number after the last row of the segment at `position`, i32.
 Value RaggedRows::endOf(Value position) {
   Value next = x.add(position, x.constant(1)), last = x.constant(positions - 1);
   Value known = arith::MinUIOp::create(b, loc, next, last);
@@ -146,8 +149,9 @@ Value RaggedRows::endOf(Value position) {
   return x.select(x.compare(arith::CmpIPredicate::ugt, next, last), total, end);
 }
 
-/// The position of this thread's row in the block's first bundle: the last mark
-/// at or before it. Arbitrary if there is no such row.
+/// Returns the position of the segment that contains this thread's row of the
+/// block's first bundle. It is the last mark at or before the row. The result
+/// is arbitrary if there is no such row.
 Value RaggedRows::findMarked(const RowBundle &bundle) {
   Value at = x.i32(0);
   if (bundle.rows > 1) {
@@ -199,7 +203,8 @@ void RaggedRows::forEachRow(
   Value at = x.shr(loop.getInductionVar(), shared);
   Value number = x.toI32(x.add(x.mul(at, rows), slot));
   Value position = loop.getRegionIterArg(0), end = loop.getRegionIterArg(1);
-  // Skip the search if the row is in the same segment as the previous one.
+  // Skip the search if the row is in the same segment as this thread's previous
+  // row.
   auto isNew = scf::IfOp::create(
       b, loc, TypeRange{b.getIndexType(), b.getI32Type()},
       x.compare(arith::CmpIPredicate::uge, number, end), true);
@@ -230,7 +235,8 @@ SegmentPredicate::SegmentPredicate(OpBuilder &b, RaggedForallOp grid)
       bounded.push_back({load, *bound});
 }
 
-/// Returns the bound if the predicate of `load` is exactly one; else nullopt.
+/// Returns the bound on the segment number that the predicate of `load`
+/// consists of. Returns nullopt if the predicate is something else.
 std::optional<SegmentPredicate::Bound>
 SegmentPredicate::getBound(LoadOp load) const {
   Value condition = load.getPredicate();
@@ -256,8 +262,8 @@ SegmentPredicate::getBound(LoadOp load) const {
   return bound;
 }
 
-/// Builds the predicate of `segment`. If `isBounded`, the segment may exceed
-/// the bounds of loads, so they keep their predicates.
+/// Builds the predicate of `segment`. If `isBounded` is true, the segment may
+/// be outside the bounds of loads, so the loads keep their predicates.
 Value SegmentPredicate::build(Value segment, bool isBounded) {
   IRMapping mapping;
   mapping.map(predicate.getArgument(0), segment);
@@ -274,8 +280,9 @@ Value SegmentPredicate::build(Value segment, bool isBounded) {
   return mapping.lookupOrDefault(yield.getValues()[0]);
 }
 
-/// True if all segments before `end` exist and are within the bounds of loads.
-/// With `isWithin` false, computes the negation, by separate ops.
+/// Builds an i1 that is true if all segments before `end` exist and are within
+/// the bounds of loads. If `isWithin` is false, builds the negation, with ops
+/// of its own.
 Value SegmentPredicate::endsWithin(Value end, Value segments, bool isWithin) {
   IndexBuilder x(b, loc);
   Value all;
@@ -306,8 +313,8 @@ Value SegmentPredicate::isAnySelected(Value base, Value member, int64_t count,
     Value any;
     for (int64_t i = 0; i < count; ++i) {
       Value segment = x.add(x.add(base, member), x.constant(i * step));
-      // Clamp to the last segment instead of branching, so that all loads are
-      // in flight at once.
+      // Clamp the segment number to the last segment instead of branching, so
+      // that all loads are in flight at once.
       if (!isWhole)
         segment = arith::MinUIOp::create(b, loc, segment, last);
       Value selected = build(segment, /*isBounded=*/!isWhole);
@@ -317,9 +324,10 @@ Value SegmentPredicate::isAnySelected(Value base, Value member, int64_t count,
   };
   if (bounded.empty())
     return buildAny(/*isWhole=*/false);
-  // A thread has seven predicate registers, and loads with one each would wait
-  // for each other. Uses two branches instead of if/else, because the first
-  // loads of each branch are prefetched (PrefetchCandidates.cpp).
+  // A thread has seven predicate registers, so loads with a predicate each
+  // would wait for one another. There are two branches instead of one with an
+  // else branch, because the first loads of each branch are prefetched
+  // (PrefetchCandidates.cpp).
   Value end = x.add(base, x.constant(count * step));
   Value any = arith::ConstantIntOp::create(b, loc, false, 1);
   for (bool isWhole : {true, false}) {

@@ -1,4 +1,4 @@
-//===- RaggedRows.h - the rows that a chunk of segments selects -*- C++ -*-===//
+//===- RaggedRows.h - rows selected by a ragged grid ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -18,60 +18,66 @@ namespace mlafix {
 /// share each row: they take turns over its inner indices.
 struct RowBundle {
   int64_t rows;
-  int64_t perRow;    ///< threads or lane groups per row
-  mlir::Value slot;  ///< this thread's row, i32
-  mlir::Value place; ///< this thread or lane group within the row, i32
-  mlir::Value block; ///< block number, i32
-  /// If a chunk has this many rows per position, the bundle is scattered:
-  /// neighbouring blocks process neighbouring parts of it instead of a bundle
-  /// each. A part is as many inner indices as the bundle has threads or lane
-  /// groups per row. 0: never.
+  int64_t perRow;   ///< threads or lane groups per row
+  mlir::Value slot; ///< number of this thread's row in the bundle, i32
+  /// number of this thread or lane group within the row, i32
+  mlir::Value place;
+  mlir::Value block; ///< number of the block, i32
+  /// The bundle is scattered if a chunk has at least this many rows per segment
+  /// on average. Neighbouring blocks then process neighbouring parts of one
+  /// bundle, instead of a bundle each. A part has as many inner indices as the
+  /// bundle has threads or lane groups per row. If this is 0, the bundle is
+  /// never scattered.
   int64_t scatteredRows = 0;
 
-  // Set by RaggedRows.
+  // The following members are set by RaggedRows.
 
-  /// Per row: 1 + the position of the segment that starts there, or 0. Null if
-  /// there are too many rows.
+  /// Shared memory with one i32 per row: 1 + the position of the segment whose
+  /// rows start there, or 0. Null if a bundle has too many rows.
   mlir::Value marks = {};
-  mlir::Value first = {}; ///< the block's first bundle, i32
-  /// log2 of the number of blocks per bundle, i32.
+  mlir::Value first = {}; ///< number of the block's first bundle, i32
+  /// The binary logarithm of the number of blocks per bundle, i32.
   mlir::Value shared = {};
 };
 
-/// Distributes the rows of a chunk's selected segments, numbered consecutively,
-/// over the blocks of a grid. Shared memory holds, for each position of the
-/// chunk, the prefix sum of the lengths before it and the offset from a number
-/// to a row index.
+/// Distributes the selected rows of a chunk over the blocks of a grid. A chunk
+/// is a list of segments; the rows of its selected segments are numbered
+/// consecutively. Shared memory holds two numbers for each position in the
+/// chunk: the number of rows in the segments before it, and the difference
+/// between the index and the number of a row.
 ///
-/// A binary search converts a row number to a (position, row). The first bundle
-/// of a block needs none, because threads mark where their segments begin in
-/// it. Blocks share a bundle's inner indices if there are fewer bundles than
-/// blocks, and always if the bundle is scattered.
+/// A binary search converts a row number to a (position, row) pair. It is not
+/// needed for the first bundle of a block, because threads mark where their
+/// segments begin in it. If there are fewer bundles than blocks, or if the
+/// bundle is scattered, several blocks share the inner indices of a bundle.
 class RaggedRows {
 public:
-  /// For chunks of `positions` (a power of two) segments and inner indices with
-  /// extents `inner`.
+  /// Prepares chunks of `positions` segments (a power of two). The inner
+  /// indices have the extents `inner`.
   RaggedRows(mlir::OpBuilder &b, mlir::Location loc, int64_t positions,
              mlir::ValueRange inner, mlir::Value threadId);
 
   void addBundle(RowBundle &bundle);
-  /// Discards the previous chunk. A barrier must separate this from publish().
+  /// Discards the previous chunk. The caller must place a barrier between
+  /// clear() and publish().
   void clear();
-  /// Publishes this thread's segments, at `position` and following: they
-  /// contain `lengths` (i32) rows from `starts` (index) on. `before` and
-  /// `total` (i32) are the sums of the lengths before these and of all. A
-  /// barrier must separate this from forEachRow().
+  /// Publishes the segments of this thread, from `position` in the chunk on.
+  /// Segment k has `lengths[k]` (i32) rows from row `starts[k]` (index) on.
+  /// `before` (i32) is the number of rows in all preceding segments of the
+  /// chunk, `total` (i32) the number in all segments. The caller must place a
+  /// barrier between publish() and forEachRow().
   void publish(mlir::Value position, llvm::ArrayRef<mlir::Value> starts,
                llvm::ArrayRef<mlir::Value> lengths, mlir::Value before,
                mlir::Value total);
-  /// Calls `body` with position, row and inner indices for each (row, inner
-  /// index) pair of this thread. All threads of the block must execute it.
+  /// Calls `body` with the position, the row and the inner indices of each
+  /// (row, inner index) pair of this thread. All threads of the block must
+  /// execute this code.
   void forEachRow(const RowBundle &bundle,
                   llvm::function_ref<void(mlir::Value position, mlir::Value row,
                                           mlir::ValueRange inner)>
                       body);
 
-  /// Adds lengths with saturation.
+  /// Adds two i32 lengths. A sum above INT32_MAX becomes INT32_MAX.
   mlir::Value saturatingAdd(mlir::Value a, mlir::Value c);
 
 private:
@@ -97,19 +103,20 @@ class SegmentPredicate {
 public:
   SegmentPredicate(mlir::OpBuilder &b, RaggedForallOp grid);
 
-  /// True if the existing segment `segment` is selected.
+  /// Builds an i1 that is true if `segment`, which must exist, is selected.
   mlir::Value isSelected(mlir::Value segment) {
     return build(segment, /*isBounded=*/true);
   }
 
-  /// True if any of the segments base + member + i * step, for i < count and
-  /// below `segments`, is selected. All of these share the bases of one strip.
+  /// Builds an i1 that is true if any of the segments base + member + i * step
+  /// is selected, where i < count and the segment number is below `segments`.
+  /// All threads of a block pass the same `base`.
   mlir::Value isAnySelected(mlir::Value base, mlir::Value member, int64_t count,
                             int64_t step, mlir::Value segments);
 
 private:
-  /// A bound on segments: holds for all segments before `end` if end + ahead
-  /// compares this way with the limit.
+  /// A bound on the segment number. All segments before `end` satisfy it if
+  /// `end + ahead` compares with `limit` as `comparison` says.
   struct Bound {
     mlir::arith::CmpIPredicate comparison;
     int64_t ahead;
@@ -127,7 +134,7 @@ private:
   mlir::OpBuilder &b;
   mlir::Location loc;
   mlir::Block &predicate;
-  /// Loads whose predicates are bounds on the segment number.
+  /// The loads whose predicate is a bound on the segment number.
   llvm::SmallVector<BoundedLoad> bounded;
 };
 

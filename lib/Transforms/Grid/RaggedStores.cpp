@@ -1,4 +1,4 @@
-//===- RaggedStores.cpp - what rows of a ragged grid store ----------------===//
+//===- RaggedStores.cpp - stores in the body of a ragged grid -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -32,7 +32,7 @@ IndexStores mlafix::findIndexStores(Block &body) {
   llvm::SetVector<Operation *> slice;
   for (StoreOp store : stores) {
     MemoryAccess access = *getSingleAccess(store);
-    // Two written tensors are never the same one.
+    // Two arguments that a kernel writes are never the same tensor.
     if (llvm::any_of(rows, [&](const MemoryAccess &row) {
           return row.memref == access.memref;
         }))
@@ -48,7 +48,7 @@ IndexStores mlafix::findIndexStores(Block &body) {
       }))
     return {};
   IndexStores found = {stores, {}};
-  for (Operation &op : body) // in their order
+  for (Operation &op : body) // in program order
     if (slice.contains(&op))
       found.ops.push_back(&op);
   return found;

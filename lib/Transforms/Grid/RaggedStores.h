@@ -1,4 +1,4 @@
-//===- RaggedStores.h - what rows of a ragged grid store --------*- C++ -*-===//
+//===- RaggedStores.h - stores in the body of a ragged grid -----*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,21 +12,24 @@
 
 namespace mlafix {
 
-/// Stores of scalars that depend on a grid's indices and on nothing in memory.
+/// The stores of scalars in a grid's body that depend only on the grid's
+/// indices, not on memory.
 struct IndexStores {
   llvm::SmallVector<StoreOp> stores;
-  /// The stores, and the ops of the body that they need.
+  /// The stores and the ops of the body that they need, in the order of the
+  /// body.
   llvm::SmallVector<mlir::Operation *> ops;
 };
 
-/// The stores of scalars in a grid's body that depend on indices alone. Empty
-/// if anything in the body is read, or if a row is stored to the same tensor.
+/// Returns the stores of scalars in a grid's body that depend only on indices.
+/// Returns none if the body reads memory, or if it stores a row to a tensor
+/// that also gets scalars.
 IndexStores findIndexStores(mlir::Block &body);
 
-/// True if a grid's body has no effects except the stores of `scalars`.
+/// Returns true if a grid's body has no effects except the stores of `scalars`.
 bool storesScalarsAlone(mlir::Block &body, const IndexStores &scalars);
 
-/// True if the operations of a grid's body read no memory.
+/// Returns true if no op in a grid's body reads memory.
 bool onlyStores(mlir::Block &body);
 
 } // namespace mlafix

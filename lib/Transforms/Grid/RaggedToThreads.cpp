@@ -1,4 +1,4 @@
-//===- RaggedToThreads.cpp - a ragged grid becomes a scan and a loop ------===//
+//===- RaggedToThreads.cpp - lower a ragged grid to a scan and a loop -----===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -39,18 +39,21 @@ namespace {
 /// Scans the predicate of a ragged grid over chunks of segments, and
 /// distributes the selected rows over the grid.
 ///
-/// Each thread asks the predicate for raggedSegments segments; one block-wide
-/// reduction ends the chunk when none is selected. Otherwise the exclusive
-/// prefix sums of the selected segments' lengths go to shared memory, and
-/// RaggedRows makes rows of them. Well-formed segments hold at most 2^31 - 1
-/// rows together, and malformed ones that overlap lose rows rather than bounds.
+/// Each thread evaluates the predicate of `perThread` segments of a chunk. If
+/// no segment of the chunk is selected, one block-wide reduction tells all
+/// threads. Otherwise the prefix sums of the lengths of the selected segments
+/// go to shared memory, and RaggedRows numbers the rows. Well-formed segments
+/// have at most 2^31 - 1 rows in total. Malformed segments that overlap can
+/// have more; some of their rows are then lost, but no access is out of bounds.
 ///
-/// The predicates of more segments than a chunk holds are evaluated first,
-/// without the segments' bounds and with one reduction: most calls select none.
+/// If there is more than one chunk, the predicates of all segments are
+/// evaluated first, without reading the bounds of the segments and with a
+/// single reduction. Most calls select no segment.
 ///
-/// Scalars that only depend on indices are stored in a separate pass, by one
-/// thread each, for a bundle of rows and inner indices at a time. This writes
-/// whole sectors, whether rows or inner indices are contiguous in memory.
+/// Scalars that depend only on indices are stored in a separate pass, with one
+/// thread per scalar, for a bundle of rows and inner indices at a time. This
+/// writes whole sectors, no matter which of the indices is contiguous in
+/// memory.
 class RaggedScan {
 public:
   RaggedScan(KernelOp kernel, RaggedForallOp grid)
@@ -62,7 +65,8 @@ public:
   void build();
 
 private:
-  /// An i1: `flag` (i1) holds for some thread of the block.
+  /// Builds an i1 that is true if the i1 `flag` is true in any thread of the
+  /// block.
   Value isAny(Value flag) {
     Value bits = arith::ExtUIOp::create(b, loc, b.getI32Type(), flag);
     return x.compare(arith::CmpIPredicate::ne, buildBarrierOr(b, loc, bits),
@@ -83,7 +87,7 @@ private:
   RaggedForallOp grid;
   LayoutAttr layout;
   int64_t threads;
-  int64_t perThread; // segments of a chunk
+  int64_t perThread; // segments of a chunk per thread
   OpBuilder b;
   Location loc;
   IndexBuilder x;
@@ -92,13 +96,14 @@ private:
   Value warpId, laneId, warpTotals;
   std::optional<RaggedRows> rows;
   std::optional<RowBundle> scalarBundle, rowBundle; // nullopt: nothing to do
-  IndexStores scalars;                              // taken out of the body
+  // stores that are not part of the rows' program
+  IndexStores scalars;
 };
 } // namespace
 
-/// The segment at `position` of the chunk. Neighbouring threads read
-/// neighbouring segments, so position t * raggedSegments + k is segment k *
-/// threads + t.
+/// Returns the segment at `position` of the chunk. Neighbouring threads read
+/// neighbouring segments, so position t * perThread + k is segment k * threads
+/// + t of the chunk.
 Value RaggedScan::segmentOf(Value base, Value position) {
   Value count = x.constant(perThread);
   Value round = x.div(position, count);
@@ -106,10 +111,10 @@ Value RaggedScan::segmentOf(Value base, Value position) {
   return x.add(base, x.add(first, round));
 }
 
-/// The start of a segment and the number of its rows, i32. The number is 0 if
-/// the segment is malformed, not selected, or past the last one (then the
-/// last is read again instead of branching, so that all loads are in flight at
-/// once).
+/// Returns the first row (index) of a segment and the number of its rows (i32).
+/// The number is 0 if the segment is malformed, not selected, or past the last
+/// segment. Past the last segment, the last one is read again instead of
+/// branching, so that all loads are in flight at once.
 std::pair<Value, Value> RaggedScan::selectedRows(Value segment,
                                                  Value segments) {
   Value known =
@@ -122,7 +127,8 @@ std::pair<Value, Value> RaggedScan::selectedRows(Value segment,
   return {start, x.select(selected, x.toI32(x.sub(end, start)), x.i32(0))};
 }
 
-/// An empty cu_seqlens has 0 segments, not 2^64 - 1.
+/// Builds the number of segments. An empty cu_seqlens has 0 segments, not 2^64
+/// - 1.
 Value RaggedScan::countSegments() {
   Value segments = x.sub(memref::DimOp::create(b, loc, grid.getCuSeqlens(), 0),
                          x.constant(1));
@@ -130,8 +136,8 @@ Value RaggedScan::countSegments() {
   return x.select(none, x.constant(0), segments);
 }
 
-/// The number of segments to scan: 0 if there is more than one chunk and no
-/// segment is selected, else `segments`.
+/// Returns the number of segments to scan. It is 0 if there is more than one
+/// chunk and no segment is selected, else `segments`.
 Value RaggedScan::evaluatePredicates(Value segments) {
   Value isMany = x.compare(arith::CmpIPredicate::ugt, segments,
                            x.constant(threads * perThread));
@@ -160,7 +166,8 @@ Value RaggedScan::evaluatePredicates(Value segments) {
   return many.getResult(0);
 }
 
-/// The exclusive prefix sum of `sum` over the threads of the block.
+/// Builds the exclusive prefix sum of `sum` over the threads of the block. Sets
+/// `total` to the sum over all threads.
 Value RaggedScan::scan(Value sum, Value &total) {
   Value inclusive = sum;
   for (int64_t distance = 1; distance < limits::warpThreads; distance *= 2) {
@@ -193,13 +200,15 @@ Value RaggedScan::scan(Value sum, Value &total) {
   return before;
 }
 
-/// Plans what a block processes at a time, and the number of blocks. The last
-/// blocks start with scalars, since the first ones have rows. Rows of lane
-/// groups are split over as many groups as there can be inner indices.
+/// Plans the rows that a block processes at a time, and the number of blocks.
+/// The last blocks start with scalars, since the first blocks have rows. In
+/// layouts of several rows, a row is split over as many groups of lanes as
+/// there can be inner indices.
 ///
 /// If many rows are only stored, they are scattered, so that all blocks
-/// together write a small contiguous window of memory. On an H200 a fill of 268
-/// MB takes 60 us with 4 KB for each block at a time, and 64 us with 32 KB.
+/// together write a small contiguous window of memory. On an H200, a fill of
+/// 268 MB takes 60 us if each block writes 4 KB at a time, and 64 us with 32
+/// KB.
 void RaggedScan::planBundles() {
   scalars = findIndexStores(grid.getBody().front());
   Value block = buildBlockId(b, loc);
@@ -214,7 +223,8 @@ void RaggedScan::planBundles() {
   }
   bool isAllScalars = storesScalarsAlone(grid.getBody().front(), scalars);
   int64_t perRow = layout.getRows();
-  int64_t size = 1; // static product of inner extents, else 0
+  // product of the inner extents, each at most perRow; 0 if one is not static
+  int64_t size = 1;
   for (Value extent : grid.getInner()) {
     APInt value;
     bool isKnown = size && matchPattern(extent, m_ConstantInt(&value));
@@ -243,8 +253,8 @@ void RaggedScan::planBundles() {
       kernel.getPlanAttr().has(PlanField::RaggedBlocksFit)));
 }
 
-/// Calls `body` with the grid's indices for each (row, inner index) pair of
-/// this thread.
+/// Calls `body` with the grid's indices of each (row, inner index) pair of this
+/// thread.
 void RaggedScan::forEachRow(const RowBundle &bundle, Value base,
                             function_ref<void(ValueRange)> body) {
   rows->forEachRow(bundle, [&](Value position, Value row, ValueRange inner) {
@@ -254,8 +264,8 @@ void RaggedScan::forEachRow(const RowBundle &bundle, Value base,
   });
 }
 
-/// One thread per scalar. In a bundle of rows by inner indices, rows are
-/// adjacent.
+/// Stores the scalars, with one thread per scalar. In a bundle of rows by inner
+/// indices, neighbouring threads have neighbouring rows.
 void RaggedScan::storeScalars(Value base) {
   forEachRow(*scalarBundle, base, [&](ValueRange indices) {
     IRMapping mapping;
@@ -299,7 +309,8 @@ void RaggedScan::build() {
   planBundles();
   Value tid = x.toIndex(thread.id);
   Value segments = countSegments();
-  // Every grid waits; below, each branch waits directly before it loads.
+  // Every grid waits for the preceding grid. Without segments it waits here;
+  // otherwise each branch below waits directly before its first load.
   auto isEmpty = scf::IfOp::create(
       b, loc, x.compare(arith::CmpIPredicate::eq, segments, x.constant(0)),
       false);
@@ -311,8 +322,8 @@ void RaggedScan::build() {
   buildLoop(
       b, loc, x.constant(0), evaluatePredicates(segments),
       x.constant(threads * perThread), [&](Value base) {
-        // Wait here, so that values common to all chunks are computed before
-        // it; a second wait costs little.
+        // The wait is here, so that values common to all chunks are computed
+        // before it. A second wait costs little.
         buildDependency(b, loc, kernel);
         rows->clear();
         SmallVector<Value> starts, lengths;
@@ -337,7 +348,7 @@ void RaggedScan::build() {
           storeScalars(base);
         if (rowBundle)
           buildRows(base);
-        buildBarrier(b, loc); // the next chunk reuses the memory
+        buildBarrier(b, loc); // The next chunk reuses the shared memory.
       });
   grid.erase();
 }

@@ -1,4 +1,4 @@
-//===- RowOrder.cpp - order of rows, prefetches of lines of scalars -------===//
+//===- RowOrder.cpp - order of rows, prefetches of scalars ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -20,7 +20,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// A tensor's stride along `dim`, as an index value.
+/// Builds the stride of a tensor along `dim`, as an index.
 static Value buildStride(OpBuilder &b, Location loc, Value memref,
                          unsigned dim) {
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, memref);
@@ -28,17 +28,18 @@ static Value buildStride(OpBuilder &b, Location loc, Value memref,
       b, loc, metadata.getConstifiedMixedStrides()[dim]);
 }
 
-/// True if `access` is to a scalar of a single tensor with strides.
+/// Returns true if `access` is to a scalar of a single tensor with strides.
 static bool isScalar(KernelOp kernel, const MemoryAccess &access) {
   BlockArgument argument = access.getArgument();
   return argument && !access.isRow && !isSwizzled(access.memref) &&
          !kernel.isArgMany(argument.getArgNumber());
 }
 
-/// True if the grid's first index addresses the last dim of `access`, as with
-/// an lse of [H, n] in a grid of (n, H). Scalars of one head's tokens are then
-/// adjacent, but a block has one token's heads. Only for plain rows: if rows
-/// are reduced or converted, another order costs more than it gains.
+/// Returns true if the grid's first index addresses the last dim of `access`,
+/// as with an lse of [H, n] in a grid of (n, H). Scalars of one head's tokens
+/// are then adjacent, but a block has the heads of one token. Only plain rows
+/// are considered: if rows are reduced or converted, another order costs more
+/// than it gains.
 static bool isTransposed(KernelOp kernel, Block &body,
                          const MemoryAccess &access) {
   return kernel.getPlanAttr().has(PlanField::PlainRows) &&
@@ -55,7 +56,7 @@ std::optional<MemoryAccess> mlafix::findTransposed(KernelOp kernel,
   if (kernel.isCollective())
     return std::nullopt;
   SmallVector<MemoryAccess> accesses = collectAccesses(forall);
-  // Strided rows would end up even further apart.
+  // Another order would move rows with unknown strides even further apart.
   if (llvm::any_of(accesses, [&](const MemoryAccess &access) {
         return access.isRow && hasUnknownStride(kernel, access.memref);
       }))
@@ -87,8 +88,8 @@ SetVector<Value> mlafix::getRowConditions(ForallOp forall) {
   return conditions;
 }
 
-/// True if a tensor is known to fit into one cache line, which all blocks load
-/// together.
+/// Returns true if a tensor is known to fit into one cache line. All blocks
+/// load this line together, so a prefetch gains nothing.
 static bool isOneLine(MemRefType type) {
   return type.hasStaticShape() &&
          type.getNumElements() * type.getElementTypeBitWidth() <=
@@ -121,7 +122,7 @@ SetVector<BlockArgument> mlafix::collectTables(KernelOp kernel,
   return tables;
 }
 
-/// Prefetches line `line` of `table` if it has that many.
+/// Prefetches line `line` (i32) of `table` if the tensor has that many lines.
 static void prefetchLine(OpBuilder &b, KernelOp kernel, BlockArgument table,
                          Value line) {
   Location loc = kernel.getLoc();
@@ -149,8 +150,7 @@ void mlafix::prefetchTables(OpBuilder &b, KernelOp kernel, ForallOp forall) {
     return;
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
-  // With groups that share rows there may be fewer blocks than a tensor has
-  // lines.
+  // If groups share rows, there may be fewer blocks than a tensor has lines.
   bool isGrouped = kernel.getLayoutAttr().isGrouped();
   Value thread = buildThreadId(b, loc);
   Value isFirst = x.ult(thread, x.i32(isGrouped ? limits::warpThreads : 1));

@@ -1,4 +1,4 @@
-//===- RowRange.cpp - the rows that one call has to do --------------------===//
+//===- RowRange.cpp - the rows that one call processes --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- RowRange.h - the rows that one call has to do ------------*- C++ -*-===//
+//===- RowRange.h - the rows that one call processes ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,16 +13,17 @@
 
 namespace mlafix {
 
-/// The rows `[begin, end)`, of type index.
+/// The rows from `begin` up to, but not including, `end`, both of type index.
 struct RowRange {
   mlir::Value begin, end;
 };
 
-/// Appends the arguments `begin` and `end`, the rows that a call processes.
+/// Adds the arguments `begin` and `end` to `kernel`, and returns them. A call
+/// processes the rows between them.
 RowRange addRowRange(KernelOp kernel);
 
-/// Records the geometry of a dense grid; ranges are preferably multiples of
-/// `rows`.
+/// Records the geometry of the dense grid `forall` in `kernel`. The number of
+/// rows of a call should be a multiple of `rows`.
 void setRangeGeometry(KernelOp kernel, ForallOp forall, int64_t rows);
 
 /// Replaces `forall` by a loop over the rows of `range`.

@@ -1,4 +1,4 @@
-//===- RowsAhead.cpp - rows of later blocks in the cache ------------------===//
+//===- RowsAhead.cpp - prefetch the rows of later blocks ------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -26,8 +26,8 @@ static int64_t countBytes(LoadOp load) {
   return getRowBytes(load.getType(), getMemoryType(load));
 }
 
-/// True if `load` reads a whole row of static size from a single tensor, and
-/// the row depends only on the grid's indices.
+/// Returns true if `load` reads a whole row of static size from a single
+/// tensor, and the row depends only on the grid's indices.
 static bool readsRowOfGrid(KernelOp kernel, Block &body, LoadOp load) {
   BlockArgument tensor = getKernelArgument(load.getSource());
   if (!isRowTile(load.getType()) || !tensor || tensor != load.getSource())
@@ -58,8 +58,8 @@ RowsOfGrid mlafix::findRowsOfGrid(KernelOp kernel, ForallOp forall) {
   return rows;
 }
 
-/// Prefetches this lane's lines of row `indices`: one per lane, strided by the
-/// number of lanes.
+/// Prefetches lines of the row at `indices`. Each of the `lanes` lanes
+/// prefetches every `lanes`-th line.
 static void prefetchLines(OpBuilder &b, LoadOp load, ValueRange indices,
                           Value lane, int64_t lanes) {
   Location loc = load.getLoc();

@@ -1,4 +1,4 @@
-//===- RowsAhead.h - rows of later blocks in the cache ----------*- C++ -*-===//
+//===- RowsAhead.h - prefetch the rows of later blocks ----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,19 +12,19 @@
 
 namespace mlafix {
 
-/// Loads of whole rows that only depend on the grid's indices, and the total
-/// bytes of these rows.
+/// Loads of whole rows that depend only on the grid's indices. `bytes` is the
+/// total size of these rows.
 struct RowsOfGrid {
   llvm::SmallVector<LoadOp> loads;
   int64_t bytes = 0;
 };
 RowsOfGrid findRowsOfGrid(KernelOp kernel, ForallOp forall);
 
-/// If the plan says so, makes each block of `forall` prefetch a later block's
-/// row into the cache, after its own loads. While a block computes, its
-/// multiprocessor has no room for another block that would load that row. Must
-/// be built before the grid's body is inlined. `row` of `total` is the block's
-/// row, and `lane` the thread's lane.
+/// Makes each block of `forall` prefetch the row of a later block into the
+/// cache, after its own loads, if the plan asks for it. While a block computes,
+/// its multiprocessor has no room for another block that would load this row.
+/// Must be called before the grid's body is inlined. `row` is the block's row,
+/// `total` the number of rows, and `lane` the thread's lane.
 void prefetchRowsAhead(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall,
                        GridRows &rows, mlir::Value row, mlir::Value total,
                        mlir::Value lane);

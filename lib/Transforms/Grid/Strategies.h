@@ -1,12 +1,12 @@
-//===- Strategies.h - the ways to replace a grid ----------------*- C++ -*-===//
+//===- Strategies.h - ways to replace a grid --------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// mlafix-lower-grid takes one of these for each code version. Each replaces the
-// grid and records the launch geometry.
+// mlafix-lower-grid calls one of these functions for each code version. Each
+// function replaces the grid and records the launch geometry.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,27 +17,28 @@
 
 namespace mlafix {
 
-/// A dense grid on a GPU whose rows have lanes of their own: arithmetic on
-/// thread and block indices.
+/// Replaces a dense grid on a GPU by arithmetic on thread and block indices.
+/// Each row has lanes of its own.
 void lowerToThreads(KernelOp kernel, ForallOp forall);
 
-/// A dense grid on a GPU whose merge loops are shared by lane groups. The lanes
-/// of a row do not synchronise, so lanes are numbered consecutively across
-/// blocks. A block has as many groups of the same lanes as fit its threads,
-/// with `group_threads` (set by the launch) each. All threads of a block take
-/// part in the exchange of chunks: those past the last row repeat it. The
-/// first group executes what follows.
+/// Replaces a dense grid on a GPU whose merge loops are shared by lane groups.
+/// The lanes of a row do not synchronise, so lanes are numbered consecutively
+/// across blocks. All groups of a block have the same lanes, with
+/// `group_threads` threads each (an argument that the launch sets). A block has
+/// as many groups as fit its threads. All threads of a block take part in the
+/// exchange of chunks; those past the last row repeat the last row. Only the
+/// first group executes the ops after the last merge loop.
 void lowerToGroups(KernelOp kernel, ForallOp forall);
 
-/// A ragged grid on a GPU: a scan of its predicate, and a loop over the
-/// selected rows.
+/// Replaces a ragged grid on a GPU by a scan of its predicate and a loop over
+/// the selected rows.
 void lowerRagged(KernelOp kernel, RaggedForallOp grid);
 
-/// A dense grid on a CPU whose layout has several rows. Their scalars are
-/// computed together before the first row is moved.
+/// Replaces a dense grid on a CPU whose layout has several rows. The scalars of
+/// these rows are computed together, before the first row is moved.
 void lowerToBatches(KernelOp kernel, ForallOp forall);
 
-/// Any grid on a CPU: loops over a range of rows.
+/// Replaces a dense or ragged grid on a CPU by loops over a range of rows.
 void lowerToLoops(KernelOp kernel, mlir::Operation *grid);
 
 } // namespace mlafix

@@ -22,9 +22,9 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The thread of a block that shares its row with `blocks` - 1 others, i32. In
-/// a cluster, lanes of the row are consecutive threads; else, each block has a
-/// part of the row, and lanes are counted in its packs.
+/// Builds the position of a thread whose row is shared by `blocks` (i32)
+/// blocks. In a cluster, the lanes of a row are consecutive threads. Otherwise
+/// each block has a part of the row, and a lane number counts packs of the row.
 static Thread buildSharingThread(OpBuilder &b, Location loc, LayoutAttr layout,
                                  Value blocks) {
   IndexBuilder x(b, loc);
@@ -59,13 +59,13 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout,
   Value lane = isPower ? x.band(thread.id, x.i32(lanes - 1))
                        : x.rem(thread.id, x.i32(lanes));
   thread.lane = x.toIndex(lane);
-  if (!isPower) // the lanes do not synchronise
+  if (!isPower) // The lanes do not synchronise.
     return thread;
   if (lanes >= limits::warpThreads) {
     thread.mask = x.i32(-1);
     return thread;
   }
-  // The mask of the row's lanes in the warp: ones, shifted to the row's first
+  // The mask has a one for each lane of the row, shifted to the row's first
   // lane.
   Value begin =
       x.band(thread.id, x.i32((limits::warpThreads - 1) & ~(lanes - 1)));
@@ -112,8 +112,9 @@ Value GridRows::count() {
   return total;
 }
 
-/// The reciprocal (i64) of an extent that the launch passes: of a compile-time
-/// dim that is left to the launch. Null for other extents.
+/// Builds the reciprocal (i64) of an extent that the launch passes, for a
+/// compile-time dim whose size is left to the launch. Returns null for other
+/// extents.
 Value GridRows::buildReciprocal(unsigned extent) {
   auto dim = forall.getExtents()[extent].getDefiningOp<memref::DimOp>();
   BlockArgument argument =
@@ -128,9 +129,9 @@ Value GridRows::buildReciprocal(unsigned extent) {
                                   dim.getSource(), *dim.getConstantIndex());
 }
 
-/// As IndexBuilder::delinearize(), but multiplies by reciprocals for dims left
-/// to the launch: divisions would take longer than everything else before a
-/// load.
+/// Converts a row number to the grid's indices. For extents with a reciprocal,
+/// it multiplies, since divisions would take longer than all other code before
+/// the first load.
 SmallVector<Value> GridRows::delinearize(Value row) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
@@ -159,7 +160,8 @@ SmallVector<Value> GridRows::delinearize(Value row) {
   return indices;
 }
 
-/// The product of `extents` if it is static and a power of two.
+/// Returns the product of `extents` if it is static and a power of two, else
+/// nullopt.
 static std::optional<int64_t> getPowerOfTwo(ValueRange extents) {
   int64_t size = 1;
   for (Value extent : extents) {
@@ -176,13 +178,13 @@ SmallVector<Value> GridRows::bundledIndicesOf(Value row, Value isBundled,
   IndexBuilder x(b, forall.getLoc());
   ArrayRef<Value> inner = ArrayRef(extents).drop_front();
   Value whole =
-      x.band(extents.front(), constant(-bundle)); // within whole bundles
+      x.band(extents.front(), constant(-bundle)); // rows in whole bundles
   for (Value extent : inner)
     whole = x.mul(whole, extent);
   Value inBundle = x.band(isBundled, x.ult(row, whole));
   const int64_t bundleBits = llvm::Log2_64(bundle);
   // Every block starts with this computation. For powers of two, it computes
-  // both orders side by side.
+  // both orders side by side and selects one.
   if (std::optional<int64_t> size =
           getPowerOfTwo(forall.getExtents().drop_front())) {
     const int64_t innerBits = llvm::Log2_64(*size);

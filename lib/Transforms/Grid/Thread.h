@@ -14,28 +14,30 @@
 
 namespace mlafix {
 
-/// A thread's position.
+/// The position of a thread in the grid.
 struct Thread {
-  mlir::Value id;    ///< in its block, i32
-  mlir::Value place; ///< of the blocks that share its row, i32; null if one
-                     ///< block has it
-  mlir::Value group; ///< number of its row within the block, i32
-  mlir::Value lane;  ///< lane within the row, index; null if there is one
-                     ///< lane
-  mlir::Value mask;  ///< the row's lanes within their warp, i32; null if they
-                     ///< never synchronise
+  mlir::Value id; ///< number of the thread in its block, i32
+  /// number of the row's blocks, counted in rows, i32; null if each row is in
+  /// one block
+  mlir::Value place;
+  mlir::Value group; ///< number of the thread's row within the block, i32
+  mlir::Value lane;  ///< lane within the row, index; null if rows have one lane
+  /// mask of the row's lanes in their warp, i32; null if the lanes never
+  /// synchronise
+  mlir::Value mask;
 };
-/// Builds this thread's coordinates. `parts`: the parts of each row, i32; null
-/// unless rows are in parts.
+/// Builds the position of this thread. `parts` (i32) is the number of parts of
+/// each row; null unless rows are in parts.
 Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout,
                    mlir::Value parts = {});
 
-/// Checks that `kernel`, for a GPU, has a power of two of lanes if these
-/// synchronise or exchange values.
+/// Checks that the layout of `kernel`, which is for a GPU, has a power of two
+/// of lanes. Other numbers are allowed if the lanes of a row do not synchronise
+/// or exchange values.
 llvm::LogicalResult verifyLanes(KernelOp kernel);
 
-/// Numbers the rows of a dense grid: in i32 if guards bound their count, else
-/// in index.
+/// Numbers the rows of a dense grid. Row numbers are i32 if guards bound the
+/// number of rows, else index.
 class GridRows {
 public:
   GridRows(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall)
@@ -46,11 +48,12 @@ public:
   mlir::Value constant(int64_t value);
   /// Converts a row number to an index.
   mlir::Value index(mlir::Value number);
-  /// The number of rows.
+  /// Returns the number of rows.
   mlir::Value count();
-  /// The grid's indices of row `row`; call count() first. Where `isBundled`
-  /// (i1; null: false) holds, `bundle` consecutive rows differ only in the
-  /// first index, as far as that index has whole bundles.
+  /// Returns the grid's indices of row `row`. The caller must call count()
+  /// first. Where the i1 `isBundled` is true (null: always false), `bundle`
+  /// consecutive rows differ only in the first index. Rows past the last whole
+  /// bundle of that index keep their order.
   llvm::SmallVector<mlir::Value>
   indicesOf(mlir::Value row, mlir::Value isBundled = {}, int64_t bundle = 1);
 
@@ -69,10 +72,10 @@ private:
 /// Creates an empty row program for the lane of `thread`.
 RowOp buildRow(mlir::OpBuilder &b, mlir::Location loc, const Thread &thread);
 
-/// On targets with dependent launch: waits for the preceding grid, then
-/// triggers the next one. Every thread must execute it before its first memory
-/// access and before it may end: a grid that ends without waiting may complete
-/// before its predecessor.
+/// Builds a wait for the preceding grid and then a trigger of the next grid, on
+/// targets with dependent launch. Every thread must execute this code before
+/// its first memory access and before it ends. A grid that ended without
+/// waiting could complete before its predecessor.
 void buildDependency(mlir::OpBuilder &b, mlir::Location loc, KernelOp kernel);
 
 } // namespace mlafix
