@@ -118,10 +118,10 @@ private:
   int64_t batch, strip;
   SmallVector<Value> extents;
   IRMapping same; // values common to all rows of a batch
-  // values that differ between the rows of a batch
+  // Values that differ between the rows of a batch.
   llvm::DenseSet<Value> varying;
   llvm::DenseMap<Value, Value> vectors; // vector form of `varying`
-  // scalar form of `varying`, by row
+  // Scalar form of `varying`, by row.
   llvm::DenseMap<Value, SmallVector<Value>> lanesOf;
   llvm::MapVector<Value, Value> buffers;
 };

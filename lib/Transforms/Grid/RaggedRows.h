@@ -20,7 +20,7 @@ struct RowBundle {
   int64_t rows;
   int64_t perRow;   ///< threads or lane groups per row
   mlir::Value slot; ///< number of this thread's row in the bundle, i32
-  /// number of this thread or lane group within the row, i32
+  /// Number of this thread or lane group within the row, i32.
   mlir::Value place;
   mlir::Value block; ///< number of the block, i32
   /// The bundle is scattered if a chunk has at least this many rows per segment

@@ -96,7 +96,7 @@ private:
   Value warpId, laneId, warpTotals;
   std::optional<RaggedRows> rows;
   std::optional<RowBundle> scalarBundle, rowBundle; // nullopt: nothing to do
-  // stores that are not part of the rows' program
+  // Stores that are not part of the rows' program.
   IndexStores scalars;
 };
 } // namespace
@@ -223,7 +223,7 @@ void RaggedScan::planBundles() {
   }
   bool isAllScalars = storesScalarsAlone(grid.getBody().front(), scalars);
   int64_t perRow = layout.getRows();
-  // product of the inner extents, each at most perRow; 0 if one is not static
+  // Product of the inner extents, each at most perRow; 0 if one is not static.
   int64_t size = 1;
   for (Value extent : grid.getInner()) {
     APInt value;

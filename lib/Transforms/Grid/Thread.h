@@ -17,13 +17,13 @@ namespace mlafix {
 /// The position of a thread in the grid.
 struct Thread {
   mlir::Value id; ///< number of the thread in its block, i32
-  /// number of the row's blocks, counted in rows, i32; null if each row is in
-  /// one block
+  /// Number of the row's blocks, counted in rows, i32; null if each row is in
+  /// one block.
   mlir::Value place;
   mlir::Value group; ///< number of the thread's row within the block, i32
   mlir::Value lane;  ///< lane within the row, index; null if rows have one lane
-  /// mask of the row's lanes in their warp, i32; null if the lanes never
-  /// synchronise
+  /// Mask of the row's lanes in their warp, i32; null if the lanes never
+  /// synchronise.
   mlir::Value mask;
 };
 /// Builds the position of this thread. `parts` (i32) is the number of parts of

@@ -83,9 +83,9 @@ private:
   int64_t mostBytes;
   int64_t streamedBytes;
   bool branches;
-  // ops that need no loaded value, in program order
+  // Ops that need no loaded value, in program order.
   llvm::SetVector<Operation *> indices;
-  // loads and ops that need loaded values, in program order
+  // Loads and ops that need loaded values, in program order.
   llvm::SetVector<Operation *> loads;
   llvm::SetVector<Value> masks; // predicates of the loads, i1
 };

@@ -34,7 +34,7 @@ private:
   mlir::OpBuilder &b;
   mlir::Location loc;
   mlir::Value group, groupThreads, member; // from `row`, i32
-  // largest number of threads per block
+  // Largest number of threads per block.
   int64_t threads;
   llvm::SmallVector<mlir::Type> types;
   mlir::Value buffer;

@@ -98,9 +98,9 @@ struct MergedRow {
 
   arith::SelectOp op;    ///< selects 0 or `product`
   arith::MulFOp product; ///< the row times a number
-  /// selects `first` or `sum`; null unless there are two payloads
+  /// Selects `first` or `sum`; null unless there are two payloads.
   arith::SelectOp kept;
-  /// adds the second payload to `first`; null if `kept` is null
+  /// Adds the second payload to `first`; null if `kept` is null.
   math::FmaOp sum;
   Operation *first = {}; ///< weight times `mask`; null for a payload as loaded
   Value added;           ///< addend of `first`; null if there is none
@@ -223,7 +223,7 @@ void MergedRow::maskNumbers() {
 /// condition that selects at least `fewest` elements. Returns the number of
 /// packs that have been rewritten.
 static int64_t maskRows(KernelOp kernel, int64_t fewest) {
-  // rows by the condition that their state is empty
+  // Rows by the condition that their state is empty.
   llvm::MapVector<Value, SmallVector<MergedRow>> rows;
   kernel.walk([&](arith::SelectOp op) {
     if (std::optional<MergedRow> row = MergedRow::get(op))

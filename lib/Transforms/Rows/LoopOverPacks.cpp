@@ -343,7 +343,7 @@ private:
   Block &block;
   Stages stages;
   llvm::DenseSet<Value> kept; // rows with a buffer
-  // buffers of the rows that are already computed and have one
+  // Buffers of the rows that are already computed and have one.
   llvm::DenseMap<Value, Value> buffers;
   llvm::DenseMap<Value, Value> lefts; // state of scans during the walk
   llvm::DenseMap<Value, Value> packs; // packs in the current loop

@@ -239,7 +239,7 @@ struct BlockPartials {
 
   int64_t blocks, packs;
   bool areKept;
-  // true if the lanes of a warp share the reads and then shuffle
+  // True if the lanes of a warp share the reads and then shuffle.
   bool areSharedOut;
   int64_t read; // partials that a lane reads, of consecutive blocks
 };
@@ -255,7 +255,7 @@ static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
       allocShared(b, loc, {of.blocks * of.packs}, partials.front().getType());
   Value lane = getBlockLane(b, loc, layout);
   Value mine = x.div(layout.lane, x.constant(countBlockLanes(layout)));
-  // threads that store to each block
+  // Threads that store to each block.
   int64_t threads = of.areKept ? of.packs : 1;
   Value first = of.placeOf(x, mine, x.rem(lane, x.constant(threads)));
   Value block = x.toI32(x.div(lane, x.constant(threads)));

@@ -58,7 +58,7 @@ ScannedPack mlafix::scanPack(OpBuilder &b, const RowLayout &layout, ScanOp op,
   Value neutrals = arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(type, Attribute(neutral)));
   for (int64_t bit = 1; bit < size; bit *= 2) {
-    // last element of the left half; for elements of the left half, neutral
+    // Last element of the left half; for elements of the left half, neutral.
     SmallVector<int64_t> lefts;
     for (int64_t i = 0; i < size; ++i)
       lefts.push_back(i & bit ? (i & -bit) - 1 : size + i);
@@ -91,7 +91,7 @@ static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
   int64_t step = std::max<int64_t>(1, bits.first / limits::warpThreads);
   Value mine = x.band(layout.lane, x.constant((warps - 1) & -step));
   Value base = x.mul(mine, x.constant(packs));
-  // totals of the block of warps that contains `mine`
+  // Totals of the block of warps that contains `mine`.
   SmallVector<Value> totals;
   for (int64_t p = 0; p < packs; ++p)
     totals.push_back(memref::LoadOp::create(
