@@ -1,5 +1,4 @@
-//===- F32Builder.h - f32 arithmetic on scalars, rows and packs --*- C++
-//-*-===//
+//===- F32Builder.h - f32 arithmetic ----------------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -67,7 +66,7 @@ public:
   mlir::Value min(mlir::Value x, mlir::Value y) {
     return mlir::arith::MinimumFOp::create(b, loc, x, y);
   }
-  /// Broadcasts `x` to a row tile or vector type.
+  /// Broadcasts `x` to `type`, a row tile or a vector type.
   mlir::Value splat(mlir::Value x, mlir::Type type) {
     if (isRowTile(type))
       return SplatOp::create(b, loc, type, x);

@@ -1,4 +1,4 @@
-//===- LoadOneHot.cpp - a reduction of one element loads it ---------------===//
+//===- LoadOneHot.cpp - replace a reduction of one element by its load ----===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -26,18 +26,19 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A sum of a row with at most one nonzero element, or the maximum of a row of
-/// floats with at most one element other than -inf.
+/// A reduction whose result is a single element of `row`: the sum of a row with
+/// at most one nonzero element, or the maximum of a row of floats with at most
+/// one element other than -inf.
 struct OneHot {
   ReduceOp reduction;
   Value row;
-  Value label;                          // i32 index of that element; may be out
-                                        // of range
-  llvm::SetVector<Operation *> program; // ops of the row, in order
+  // I32 index of this element; may be out of range.
+  Value label;
+  llvm::SetVector<Operation *> program; // ops that compute `row`, in order
 };
 } // namespace
 
-/// The value of all elements of a row if it is uniform, else null.
+/// Returns the value of all elements of a row if it is a splat, else null.
 static Value getUniform(Value row) {
   auto splat = row.getDefiningOp<SplatOp>();
   return splat ? splat->getOperand(0) : Value();
@@ -54,14 +55,14 @@ static bool isNegativeInfinity(Value row) {
   return matchPattern(number ? number : row, m_NegInfFloat());
 }
 
-/// True if `kind` reduces a row in which all elements but one are `other` to
-/// that one element.
+/// Returns true if `other` is neutral in a reduction of `kind`: a row with one
+/// element that differs from `other` is reduced to this element.
 static bool isNeutral(ReduceKind kind, Value other) {
   return (kind == ReduceKind::add && isZero(other)) ||
          (kind == ReduceKind::max && isNegativeInfinity(other));
 }
 
-/// True if no launch may write the memory that `load` reads.
+/// Returns true if no launch may write the memory that `load` reads.
 static bool readsInputAlone(KernelOp kernel, LoadOp load) {
   BlockArgument source = getKernelArgument(load.getSource());
   if (!source || kernel.isArgPeers(source.getArgNumber()) ||
@@ -76,15 +77,15 @@ static bool readsInputAlone(KernelOp kernel, LoadOp load) {
   return true;
 }
 
-/// True if a single element of `row` can be computed; adds the ops needed to
-/// `program`.
+/// Returns true if a single element of `row` can be computed. Adds the ops
+/// needed for it to `program`.
 static bool collect(KernelOp kernel, Value row,
                     llvm::SetVector<Operation *> &program) {
   Operation *op = row.getDefiningOp();
   if (!op || program.contains(op))
     return op;
   if (auto load = dyn_cast<LoadOp>(op)) {
-    // An element that shares its byte with another has no address.
+    // An element smaller than a byte has no address of its own.
     bool isByItself =
         getDTypeBits(load.getSource().getType().getElementType()) >= 8;
     if (load.getGroup() || load.getMember() || load.getBegin() || !isByItself ||
@@ -130,7 +131,7 @@ static std::optional<OneHot> match(KernelOp kernel, ReduceOp reduction) {
   return result;
 }
 
-/// The neutral element of a reduction.
+/// Builds the neutral element of `reduction`.
 static Value buildNeutral(OpBuilder &b, ReduceOp reduction) {
   Type type = reduction.getType();
   TypedAttr number = b.getZeroAttr(type);
@@ -142,8 +143,8 @@ static Value buildNeutral(OpBuilder &b, ReduceOp reduction) {
   return arith::ConstantOp::create(b, reduction.getLoc(), number);
 }
 
-/// Builds the element, or the neutral element of the reduction if the index is
-/// out of range.
+/// Builds the single element, or the neutral element of the reduction if the
+/// index is out of range.
 static Value buildElement(OpBuilder &b, OneHot &oneHot) {
   Location loc = oneHot.reduction.getLoc();
   Type type = oneHot.reduction.getType();

@@ -1,4 +1,4 @@
-//===- LowerReductions.cpp - reductions of numbers to numbers -------------===//
+//===- LowerReductions.cpp - lower to reductions of numbers ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -19,20 +19,22 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// `element`, or a row of it along the dim of `like`.
+/// Returns the type `element`, or a row of it along the dim of `like` if this
+/// is a row tile.
 static Type withElement(Type like, Type element) {
   return isRowTile(like) ? getRowTileType(getTileDim(like), element) : element;
 }
 
-/// Broadcasts the result of a reduction (a number, or one element per group) to
-/// a row of this type.
+/// Broadcasts the result of a reduction to a row of type `row`. The result is a
+/// number, or a row with one element per group.
 static Value spread(OpBuilder &b, Location loc, Type row, Value reduced) {
   return isRowTile(reduced.getType())
              ? Value(BroadcastOp::create(b, loc, row, reduced))
              : Value(SplatOp::create(b, loc, row, reduced));
 }
 
-/// A constant, or a row of it along the dim of `like`.
+/// Builds the constant `number`, or a row of it along the dim of `like` if this
+/// is a row tile.
 static Value buildConstant(OpBuilder &b, Location loc, Type like,
                            TypedAttr number) {
   Value scalar = arith::ConstantOp::create(b, loc, number);
@@ -41,7 +43,7 @@ static Value buildConstant(OpBuilder &b, Location loc, Type like,
                          : scalar;
 }
 
-/// Replaces -0 by 0 in a number or a row.
+/// Replaces -0 by 0 in an f32 or a row of f32. Other values stay unchanged.
 static Value dropSignOfZero(OpBuilder &b, Location loc, Value value) {
   if (!getElementTypeOrSelf(value.getType()).isF32())
     return value;
@@ -51,11 +53,12 @@ static Value dropSignOfZero(OpBuilder &b, Location loc, Value value) {
 
 constexpr unsigned kF32FractionBits = 23;
 
-/// Limit of nested selects to look through; both operands are followed.
+/// The largest number of nested selects that countSpareBits() looks through. It
+/// follows both operands of each.
 constexpr unsigned kMostSelections = 4;
 
-/// The number of low bits that are 0 in all f32 of a row except NaN: those that
-/// the dtype it is loaded from lacks.
+/// Returns the number of low bits that are 0 in all f32 of a row except NaN.
+/// They are the bits that the dtype in memory lacks.
 static unsigned countSpareBits(Value row, unsigned selections = 0) {
   if (!getElementTypeOrSelf(row.getType()).isF32() ||
       selections > kMostSelections)
@@ -86,9 +89,10 @@ static unsigned countSpareBits(Value row, unsigned selections = 0) {
 // mlafix.arg_reduce
 //===----------------------------------------------------------------------===//
 
-/// The float below `greatest`, the maximum of a row. Exactly the greatest
-/// elements compare "greater or unordered" to it: for NaN it is +inf, which
-/// only NaN passes; for -inf it is NaN, which all pass.
+/// Builds the float below `greatest`, the maximum of a row. The greatest
+/// elements, and only they, compare "greater or unordered" to it. For NaN it is
+/// +inf: only NaN passes this comparison. For -inf it is NaN: all elements
+/// pass.
 static Value buildNextBelow(OpBuilder &b, Location loc, Value greatest) {
   auto integer = [&](int32_t number) {
     return buildConstant(b, loc, greatest.getType(),
@@ -114,8 +118,8 @@ static Value buildNextBelow(OpBuilder &b, Location loc, Value greatest) {
       arith::BitcastOp::create(b, loc, greatest.getType(), below));
 }
 
-/// An i1 per element (or for a number) that is true if it equals the row's
-/// extreme `extreme`.
+/// Builds an i1 per element of `row`, or for the number `row`: true if it
+/// equals `extreme`, the result of the reduction `kind` of the row.
 static Value buildIsExtreme(OpBuilder &b, Location loc, ReduceKind kind,
                             Value row, Value extreme) {
   auto all = [&](Value number) {
@@ -134,7 +138,8 @@ static Value buildIsExtreme(OpBuilder &b, Location loc, ReduceKind kind,
                                all(above));
 }
 
-/// The index of each element that equals the extreme, INT32_MAX for others.
+/// Builds a row with the index of each element that equals the extreme, and
+/// INT32_MAX elsewhere.
 static Value buildIndices(OpBuilder &b, Location loc, ArgReduceOp op,
                           Value extreme) {
   Value row = op.getSource();
@@ -145,9 +150,9 @@ static Value buildIndices(OpBuilder &b, Location loc, ArgReduceOp op,
   return arith::SelectOp::create(b, loc, isHere, all, none);
 }
 
-/// A row in which each element holds its lane's least index of an extreme
-/// element, or INT32_MAX. Only lanes that contain the extreme search their
-/// elements.
+/// Builds a row in which each element holds the least index of an extreme
+/// element of its lane, or INT32_MAX. Only lanes that contain the extreme
+/// search their elements.
 static Value buildLaneIndices(OpBuilder &b, Location loc, ArgReduceOp op,
                               Value extreme) {
   Value row = op.getSource();
@@ -170,8 +175,9 @@ static Value buildLaneIndices(OpBuilder &b, Location loc, ArgReduceOp op,
 }
 
 namespace {
-/// Lowers to the least index of an extreme element. If there is a NaN, the
-/// reduction itself yields NaN, and this the index of the first NaN.
+/// Lowers mlafix.arg_reduce to the least index of an extreme element. If the
+/// row contains NaN, the extreme is NaN, and the index is that of the first
+/// NaN.
 struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
   LowerArgReduce(const TypeConverter &converter, MLIRContext *context,
                  int64_t leastByLane, int64_t mostByLane, int64_t mostSeparate)
@@ -196,13 +202,13 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
                            : buildIndices(rewriter, loc, op, extreme);
     Value least =
         ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, index);
-    if (isOfGroups) { // make indices relative to the group
+    if (isOfGroups) { // Make indices relative to the group.
       Value all = IotaOp::create(rewriter, loc, indices);
       Value first =
           ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, all);
       least = arith::SubIOp::create(rewriter, loc, least, first);
     }
-    if (dim.isBounded()) // 0 for empty rows
+    if (dim.isBounded()) // The index is 0 for empty rows.
       least = arith::SelectOp::create(
           rewriter, loc,
           arith::CmpIOp::create(
@@ -214,18 +220,19 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
   }
 
 private:
-  /// The longest row like `row` in which each lane searches for the index.
+  /// Returns the length of the longest row like `row` in which each lane
+  /// searches for the index.
   int64_t getMostByLane(Value row) const {
     auto load = row.getDefiningOp<LoadOp>();
-    // Unless elements are in their loaded 16-bit form, a lane holds only half
-    // as many (getMostLanes).
+    // The limit is half for rows from 16 bits or fewer that are not kept in
+    // this form: a lane then holds only half as many elements (getMostLanes).
     int64_t most =
         load && countSpareBits(row) > 0 ? mostByLane / 2 : mostByLane;
     bool isBF16 = load && load.getSource().getType().getElementType().isBF16();
     return isBF16 ? std::max(most, mostSeparate) : most;
   }
 
-  int64_t leastByLane, mostByLane, mostSeparate; // row lengths
+  int64_t leastByLane, mostByLane, mostSeparate; // row lengths in elements
 };
 } // namespace
 
@@ -234,10 +241,11 @@ private:
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Builds sort keys for a row: distinct integers, the greatest first. The high
-/// bits hold the element in the order of its values, the low bits its inverted
-/// index, so that the first of equal elements has the greatest key. Keys are
-/// i32 if the elements have enough zero low bits for an index, else i64.
+/// Builds sort keys for the elements of a row. Keys are distinct integers, and
+/// the greatest element has the greatest key. The high bits order elements by
+/// value. The low bits contain the inverted index, so that the first of equal
+/// elements has the greatest key. Keys are i32 if the elements have enough zero
+/// low bits for an index, else i64.
 class KeyBuilder {
 public:
   KeyBuilder(OpBuilder &b, Location loc, Value row, bool isOnGPU)
@@ -245,7 +253,7 @@ public:
         isFloat(getElementTypeOrSelf(row.getType()).isF32()),
         sumsToOneNaN(isOnGPU && row.getDefiningOp<LoadOp>()),
         indexBits(countSpareBits(row)) {
-    // NaN sorts above infinity.
+    // NaN sorts above infinity, so at least one fraction bit must remain.
     bool isNarrow = dim.isBound() && indexBits < kF32FractionBits &&
                     dim.getSize() <= int64_t(1) << indexBits;
     if (!isNarrow)
@@ -256,24 +264,24 @@ public:
   IntegerType getType() const { return b.getIntegerType(isNarrow() ? 32 : 64); }
 
   Value keys(bool inGroups);
-  /// Extracts the value from a key or a row of keys.
+  /// Extracts the value from a key, or from each key of a row.
   Value value(Value key);
   Value index(Value key);
-  /// The greatest of `keys` (or of each group), restricted to those below
-  /// `found` if that is given. There must be one.
+  /// Builds the greatest of `keys`, or the greatest of each group. If `found`
+  /// is not null, only keys below `found` count. There must be such a key.
   Value greatest(Value keys, Type result, Value found);
 
 private:
-  /// `number` in the shape of `like`, with elements of `width` bits.
+  /// Builds the integer `number` with `width` bits, in the shape of `like`.
   Value constant(Value like, int64_t number, unsigned width);
   static Type typed(Value like, Type element) {
     return withElement(like.getType(), element);
   }
-  /// Masks of a key's value bits and index bits.
+  /// Return the masks of the value bits and of the index bits of a key.
   int32_t getValueMask() const { return isNarrow() ? -(1 << indexBits) : -1; }
   int32_t getIndexMask() const { return isNarrow() ? ~getValueMask() : -1; }
-  /// Converts between the bits of negative floats and integers of the same
-  /// order; it is its own inverse.
+  /// Converts the bits of a negative float to an integer of the same order, or
+  /// back. Other bits stay unchanged.
   Value turnNegative(Value bits);
 
   OpBuilder &b;
@@ -282,7 +290,7 @@ private:
   DimAttr dim;
   bool isFloat;
   /// True if an addition turns every NaN of the row into 0x7fffffff, as on a
-  /// GPU (PTX ISA, `add`). The row must be loaded: an addition of 0 to a
+  /// GPU (PTX ISA, `add`). The row must be loaded, since an addition of 0 to a
   /// computed value may be folded away.
   bool sumsToOneNaN;
   unsigned indexBits;
@@ -317,7 +325,7 @@ Value KeyBuilder::keys(bool inGroups) {
         b, loc, isNaN, constant(row, INT32_MAX & getValueMask(), 32), order);
   }
   Value index = IotaOp::create(b, loc, typed(row, i32));
-  if (inGroups) { // make indices relative to the group
+  if (inGroups) { // Make indices relative to the group.
     Value first = ReduceOp::create(b, loc, getRowTileType(dim.getGroups(), i32),
                                    ReduceKind::min, index);
     first = BroadcastOp::create(b, loc, index.getType(), first);
@@ -362,7 +370,7 @@ Value KeyBuilder::greatest(Value keys, Type result, Value found) {
   if (!found)
     return ReduceOp::create(b, loc, type, ReduceKind::max, keys);
   // The addition maps `found` to the least integer. Keys below `found` become
-  // the greatest, in order; those above come in between.
+  // the greatest, in order. Keys above `found` come between.
   unsigned width = getType().getWidth();
   Value step = arith::SubIOp::create(
       b, loc, constant(found, llvm::minIntN(width), width), found);
@@ -372,7 +380,7 @@ Value KeyBuilder::greatest(Value keys, Type result, Value found) {
   return arith::SubIOp::create(b, loc, most, step);
 }
 
-/// -inf, or the least integer.
+/// Returns -inf, or the least integer of the type `element`.
 static TypedAttr getLeast(OpBuilder &b, Type element) {
   if (element.isF32())
     return b.getF32FloatAttr(-std::numeric_limits<float>::infinity());
@@ -382,12 +390,13 @@ static TypedAttr getLeast(OpBuilder &b, Type element) {
 
 namespace {
 /// Finds the greatest elements of a row, or of each group, one at a time: the
-/// greatest remaining value, and its least index. Found elements become the
-/// least value. If results have the least value themselves, only the first of
-/// their indices is right (see buildLeastIndices).
+/// greatest remaining value, and its least index. A found element is replaced
+/// by the least value of its type. If results have the least value themselves,
+/// only the first of their indices is right (see buildLeastIndices).
 class GreatestFinder {
 public:
-  /// `result`: type of one result, a scalar or one element per group.
+  /// `result` is the type of one result: a scalar or a row with one element per
+  /// group.
   GreatestFinder(OpBuilder &b, Location loc, Value row, Type result)
       : b(b), loc(loc), rest(row), result(result),
         element(getElementTypeOrSelf(row.getType())) {
@@ -405,7 +414,7 @@ private:
   Type result;
   Type element;
   Value all, none;
-  Value found; // the last index
+  Value found; // index of the last found element; null before the first
 };
 } // namespace
 
@@ -426,10 +435,12 @@ std::pair<Value, Value> GreatestFinder::next() {
   return {greatest, found};
 }
 
-/// Limit of the elements found by index: the set of their indices is an i32.
+/// The largest number of elements that are found by index. The set of their
+/// indices is an i32.
 static constexpr size_t kMostByIndex = 32;
 
-/// True if a number, or that of a group, is the least value.
+/// Builds an i1 that is true if a number is the least value of its type. For a
+/// row with one element per group, builds one i1 per group.
 static Value buildIsLeast(OpBuilder &b, Location loc, Value number) {
   Type element = getElementTypeOrSelf(number.getType());
   Value least = buildConstant(b, loc, number.getType(), getLeast(b, element));
@@ -439,9 +450,9 @@ static Value buildIsLeast(OpBuilder &b, Location loc, Value number) {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, least);
 }
 
-/// The indices of `values`, the greatest elements in descending order. These
-/// are `indices`, except for elements with the least value: their index is the
-/// first one that no earlier element has.
+/// Builds the indices of `values`, the greatest elements in descending order.
+/// `indices` are right except for elements with the least value. The index of
+/// such an element is the first one that no earlier element has.
 static SmallVector<Value> buildLeastIndices(OpBuilder &b, Location loc,
                                             ValueRange values,
                                             ValueRange indices) {
@@ -452,7 +463,7 @@ static SmallVector<Value> buildLeastIndices(OpBuilder &b, Location loc,
   Value zero = number(0), one = number(1), most = number(31), set = zero;
   SmallVector<Value> result;
   for (auto [value, index] : llvm::zip_equal(values, indices)) {
-    // The lowest index that is not in the set is the number of its trailing
+    // The lowest index that is not in the set equals the number of trailing
     // ones. The set has fewer indices than bits.
     Value others = arith::XOrIOp::create(b, loc, set, number(-1));
     Value lowest = arith::AndIOp::create(
@@ -471,8 +482,8 @@ static SmallVector<Value> buildLeastIndices(OpBuilder &b, Location loc,
   return result;
 }
 
-/// Finds each element by one reduction of the remaining keys: for long rows,
-/// narrow keys, and CPUs.
+/// Finds each element by one reduction of the remaining keys. Used for long
+/// rows, for i32 keys, and on CPUs.
 static void findByKeys(OpBuilder &b, TopKOp op, KeyBuilder builder,
                        SmallVector<Value> &values,
                        SmallVector<Value> &indices) {
@@ -485,14 +496,14 @@ static void findByKeys(OpBuilder &b, TopKOp op, KeyBuilder builder,
   }
 }
 
-/// For short rows: two reductions per element on numbers of half the width,
-/// without building keys.
+/// Finds each element by two reductions of numbers that are half as wide as
+/// keys, without building keys. Used for short rows.
 static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
                         SmallVector<Value> &indices) {
   Location loc = op.getLoc();
   Type result = op.getValues().front().getType(), i32 = b.getI32Type();
   bool isOfGroups = isRowTile(result);
-  Value first; // first index of each group
+  Value first; // first index of each group; null unless of groups
   if (isOfGroups) {
     DimAttr dim = getTileDim(op.getSource().getType());
     Value all = IotaOp::create(b, loc, getRowTileType(dim, i32));
@@ -510,7 +521,7 @@ static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
   if (isOfGroups) {
     indices = buildLeastIndices(b, loc, values, indices);
   } else if (values.size() > 1) {
-    // If the last element is not the least value, no other is.
+    // If the last element is not the least value, no other element is.
     auto choice = scf::IfOp::create(b, loc, ValueRange(indices).getTypes(),
                                     buildIsLeast(b, loc, values.back()),
                                     /*withElseRegion=*/true);
@@ -525,8 +536,8 @@ static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
     value = dropSignOfZero(b, loc, value);
 }
 
-/// Replaces results beyond the end of a row with a bounded dim by the least
-/// value at index 0, as for a reduction of no elements.
+/// Replaces results past the end of a row with a bounded dim by the least value
+/// and index 0, as in a reduction of no elements.
 static void endWithRow(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
                        SmallVector<Value> &indices) {
   Location loc = op.getLoc();
@@ -569,11 +580,11 @@ struct LowerTopK : OpConversionPattern<TopKOp> {
     return success();
   }
 
-  int64_t mostByIndex; // row length
+  int64_t mostByIndex; // largest row length in elements
   bool isOnGPU;
 };
 
-/// Lowers a reduction of booleans to one of the integers 0 and 1.
+/// Lowers a reduction of booleans to a reduction of the integers 0 and 1.
 struct LowerReduceOfBools : OpConversionPattern<ReduceOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -590,7 +601,8 @@ struct LowerReduceOfBools : OpConversionPattern<ReduceOp> {
     Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
     if (isRowTile(result))
       zero = SplatOp::create(rewriter, loc, result, zero);
-    // For empty rows the reduction gives the type's least or greatest number.
+    // For an empty row, the integer reduction gives the least or greatest
+    // number of its type, so its sign decides.
     rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::sgt,
                                                reduced, zero);
     return success();

@@ -1,4 +1,4 @@
-//===- LowerReductions.h - reductions of numbers to numbers -----*- C++ -*-===//
+//===- LowerReductions.h - lower to reductions of numbers -------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,16 +13,21 @@
 
 namespace mlafix {
 
-/// True if `op` reduces numbers rather than booleans.
+/// Returns true if `op` reduces numbers, and false if it reduces booleans.
 bool reducesNumbers(ReduceOp op);
 
-/// Lowers mlafix.arg_reduce, mlafix.top_k and boolean reductions to reductions
-/// of numbers. mlafix.top_k reduces value and index separately in rows of up to
-/// `mostByIndex` elements, else by one key. In rows of `leastByLane` to
-/// `mostByLane` elements (half if loaded from 16 bits or fewer; for bf16 up to
-/// `mostSeparate`, since a branch widens it again), only lanes that hold the
-/// extreme search for its index. `isOnGPU`: additions yield the same NaN for
-/// all NaN operands.
+/// Adds patterns that lower mlafix.arg_reduce, mlafix.top_k and boolean
+/// reductions to reductions of numbers. Row lengths are in elements.
+///
+/// mlafix.top_k reduces value and index separately in rows of up to
+/// `mostByIndex` elements. In longer rows it reduces keys that contain both.
+///
+/// In rows of `leastByLane` to `mostByLane` elements, mlafix.arg_reduce lets
+/// only those lanes search for the index that hold the extreme. The upper limit
+/// is half as large if elements are loaded from 16 bits or fewer. For bf16 it
+/// is at least `mostSeparate`, since a branch widens bf16 again.
+///
+/// `isOnGPU` means that additions yield the same NaN for all NaN operands.
 void populateLowerReductionPatterns(mlir::RewritePatternSet &patterns,
                                     const mlir::TypeConverter &converter,
                                     int64_t mostByIndex, int64_t leastByLane,

@@ -1,4 +1,4 @@
-//===- LowerStates.cpp - states become (maximum, sum, accumulator) --------===//
+//===- LowerStates.cpp - lower states to three values ---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -35,8 +35,8 @@ using namespace mlir;
 using namespace mlafix;
 
 /// Marks exp(x - max(x)) as `afn` where only its sum is used. The largest term
-/// is 1, so flushing subnormal terms to zero does not change the sum. Skipped
-/// if other ops subtract from the row: CSE may merge the exponentials.
+/// is 1, so flushing subnormal terms to zero does not change the sum. Rows from
+/// which other ops subtract are skipped, since CSE may merge the exponentials.
 static void markSummedExponentials(KernelOp kernel) {
   kernel.walk([](ReduceOp sum) {
     auto power = sum.getSource().getDefiningOp<math::ExpOp>();
@@ -62,7 +62,7 @@ static void markSummedExponentials(KernelOp kernel) {
 
 namespace {
 
-/// The three values of a state; `acc` is a row tile. The state is empty if and
+/// The three values of a state. `acc` is a row tile. The state is empty if and
 /// only if `max` is -inf; `sum` and `acc` are then arbitrary.
 struct Parts {
   Value max, sum, acc;
@@ -75,7 +75,8 @@ struct Parts {
 
 bool isBaseE(StateType type) { return *type.getBase().getBase() == LogBase::E; }
 
-/// The three values of a state loaded from memory (N2).
+/// Builds the three values of a state from its lse and its payload in memory.
+/// An lse of +inf means an empty state, too (N2).
 Parts partsOf(F32Builder f, Value lse, Value row) {
   Value isInf =
       f.equal(lse, f.constant(std::numeric_limits<float>::infinity()));
@@ -90,8 +91,8 @@ struct LowerLoadState : OpConversionPattern<LoadStateOp> {
     Location loc = op.getLoc();
     F32Builder f(rewriter, loc);
     Value predicate = statePredicate(rewriter, op);
-    // The payload needs no `else` value: an excluded row has lse -inf, so it is
-    // never used.
+    // The payload needs no `else` value. A state with a false predicate has the
+    // lse -inf, so its payload is never used.
     Value row =
         LoadOp::create(rewriter, loc, op.getType().getTileType(), op.getOut(),
                        op.getOutIndices(), predicate, Value());
@@ -146,7 +147,7 @@ struct LowerReference : OpConversionPattern<ReferenceOp> {
   matchAndRewrite(ReferenceOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     F32Builder f(rewriter, op.getLoc());
-    // Adding to -0.0 preserves every number, including -0.0 (N4).
+    // Adding -0.0 preserves every number, including -0.0 (N4).
     Value acc = f.splat(f.constant(-0.0f), op.getType().getTileType());
     Parts parts(adaptor.getMax().front(), f.constant(0.0f), acc);
     rewriter.replaceOpWithMultiple(op, {parts.values()});
@@ -154,7 +155,8 @@ struct LowerReference : OpConversionPattern<ReferenceOp> {
   }
 };
 
-/// The sum of |acc|; finite if all elements are.
+/// Builds a row of |acc|. An element is below +inf if and only if the element
+/// of `acc` is finite.
 Value buildMagnitude(OpBuilder &b, Location loc, const Parts &state) {
   return math::AbsFOp::create(b, loc, state.acc);
 }
@@ -170,7 +172,8 @@ struct LowerHasNonfinite : OpConversionPattern<HasNonfiniteOp> {
     Value largest = ReduceOp::create(rewriter, loc, rewriter.getF32Type(),
                                      ReduceKind::max, magnitude,
                                      /*in_lane=*/true);
-    // NaN compares as the largest.
+    // The comparison is also true for NaN, which is the largest if there is
+    // one.
     Value inf = f.constant(std::numeric_limits<float>::infinity());
     Value isBad = arith::CmpFOp::create(
         rewriter, loc, arith::CmpFPredicate::UGE, largest, inf);
@@ -258,7 +261,7 @@ struct LowerMask : OpConversionPattern<MaskOp> {
     F32Builder f(rewriter, op.getLoc());
     Parts state(adaptor.getState());
     Value live = adaptor.getPredicate().front();
-    // Clear a NaN sum of an empty state: 0 * NaN is NaN.
+    // Replace the sum of an empty state, which may be NaN: 0 * NaN is NaN.
     Value sum = f.select(live, state.sum, f.constant(0.0f));
     Value max = f.select(live, state.max, f.negInf());
     rewriter.replaceOpWithMultiple(op, {Parts(max, sum, state.acc).values()});
@@ -276,7 +279,7 @@ struct LowerRebase : OpConversionPattern<RebaseOp> {
     bool toE = isBaseE(op.getType());
     float factor = toE ? llvm::numbers::ln2f : llvm::numbers::log2ef;
     Value max = f.mul(state.max, f.constant(factor));
-    // Clamp: an infinity would mean an empty state.
+    // Clamp the maximum, since an infinity would mean an empty state.
     if (!toE) {
       float largest = std::numeric_limits<float>::max();
       Value finite =
@@ -289,20 +292,20 @@ struct LowerRebase : OpConversionPattern<RebaseOp> {
   }
 };
 
-/// A state normalised for a store (N1, N3).
+/// Normalises a state for a store (N1, N3).
 struct Normalized {
   Normalized(F32Builder f, const Parts &state, StateType type)
       : f(f), state(state), type(type), isEmpty(f.equal(state.max, f.negInf())),
         // max - max is 0, or NaN if max is NaN. So a NaN lse reaches the
-        // payload even if nothing was merged (N6).
+        // payload even if nothing has been merged (N6).
         sum(f.add(state.sum, f.sub(state.max, state.max))) {}
 
-  /// `scale` may be null.
+  /// Builds the payload, divided by `scale` if that is not null.
   Value buildPayload(OpBuilder &b, Location loc, Value scale) {
     Type tile = type.getTileType();
     Value inverse = arith::DivFOp::create(b, loc, f.constant(1.0f), sum,
                                           arith::FastMathFlags::arcp);
-    // Exact: a copied row (sum 1) becomes value * (1 / scale) bit for bit.
+    // A copied row has the sum 1, so the result is exactly value * (1 / scale).
     if (scale)
       inverse = f.mul(inverse, f.div(f.constant(1.0f), scale));
     Value row = f.mul(state.acc, f.splat(inverse, tile));
@@ -310,11 +313,11 @@ struct Normalized {
   }
 
   Value buildLse(OpBuilder &b, Location loc) {
-    // The sum is never subnormal: it is 0, NaN, or at least 1, the largest
-    // weight.
+    // The sum is never subnormal. It is 0, NaN, or at least the largest weight,
+    // which is 1.
     Value log = math::Log2Op::create(b, loc, sum, arith::FastMathFlags::afn);
     Value scale = f.constant(isBaseE(type) ? llvm::numbers::ln2f : 1.0f);
-    // A sum of 1 means a copy: an lse of -0.0 stays -0.0 (N4).
+    // A sum of 1 means a copy, so an lse of -0.0 stays -0.0 (N4).
     Value summed = f.fma(log, scale, state.max);
     Value lse = f.select(f.equal(sum, f.constant(1.0f)), state.max, summed);
     return f.select(isEmpty, f.negInf(), lse);
@@ -376,7 +379,7 @@ struct LowerLseOf : OpConversionPattern<LseOfOp> {
   }
 };
 
-/// Canonicalisation turns `scf.if` into `arith.select`, also for states.
+/// Lowers selects of states, which canonicalisation makes of `scf.if`.
 struct LowerSelect : OpConversionPattern<arith::SelectOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -394,8 +397,8 @@ struct LowerSelect : OpConversionPattern<arith::SelectOp> {
   }
 };
 
-/// Binds bases that are still names to their defaults: lowering depends on
-/// them.
+/// Binds bases that are still names to their defaults, since the lowering
+/// depends on bases.
 LogicalResult bindBases(KernelOp kernel) {
   AttrTypeReplacer replacer;
   NamedAttrList bindings(
@@ -475,8 +478,8 @@ public:
                        MaskOp, RebaseOp, PayloadOp, LseOfOp, ArgReduceOp,
                        TopKOp>();
     legal.addDynamicallyLegalOp<ReduceOp>(reducesNumbers);
-    // The grid's regions have no states as arguments, so only ops need
-    // conversion.
+    // The regions of a grid have no states as arguments, so only ops are
+    // converted.
     legal.addLegalOp<KernelOp, ForallOp, RaggedForallOp, ReturnOp>();
     if (failed(
             applyPartialConversion(getOperation(), legal, std::move(patterns))))

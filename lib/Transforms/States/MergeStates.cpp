@@ -1,4 +1,4 @@
-//===- MergeStates.cpp - the merge of lowered states ----------------------===//
+//===- MergeStates.cpp - merge of lowered states --------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -19,13 +19,13 @@ namespace {
 /// The weight of a state in a merge.
 struct Weight {
   Value value;
-  /// True if the weight is 0.
+  /// An i1 that is true if the weight is 0.
   Value isEmptyState;
 };
 
-/// base^difference, exactly 1 for 0. `lost`: the rounding error of the lse
-/// difference, in base e. If given, the rounding of the exponent is compensated
-/// too.
+/// Builds base^difference, which is exactly 1 for 0. `lost` is the rounding
+/// error of `difference`, in base e. If it is not null, this error and the
+/// rounding of the exponent are compensated.
 Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
   Value zero = f.constant(0.0f);
   Value exponent = isBaseE
@@ -34,26 +34,28 @@ Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
   Value power = f.exp2(exponent);
   if (!lost)
     return {power, f.equal(power, zero)};
-  // The absolute error of the exponent becomes the same relative error of the
+  // An absolute error of the exponent becomes the same relative error of the
   // power (Cody and Waite).
   Value rest = f.add(
       f.fma(exponent, f.constant(-llvm::numbers::ln2f), difference), lost);
-  // An lse of -inf has no finite difference.
+  // If the lse is -inf, the difference is infinite and `rest` is NaN. The
+  // weight is then 0.
   Value isEmptyState = f.equal(power, zero);
   return {f.select(isEmptyState, zero, f.fma(power, rest, power)),
           isEmptyState};
 }
 
-/// The weights of two states relative to the larger lse, whose weight is 1, so
-/// one power suffices. If either lse is NaN, so is the weight (N6).
+/// Builds the weights of two states relative to the larger lse. The state with
+/// this lse has the weight 1, so one power suffices. If either lse is NaN, so
+/// is one of the weights (N6).
 SmallVector<Weight> buildTwoWeights(F32Builder f, Value first, Value second,
                                     Value reference, bool isBaseE) {
   Value isFirstLess = f.less(first, second);
   Value least = f.select(isFirstLess, first, second);
   Value difference = f.sub(least, reference), lost;
   if (isBaseE) {
-    // Knuth's two-sum recovers the rounding error, up to 2^-18 for lses from 64
-    // on.
+    // Knuth's two-sum recovers the rounding error, which is up to 2^-18 for
+    // lses from 64 on.
     Value back = f.sub(difference, least);
     Value ofLeast = f.sub(least, f.sub(difference, back));
     Value ofReference = f.add(reference, back);
@@ -69,35 +71,35 @@ SmallVector<Weight> buildTwoWeights(F32Builder f, Value first, Value second,
            f.select(isFirstLess, none, power.isEmptyState)}};
 }
 
-/// The value that lses are subtracted from, given the largest one.
+/// Builds the number to subtract from lses, given the largest lse `max`.
 Value buildReference(F32Builder f, Value max) {
-  // All states are empty: any finite number works.
+  // If all states are empty, any finite number works.
   return f.select(f.equal(max, f.negInf()), f.constant(0.0f), max);
 }
 
-/// The weights of states relative to `max`, the largest lse.
+/// Builds the weights of `states` relative to `max`, the largest lse.
 SmallVector<Weight> buildWeights(F32Builder f, ArrayRef<LoweredState> states,
                                  Value max, bool isBaseE) {
   Value reference = buildReference(f, max);
   if (states.size() == 2)
     return buildTwoWeights(f, states[0].max, states[1].max, reference, isBaseE);
-  // For more states, rounding is not compensated: that would cost nine
-  // operations per state and registers (the end of N10 states the error).
+  // For more than two states, rounding is not compensated. It would cost nine
+  // operations per state and registers. The end of N10 states the error.
   return llvm::map_to_vector(states, [&](const LoweredState &state) {
     return buildPower(f, f.sub(state.max, reference), Value(), isBaseE);
   });
 }
 } // namespace
 
-/// True if all elements of `row` are +0.0, as in a sink's payload.
+/// Returns true if all elements of `row` are +0.0, as in the payload of a sink.
 static bool isZeroRow(Value row) {
   auto splat = row.getDefiningOp<SplatOp>();
   return splat && matchPattern(splat.getScalar(), m_PosZeroFloat());
 }
 
-/// Sums the payloads at `index` that are rows of zeros, without looking at
-/// elements: +0.0, or -0.0 if all their states are empty. Null if there are no
-/// such payloads.
+/// Builds the sum of those payloads at `index` of `acc` that are rows of zeros,
+/// without access to elements. The sum is -0.0 if all their states are empty,
+/// else +0.0. Returns null if there are no such payloads.
 static Value sumZeroRows(F32Builder f, ArrayRef<LoweredState> states,
                          ArrayRef<Weight> weights, size_t index) {
   Value sum;
@@ -153,7 +155,8 @@ LoweredState mlafix::buildMergeToFirst(OpBuilder &b, Location loc,
         buildPower(f, f.sub(state.max, reference), Value(), base == LogBase::E);
     for (auto [acc, total] : llvm::zip(state.acc, merged.acc)) {
       Value none = f.splat(f.constant(-0.0f), acc.getType());
-      Value payload = f.select(weight.isEmptyState, none, acc); // N5
+      // Ignores the payload of an empty state (N5).
+      Value payload = f.select(weight.isEmptyState, none, acc);
       total = f.fma(f.splat(weight.value, acc.getType()), payload, total);
     }
     merged.sum = f.fma(weight.value, state.sum, merged.sum);

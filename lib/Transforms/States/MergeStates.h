@@ -1,4 +1,4 @@
-//===- MergeStates.h - the merge of lowered states --------------*- C++ -*-===//
+//===- MergeStates.h - merge of lowered states ------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,9 +13,10 @@
 
 namespace mlafix {
 
-/// The values of a lowered state: the largest lse m (f32; -inf if and only if
-/// the state is empty), the sum s of the weights relative to m (f32), and the
-/// unnormalised accumulator, as a row tile or as a lane's packs.
+/// The values of a lowered state. `max` (f32) is the largest lse; it is -inf if
+/// and only if the state is empty. `sum` (f32) is the sum of the weights
+/// relative to `max`. `acc` is the accumulator before normalisation, as a row
+/// tile or as the packs of a lane.
 struct LoweredState {
   mlir::Value max, sum;
   llvm::SmallVector<mlir::Value> acc;
@@ -32,40 +33,44 @@ struct LoweredState {
   }
 };
 
-/// The merge of one or more states of one base, in this order: with m the
-/// largest maximum, weights w_i = base^(m_i - m), the sum of w_i * s_i and of
-/// w_i * acc_i, each from the first to the last. An accumulator with weight
-/// zero is ignored (N5); NaN maxima propagate (N6).
+/// Builds the merge of one or more states with the same base. The largest
+/// maximum is m. State i has the weight w_i = base^(m_i - m). The result has
+/// the sum of w_i * s_i and the sum of w_i * acc_i, each in the order of the
+/// states. An accumulator with weight zero is ignored (N5). A NaN maximum
+/// propagates (N6).
 LoweredState buildMerge(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<LoweredState> states, LogBase base);
 
-/// As buildMerge(), if the first state has the largest maximum, so that its
-/// weight is 1.
+/// Builds the merge of states if the first one has the largest maximum, so that
+/// its weight is 1.
 LoweredState buildMergeToFirst(mlir::OpBuilder &b, mlir::Location loc,
                                llvm::ArrayRef<LoweredState> states,
                                LogBase base);
 
-/// Combines the running value of a merge loop with a chunk: their merge; their
-/// sum, if both were weighed against the overall maximum; or the larger number.
+/// Combines the running value of the merge loop `op` with a chunk. The result
+/// is the larger one if the loop computes a maximum. It is the sum of two
+/// states if both are weighed against the overall maximum, else their merge.
 llvm::SmallVector<mlir::Value> buildChunkMerge(mlir::OpBuilder &b,
                                                MergeLoopOp op,
                                                mlir::ValueRange running,
                                                mlir::ValueRange chunk);
 
-/// The row whose lane groups share the loop; null if there is none.
+/// Returns the row whose lane groups share the loop `op`, or null if there is
+/// none.
 RowOp getSharedRow(MergeLoopOp op);
 
-/// Converts a merge loop with lowered states to an scf.for. Its index advances
-/// by `stride`; each iteration computes the chunk at `offset` from the index,
-/// and `merge` combines the running state with that chunk.
+/// Converts a merge loop with lowered states to an scf.for whose index advances
+/// by `stride`. Each iteration computes the chunk at its index plus `offset`
+/// (null: 0). `merge` builds the combination of the running state with this
+/// chunk.
 void lowerToFor(mlir::IRRewriter &rewriter, MergeLoopOp op, mlir::Value stride,
                 mlir::Value offset,
                 llvm::function_ref<llvm::SmallVector<mlir::Value>(
                     mlir::ValueRange running, mlir::ValueRange chunk)>
                     merge);
 
-/// As above, without lane groups: every iteration merges the chunk at its
-/// index.
+/// Converts a merge loop to an scf.for without lane groups. Each iteration
+/// merges the chunk at its index.
 void lowerToFor(mlir::IRRewriter &rewriter, MergeLoopOp op);
 
 } // namespace mlafix

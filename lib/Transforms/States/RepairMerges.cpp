@@ -1,4 +1,4 @@
-//===- RepairMerges.cpp - infinities of weight zero -----------------------===//
+//===- RepairMerges.cpp - repair infinities of weight zero ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -28,7 +28,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// True if the loop carries a single state and nothing else.
+/// Returns true if `loop` carries a single state and nothing else.
 static bool carriesState(scf::ForOp loop) {
   return loop.getNumRegionIterArgs() == 1 &&
          isa<StateType>(loop.getRegionIterArg(0).getType());
@@ -50,20 +50,22 @@ static bool onlyReads(scf::ForOp loop) {
 
 namespace {
 /// The merges, and loops of merges, that together compute one state, the root.
-/// The states that they merge are the tree's *leaves*.
+/// The states that they merge are the leaves of the tree.
 class MergeTree {
 public:
   explicit MergeTree(Value root) : root(root) {}
 
-  /// Returns false and sets `reason` if the states cannot be merged again in a
-  /// branch after the root.
+  /// Collects the tree. Returns false and sets `reason` if the leaves cannot be
+  /// merged again in a branch after the root.
   bool collect(StringRef &reason);
-  /// True if more than one merge remains after unrolling, and its states are
-  /// not weighed only once. `machine`: for GPUs, else null.
+  /// Returns true if more than one merge remains after unrolling, unless each
+  /// state is weighed only once. `machine` is the model of a GPU, or null for
+  /// CPUs.
   bool isNested(const MachineModel *machine) const;
-  /// Clones the tree at the insertion point; returns the new root.
+  /// Clones the tree at the insertion point. Returns the new root.
   Value clone(OpBuilder &b) const;
-  /// Merges every leaf relative to `reference`; returns the new root.
+  /// Rewrites the tree so that it merges every leaf relative to `reference`.
+  /// Returns the new root.
   Value rewrite(Value reference);
 
   llvm::SetVector<Operation *> ops;
@@ -77,8 +79,8 @@ private:
   bool isOutsideOfLoop(Operation *op, Operation *user) const;
   void clone(OpBuilder &b, Value state, IRMapping &mapping) const;
   Value mergeTo(Value running, Value state, Operation *user);
-  /// True for identities and for values that the tree's loops carry: mergeTo()
-  /// has merged these already.
+  /// Returns true if mergeTo() need not merge `state`: it is an identity, or a
+  /// value that a loop of the tree carries and that has been merged already.
   bool addsNothing(Value state) const {
     auto argument = dyn_cast<BlockArgument>(state);
     return state.getDefiningOp<IdentityOp>() ||
@@ -106,7 +108,7 @@ bool MergeTree::collect(StringRef &why) {
     if (isWhole && op != last && op->getBlock() == last->getBlock() &&
         mayWriteBetween(op, last))
       isWhole = refuse("rows are stored between the states that are merged");
-  // Earlier stores by lanes of a row are not visible to all of its lanes.
+  // Earlier stores by one lane of a row are not visible to the other lanes.
   for (auto loop = last->getParentOfType<scf::ForOp>(); isWhole && loop;
        loop = loop->getParentOfType<scf::ForOp>())
     if (!onlyReads(loop))
@@ -118,8 +120,8 @@ bool MergeTree::collect(StringRef &why) {
 bool MergeTree::collect(OpOperand &operand) {
   Value state = operand.get();
   Operation *op = state.getDefiningOp();
-  // In a loop, a state with other uses stays separate, as does a state that
-  // each iteration merges anew.
+  // In a loop, a state with other uses stays a leaf. So does a state from
+  // outside the loop that each iteration merges again.
   bool isShared = isInLoop(state) && !state.hasOneUse();
   if (!isTreeOp(op) || isShared || isOutsideOfLoop(op, operand.getOwner())) {
     leaves.push_back(state);
@@ -147,7 +149,7 @@ bool MergeTree::collect(Operation *op) {
   return onlyReads(loop) || refuse("the loop of the merge stores");
 }
 
-/// True if `value` is computed inside one of the tree's loops.
+/// Returns true if `value` is computed inside one of the tree's loops.
 bool MergeTree::isInLoop(Value value) const {
   return llvm::any_of(ops, [&](Operation *op) {
     return isa<scf::ForOp>(op) &&
@@ -155,7 +157,7 @@ bool MergeTree::isInLoop(Value value) const {
   });
 }
 
-/// True if `user` is inside one of the tree's loops and `op` is not.
+/// Returns true if `user` is inside one of the tree's loops and `op` is not.
 bool MergeTree::isOutsideOfLoop(Operation *op, Operation *user) const {
   return llvm::any_of(ops, [&](Operation *loop) {
     return loop->isProperAncestor(user) && !loop->isProperAncestor(op);
@@ -167,7 +169,8 @@ bool MergeTree::isNested(const MachineModel *machine) const {
     auto loop = dyn_cast<scf::ForOp>(op);
     if (!loop || !machine)
       return bool(loop);
-    // The tree consists of the loop and its merge.
+    // If the tree consists of the loop and its merge, each state may be weighed
+    // only once.
     bool isAlone = ops.size() == 2 && isWeighedOnce(loop, *machine);
     return !isAlone && !isUnrolledWhole(loop, *machine);
   });
@@ -177,7 +180,7 @@ void MergeTree::clone(OpBuilder &b, Value state, IRMapping &mapping) const {
   Operation *op = state.getDefiningOp();
   if (!op || !ops.contains(op) || isInLoop(state) || mapping.contains(state))
     return;
-  // Only the initial value of a loop comes from outside of it.
+  // Only the initial value of a loop comes from outside the loop.
   for (Value operand : op->getOperands())
     clone(b, operand, mapping);
   b.clone(*op, mapping);
@@ -189,8 +192,8 @@ Value MergeTree::clone(OpBuilder &b) const {
   return mapping.lookup(root);
 }
 
-/// Merges `state` relative to `running`, which already includes what precedes
-/// it. Creates merges before `user`.
+/// Merges `state` relative to `running`, which includes all states before it.
+/// Creates the merges before `user`. Returns the new running state.
 Value MergeTree::mergeTo(Value running, Value state, Operation *user) {
   Operation *op = state.getDefiningOp();
   OpBuilder b(user);
@@ -207,7 +210,8 @@ Value MergeTree::mergeTo(Value running, Value state, Operation *user) {
         0, mergeTo(loop.getRegionIterArg(0), yield->getOperand(0), yield));
     return loop.getResult(0);
   }
-  // Process loops and merges in order; leaves are merged in the same order.
+  // Process loops and merges in the order of the program, then the leaves in
+  // the order of the operands.
   SmallVector<Value> inner, outer = {Value()};
   for (Value operand : cast<MergeOp>(op).getStates()) {
     Operation *from = operand.getDefiningOp();
@@ -231,14 +235,14 @@ Value MergeTree::mergeTo(Value running, Value state, Operation *user) {
 
 Value MergeTree::rewrite(Value reference) {
   Value merged = mergeTo(reference, root, root.getDefiningOp());
-  // Erase the root first, since its uses are gone.
+  // Erase the root first, since its uses have been replaced.
   for (Operation *op : ops)
     if (isa<MergeOp>(op) && op->use_empty())
       op->erase();
   return merged;
 }
 
-/// Prevents LLVM from unrolling loops in `branch`, which few rows enter.
+/// Prevents LLVM from unrolling the loops in `branch`, which few rows enter.
 static void keepSmall(scf::IfOp branch) {
   MLIRContext *context = branch.getContext();
   auto none = LLVM::LoopUnrollAttr::get(
@@ -247,7 +251,7 @@ static void keepSmall(scf::IfOp branch) {
   branch.walk([&](scf::ForOp loop) { setUnrolling(loop, none); });
 }
 
-/// True if `user` depends only on the state's lse.
+/// Returns true if `user` depends only on the lse of its state.
 static bool needsLseAlone(Operation *user) {
   if (auto rebase = dyn_cast<RebaseOp>(user))
     return llvm::all_of(rebase->getUsers(), needsLseAlone);
@@ -264,23 +268,25 @@ public:
     FailureOr<MachineModel> model = getMachine(getOperation(), target, machine);
     if (failed(model))
       return signalPassFailure();
-    // Reset per kernel: ops of the next one may reuse addresses.
+    // Start each kernel with an empty set, because its ops may have the
+    // addresses of erased ones.
     Links done;
     SmallVector<Operation *> candidates;
     getOperation().walk([&](Operation *op) {
       if (isTreeOp(op))
         candidates.push_back(op);
     });
-    // Visit roots before the ops that they are computed from.
+    // Visit a root before the ops that compute its operands.
     for (Operation *op : llvm::reverse(candidates))
       repair(op->getResult(0), isGPU(target) ? &*model : nullptr, done);
   }
 
 private:
-  /// Links of trees already repaired.
+  /// Links of trees that are already repaired.
   using Links = llvm::SmallPtrSet<OpOperand *, 16>;
 
-  /// `unrolls`: the machine for GPUs, else null.
+  /// Repairs the merges that compute `root`, if needed. `unrolls` is the model
+  /// of a GPU, or null for CPUs.
   void repair(Value root, const MachineModel *unrolls, Links &done);
 };
 } // namespace

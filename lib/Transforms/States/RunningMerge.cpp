@@ -57,7 +57,8 @@ MergeOp mlafix::getChunkedMerge(scf::ForOp loop, StringRef &reason) {
   return getRunningMerge(loop, reason);
 }
 
-/// As isKnownWithoutRows(); values in `known` were visited before.
+/// Implements isKnownWithoutRows() of RunningMerge.h. Ops in `known` have been
+/// visited before.
 static bool isKnownWithoutRows(Value value, function_ref<bool(Value)> isInLoop,
                                StringRef &reason,
                                llvm::SmallPtrSetImpl<Operation *> &known) {
@@ -101,7 +102,8 @@ bool mlafix::isKnownWithoutRows(Value value, function_ref<bool(Value)> isInLoop,
   return ::isKnownWithoutRows(value, isInLoop, reason, known);
 }
 
-/// The longest row, in elements, that an iteration of `loop` loads.
+/// Returns the length in elements of the longest row that an iteration of
+/// `loop` loads.
 static int64_t getMostElements(scf::ForOp loop) {
   int64_t most = 0;
   for (auto op : loop.getBody()->getOps<MemoryAccessOpInterface>())

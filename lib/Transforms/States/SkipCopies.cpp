@@ -1,4 +1,4 @@
-//===- SkipCopies.cpp - leave rows alone that would stay as they were -----===//
+//===- SkipCopies.cpp - leave rows alone that would stay unchanged --------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -29,17 +29,18 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A store whose merge gives `copied` unchanged if none of `predicates` holds.
+/// A store of a merge that gives `copied` unchanged if none of `predicates`
+/// holds.
 struct Copy {
   StoreStateOp store;
   LoadStateOp copied;
-  SmallVector<Value> predicates; // of the merged operands
-  SmallVector<Operation *> only; // ops needed only by the store
+  SmallVector<Value> predicates; // predicates of the other merged states
+  SmallVector<Operation *> only; // ops that only the store needs
 };
 } // namespace
 
-/// The condition under which `state` may differ from the identity. Null if it
-/// always may.
+/// Returns the condition under which `state` may differ from the identity.
+/// Returns null if it always may.
 static Value getPredicate(Value state) {
   if (auto load = state.getDefiningOp<LoadStateOp>())
     return load.getPredicate();
@@ -49,7 +50,7 @@ static Value getPredicate(Value state) {
 }
 
 /// Matches a store of `merge` that is a copy in some calls. Otherwise returns
-/// nullopt and sets the reason.
+/// nullopt and sets `reason`.
 static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
                                      StringRef &reason) {
   auto refuse = [&](StringRef why) {
@@ -79,7 +80,7 @@ static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
     return refuse("each state has a predicate: a row may become empty");
   if (store.getPredicate())
     return refuse("the store has a predicate");
-  // A scaled store is not a copy.
+  // A store that scales is not a copy.
   if (store.getScale())
     return refuse("the store scales the result");
   if (store.getOut() == copy.copied.getOut())
@@ -90,7 +91,8 @@ static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
   return copy;
 }
 
-/// True if the row changes by more than its own lse implies.
+/// Builds an i1 that is true if the row may change by more than its own lse
+/// implies.
 static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   StoreStateOp store = copy.store;
   LoadStateOp load = copy.copied;
@@ -113,8 +115,9 @@ static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   return changes;
 }
 
-/// Stores a row in place that only its own lse may change: an infinite lse
-/// makes it the identity, NaN makes it NaN; otherwise it is left unchanged.
+/// Stores a row in place, where no other state is merged. Only its own lse may
+/// change it: the identity replaces a row with an infinite lse, and NaN a row
+/// with a NaN lse. All other rows are left alone.
 static void buildUnmerged(OpBuilder &b, Location loc, const Copy &copy) {
   StoreStateOp store = copy.store;
   LoadStateOp load = copy.copied;

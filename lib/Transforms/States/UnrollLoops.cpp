@@ -1,4 +1,4 @@
-//===- UnrollLoops.cpp - more loads in flight -----------------------------===//
+//===- UnrollLoops.cpp - unroll loops that load rows ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -35,14 +35,14 @@ static bool readsRow(Operation &op) {
          });
 }
 
-/// True if the loop itself reads rows, not only a nested one.
+/// Returns true if the loop itself reads rows, and not only a nested loop.
 static bool readsRows(scf::ForOp loop) {
   return llvm::any_of(*loop.getBody(), readsRow);
 }
 
-/// True if `write` in the loop depends on a row that the loop reads in the same
-/// or an earlier iteration. Effects other than stores, such as an exchange,
-/// depend on all.
+/// Returns true if `write`, in the loop, depends on a row that the loop reads
+/// in the same or an earlier iteration. Effects other than stores, such as an
+/// exchange, are taken to depend on all rows.
 static bool waitsForRows(Operation *write, scf::ForOp loop) {
   if (!isa<MemoryAccessOpInterface>(write))
     return true;
@@ -51,8 +51,8 @@ static bool waitsForRows(Operation *write, scf::ForOp loop) {
   options.omitBlockArguments = true;
   options.omitUsesFromAbove = false;
   options.filter = [&](Operation *op) { return loop->isProperAncestor(op); };
-  // The slice includes the operands of the write, and those of the branches and
-  // loops around it.
+  // The slice includes the operands of the write, and the operands of the
+  // branches and loops around it.
   llvm::SetVector<Operation *> slice;
   for (Operation *op = write; op != loop; op = op->getParentOp())
     if (failed(getBackwardSlice(op, &slice, options)))
@@ -68,8 +68,9 @@ static bool waitsForRows(Operation *write, scf::ForOp loop) {
   });
 }
 
-/// True if an iteration's rows must arrive before the next iteration's loads
-/// are issued: a store in between depends on them, and loads cannot pass it.
+/// Returns true if the rows of an iteration must arrive before the loads of the
+/// next iteration are issued. A store in between depends on these rows, and
+/// loads cannot pass it.
 static bool readsRowByRow(scf::ForOp loop) {
   return loop.getBody()
       ->walk([&](Operation *op) {
@@ -80,8 +81,8 @@ static bool readsRowByRow(scf::ForOp loop) {
       .wasInterrupted();
 }
 
-/// Rewrites a loop so that its trip count is upper - lower, which is not
-/// negative, as unrolling by a factor requires.
+/// Rewrites a loop so that its trip count is upper - lower and not negative, as
+/// unrolling by a factor requires.
 static scf::ForOp makeDivisible(scf::ForOp loop) {
   std::optional<APInt> step = loop.getConstantStep();
   Type type = loop.getInductionVar().getType();
@@ -90,23 +91,23 @@ static scf::ForOp makeDivisible(scf::ForOp loop) {
     return countIterations(loop);
   OpBuilder b(loop);
   Value lower = loop.getLowerBound();
-  // Clamp the upper bound, so that an empty range has no iterations. From 0 on
-  // this is not needed: unrolling handles a negative count.
+  // Clamp the upper bound, so that an empty range has no iterations. If the
+  // lower bound is 0, unrolling handles a negative count itself.
   if (!isConstantIntValue(lower, 0))
     loop.setUpperBound(b.createOrFold<arith::MaxSIOp>(loop.getLoc(), lower,
                                                       loop.getUpperBound()));
   return loop;
 }
 
-/// Replaces the remainder loop (fewer than `factor` iterations) by
-/// straight-line code: all loads at once, followed by the same merges in order.
-/// The code is in a branch, so that its loads do not move before the main loop,
-/// where lanes would have to hold both loops' rows.
+/// Replaces the remainder loop, which has fewer than `factor` iterations, by
+/// straight-line code. All loads come first, followed by the same merges in
+/// order. The code is in a branch, so that its loads do not move before the
+/// main loop. Otherwise lanes would have to hold the rows of both loops.
 static void loadRestAtOnce(scf::ForOp rest, MergeOp merge, uint64_t factor) {
   Location loc = rest.getLoc();
   OpBuilder b(rest);
   Value first = rest.getLowerBound(), running = rest.getInitArgs()[0];
-  // Does not overflow: the upper bound is not below.
+  // The upper bound is not below the lower one, so this does not overflow.
   Value left = arith::SubIOp::create(b, loc, rest.getUpperBound(), first);
   auto addBranch = [&](Value exists) {
     auto branch = scf::IfOp::create(b, loc, running.getType(), exists,
@@ -165,7 +166,7 @@ public:
       if (readsRows(loop) && !isInRepair(loop))
         loops.push_back(loop);
     });
-    // Visit inner loops first; outer ones count them as unrolled.
+    // Visit inner loops first, so that outer loops count them as unrolled.
     for (scf::ForOp loop : loops)
       if (failed(unroll(loop, *model)))
         return signalPassFailure();
@@ -176,8 +177,9 @@ private:
 };
 } // namespace
 
-/// The number of rows of computed values that a lane keeps through the whole
-/// loop: rows that iterations carry, and rows from outside that they read.
+/// Returns the number of rows of computed values that a lane keeps through the
+/// whole loop: rows that iterations carry, and rows from outside that they
+/// read.
 static uint64_t countKeptRows(scf::ForOp loop) {
   llvm::SetVector<Value> kept;
   getUsedValuesDefinedAbove(loop.getRegion(), kept);
@@ -188,9 +190,9 @@ static uint64_t countKeptRows(scf::ForOp loop) {
   });
 }
 
-/// The number of iterations that become one, for a loop that is not fully
-/// unrolled. In a branch, or beside many kept rows, eight iterations' rows
-/// would not fit into the registers.
+/// Returns the number of iterations that become one, for a loop that is not
+/// fully unrolled. If the reductions are in a branch, or if many rows are kept,
+/// the rows of eight iterations would not fit into the registers.
 static uint64_t chooseFactor(scf::ForOp loop, const MachineModel &model) {
   return reducesRowPerIteration(loop) && countKeptRows(loop) < model.crowdedRows
              ? model.unrollReduced
