@@ -1,4 +1,4 @@
-//===- AccessPredicate.cpp - where accesses happen ------------------------===//
+//===- AccessPredicate.cpp - conditions of accesses -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

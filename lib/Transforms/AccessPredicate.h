@@ -1,4 +1,4 @@
-//===- AccessPredicate.h - where accesses happen ----------------*- C++ -*-===//
+//===- AccessPredicate.h - conditions of accesses ---------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,38 +12,39 @@
 
 namespace mlafix {
 
-/// An i1 that is true if the launch passes `memref`; null for arguments that
-/// are always passed.
+/// Builds an i1 that is true if the launch passes `memref`. Returns null for
+/// arguments that are always passed.
 mlir::Value buildPresent(mlir::OpBuilder &b, mlir::Location loc,
                          mlir::Value memref);
 
-/// The conjunction of two predicates; null means true.
+/// Builds the conjunction of two predicates. Null stands for true, in arguments
+/// and result.
 mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
                  mlir::Value q);
 
-/// The predicate of an access, combined with the presence of an optional
-/// argument; null means true.
+/// Builds the predicate of an access: `predicate` and, for an optional
+/// argument, that the launch passes `memref`. Null stands for true.
 mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value predicate, mlir::Value memref);
 
-/// Finds a tensor that is always passed and has the bounded dim `dim`; returns
-/// it with the dim's position.
+/// Finds a tensor that is always passed and has the bounded dim `dim`. Returns
+/// the tensor and the position of the dim.
 std::pair<mlir::BlockArgument, int64_t> findSizeOf(KernelOp kernel,
                                                    DimAttr dim);
 
-/// The length of rows along `dim`, a bounded dim, in this launch (index), taken
-/// from a tensor that is always passed.
+/// Builds the length (index) that rows along `dim`, a bounded dim, have in this
+/// launch. It is taken from a tensor that is always passed.
 mlir::Value buildRowSize(mlir::OpBuilder &b, mlir::Location loc,
                          KernelOp kernel, DimAttr dim);
 
-/// An i1: both tensors of a state are passed and its predicate holds; null
-/// means true.
+/// Builds an i1 that is true if the predicate of `load` holds and the launch
+/// passes both tensors of the state. Returns null if it is always true.
 mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
 
-/// True if an in-place call stores to the elements that `load` reads.
+/// Returns true if an in-place call stores to the elements that `load` reads.
 bool isSameRow(StoreStateOp store, LoadStateOp load);
 
-/// An i1 that is true if two arguments are the same tensor
+/// Builds an i1 that is true if `x` and `y` are the same tensor in this launch
 /// (mlafix.same_tensor).
 mlir::Value buildSameTensor(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value x, mlir::Value y);

@@ -1,4 +1,4 @@
-//===- ElementaryMath.cpp - functions that targets share ------------------===//
+//===- ElementaryMath.cpp - functions that all targets share --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -16,15 +16,15 @@ using namespace mlafix;
 
 using CmpF = arith::CmpFPredicate;
 
-/// e^x = 2^t * e^(x - t * ln(2)) for any t. With t = x * log2(e) rounded, the
-/// second factor is 1 plus a small number, computed by one fma (Cody and
-/// Waite).
+/// For any t, e^x = 2^t * e^(x - t * ln(2)). Here t is x * log2(e), rounded.
+/// The second factor is then 1 plus a small number, and one fma multiplies by
+/// it (Cody and Waite).
 Value mlafix::buildExp(ShapedBuilder s, Value x, UnaryFn exp2) {
-  // Below this e^x rounds to 0. NaN passes both comparisons.
+  // Below -105, e^x rounds to 0. NaN passes both comparisons.
   x = s.select(s.cmp(CmpF::OLT, x, s.f(-105.0f)), s.f(-105.0f), x);
   Value exponent = s.op<arith::MulFOp>(x, s.f(llvm::numbers::log2ef));
-  // The largest number below 128: the product overflows only through the second
-  // factor.
+  // The largest number below 128. With it, only the multiplication by the
+  // second factor can overflow.
   constexpr float kLargest = 0x1.fffffep+6f;
   exponent = s.select(s.cmp(CmpF::OGT, exponent, s.f(kLargest)), s.f(kLargest),
                       exponent);
@@ -47,9 +47,9 @@ Value mlafix::buildQuotient(ShapedBuilder s, Value x, Value divisor,
   return s.fma(rest, arith::NegFOp::create(s.b, s.loc, reciprocal), near);
 }
 
-/// With x = m * 2^e, m in [sqrt(1/2), sqrt(2)) and t = (m - 1) / (m +
-/// 1), log(m) = 2 atanh(t), the series up to t^11 (|t| < 0.172: relative error
-/// 5e-9 before rounding). log2(1) is exactly 0.
+/// Let x = m * 2^e with m in [sqrt(1/2), sqrt(2)), and t = (m - 1) / (m + 1).
+/// Then log(m) = 2 atanh(t). The series up to t^11 has a relative error of 5e-9
+/// before rounding, since |t| < 0.172. log2(1) is exactly 0.
 Value mlafix::buildLog2(ShapedBuilder s, Value x, BinaryFn divide) {
   constexpr float kMinNormal = 1.17549435e-38f;
   Value isTiny = s.cmp(CmpF::OLT, x, s.f(kMinNormal));
@@ -80,7 +80,7 @@ Value mlafix::buildLog2(ShapedBuilder s, Value x, BinaryFn divide) {
                   s.f(std::numeric_limits<float>::quiet_NaN()), result);
 }
 
-/// Evaluates a polynomial; the highest coefficient comes first.
+/// Evaluates a polynomial. The highest coefficient comes first.
 static Value buildPolynomial(ShapedBuilder s, Value x,
                              llvm::ArrayRef<float> coefficients) {
   Value sum = s.f(coefficients.front());
@@ -89,10 +89,11 @@ static Value buildPolynomial(ShapedBuilder s, Value x,
   return sum;
 }
 
-/// With n the integer nearest to |x| / (pi / 2) (or a neighbour, if x is large)
-/// and pi / 2 split into two parts (Cody and Waite), r = |x| - n * pi / 2 is
-/// within 1.2. sin(r) and cos(r) are Taylor polynomials (absolute error 2e-9
-/// before rounding); n selects one of them and the sign.
+/// Let n be the integer nearest to |x| / (pi / 2), or its neighbour if x is
+/// large. r = |x| - n * pi / 2 is within 1.2; it is computed with pi / 2 split
+/// into two parts (Cody and Waite). sin(r) and cos(r) are Taylor polynomials,
+/// with an absolute error of 2e-9 before rounding. n selects one of them and
+/// the sign.
 Value mlafix::buildSine(ShapedBuilder s, Value x, bool isCosine) {
   Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));
   Value magnitude = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
@@ -123,10 +124,10 @@ Value mlafix::buildSine(ShapedBuilder s, Value x, bool isCosine) {
   return s.floatOf(isCosine ? result : s.op<arith::XOrIOp>(result, sign));
 }
 
-/// Below 1: x times a polynomial in x^2. From 1 on: 1 - 2^-p, with a polynomial
-/// p for -log2(erfc(x)) up to 4, where erf rounds to 1. The coefficients
-/// minimise the relative error of erf (Lawson's algorithm; 2e-9 before
-/// rounding).
+/// For |x| below 1, erf(x) is x times a polynomial in x^2. From 1 on it is 1 -
+/// 2^-p, where p is a polynomial for -log2(erfc(x)). The polynomial is used up
+/// to 4, where erf rounds to 1. The coefficients minimise the relative error of
+/// erf (Lawson's algorithm; 2e-9 before rounding).
 Value mlafix::buildErf(ShapedBuilder s, Value x, UnaryFn exp2) {
   Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));
   Value size = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
@@ -148,9 +149,9 @@ Value mlafix::buildErf(ShapedBuilder s, Value x, UnaryFn exp2) {
   return s.floatOf(s.op<arith::OrIOp>(s.bits(result), sign));
 }
 
-/// 1 - 2 / (1 + e^(2 |x|)) with the sign of x; near 0, where that has few
-/// digits left, |x| times a polynomial in x^2. Its coefficients minimise the
-/// relative error up to 0.4 (1.2e-7 before rounding).
+/// tanh(x) is 1 - 2 / (1 + e^(2 |x|)) with the sign of x. Near 0, where few
+/// digits of this would remain, it is |x| times a polynomial in x^2. The
+/// coefficients minimise the relative error up to 0.4 (1.2e-7 before rounding).
 Value mlafix::buildTanh(ShapedBuilder s, Value x, UnaryFn exp2,
                         UnaryFn reciprocal) {
   constexpr float kMostSmall = 0.4f;

@@ -1,4 +1,4 @@
-//===- GridLowering.cpp - replacing the grid of a kernel ------------------===//
+//===- GridLowering.cpp - helpers to replace the grid of a kernel ---------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -56,7 +56,7 @@ Value mlafix::loadBoundary(OpBuilder &b, RaggedForallOp grid, Value segment) {
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
 }
 
-// As an unsigned number a negative boundary exceeds any row count.
+// A negative boundary, as an unsigned number, exceeds every number of rows.
 Value mlafix::selectWellFormed(OpBuilder &b, RaggedForallOp grid,
                                Value selected, Value start, Value end) {
   IndexBuilder x(b, grid.getLoc());
@@ -69,7 +69,7 @@ Value mlafix::selectWellFormed(OpBuilder &b, RaggedForallOp grid,
 // Arguments of the launch
 //===----------------------------------------------------------------------===//
 
-/// The verifier guarantees one of these forms.
+/// The verifier guarantees that an extent has one of these forms.
 ExtentAttr mlafix::describeExtent(Value extent) {
   MLIRContext *context = extent.getContext();
   APInt value;

@@ -48,7 +48,7 @@ public:
   mlir::Value shl(mlir::Value x, mlir::Value bits) {
     return mlir::arith::ShLIOp::create(b, loc, x, bits);
   }
-  /// Logical shift right.
+  /// Shifts right and fills with zeros.
   mlir::Value shr(mlir::Value x, mlir::Value bits) {
     return mlir::arith::ShRUIOp::create(b, loc, x, bits);
   }
@@ -62,7 +62,7 @@ public:
                       mlir::Value y) {
     return mlir::arith::CmpIOp::create(b, loc, predicate, x, y);
   }
-  /// Converts between i32 and index, unsigned.
+  /// Converts an unsigned i32 to index, or an index to i32.
   mlir::Value toIndex(mlir::Value x) {
     return mlir::arith::IndexCastUIOp::create(b, loc, b.getIndexType(), x);
   }
@@ -70,8 +70,8 @@ public:
     return mlir::arith::IndexCastUIOp::create(b, loc, b.getI32Type(), x);
   }
 
-  /// The indices of linear position `linear` in a row-major space of `extents`;
-  /// all have the same integer type.
+  /// Builds the indices of the element at position `linear` of a row-major
+  /// array with the extents `extents`. All values have the same integer type.
   llvm::SmallVector<mlir::Value>
   delinearize(mlir::Value linear, llvm::ArrayRef<mlir::Value> extents);
 

@@ -1,4 +1,4 @@
-//===- LoweredAccess.cpp - what an op moves in memory ---------------------===//
+//===- LoweredAccess.cpp - the memory access of an op ---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -78,7 +78,7 @@ int64_t mlafix::countColumns(Value memref, unsigned first) {
 }
 
 SmallVector<int64_t> mlafix::getStrides(Value memref) {
-  // The verifier guarantees that it has strides.
+  // The verifier guarantees that the memref has strides.
   SmallVector<int64_t> strides =
       cast<MemRefType>(memref.getType()).getStridesAndOffset().first;
   for (unsigned dim = 1; isSwizzled(memref) && dim < strides.size(); ++dim)

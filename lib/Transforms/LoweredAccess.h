@@ -1,4 +1,4 @@
-//===- LoweredAccess.h - what an op moves in memory -------------*- C++ -*-===//
+//===- LoweredAccess.h - the memory access of an op -------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -14,17 +14,18 @@
 
 namespace mlafix {
 
-/// A load, store, prefetch or atomic operation on an element or pack, in a form
-/// common to all ops.
+/// A load, store, prefetch or atomic operation on an element or pack. The form
+/// is the same for all ops.
 struct LoweredAccess {
   mlir::Value memref;
   mlir::ValueRange indices;
-  mlir::Type type;           ///< type of the value
-  unsigned alignment;        ///< in bytes
-  mlir::Value stored = {};   ///< stores only
-  mlir::Value mask = {};     ///< masked loads only
-  mlir::Value passThru = {}; ///< result where masked off
-  /// true if the op declares that caches need not keep it
+  mlir::Type type;         ///< type of the element or pack
+  unsigned alignment;      ///< in bytes
+  mlir::Value stored = {}; ///< stored value; null unless a store
+  mlir::Value mask = {};   ///< mask; null unless a masked load
+  /// Result for masked-off elements; null unless a masked load.
+  mlir::Value passThru = {};
+  /// True if the op declares that caches need not keep the data.
   bool isStreamed = false;
 
   mlir::MemRefType getMemRefType() const {
@@ -32,26 +33,27 @@ struct LoweredAccess {
   }
 };
 
-/// Nullopt if the op is no access.
+/// Returns the memory access of `op`, or nullopt if `op` does not access
+/// memory.
 std::optional<LoweredAccess> getAccess(mlir::Operation *op);
 
-/// True for packs of several f32.
+/// Returns true if `type` is a pack of several f32.
 bool isPackOfF32(mlir::Type type);
 
-/// The kernel arguments whose address `op` needs, but not their elements. Empty
-/// unless `op` is mlafix.present or mlafix.same_tensor.
+/// Returns the kernel arguments whose address `op` needs, but not their
+/// elements. Returns none unless `op` is mlafix.present or mlafix.same_tensor.
 llvm::SmallVector<mlir::BlockArgument> getAddressed(mlir::Operation *op);
 
-/// Strides in elements; dynamic ones are ShapedType::kDynamic. A launch checks
-/// that the columns of a tiled tensor are packed, so their strides are known as
-/// far as the sizes are.
+/// Returns the strides of `memref` in elements. Dynamic strides are
+/// ShapedType::kDynamic. In a tiled tensor, a stride is static if the sizes of
+/// the following dims are, because a launch checks that the columns are packed.
 llvm::SmallVector<int64_t> getStrides(mlir::Value memref);
 
-/// The number of elements of the dims from `first` on; kDynamic if a size is
-/// dynamic or the product overflows 64 bits.
+/// Returns the number of elements of the dims from `first` on. Returns
+/// ShapedType::kDynamic if a size is dynamic or the product overflows 64 bits.
 int64_t countColumns(mlir::Value memref, unsigned first);
 
-/// True if `value` is computed from what was loaded.
+/// Returns true if `value` is computed from a loaded value.
 bool comesFromMemory(mlir::Value value);
 
 } // namespace mlafix

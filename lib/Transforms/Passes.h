@@ -41,8 +41,7 @@ class VectorDialect;
 
 namespace mlafix {
 
-/// Key in the metadata of the error about an unbound dim; its value is the
-/// dim's name.
+/// The key of the dim's name in the metadata of the error about an unbound dim.
 inline constexpr llvm::StringLiteral kUnboundDimKey = "mlafix.unbound_dim";
 
 #define GEN_PASS_DECL

@@ -1,13 +1,14 @@
-//===- Remarks.h - what passes say of their decisions -----------*- C++ -*-===//
+//===- Remarks.h - remarks about decisions of passes ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// A remark is a sentence for the author of a kernel: what a pass did or did not
-// do (mlir/IR/Remarks.h: passed, missed, analysis), and why. Its text is built
-// only where somebody listens. docs/Troubleshooting.md lists them.
+// A remark is a sentence for the author of a kernel. It says what a pass did or
+// did not do, and why (mlir/IR/Remarks.h: passed, missed, analysis). Its text
+// is built only if remarks are enabled. docs/Troubleshooting.md lists all
+// remarks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,9 @@
 
 namespace mlafix {
 
-/// A remark called `name` by pass `pass` (its DEBUG_TYPE) on `function`, a
-/// KernelOp or what it was lowered to.
+/// Returns the options of a remark called `name`. `pass` is the DEBUG_TYPE of
+/// the pass. `function` is a KernelOp or the function to which it has been
+/// lowered.
 inline mlir::remark::RemarkOpts nameRemark(llvm::StringRef name,
                                            llvm::StringRef pass,
                                            mlir::Operation *function) {
@@ -28,11 +30,11 @@ inline mlir::remark::RemarkOpts nameRemark(llvm::StringRef name,
       mlir::SymbolTable::getSymbolName(function).getValue());
 }
 
-/// The name of the number in a remark that has one: the bytes of each row that
-/// are moved inefficiently. Remarks with the largest numbers are shown first.
+/// The name of a remark's metric: the bytes of each row that are moved
+/// inefficiently. Remarks with the largest metrics are shown first.
 inline constexpr llvm::StringLiteral kRowBytes = "bytes";
 
-/// "1 lane", "16 lanes".
+/// Returns a number with a noun, such as "1 lane" or "16 lanes".
 inline std::string count(int64_t number, llvm::StringRef what) {
   return llvm::formatv("{0} {1}{2}", number, what, number == 1 ? "" : "s");
 }

@@ -15,8 +15,8 @@
 
 namespace mlafix {
 
-/// Builds arithmetic on scalars or vectors of one shape; constants adopt the
-/// shape.
+/// Builds arithmetic on scalars or vectors of one shape. Constants have this
+/// shape, too.
 class ShapedBuilder {
 public:
   ShapedBuilder(mlir::OpBuilder &b, mlir::Location loc, mlir::Type like)

@@ -1,4 +1,4 @@
-//===- Speculation.cpp - arithmetic that may run ahead of a wait ----------===//
+//===- Speculation.cpp - arithmetic that may precede a wait ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// True if `op` is pure arithmetic that may be speculated. A division by zero
-/// after a branch may not.
+/// Returns true if `op` is pure arithmetic that may be speculated. A division
+/// may not if the divisor may be zero, since a branch may exclude this case.
 static bool isComputableAnywhere(Operation *op) {
   if (op->getNumRegions() || !isPure(op))
     return false;
@@ -34,14 +34,14 @@ bool mlafix::collectSlice(Value value, Operation *wait, const IRMapping &starts,
   if (starts.contains(value))
     return true;
   Operation *op = value.getDefiningOp();
-  // An argument of the function, or of a loop.
+  // The value is an argument of the function or of a loop.
   if (!op)
     return cast<BlockArgument>(value).getOwner()->getParentOp()->isAncestor(
         wait);
   if (slice.contains(op))
     return true;
   Operation *ancestor = wait->getBlock()->findAncestorOpInBlock(*op);
-  if (!ancestor) // defined outside of the wait's block, thus before
+  if (!ancestor) // defined outside the block of the wait, so before it
     return true;
   if (ancestor != wait && ancestor->isBeforeInBlock(wait))
     return true;
@@ -68,7 +68,7 @@ bool mlafix::moveBeforeWait(Value value, Operation *wait) {
   return true;
 }
 
-/// Implements isAlike(); `known` caches answers, since values have many uses.
+/// Implements isAlike(). `known` caches answers, since values have many uses.
 static bool isAlike(Value x, Value y,
                     llvm::DenseMap<std::pair<Value, Value>, bool> &known) {
   if (x == y)

@@ -1,4 +1,4 @@
-//===- Speculation.h - arithmetic that may run ahead of a wait --*- C++ -*-===//
+//===- Speculation.h - arithmetic that may precede a wait -------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,28 +13,30 @@
 
 namespace mlafix {
 
-/// The ops after `wait` that `value` depends on, producers first, given the
-/// values in `starts`. Returns false if one of them is not pure arithmetic.
+/// Collects the ops after `wait` that `value` depends on, except those that
+/// compute the keys of `starts`. Producers come first. Returns false if one of
+/// the ops is not pure arithmetic.
 bool collectSlice(mlir::Value value, mlir::Operation *wait,
                   const mlir::IRMapping &starts,
                   llvm::SetVector<mlir::Operation *> &slice);
 
-/// True if `value` is known before `wait`, or can be moved there: the ops after
-/// `wait` that it depends on are all pure arithmetic.
+/// Returns true if `value` is known before `wait` or can be moved there. Its
+/// ops after `wait` must all be pure arithmetic.
 bool isKnownBefore(mlir::Value value, mlir::Operation *wait);
 
-/// Moves `value`, and the ops it depends on, before `wait`, if isKnownBefore().
+/// Moves `value`, and the ops it depends on, before `wait`. Returns false and
+/// moves nothing if isKnownBefore() is false.
 bool moveBeforeWait(mlir::Value value, mlir::Operation *wait);
 
-/// True if both values are the same computation, without memory reads.
+/// Returns true if both values are the same computation, without memory reads.
 bool isAlike(mlir::Value x, mlir::Value y);
 
-/// True if `pointer` is to an argument's memory (and not to the thread's
-/// stack).
+/// Returns true if `pointer` is to the memory of an argument, and not to the
+/// stack of the thread.
 bool isGlobal(mlir::Value pointer);
 
-/// The conjunction; `x` may be null (true). `y` may be poison where `x` is
-/// false.
+/// Builds the conjunction of two i1. `x` may be null, which stands for true.
+/// `y` may be poison where `x` is false.
 mlir::Value bothHold(mlir::OpBuilder &b, mlir::Value x, mlir::Value y);
 
 } // namespace mlafix

@@ -15,33 +15,34 @@
 
 namespace mlafix {
 
-/// Module attribute with the target's name, written by mlafix-plan-kernel and
-/// read by later passes.
+/// The module attribute with the name of the target. mlafix-plan-kernel writes
+/// it, and later passes read it.
 inline constexpr llvm::StringLiteral kTargetAttr = "mlafix.target";
-/// Module attribute with overrides of the target's model, "NAME=VALUE" each;
-/// written and read like kTargetAttr.
+/// The module attribute with overrides of the target's model, one "NAME=VALUE"
+/// each. mlafix-plan-kernel writes it, and later passes read it.
 inline constexpr llvm::StringLiteral kMachineAttr = "mlafix.machine";
-/// Module attribute with the kernel's signature (getSignature).
+/// The module attribute with the kernel's signature (getSignature).
 inline constexpr llvm::StringLiteral kSignatureAttr = "mlafix.signature";
-/// Attribute of a code version's function that describes it
-/// (docs/UnitFormat.md, `variants`).
+/// The function attribute that describes a code version (docs/UnitFormat.md,
+/// `variants`).
 inline constexpr llvm::StringLiteral kCodeVersionAttr = "mlafix.variant";
 
-/// Function attribute with the plan of a code version.
+/// The function attribute with the plan of a code version.
 inline constexpr llvm::StringLiteral kPlanAttr = "mlafix.plan";
 
-/// The target of the module that `op` is in; empty before mlafix-plan-kernel.
+/// Returns the target of the module that contains `op`. It is empty before
+/// mlafix-plan-kernel.
 llvm::StringRef getTarget(mlir::Operation *op);
-/// True if `target` names a GPU.
+/// Returns true if `target` names a GPU.
 inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
 
-/// The model of the module's target, with the overrides given to
-/// mlafix-plan-kernel. The table's defaults before that pass, and for unknown
-/// targets.
+/// Returns the model of the module's target, with the overrides that
+/// mlafix-plan-kernel was given. Before this pass, and for unknown targets,
+/// returns the default model.
 MachineModel getMachine(mlir::Operation *op);
 
-/// The model for a pass's options `target` and `machine`; reports an invalid
-/// option as an error at `op`.
+/// Returns the model for the options `target` and `machine` of a pass. Reports
+/// an error at `op` if an option is invalid.
 llvm::FailureOr<MachineModel> getMachine(mlir::Operation *op,
                                          llvm::StringRef target,
                                          llvm::ArrayRef<std::string> overrides);

@@ -1,4 +1,4 @@
-//===- ThreadOps.cpp - what a GPU's threads know and share ----------------===//
+//===- ThreadOps.cpp - GPU operations of threads and blocks ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -60,7 +60,7 @@ void mlafix::buildBarrier(OpBuilder &b, Location loc) {
   NVVM::BarrierOp::create(b, loc);
 }
 
-/// A barrier that also reduces `bits` over all threads.
+/// Builds a barrier that also reduces `bits` over all threads.
 static Value buildBarrier(OpBuilder &b, Location loc,
                           NVVM::BarrierReduction reduction, Value bits) {
   auto kind = NVVM::BarrierReductionAttr::get(b.getContext(), reduction);
@@ -110,7 +110,8 @@ void mlafix::buildWarpBarrier(OpBuilder &b, Location loc, Value mask) {
 Value mlafix::buildShuffleXor(OpBuilder &b, Location loc, Value mask,
                               Value value, int64_t distance) {
   IndexBuilder x(b, loc);
-  if (value.getType().isInteger(64)) { // as two halves
+  // The two halves are shuffled separately.
+  if (value.getType().isInteger(64)) {
     Type i32 = b.getI32Type();
     Value width = arith::ConstantIntOp::create(b, loc, 32, 64);
     Value low = arith::TruncIOp::create(b, loc, i32, value);
@@ -190,7 +191,7 @@ Value mlafix::buildNearReciprocal(OpBuilder &b, Location loc, Value x) {
 
 Value mlafix::buildNarrowFp8Pair(OpBuilder &b, Location loc, Value low,
                                  Value high, Type type) {
-  // cvt puts its first operand in the upper byte, so pass `high` first.
+  // cvt puts its first operand in the upper byte, so `high` comes first.
   return NVVM::ConvertF32x2ToF8x2Op::create(
       b, loc, VectorType::get({2}, b.getI8Type()), high, low,
       NVVM::FPRoundingMode::RN, NVVM::SaturationMode::SATFINITE,

@@ -1,16 +1,17 @@
-//===- ThreadOps.h - what a GPU's threads know and share --------*- C++ -*-===//
+//===- ThreadOps.h - GPU operations of threads and blocks -------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// The operations of the NVVM dialect that passes use, as functions. Its header
-// declares all of PTX, which takes longer to parse than everything else that a
-// pass includes, so ThreadOps.cpp alone includes it.
+// Functions that build the operations of the NVVM dialect that passes use.
+// NVVMDialect.h declares all of PTX, which takes longer to parse than all other
+// headers of a pass. So only ThreadOps.cpp includes it.
 //
 // This header declares the dialect's class itself, for `dependentDialects` and
-// the names of attributes. Who needs NVVMDialect.h, too, includes that first.
+// the names of attributes. A file that also needs NVVMDialect.h must include it
+// before this header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,7 @@
 
 namespace mlafix {
 
-// Indices along x, as i32.
+// These functions build thread and block numbers and counts along x, as i32.
 mlir::Value buildThreadId(mlir::OpBuilder &b, mlir::Location loc);
 mlir::Value buildBlockId(mlir::OpBuilder &b, mlir::Location loc);
 mlir::Value buildBlockSize(mlir::OpBuilder &b, mlir::Location loc);
@@ -34,84 +35,89 @@ mlir::Value buildGridSize(mlir::OpBuilder &b, mlir::Location loc);
 bool isThreadId(mlir::Operation *op);
 bool isBlockId(mlir::Operation *op);
 
-/// Bytes of shared memory per block that a launch allows without opting in to
-/// more (CUDA programming guide, shared memory).
+/// The bytes of shared memory per block that a launch may use without opting in
+/// to more (CUDA programming guide, shared memory).
 inline constexpr int64_t kSharedBytes = 48 << 10;
-/// Allocates shared memory of this shape.
+/// Allocates shared memory of shape `shape`.
 mlir::Value allocShared(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<int64_t> shape, mlir::Type element);
-/// Allocates shared memory for an exchange between the block's threads. It is
-/// in the memory space #mlafix.scratch, and its uses must follow the rules of
-/// that space.
+/// Allocates shared memory for an exchange between the threads of a block. It
+/// is in the memory space #mlafix.scratch, and its uses must follow the rules
+/// of that space.
 mlir::Value allocScratch(mlir::OpBuilder &b, mlir::Location loc,
                          llvm::ArrayRef<int64_t> shape, mlir::Type element);
 
-/// A block-wide barrier.
+/// Builds a barrier of all threads of a block.
 void buildBarrier(mlir::OpBuilder &b, mlir::Location loc);
-/// A barrier that returns the bitwise or of the i32 `bits` of all threads.
+/// Builds a barrier of all threads of a block that returns the bitwise or of
+/// their `bits` (i32).
 mlir::Value buildBarrierOr(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value bits);
-/// A barrier that returns the bitwise and.
+/// Builds a barrier of all threads of a block that returns the bitwise and of
+/// their `bits` (i32).
 mlir::Value buildBarrierAnd(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value bits);
-/// A barrier of all threads of a cluster.
+/// Builds a barrier of all threads of a cluster.
 void buildClusterBarrier(mlir::OpBuilder &b, mlir::Location loc);
-/// Arrives at the cluster barrier without waiting.
+/// Builds an arrival at the cluster barrier, which does not wait.
 void buildClusterArrive(mlir::OpBuilder &b, mlir::Location loc);
-/// Waits until all threads of the cluster have arrived.
+/// Builds a wait until all threads of the cluster have arrived at the barrier.
 void buildClusterWait(mlir::OpBuilder &b, mlir::Location loc);
-/// True if `op` is part of a cluster barrier.
+/// Returns true if `op` is part of a cluster barrier.
 bool isClusterBarrier(mlir::Operation *op);
-/// Maps `pointer` to shared memory to the same position in block `block` (i32)
-/// of the cluster.
+/// Builds the pointer to the same position as `pointer`, which is to shared
+/// memory, in block `block` (i32) of the cluster.
 mlir::Value buildClusterPointer(mlir::OpBuilder &b, mlir::Location loc,
                                 mlir::Value pointer, mlir::Value block);
-/// A barrier of the threads of a warp in `mask`, i32.
+/// Builds a barrier of those threads of a warp that are in `mask` (i32).
 void buildWarpBarrier(mlir::OpBuilder &b, mlir::Location loc, mlir::Value mask);
 
-/// `value` of the thread whose lane number is this one's xor `distance`; the
-/// threads in `mask` (i32) take part.
+/// Builds the `value` of the thread whose lane number is this thread's xor
+/// `distance`. The threads in `mask` (i32) take part.
 mlir::Value buildShuffleXor(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value mask, mlir::Value value,
                             int64_t distance);
-/// `value` of the thread `distance` lanes below, or the thread's own if there
-/// is none; the whole warp takes part.
+/// Builds the `value` of the thread `distance` lanes below, or this thread's
+/// own if there is none. The whole warp takes part.
 mlir::Value buildShuffleUp(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value value, int64_t distance);
-/// `value` of lane `lane` (i32); the whole warp takes part.
+/// Builds the `value` of lane `lane` (i32). The whole warp takes part.
 mlir::Value buildShuffleFrom(mlir::OpBuilder &b, mlir::Location loc,
                              mlir::Value value, mlir::Value lane);
-/// `value` of the warp's first lane; the whole warp takes part.
+/// Builds the `value` of the warp's first lane. The whole warp takes part.
 mlir::Value buildShuffleFirst(mlir::OpBuilder &b, mlir::Location loc,
                               mlir::Value value);
 bool isShuffle(mlir::Operation *op);
-/// An i32 with a bit per thread of the warp: its `predicate` (i1).
+/// Builds an i32 whose bits are the `predicate` (i1) of each thread of the
+/// warp.
 mlir::Value buildBallot(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value predicate);
 
-/// The device-wide time in nanoseconds, i64.
+/// Builds the time of the device in nanoseconds, i64.
 mlir::Value buildGlobalTimer(mlir::OpBuilder &b, mlir::Location loc);
 
-/// Waits for the preceding grid: `griddepcontrol.wait`.
+/// Builds a wait for the preceding grid: `griddepcontrol.wait`.
 void buildGridWait(mlir::OpBuilder &b, mlir::Location loc);
 bool isGridWait(mlir::Operation *op);
-/// Lets the next grid begin: `griddepcontrol.launch_dependents`.
+/// Builds the op that lets the next grid begin:
+/// `griddepcontrol.launch_dependents`.
 void buildLaunchDependents(mlir::OpBuilder &b, mlir::Location loc);
-/// True if `op` is one of the above two.
+/// Returns true if `op` is a grid wait or lets the next grid begin.
 bool isGridControl(mlir::Operation *op);
 
 /// Selects four of the eight bytes of `low` and `high` (i32) by the four lowest
-/// hex digits of `selector`; adding 8 to a digit replicates the byte's sign bit
-/// (PTX, `prmt`).
+/// hex digits of `selector`. Adding 8 to a digit replicates the sign bit of the
+/// byte (PTX, `prmt`).
 mlir::Value buildPermute(mlir::OpBuilder &b, mlir::Location loc,
                          mlir::Value low, mlir::Value high,
                          mlir::Value selector);
-/// 1 / x in f32 within 1 ulp; flushes subnormals (PTX, `rcp.approx.ftz.f32`).
+/// Builds 1 / x in f32 within 1 ulp, and flushes subnormals (PTX,
+/// `rcp.approx.ftz.f32`).
 mlir::Value buildNearReciprocal(mlir::OpBuilder &b, mlir::Location loc,
                                 mlir::Value x);
 
-/// Converts two f32 to `type` (f8E4M3FN or f8E5M2), to nearest, saturating;
-/// returns vector<2xi8>.
+/// Converts two f32 to `type` (f8E4M3FN or f8E5M2), rounded to nearest and
+/// saturated. Returns a vector<2xi8>.
 mlir::Value buildNarrowFp8Pair(mlir::OpBuilder &b, mlir::Location loc,
                                mlir::Value low, mlir::Value high,
                                mlir::Type type);

@@ -153,7 +153,7 @@ IRMapping mlafix::cloneIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
 }
 
 void mlafix::setUnrolling(scf::ForOp loop, LLVM::LoopUnrollAttr how) {
-  // Upstream conversions move the attribute to the branch at the loop's end.
+  // MLIR's conversions move the attribute to the branch at the end of the loop.
   loop->setAttr("loop_annotation", LLVM::LoopAnnotationAttr::get(
                                        loop.getContext(), {}, {}, {}, how, {},
                                        {}, {}, {}, {}, {}, {}, {}, {}, {}, {}));
