@@ -20,7 +20,7 @@ struct LoweredAccess {
   mlir::Value memref;
   mlir::ValueRange indices;
   mlir::Type type;         ///< type of the element or pack
-  unsigned alignment;      ///< in bytes
+  unsigned alignment;      ///< alignment of the access in bytes
   mlir::Value stored = {}; ///< stored value; null unless a store
   mlir::Value mask = {};   ///< mask; null unless a masked load
   /// Result for masked-off elements; null unless a masked load.

@@ -13,9 +13,9 @@
 
 namespace mlafix {
 
-/// Collects the ops after `wait` that `value` depends on, except those that
-/// compute the keys of `starts`. Producers come first. Returns false if one of
-/// the ops is not pure arithmetic.
+/// Collects the ops after `wait` that `value` depends on, producers first.
+/// Values in `starts` count as known, so the ops that compute them are left
+/// out. Returns false if one of the ops is not pure arithmetic.
 bool collectSlice(mlir::Value value, mlir::Operation *wait,
                   const mlir::IRMapping &starts,
                   llvm::SetVector<mlir::Operation *> &slice);

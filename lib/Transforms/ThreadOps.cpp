@@ -110,7 +110,7 @@ void mlafix::buildWarpBarrier(OpBuilder &b, Location loc, Value mask) {
 Value mlafix::buildShuffleXor(OpBuilder &b, Location loc, Value mask,
                               Value value, int64_t distance) {
   IndexBuilder x(b, loc);
-  // The two halves are shuffled separately.
+  // The halves of a 64-bit integer are shuffled separately.
   if (value.getType().isInteger(64)) {
     Type i32 = b.getI32Type();
     Value width = arith::ConstantIntOp::create(b, loc, 32, 64);

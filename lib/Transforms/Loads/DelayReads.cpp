@@ -1,4 +1,4 @@
-//===- DelayReads.cpp - rows that are read once their lse is known --------===//
+//===- DelayReads.cpp - read rows once their lse is known -----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -31,15 +31,16 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A merge that may be stored to the memory of one of its two operands.
+/// A merge of two states whose result may be stored in place of one of them,
+/// `updated`.
 struct InPlaceMerge {
   StoreStateOp store;
   LoadStateOp updated;
 };
 } // namespace
 
-/// Matches such a merge. If the store has another form, returns nullopt and
-/// sets the reason.
+/// Matches an InPlaceMerge. If the store has another form, returns nullopt and
+/// sets `reason`.
 static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
                                               StringRef &reason) {
   auto refuse = [&](StringRef why) {
@@ -53,7 +54,7 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
        second = merge.getStates()[1].getDefiningOp<LoadStateOp>();
   if (!first || !second || first == second)
     return refuse("the merge is not of two different loaded states");
-  // The row size must be known: it decides whether a call is small.
+  // The row size must be known, because it decides whether a call is small.
   if (!getTileDim(first.getType().getTileType()).isBound())
     return refuse("the size of a row is not bound");
   for (auto [updated, other] : {std::pair(second, first), {first, second}})
@@ -67,7 +68,8 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
                 "stored");
 }
 
-/// Builds an i1: true if the grid has so few rows that the cache holds them.
+/// Builds an i1 that is true if the rows of the grid are few enough for the
+/// cache.
 static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
                           int64_t rowBytes, int64_t smallBytes) {
   Value rows = arith::ConstantIndexOp::create(b, loc, 1);
@@ -78,7 +80,8 @@ static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
       arith::ConstantIndexOp::create(b, loc, smallBytes / rowBytes));
 }
 
-/// Splits the load of `merge.updated` in two; one of them waits for the lse.
+/// Splits the load of `merge.updated` in two. One of the loads waits for the
+/// lse.
 static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   LoadStateOp load = merge.updated;
   OpBuilder b(load);
@@ -86,7 +89,7 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   auto tile = load.getType().getTileType();
   int64_t rowBytes = getRowBytes(tile, getElementTypeOrSelf(load.getOut()));
   Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
-  // Null unless the state is optional: an omitted state is empty.
+  // Null unless the state is optional. An absent optional state is empty.
   Value condition = statePredicate(b, load);
   Value isLarge = arith::XOrIOp::create(
       b, loc, buildIsSmall(b, loc, grid, rowBytes, smallBytes), yes);
@@ -121,7 +124,8 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   scf::YieldOp::create(b, loc, loadRow(both(b, loc, condition, isHeld)));
   b.setInsertionPoint(load);
   Value row = branch.getResult(0);
-  // Load it again (from L1), so that nothing before the branch waits.
+  // Load the lse again (from L1), so that nothing before the branch waits for
+  // it.
   Value lse = loadLse();
   Value state = MakeStateOp::create(b, loc, load.getType(), row, lse);
   load.replaceAllUsesWith(state);
@@ -140,7 +144,7 @@ public:
     auto grid = dyn_cast_or_null<ForallOp>(getOperation().getGrid());
     if (!grid)
       return;
-    // A merge touches three arrays, so each may take a third of L2.
+    // A merge accesses three tensors, so each may take a third of L2.
     int64_t smallBytes = std::min(model->smallBytes, model->l2Bytes / 3);
     SmallVector<InPlaceMerge> merges;
     grid.walk([&](StoreStateOp store) {
@@ -158,7 +162,8 @@ private:
 };
 } // namespace
 
-/// Matches the store of `merge` if its read should be delayed.
+/// Matches the store of `merge` if the read of the updated state should be
+/// delayed. Returns nullopt otherwise.
 std::optional<InPlaceMerge> DelayReadsPass::chooseMerge(StoreStateOp store,
                                                         MergeOp merge,
                                                         int64_t smallBytes) {

@@ -1,4 +1,4 @@
-//===- HoistLoads.cpp - loads before arithmetic ---------------------------===//
+//===- HoistLoads.cpp - move loads before arithmetic ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -24,8 +24,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Moves `op`, and the ops between `anchor` and `op` that it needs, to before
-/// `anchor`. Returns false and moves nothing if it needs `anchor` or an op that
+/// Moves `op` in front of `anchor`, together with the ops between them that it
+/// needs. Returns false and moves nothing if it needs `anchor` or an op that
 /// may not move.
 static bool hoist(Operation *op, Operation *anchor) {
   SmallVector<Operation *> slice;
@@ -53,7 +53,7 @@ static bool hoist(Operation *op, Operation *anchor) {
   return true;
 }
 
-/// True if `op` is a branch that only prefetches.
+/// Returns true if `op` is a branch that only prefetches.
 static bool onlyPrefetches(Operation *op) {
   auto branch = dyn_cast<scf::IfOp>(op);
   if (!branch || branch.getNumResults() > 0)
@@ -82,9 +82,9 @@ static Access getAccess(Operation *op, bool isAhead) {
   return isAhead && onlyPrefetches(op) ? Access::Prefetch : Access::None;
 }
 
-/// Gathers the accesses of `kind` after the wait for the preceding grid before
-/// the first op that may use one of them. `isAhead`: branches that only
-/// prefetch count as accesses.
+/// Moves the accesses of `kind` after the wait for the preceding grid in front
+/// of the first op that may use one of them. If `isAhead` is true, branches
+/// that only prefetch count as accesses.
 static void hoistAccesses(Block &block, Access kind, bool isAhead) {
   auto first =
       llvm::find_if(block, [](Operation &op) { return isGridWait(&op); });
@@ -93,8 +93,8 @@ static void hoistAccesses(Block &block, Access kind, bool isAhead) {
            first == block.end() ? block.begin() : first, block.end()))) {
     Access access = getAccess(&op, isAhead);
     if (access == kind) {
-      // If it cannot pass the anchor, gather the following accesses after the
-      // ops that it needs.
+      // If the access cannot pass the anchor, gather the following accesses
+      // after the ops that this access needs.
       while (anchor && !hoist(&op, anchor)) {
         anchor = anchor->getNextNode();
         if (anchor == &op)
@@ -104,20 +104,21 @@ static void hoistAccesses(Block &block, Access kind, bool isAhead) {
     }
     if (access == Access::None ? mayWrite(&op) && !isShuffle(&op)
                                : access < kind)
-      anchor = nullptr; // do not pass stores and accesses of earlier kinds
+      // Accesses must not pass stores and accesses of earlier kinds.
+      anchor = nullptr;
     else if (!anchor)
       anchor = &op;
   }
 }
 
-/// True if `op` makes the warps of a row synchronise.
+/// Returns true if `op` makes the warps of a row synchronise.
 static bool waitsForLanes(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
   return reduce ? !reduce.getInLane() : isa<ScanOp>(op);
 }
 
-/// Hoists unpredicated loads of scalars above a reduction of a row: loads
-/// cannot pass the synchronisation of warps later.
+/// Hoists unpredicated loads of scalars above a reduction of a row. Later
+/// passes cannot move a load across the synchronisation of warps.
 static void hoistScalars(Block &block) {
   Operation *anchor = nullptr;
   for (Operation &op : llvm::make_early_inc_range(block)) {

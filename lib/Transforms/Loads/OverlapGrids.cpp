@@ -1,4 +1,4 @@
-//===- OverlapGrids.cpp - the wait for one grid, the launch of the next ---===//
+//===- OverlapGrids.cpp - overlap a grid with the next one ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -35,17 +35,17 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The value of `field` in the plan of `function`. In tests, a function need
-/// not have one.
+/// Returns the value of `field` in the plan of `function`. A function without a
+/// plan, as in tests, has the initial value.
 static int64_t getPlanned(LLVM::LLVMFuncOp function, PlanField field) {
   auto plan = function->getAttrOfType<PlanAttr>(kPlanAttr);
   return plan ? plan.getNumber(field)
               : getPlanFields()[static_cast<unsigned>(field)].initial;
 }
 
-/// The number of threads whose rows, of `bytes` each, amount to `early_bytes`.
-/// Memory cannot deliver more before the preceding grid ends, so any further
-/// rows would be loaded twice.
+/// Returns the number of threads whose rows together have EarlyBytes bytes,
+/// where a thread has `bytes`. Memory cannot deliver more before the preceding
+/// grid ends, so further rows would be loaded twice.
 static int64_t countPrefetchingThreads(LLVM::LLVMFuncOp function,
                                        int64_t bytes) {
   return getPlanned(function, PlanField::EarlyBytes) / bytes;
@@ -55,7 +55,7 @@ static int64_t countPrefetchingThreads(LLVM::LLVMFuncOp function,
 // The wait for the preceding grid
 //===----------------------------------------------------------------------===//
 
-/// The pointers of loads after `wait` outside of loops.
+/// Returns the pointers of loads after `wait`, except those in loops.
 static SmallVector<Value> collectPointers(Operation *wait) {
   SmallVector<Value> pointers;
   for (Operation *op = wait->getNextNode(); op; op = op->getNextNode())
@@ -74,7 +74,7 @@ static SmallVector<Value> collectPointers(Operation *wait) {
   return pointers;
 }
 
-/// True if more than one element is loaded through `pointer`, by LLVM.
+/// Returns true if an LLVM op loads more than one element through `pointer`.
 static bool isOfPack(Value pointer) {
   return llvm::any_of(pointer.getUsers(), [](Operation *user) {
     if (!isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(user))
@@ -84,14 +84,14 @@ static bool isOfPack(Value pointer) {
   });
 }
 
-/// If `value` is a sum with a constant, the other summand; else null.
+/// Returns the other summand if `value` is a sum with a constant, else null.
 static Value getAugend(Value value) {
   auto sum = value.getDefiningOp<arith::AddIOp>();
   return sum && matchPattern(sum.getRhs(), m_Constant()) ? sum.getLhs()
                                                          : Value();
 }
 
-/// True if two values differ by a constant summand, possibly below a
+/// Returns true if two values differ by a constant summand, possibly below a
 /// conversion.
 static bool differByConstant(Value x, Value y) {
   if (isAlike(x, y))
@@ -115,8 +115,8 @@ static bool differByConstant(Value x, Value y) {
   return false;
 }
 
-/// Moves ops of one block, and ops that they depend on, to the block's
-/// beginning. Skips those that depend on memory.
+/// Moves ops of one block, and the ops that they depend on, to the beginning of
+/// the block. Skips ops that depend on memory.
 static void moveToFront(ArrayRef<Operation *> ops) {
   llvm::SmallPtrSet<Operation *, 32> needed;
   for (Operation *op : ops) {
@@ -145,7 +145,8 @@ static void moveToFront(ArrayRef<Operation *> ops) {
   }
 }
 
-/// Builds PTX with one operand that is, or may be, an address.
+/// Builds inline PTX with one operand, which is an address or a combination of
+/// addresses.
 static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
                           Value operand) {
   LLVM::InlineAsmOp::create(b, loc, TypeRange(), operand, text, "l,~{memory}",
@@ -154,11 +155,12 @@ static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
                             LLVM::AsmDialectAttr(), ArrayAttr());
 }
 
-/// LLVM's intrinsic requires a newer PTX ISA than the instruction.
+/// Prefetches a line to L2. LLVM's intrinsic would require a newer PTX ISA than
+/// this instruction.
 static constexpr StringLiteral kPrefetch = "prefetch.global.L2 [$0];";
 
 namespace {
-/// Moves the wait of one function, and prefetches ahead of it.
+/// Moves the wait of one function, and prefetches before it.
 class GridWait {
 public:
   explicit GridWait(LLVM::LLVMFuncOp function) : function(function) {}
@@ -176,7 +178,7 @@ private:
 };
 } // namespace
 
-/// Drops candidates that are not worth a prefetch from `loads`; returns the
+/// Removes candidates from `loads` that are not worth a prefetch. Returns the
 /// bytes of the remaining rows per thread.
 int64_t GridWait::choosePrefetches(Operation *wait,
                                    SmallVector<CandidateLoads> &loads) {
@@ -223,14 +225,15 @@ int64_t GridWait::choosePrefetches(Operation *wait,
   return bytes;
 }
 
-/// An i1: the launch reads only memory of its own device. This is a parameter
-/// of kernels that prefetch; null if there are too many parameters already.
+/// Returns an i1 that is true if the launch reads only memory of its own
+/// device. It is a parameter of kernels that prefetch. Returns null if the
+/// kernel has too many parameters already.
 Value GridWait::getLocal() {
   if (local)
     return local;
   MLIRContext *context = function.getContext();
   unsigned count = function.getNumArguments();
-  // In tests, the function need not be a code version.
+  // In tests, the function may lack the description of a code version.
   if (auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr)) {
     SmallVector<ParamAttr> params(version.getParams());
     if (params.size() == MLAFIX_MAX_PARAMS)
@@ -257,9 +260,10 @@ Value GridWait::getLocal() {
   return local;
 }
 
-/// PTX that prefetches packs of at most `bytes` behind an address. If the plan
-/// says so, only the first lane of each line does, unless a line covers lanes
-/// of two rows. Uses a predicate: a divergent branch costs more than it saves.
+/// Returns PTX that prefetches a pack of at most `bytes` bytes at an address.
+/// If the plan says so, only the first lane of each cache line prefetches,
+/// unless a line is shared by lanes of two rows. The PTX uses a predicate,
+/// because a divergent branch costs more than it saves.
 static std::string writePrefetch(LLVM::LLVMFuncOp function, int64_t bytes) {
   int64_t lanes = getPlanned(function, PlanField::EarlyLineBytes) /
                   std::max<int64_t>(1, bytes);
@@ -276,7 +280,7 @@ static std::string writePrefetch(LLVM::LLVMFuncOp function, int64_t bytes) {
 }
 
 /// Prefetches data before the wait that is loaded after it. The first block
-/// prefetches values that all blocks load.
+/// prefetches the values that all blocks load.
 void GridWait::prefetch(Operation *wait) {
   if (getPlanned(function, PlanField::EarlyBytes) == 0)
     return;
@@ -335,8 +339,8 @@ void GridWait::prefetch(Operation *wait) {
     moveToFront(rows);
 }
 
-/// Replaces the kernel's own prefetches (Grid/RowOrder.cpp) by PTX that is
-/// restricted to this device's memory.
+/// Replaces the kernel's own prefetches (Grid/RowOrder.cpp) by PTX that
+/// prefetches only memory of this device.
 void GridWait::prefetchTables() {
   SmallVector<LLVM::Prefetch> prefetches;
   function.walk([&](LLVM::Prefetch op) { prefetches.push_back(op); });
@@ -352,7 +356,8 @@ void GridWait::prefetchTables() {
   }
 }
 
-/// Moves the wait after the computation of addresses for loads after it.
+/// Moves the wait to after the computation of addresses for the loads that
+/// follow it.
 void GridWait::delay(Operation *wait) {
   OpBuilder b(wait);
   Location loc = wait->getLoc();
@@ -363,7 +368,8 @@ void GridWait::delay(Operation *wait) {
     if (!moveBeforeWait(pointer, wait))
       continue;
     ++moved;
-    // Packs of one row: loads add constants to a common address.
+    // The loads of one row's packs add constants to a common address, so one
+    // address is enough.
     if (isOfPack(pointer) && llvm::any_of(needed, [&](Value other) {
           return differByConstant(other, pointer);
         }))
@@ -400,11 +406,11 @@ void GridWait::delay(Operation *wait) {
 //===----------------------------------------------------------------------===//
 // The launch of the next grid
 //
-// A load may need an index that another load yields. ptxas 13.0 then issues the
-// first of the other rows' loads, waits for the index, and only then issues the
-// rest. But it moves no load across `griddepcontrol.launch_dependents`.
-// Therefore this instruction is placed after the load of the index and the
-// loads of rows that need no index.
+// A load may need an index that another load yields. ptxas 13.0 then issues one
+// load of the other rows, waits for the index, and only then issues the
+// remaining loads. But it moves no load across
+// `griddepcontrol.launch_dependents`. Therefore this instruction is placed
+// after the load of the index and the loads of rows that need no index.
 //
 // ptxas waits for the index before this instruction, so the next grid begins
 // once the index is there. If all rows of a grid have been prefetched, the next
@@ -415,7 +421,7 @@ void GridWait::delay(Operation *wait) {
 //
 //===----------------------------------------------------------------------===//
 
-/// The next op with memory effects; null if there is none.
+/// Returns the next op with memory effects, or null if there is none.
 static Operation *getNextEffect(Operation *op) {
   do
     op = op->getNextNode();
@@ -423,7 +429,8 @@ static Operation *getNextEffect(Operation *op) {
   return op;
 }
 
-/// The branch after `launch`, if nothing else follows; else null.
+/// Returns the branch after `launch` if it is the next op with memory effects
+/// and has no results, else null.
 static scf::IfOp getGuard(Operation *launch) {
   auto guard = dyn_cast_or_null<scf::IfOp>(getNextEffect(launch));
   return guard && guard.getNumResults() == 0 ? guard : scf::IfOp();
@@ -440,8 +447,8 @@ static bool loadsOnly(scf::IfOp branch) {
               .wasInterrupted();
 }
 
-/// The last of the branches with the loads of loops' first chunks
-/// (mlafix-lower-merge-loops) directly after `launch`; null if there is none.
+/// Returns the last branch directly after `launch` that loads the first chunk
+/// of a loop (mlafix-lower-merge-loops). Returns null if there is none.
 static scf::IfOp getFirstChunks(Operation *launch) {
   scf::IfOp last;
   for (Operation *op = getNextEffect(launch); op; op = getNextEffect(op)) {
@@ -458,8 +465,8 @@ static scf::IfOp getFirstChunks(Operation *launch) {
   return last;
 }
 
-/// True if `value` depends on a load in `block`; adds the impure ops that it
-/// depends on to `of`.
+/// Returns true if `value` depends on a load in `block`. Adds the impure ops
+/// that it depends on to `of`.
 static bool needsMemory(Value value, Block &block,
                         llvm::SmallSetVector<Operation *, 4> &of) {
   Operation *op = value.getDefiningOp();
@@ -475,16 +482,16 @@ static bool needsMemory(Value value, Block &block,
   return needs;
 }
 
-/// True if `op` loads a pack without a predicate.
+/// Returns true if `op` loads a pack without a predicate.
 static bool isRowLoad(Operation &op) {
   auto load = dyn_cast<LLVM::LoadOp>(op);
   auto type = load ? dyn_cast<VectorType>(load.getType()) : VectorType();
   return type && type.getNumElements() > 1 && isGlobal(load.getAddr());
 }
 
-/// The loads to schedule first, if some load depends on another: those that
-/// others depend on, then the rows that do not depend on memory and precede the
-/// first write. Empty if there are no such rows.
+/// Returns the loads to schedule first. Loads that other loads depend on come
+/// first, then loads of rows that do not depend on memory and precede the first
+/// write. Returns none unless there are loads of both kinds.
 static SmallVector<LLVM::LoadOp> collectLoads(Block &block) {
   SmallVector<LLVM::LoadOp> rows, loads;
   llvm::SmallSetVector<Operation *, 4> needed;
@@ -508,8 +515,8 @@ static SmallVector<LLVM::LoadOp> collectLoads(Block &block) {
   return loads;
 }
 
-/// The launch trigger as assembly that LLVM treats as a store: it would move
-/// loads across the intrinsic.
+/// Builds the launch trigger as inline PTX that LLVM treats as a store. LLVM
+/// would move loads across the intrinsic.
 static Operation *buildLaunchAssembly(OpBuilder &b, Location loc) {
   return LLVM::InlineAsmOp::create(
       b, loc, TypeRange(), ValueRange(), "griddepcontrol.launch_dependents;",
@@ -518,7 +525,7 @@ static Operation *buildLaunchAssembly(OpBuilder &b, Location loc) {
       ArrayAttr());
 }
 
-/// Bytes of rows that `op` loads per thread.
+/// Returns the bytes of rows that `op` loads per thread.
 static int64_t countRowBytes(Operation &op) {
   return isRowLoad(op)
              ? DataLayout::closest(&op).getTypeSize(op.getResult(0).getType())
@@ -532,8 +539,9 @@ static int64_t countRowBytes(Block &block) {
   return bytes;
 }
 
-/// Makes `launch` depend on whether the grid prefetches all of its rows,
-/// `bytes` per thread: otherwise the launch after the loads counts.
+/// Makes `launch` conditional: it executes only if the grid prefetches all of
+/// its rows, `bytes` per thread. Otherwise the trigger after the loads takes
+/// effect.
 static void keepIfPrefetched(Operation *launch, int64_t bytes) {
   OpBuilder b(launch);
   Location loc = launch->getLoc();
@@ -549,8 +557,8 @@ static void keepIfPrefetched(Operation *launch, int64_t bytes) {
   launch->moveBefore(early.thenBlock()->getTerminator());
 }
 
-/// Places the launch trigger among the loads of `block`, all that follows
-/// `launch`.
+/// Places the launch trigger among the loads of `block`. No other ops with
+/// memory effects follow `launch`.
 static void place(Operation *launch, Block &block) {
   SmallVector<LLVM::LoadOp> loads = collectLoads(block);
   llvm::erase_if(loads, [&](LLVM::LoadOp load) {
@@ -572,8 +580,8 @@ static void place(Operation *launch, Block &block) {
   keepIfPrefetched(launch, bytes);
 }
 
-/// Lets the next grid begin only after loads with which its prefetches would
-/// compete.
+/// Lets the next grid begin only after those loads with which its prefetches
+/// would compete.
 static void delayLaunch(Operation *launch) {
   if (scf::IfOp guard = getGuard(launch))
     place(launch, *guard.thenBlock());
@@ -589,11 +597,11 @@ static void delayLaunch(Operation *launch) {
 // Loads that take no branch
 //===----------------------------------------------------------------------===//
 
-/// Words of 32 bits of the widest load that all GPUs have.
+/// The number of 32-bit words in the widest load that all GPUs have.
 static constexpr unsigned kMostWords = 4;
 
-/// PTX that loads `words` values of 32 bits into its first operands if its last
-/// operand is true. The next operand is the address.
+/// Returns PTX that loads `words` values of 32 bits into its first operands.
+/// The next operand is the address. The last operand is the predicate.
 static std::string writePredicatedLoad(unsigned words) {
   std::string text;
   for (unsigned first = 0; first < words; first += kMostWords) {
@@ -610,7 +618,7 @@ static std::string writePredicatedLoad(unsigned words) {
   return text;
 }
 
-/// Replaces `load` by PTX. A pack that is wider than one load takes two.
+/// Replaces `load` by PTX. A pack that is wider than the widest load takes two.
 static void lowerPredicatedLoad(PredicatedLoadOp load) {
   OpBuilder b(load);
   Location loc = load.getLoc();

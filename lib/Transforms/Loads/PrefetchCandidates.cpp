@@ -21,13 +21,13 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// True if `value` depends on the block number; `seen` holds values already
-/// visited.
+/// Returns true if `value` depends on the block number. `seen` holds the values
+/// that have been visited.
 static bool dependsOnBlock(Value value, llvm::SmallPtrSetImpl<void *> &seen) {
   if (!seen.insert(value.getAsOpaquePointer()).second)
     return false;
   Operation *op = value.getDefiningOp();
-  if (!op) { // in a loop: follow the induction variable, not carried values
+  if (!op) { // In a loop, follow the induction variable but no carried values.
     auto argument = cast<BlockArgument>(value);
     Operation *parent = argument.getOwner()->getParentOp();
     auto loop = dyn_cast<scf::ForOp>(parent);
@@ -46,7 +46,8 @@ static bool dependsOnBlock(Value value) {
   return dependsOnBlock(value, seen);
 }
 
-/// The bytes of a pack; 0 if `type` is not a pack or has fewer than `least`.
+/// Returns the bytes of a pack. Returns 0 if `type` is not a pack or has fewer
+/// than `least` bytes.
 static int64_t getPackBytes(Type type, int64_t least) {
   auto vector = dyn_cast<VectorType>(type);
   int64_t bytes =
@@ -60,8 +61,8 @@ bool PrefetchCandidates::isKnown(Value value) {
   return collectSlice(value, wait, starts, slice);
 }
 
-/// Builds `value`, which is known, before the wait, as it is in the first
-/// iteration of all enclosing loops.
+/// Builds `value`, which must be known, before the wait. The result is its
+/// value in the first iteration of all enclosing loops.
 Value PrefetchCandidates::buildBeforeWait(Value value) {
   if (starts.getValueMap().empty()) {
     moveBeforeWait(value, wait);
@@ -75,8 +76,9 @@ Value PrefetchCandidates::buildBeforeWait(Value value) {
   return starts.lookupOrDefault(value);
 }
 
-/// The conjuncts of `mask` that can be computed before the wait; null if there
-/// are none. In select(x, y, false), y may be poison where x is false.
+/// Builds the conjunction of those conjuncts of `mask` that can be computed
+/// before the wait. Returns null if there are none. In select(x, y, false), y
+/// may be poison where x is false, so only x counts.
 Value PrefetchCandidates::buildKnown(Value mask) {
   if (isKnown(mask))
     return buildBeforeWait(mask);
@@ -91,7 +93,8 @@ Value PrefetchCandidates::buildKnown(Value mask) {
              : Value();
 }
 
-/// The group of loads under `condition` and `mask`.
+/// Returns the group of loads under `condition` and `mask`. Adds it if it does
+/// not exist.
 CandidateLoads &PrefetchCandidates::findGroup(Value condition, Value mask) {
   auto found = llvm::find_if(loads, [&](const CandidateLoads &group) {
     return group.condition == condition && group.mask == mask;
@@ -102,7 +105,8 @@ CandidateLoads &PrefetchCandidates::findGroup(Value condition, Value mask) {
   return loads.back();
 }
 
-/// Returns the load as a candidate. nullopt if its pointer depends on memory.
+/// Returns a load as a candidate. Returns nullopt if `op` is no load, or if its
+/// pointer depends on memory.
 std::optional<PrefetchCandidates::Early>
 PrefetchCandidates::findLoad(Operation *op) {
   Value pointer, mask;
@@ -137,7 +141,7 @@ std::vector<PrefetchCandidates::Early> PrefetchCandidates::find(Operation *op) {
       bool isLowerKnown = isKnown(loop.getLowerBound()),
            isUpperKnown = isKnown(loop.getUpperBound());
       if (!isLowerKnown || !isUpperKnown) {
-        // A bound that is known alone is still computed while the grid waits.
+        // If only one bound is known, compute it while the grid waits.
         if (isLowerKnown)
           found.push_back({nullptr, loop.getLowerBound(), {}, 0, {}});
         if (isUpperKnown)
@@ -189,14 +193,14 @@ void PrefetchCandidates::build(const std::vector<Early> &candidates,
   }
 }
 
-/// True if two groups have the same packs in the same order.
+/// Returns true if two groups have the same packs in the same order.
 static bool haveAlikeRows(const CandidateLoads &x, const CandidateLoads &y) {
   return !x.rows.empty() && x.rows.size() == y.rows.size() &&
          llvm::all_of_zip(x.rows, y.rows, isAlike);
 }
 
-/// Rows loaded in two places under different conditions are prefetched if
-/// either holds.
+/// Joins groups that load the same rows under different conditions. The rows
+/// are then prefetched if either condition holds.
 void PrefetchCandidates::joinRows() {
   OpBuilder b(wait);
   auto getCondition = [&](const CandidateLoads &group) {
@@ -217,7 +221,7 @@ void PrefetchCandidates::joinRows() {
                        loads[i].rowBytes,
                        loads[i].packBytes});
       for (CandidateLoads *group : {&loads[i], &loads[j]}) {
-        group->rows.clear(); // shared values stay
+        group->rows.clear(); // The shared values stay in their groups.
         group->rowBytes = 0;
       }
     }

@@ -16,37 +16,39 @@
 
 namespace mlafix {
 
-/// Memory that is loaded after the wait if `condition` and `mask` (null: true)
-/// hold.
+/// Loads after a wait that execute if `condition` and `mask` (i1, or null for
+/// true) hold.
 struct CandidateLoads {
   mlir::Value condition, mask;
-  llvm::SmallVector<mlir::Value> rows;   // pointers to whole packs
-  llvm::SmallVector<mlir::Value> shared; // pointers that are equal in every
-                                         // block
-  int64_t rowBytes = 0;                  // of all packs, per thread
-  int64_t packBytes = 0;                 // of the largest pack
+  llvm::SmallVector<mlir::Value> rows; // pointers to whole packs of rows
+  // Pointers that are equal in every block.
+  llvm::SmallVector<mlir::Value> shared;
+  int64_t rowBytes = 0;  // bytes of all packs, per thread
+  int64_t packBytes = 0; // bytes of the largest pack
 };
 
-/// Loads after a wait whose pointers and branches do not depend on memory. For
-/// loops, considers the first iteration. Predicates that depend on memory are
-/// assumed to hold.
+/// Finds loads after a wait whose pointers and branches do not depend on
+/// memory. In loops, only the first iteration is considered. Predicates that
+/// depend on memory are assumed to hold.
 class PrefetchCandidates {
 public:
-  /// Finds the loads, and changes nothing. Accesses of at least `rowBytes`
+  /// Finds the loads and changes nothing. Accesses of at least `rowBytes` bytes
   /// count as packs of rows.
   PrefetchCandidates(mlir::Operation *wait, int64_t rowBytes)
       : wait(wait), rowBytes(rowBytes), candidates(find(wait->getNextNode())) {}
 
-  /// Builds what the candidates need before the wait, and returns them.
+  /// Builds the pointers and conditions of the candidates before the wait.
+  /// Returns the candidates.
   llvm::SmallVector<CandidateLoads> build();
 
 private:
-  /// A load, or a branch or loop with its loads. Without an op, a known value.
+  /// A load, or a branch or loop with the loads in it. If `op` is null,
+  /// `pointer` is a value that is known before the wait.
   struct Early {
     mlir::Operation *op;
-    mlir::Value pointer, mask; ///< of a load; the mask may be null
-    int64_t bytes;             ///< of a load of a pack, else 0
-    std::vector<Early> inner;  ///< of a branch or a loop
+    mlir::Value pointer, mask; ///< pointer and mask of a load; no mask: null
+    int64_t bytes;             ///< bytes of a load of a pack, else 0
+    std::vector<Early> inner;  ///< loads in a branch or a loop
   };
 
   std::vector<Early> find(mlir::Operation *op);
@@ -61,8 +63,8 @@ private:
 
   mlir::Operation *wait;
   int64_t rowBytes;
-  mlir::IRMapping starts; // initial values of the enclosing loops' induction
-                          // variables
+  // Initial values of the induction variables of the enclosing loops.
+  mlir::IRMapping starts;
   std::vector<Early> candidates;
   llvm::SmallVector<CandidateLoads> loads;
 };

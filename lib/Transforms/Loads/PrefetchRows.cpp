@@ -1,4 +1,4 @@
-//===- PrefetchRows.cpp - prefetches of CPUs ------------------------------===//
+//===- PrefetchRows.cpp - prefetch rows on CPUs ---------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -27,17 +27,16 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A row of a batch (mlafix-lower-grid): `lane` rows after row number `row`
-/// along the outermost of `extents`. `lane` is null if the number alone
-/// suffices.
+/// A row of a batch (mlafix-lower-grid). Along the outermost of `extents`, it
+/// is `lane` rows after row number `row`.
 struct BatchRow {
   Value row, lane;
   SmallVector<Value> extents;
 };
 } // namespace
 
-/// The batch row that `load` reads in an iteration of `loop`; nullopt if its
-/// indices have another form.
+/// Returns the row of a batch that `load` reads in an iteration of `loop`.
+/// Returns nullopt if the indices have another form.
 static std::optional<BatchRow> getBatchRow(scf::ForOp loop, LoadOp load) {
   if (load.getIndices().empty())
     return std::nullopt;
@@ -84,7 +83,8 @@ private:
 };
 } // namespace
 
-/// Prefetches the lines of the row at `indices` that are not too far ahead.
+/// Prefetches the row at `indices`, up to the number of bytes that the machine
+/// prefetches ahead.
 void PrefetchRowsPass::prefetchLines(OpBuilder &b, LoadOp load,
                                      ArrayRef<Value> indices) {
   Location loc = load.getLoc();
@@ -100,9 +100,9 @@ void PrefetchRowsPass::prefetchLines(OpBuilder &b, LoadOp load,
   }
 }
 
-/// The row that `load` reads in `loop`, if it belongs to a batch and its tensor
-/// exceeds the caches. The condition to read the row ahead must be available
-/// before `first`, the first op on rows.
+/// Returns the row that `load` reads in `loop` if it belongs to a batch and its
+/// tensor exceeds the caches. Returns nullopt otherwise, also if the predicate
+/// of the load is not available before `first`, the first op on rows.
 std::optional<BatchRow>
 PrefetchRowsPass::chooseRow(scf::ForOp loop, LoadOp load, Operation *first) {
   KernelOp kernel = getOperation();
@@ -127,14 +127,15 @@ PrefetchRowsPass::chooseRow(scf::ForOp loop, LoadOp load, Operation *first) {
   if (!isKnown)
     return refuse("the condition of their reads depends on other reads");
   std::optional<BatchRow> row = getBatchRow(loop, load);
-  // A kernel with batches also has a loop for rows outside of complete batches.
+  // A kernel with batches also has a loop for the rows outside complete
+  // batches.
   if (!row && kernel.getLayoutAttr().getRows() == 1)
     return refuse("the kernel does one row after the other, not batches");
   return row;
 }
 
-/// Prefetches the rows after the one that `loop` processes, for tensors that
-/// exceed the caches. It assumes that they are read if this one is.
+/// Prefetches rows that later iterations of `loop` read, from tensors that
+/// exceed the caches. Assumes that a later row is read if the current row is.
 void PrefetchRowsPass::prefetch(scf::ForOp loop) {
   auto first = llvm::find_if(*loop.getBody(),
                              [](Operation &op) { return isTileOp(&op); });

@@ -1,4 +1,4 @@
-//===- UnswitchLoops.cpp - loops without conditions for most rows ---------===//
+//===- UnswitchLoops.cpp - loops without masks for most rows --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -26,15 +26,17 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// True for a splat constant, which replaces a row that is masked off.
+/// Returns true if `value` is a splat constant, which replaces a row that is
+/// masked off.
 static bool isConstantSplat(Value value) {
   if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
     value = broadcast.getSource();
   return matchPattern(value, m_Constant());
 }
 
-/// The condition that masks `op`, and the value of it for which the row is
-/// accessed, the common case.
+/// Returns the condition that masks `op`, and the value of the condition for
+/// which the row is accessed. This is the common case. Returns nullopt if
+/// nothing masks `op`.
 static std::optional<std::pair<Value, bool>> getCommonCase(Operation *op) {
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return std::pair(branch.getCondition(), true);
@@ -49,8 +51,8 @@ static std::optional<std::pair<Value, bool>> getCommonCase(Operation *op) {
   return std::pair(select.getCondition(), isSecond);
 }
 
-/// True if `loop` walks the packs of a row: its bounds are constants, and it
-/// accesses the pack at its induction variable.
+/// Returns true if `loop` walks over the packs of a row: its bounds are
+/// constants, and it accesses the pack at its induction variable.
 static bool walksPacks(scf::ForOp loop) {
   if (!matchPattern(loop.getLowerBound(), m_Constant()) ||
       !matchPattern(loop.getUpperBound(), m_Constant()))
@@ -65,8 +67,9 @@ static bool walksPacks(scf::ForOp loop) {
   return accesses && isAtIndex;
 }
 
-/// Inserts a copy of `loop` (over the packs of a row) without masks, for rows
-/// that exist: a condition that is the same for every pack is decided once.
+/// Inserts a copy of `loop`, which is over the packs of a row, without masks,
+/// for rows that exist. A condition that is the same for every pack is then
+/// tested once.
 static void unswitchLoop(scf::ForOp loop) {
   llvm::MapVector<Value, bool> common;
   llvm::SmallDenseSet<Value> contested;
