@@ -1,4 +1,4 @@
-//===- DefineEdgeCases.cpp - integer arithmetic that is always defined ----===//
+//===- DefineEdgeCases.cpp - define integer arithmetic for all operands ---===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -26,10 +26,10 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-// Upstream's ops are undefined for some operands. LLVM then removes stores of
-// the result and may take either side of a branch on it. Kernels compute on
+// MLIR's ops are undefined for some operands. LLVM then removes stores of the
+// result and may take either side of a branch on it. Kernels compute with
 // numbers from memory, so this pass defines a result for every operand, equal
-// on all targets. It runs before anything that folds.
+// on all targets. It runs before any folding.
 
 namespace {
 
@@ -81,8 +81,8 @@ private:
 
 } // namespace
 
-/// The constant value of an integer, or of all elements of a row; nullopt if
-/// unknown.
+/// Returns the value of a constant integer, or of all elements of a constant
+/// row. Returns nullopt if the value is no such constant.
 static std::optional<APInt> constantOf(Value value) {
   if (auto splat = value.getDefiningOp<SplatOp>())
     value = splat.getScalar();
@@ -99,8 +99,9 @@ static std::optional<APInt> constantOf(Value value) {
 // Shifts
 //===----------------------------------------------------------------------===//
 
-/// A shift by the width or more (unsigned) shifts out everything: the result is
-/// copies of the sign, or zero.
+/// Builds a shift for any amount, which is unsigned. An amount of at least the
+/// width shifts out all bits: the result is copies of the sign, or zero.
+/// Returns null if the amount is a constant below the width.
 template <typename OpTy> static Value buildShift(OpBuilder &b, OpTy op) {
   TotalBuilder t(b, op.getLoc(), op.getType());
   Value amount = op.getRhs();
@@ -120,13 +121,14 @@ template <typename OpTy> static Value buildShift(OpBuilder &b, OpTy op) {
 // Division
 //===----------------------------------------------------------------------===//
 
-/// True if the divisor may be one for which upstream's ops are undefined.
+/// Returns true if MLIR's ops may be undefined for the divisor: for 0 and, if
+/// signed, for -1.
 static bool isOddDivisor(Value divisor, bool isSigned) {
   std::optional<APInt> constant = constantOf(divisor);
   return !constant || constant->isZero() || (isSigned && constant->isAllOnes());
 }
 
-/// Replaces divisors 0 and -1 by 1.
+/// Builds the divisor `b`, with 0 and -1 replaced by 1.
 static Value signedDivisor(TotalBuilder t, Value b) {
   if (!isOddDivisor(b, /*isSigned=*/true))
     return b;
@@ -142,7 +144,8 @@ static Value unsignedDivisor(TotalBuilder t, Value b) {
   return t.select(isZero, t.i(1), b);
 }
 
-/// a / 0 = a; the smallest integer divided by -1 wraps around.
+/// Builds the quotient. a / 0 is a, and the smallest integer divided by -1
+/// wraps around.
 static Value divideSigned(TotalBuilder t, Value a, Value b) {
   Value quotient = t.op<arith::DivSIOp>(a, signedDivisor(t, b));
   if (!isOddDivisor(b, /*isSigned=*/true))
@@ -151,7 +154,7 @@ static Value divideSigned(TotalBuilder t, Value a, Value b) {
   return t.select(t.compare(P::eq, b, t.i(-1)), negated, quotient);
 }
 
-/// a % 0 = 0 and a % -1 = 0.
+/// Builds the remainder. a % 0 and a % -1 are 0.
 static Value remainderSigned(TotalBuilder t, Value a, Value b) {
   return t.op<arith::RemSIOp>(a, signedDivisor(t, b));
 }
@@ -169,8 +172,9 @@ template <typename OpTy> static Value buildDivision(OpBuilder &b, OpTy op) {
   return t.op<OpTy>(lhs, unsignedDivisor(t, rhs));
 }
 
-/// The quotient rounded down or up: adjusts the truncated one by one if there
-/// is a remainder and the exact quotient is negative (down) or positive (up).
+/// Builds the quotient rounded down, or rounded up if `isUp` is true. It
+/// differs by one from the truncated quotient if there is a remainder and the
+/// exact quotient is negative (down) or positive (up).
 static Value divideRounded(TotalBuilder t, Value a, Value b, bool isUp) {
   Value quotient = divideSigned(t, a, b);
   Value remainder = remainderSigned(t, a, b);
@@ -198,7 +202,7 @@ static Value buildRoundedDivision(OpBuilder &b, Operation *op) {
 // Floats to integers
 //===----------------------------------------------------------------------===//
 
-/// Rounds toward zero and saturates; NaN becomes 0.
+/// Builds a conversion that rounds toward zero and saturates. NaN becomes 0.
 template <typename OpTy> static Value buildToInteger(OpBuilder &b, OpTy op) {
   using F = arith::CmpFPredicate;
   constexpr bool isSigned = std::is_same_v<OpTy, arith::FPToSIOp>;
@@ -208,12 +212,13 @@ template <typename OpTy> static Value buildToInteger(OpBuilder &b, OpTy op) {
   unsigned width = to.width();
   const llvm::fltSemantics &semantics =
       cast<FloatType>(getElementTypeOrSelf(x.getType())).getFloatSemantics();
-  // The first floats beyond the range, or infinity if the format ends earlier.
+  // The first floats beyond the range of integers, or infinity if the format
+  // ends earlier.
   APFloat end(semantics), start(semantics, "-1");
   end.convertFromAPInt(APInt::getOneBitSet(width + 1, width - isSigned),
                        /*IsSigned=*/false, APFloat::rmTowardPositive);
   if (isSigned)
-    start = neg(end); // the smallest integer, which saturation yields
+    start = neg(end); // The smallest integer, which saturation also yields.
   APInt largest = isSigned ? APInt::getSignedMaxValue(width)
                            : APInt::getMaxValue(width),
         smallest = isSigned ? APInt::getSignedMinValue(width) : APInt(width, 0);
@@ -233,8 +238,8 @@ template <typename OpTy> static Value buildToInteger(OpBuilder &b, OpTy op) {
 // Angles
 //===----------------------------------------------------------------------===//
 
-/// Returns NaN beyond 2^23: neighbouring floats are a radian or more apart
-/// there, and targets would compute meaningless values.
+/// Builds the sine or cosine, which is NaN beyond 2^23. Neighbouring floats are
+/// at least a radian apart there, and targets would compute meaningless values.
 template <typename OpTy> static Value buildSine(OpBuilder &b, OpTy op) {
   using F = arith::CmpFPredicate;
   Value x = op.getOperand();
@@ -250,8 +255,8 @@ template <typename OpTy> static Value buildSine(OpBuilder &b, OpTy op) {
 // Minima and maxima
 //===----------------------------------------------------------------------===//
 
-/// The minimum or maximum of a number and NaN is the number. Upstream leaves
-/// the order of zeros open; here -0.0 < 0.0.
+/// Builds the minimum or maximum. The result for a number and NaN is the
+/// number. MLIR leaves the order of zeros open; here -0.0 < 0.0.
 template <typename ExactOpTy, typename OpTy>
 static Value buildExtremum(OpBuilder &b, OpTy op) {
   using F = arith::CmpFPredicate;
@@ -267,8 +272,8 @@ static Value buildExtremum(OpBuilder &b, OpTy op) {
 //===----------------------------------------------------------------------===//
 
 /// Drops flags that promise something about operands, since nothing checks
-/// them. Only passes may permit other arithmetic: N9 and N10 apply to every op
-/// of a kernel.
+/// these promises. Only passes may permit other arithmetic: N9 and N10 apply to
+/// every op of a kernel.
 static void dropPromises(Operation *op) {
   if (auto integer = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op);
       integer &&
@@ -280,7 +285,8 @@ static void dropPromises(Operation *op) {
       .Case<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(
           [](auto exact) { exact.setIsExact(false); });
   auto real = dyn_cast<arith::ArithFastMathInterface>(op);
-  arith::FastMathFlagsAttr flags; // conversions may lack them
+  // Null if the op, such as a conversion, has no flags.
+  arith::FastMathFlagsAttr flags;
   if (real)
     flags = real.getFastMathFlagsAttr();
   if (flags && flags.getValue() != arith::FastMathFlags::none)
@@ -289,7 +295,8 @@ static void dropPromises(Operation *op) {
                                               arith::FastMathFlags::none));
 }
 
-/// Narrow an index via i64: upstream folds a cast back to the original index.
+/// Narrows an index via i64. MLIR would fold a direct cast back to the original
+/// index. Returns null for other casts.
 static Value buildIndexCast(OpBuilder &b, arith::IndexCastOp cast) {
   Type to = cast.getType();
   if (!cast.getIn().getType().isIndex() || to.getIntOrFloatBitWidth() >= 64)
@@ -303,8 +310,9 @@ static Value buildIndexCast(OpBuilder &b, arith::IndexCastOp cast) {
 // Rows of no elements
 //===----------------------------------------------------------------------===//
 
-/// The neutral element of a sum is -0, but the sum of an empty row (of a
-/// bounded dim) must be 0.
+/// Builds the sum of a row along a bounded dim, which may be empty. The sum of
+/// an empty row must be 0, but the neutral element is -0. Returns null for
+/// other reductions.
 static Value buildSum(OpBuilder &b, ReduceOp op) {
   DimAttr dim = getTileDim(op.getSource().getType());
   if (!dim.isBounded() || op.getKind() != ReduceKind::add ||
@@ -320,7 +328,8 @@ static Value buildSum(OpBuilder &b, ReduceOp op) {
   return t.select(isEmpty, t.f(APFloat(0.0f)), sum);
 }
 
-/// The op's result, defined for all operands; null if it already is.
+/// Builds the result of `op`, defined for all operands. Returns null if `op` is
+/// defined for all operands already.
 static Value buildTotal(OpBuilder &b, Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
       .Case<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(
@@ -348,8 +357,8 @@ static Value buildTotal(OpBuilder &b, Operation *op) {
 }
 
 /// Makes a loop count its iterations. Otherwise a loop whose index overflows
-/// would not end, and MLIR folds a loop with more iterations than its type has
-/// positive numbers to no iteration.
+/// would not end. MLIR also folds a loop to no iteration if it has more
+/// iterations than its type has positive numbers.
 static LogicalResult makeTotal(scf::ForOp loop) {
   std::optional<APInt> step = loop.getConstantStep();
   if (step && !step->isStrictlyPositive())

@@ -1,13 +1,13 @@
-//===- FillOutputs.cpp - what no store writes gets the fill ---------------===//
+//===- FillOutputs.cpp - fill elements that no store writes ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// The branches around the stores to an output yield a boolean: the row has
-// written its element. If it has not, an additional store at the end of the row
-// writes the fill.
+// A branch around stores to an output yields a boolean, which is true if the
+// row has written its element. If it has not, an additional store at the end of
+// the row writes the fill.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,13 +53,15 @@ public:
         stores.push_back(access);
   }
 
-  /// Checks that each row of the grid stores at most one element or row of the
-  /// output, distinct rows store distinct ones, and every element or row of the
-  /// output belongs to a row of the grid.
+  /// Checks that the fill can be decided by each row of the grid. A row must
+  /// store at most one element or row of the output, and distinct rows must
+  /// store distinct ones. Every element or row of the output must belong to a
+  /// row of the grid.
   LogicalResult verify();
-  /// An i1: the row has stored in `block`; null: never.
+  /// Builds an i1 that is true if the row of the grid has stored to the output
+  /// in `block`. Returns null if `block` contains no such store.
   FailureOr<Value> buildWritten(Block &block);
-  /// The fill in the form of `mlafix.store`.
+  /// Builds the fill in the form that `mlafix.store` stores.
   Value buildFill(OpBuilder &b, Attribute fill);
 
   ArrayRef<MemoryAccess> getStores() const { return stores; }
@@ -85,7 +87,8 @@ private:
 };
 } // namespace
 
-/// True if the grid's index runs over exactly this dim.
+/// Returns true if the grid's index runs over exactly the dim `dim` of
+/// `memref`.
 static bool runsOver(ForallOp grid, BlockArgument index, Value memref,
                      unsigned dim) {
   Value extent = grid.getExtents()[index.getArgNumber()];
@@ -203,7 +206,8 @@ Value Output::buildFill(OpBuilder &b, Attribute fill) {
   TypedAttr number = dyn_cast<FloatAttr>(fill);
   auto integer = dyn_cast<IntegerAttr>(fill);
   if (integer && isa<FloatType>(element))
-    number = b.getF32FloatAttr(0.0f); // checked by the verifier
+    // The verifier has checked that the integer is 0.
+    number = b.getF32FloatAttr(0.0f);
   else if (integer)
     number = b.getIntegerAttr(element, integer.getValue().sextOrTrunc(
                                            element.getIntOrFloatBitWidth()));

@@ -43,7 +43,7 @@ private:
 };
 } // namespace
 
-/// The trip count of the loop, as an index.
+/// Builds the trip count of `loop`, as an index.
 static Value buildCount(OpBuilder &b, scf::ForOp loop) {
   using P = arith::CmpIPredicate;
   Location loc = loop.getLoc();
@@ -56,8 +56,8 @@ static Value buildCount(OpBuilder &b, scf::ForOp loop) {
   Value hasOne =
       x.compare(loop.getUnsignedCmp() ? P::ult : P::slt, lower, upper);
   hasOne = b.createOrFold<arith::AndIOp>(loc, hasOne, isForward);
-  // The distance from the first to the last iteration, which fits the type as
-  // an unsigned number for all bounds.
+  // The distance between the bounds, less 1. As an unsigned number it fits the
+  // type for all bounds.
   Value distance = x.op<arith::SubIOp>(x.op<arith::SubIOp>(upper, lower), one);
   Value further = x.op<arith::DivUIOp>(distance, step);
   Value most = wide.constant(std::numeric_limits<int64_t>::max() - 1);

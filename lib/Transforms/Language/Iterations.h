@@ -12,15 +12,15 @@
 
 namespace mlafix {
 
-/// Replaces a loop by one that counts its iterations from 0 in steps of 1, in
-/// an index that cannot overflow. The count is exact for all bounds: 0 if the
-/// range is empty or the step is below 1. (Counts from 2^63 on, which no run
-/// reaches, become 2^63 - 1.)
+/// Replaces a loop by a loop that counts iterations from 0 in steps of 1. The
+/// counter is an index and cannot overflow. The count is exact for all bounds,
+/// except that counts from 2^63 on, which no run reaches, become 2^63 - 1. It
+/// is 0 if the range is empty or the step is below 1.
 mlir::scf::ForOp countIterations(mlir::scf::ForOp loop);
 
-/// True for a loop outside of loops and without branches whose iterations
-/// reduce a row over lanes, such as a key's score: the next rows must be in
-/// flight meanwhile.
+/// Returns true if the iterations of `loop` reduce a row over lanes, such as
+/// the score of a key. The next rows must be in flight meanwhile. The loop must
+/// not be in another loop, and must contain no branches.
 bool reducesRowPerIteration(mlir::scf::ForOp loop);
 
 } // namespace mlafix

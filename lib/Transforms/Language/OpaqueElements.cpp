@@ -1,4 +1,4 @@
-//===- OpaqueElements.cpp - elements that are not computed with -----------===//
+//===- OpaqueElements.cpp - elements that are only moved ------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -45,7 +45,7 @@ private:
 };
 } // namespace
 
-/// True if an output is filled with a number other than 0.
+/// Returns true if an output is filled with a number other than 0.
 bool OpaqueElements::isFilledWithNumber() {
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     Attribute fill = kernel.getArgAttr(argument.getArgNumber(), kFillAttr);
@@ -59,7 +59,7 @@ bool OpaqueElements::isFilledWithNumber() {
 }
 
 /// Records loads and stores of elements. Returns an op that uses elements in
-/// any other way, or null.
+/// any other way, or null if there is none.
 Operation *OpaqueElements::collect() {
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     if (!isa<MemRefType>(argument.getType()) || !isHere(argument))
@@ -75,8 +75,8 @@ Operation *OpaqueElements::collect() {
   return isFilledWithNumber() ? kernel.getOperation() : nullptr;
 }
 
-/// True if the op that defines `value` only moves elements; its operands are
-/// traced next.
+/// Returns true if the op that defines `value` only moves elements. Its
+/// operands are traced next.
 bool OpaqueElements::followDefinition(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto load = dyn_cast_if_present<LoadOp>(op)) {
@@ -105,7 +105,7 @@ bool OpaqueElements::followDefinition(Value value) {
   return matchPattern(value, m_Zero()) || matchPattern(value, m_PosZeroFloat());
 }
 
-/// True if `use` only moves an element; its destination is traced next.
+/// Returns true if `use` only moves an element. The destination is traced next.
 bool OpaqueElements::followUse(OpOperand &use) {
   Operation *op = use.getOwner();
   if (auto store = dyn_cast<StoreOp>(op))
@@ -136,7 +136,7 @@ Operation *OpaqueElements::findOther() {
     if (!followDefinition(value))
       return definition ? definition : value.getParentBlock()->getParentOp();
     if (matchPattern(value, m_Constant()))
-      continue; // others may use the same zero
+      continue; // Other ops may use the same zero.
     for (OpOperand &use : value.getUses())
       if (!followUse(use))
         return use.getOwner();
@@ -144,7 +144,8 @@ Operation *OpaqueElements::findOther() {
   return nullptr;
 }
 
-/// Changes the type of `value` (f32 or a row) to that of its bits.
+/// Changes the type of `value`, an f32 or a row of f32, to the type of its
+/// bits.
 void OpaqueElements::makeBits(Value value) {
   Type bits = IntegerType::get(kernel.getContext(), 64);
   Type type = value.getType();
@@ -152,7 +153,7 @@ void OpaqueElements::makeBits(Value value) {
     bits = getRowTileType(getTileDim(type), bits);
   if (!matchPattern(value, m_Constant()))
     return value.setType(bits);
-  // Clone it: others may use the same zero.
+  // Clone the zero, since other ops may use it, too.
   OpBuilder b(value.getDefiningOp());
   TypedAttr zero = b.getZeroAttr(bits);
   Value made = arith::ConstantOp::create(b, value.getLoc(), zero);
@@ -169,7 +170,7 @@ void OpaqueElements::makeBits(Value value) {
   });
 }
 
-/// Called after findOther() found none.
+/// Changes the types of all traced values. findOther() must have returned null.
 void OpaqueElements::retype() {
   for (Value value : values)
     makeBits(value);

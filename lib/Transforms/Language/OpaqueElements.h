@@ -1,4 +1,4 @@
-//===- OpaqueElements.h - elements that are not computed with ---*- C++ -*-===//
+//===- OpaqueElements.h - elements that are only moved ----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,14 +13,14 @@
 namespace mlafix {
 
 /// Returns an op of `kernel` that does more than move elements of the dtype
-/// variable, or null if they are only loaded, selected and stored to elements
-/// of the same variable, and 0 is the only constant stored among them. In the
-/// latter case their bits may be those of any dtype.
+/// variable. Returns null if they are only loaded, selected, and stored to
+/// elements of the same variable, and 0 is the only constant among the stored
+/// elements. Elements may then have any bits.
 mlir::Operation *findUseAsNumber(KernelOp kernel, llvm::StringRef variable);
 
-/// Turns float elements that are only moved into integers (i64), so that every
-/// dtype bound to the variable keeps its bits: fp8 conversions saturate, and
-/// have a single NaN.
+/// Replaces float elements that are only moved by integers (i64). Every dtype
+/// bound to the variable then keeps its bits. Conversions of fp8 would not keep
+/// them, since they saturate and have a single NaN.
 void moveAsBits(KernelOp kernel, llvm::StringRef variable);
 
 } // namespace mlafix

@@ -16,7 +16,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Two omitted tensors count as the same.
+/// Replaces a comparison of tensors, one of which is omitted. Two omitted
+/// tensors count as the same.
 static void replaceSame(OpBuilder &b, SameTensorOp same, Value argument) {
   Location loc = same.getLoc();
   Value other = same.getLhs() == argument ? same.getRhs() : same.getLhs();
@@ -47,8 +48,8 @@ void mlafix::bindAsPresent(KernelOp kernel, unsigned index) {
   kernel.removeArgAttr(index, kOptionalAttr);
 }
 
-/// Replaces the load from an omitted tensor: zero where the predicate holds,
-/// else the `else` value.
+/// Replaces a load from an omitted tensor. The value is zero where the
+/// predicate holds, else the `else` value.
 static void replaceLoad(OpBuilder &b, LoadOp load) {
   Location loc = load.getLoc();
   Type element = getElementTypeOrSelf(load.getType());
@@ -98,7 +99,7 @@ LogicalResult mlafix::bindAsAbsent(KernelOp kernel, unsigned index) {
     } else if (auto same = dyn_cast<SameTensorOp>(user)) {
       replaceSame(b, same, argument);
     } else if (auto dim = dyn_cast<memref::DimOp>(user)) {
-      // A launch passes this value for an omitted tensor.
+      // A launch passes size 0 for an omitted tensor.
       Value none = arith::ConstantIndexOp::create(b, dim.getLoc(), 0);
       dim.replaceAllUsesWith(none);
     } else if (!isa<StoreOp, DistinctOp>(user)) {

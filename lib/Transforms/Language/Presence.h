@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Optional arguments that are open, and what mlafix-specialize does to a kernel
-// when one is bound: the body then does unconditionally what it would do at
-// every launch.
+// What mlafix-specialize does to a kernel when an optional argument is bound:
+// the body then does unconditionally what it would do at every launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +17,16 @@
 
 namespace mlafix {
 
-/// Makes the argument mandatory: every launch passes it.
+/// Makes the argument at position `index` mandatory, so that every launch
+/// passes it.
 void bindAsPresent(KernelOp kernel, unsigned index);
 
-/// Removes uses of an argument that every launch omits: loads get the values
-/// that they have in that case, stores are erased. Any other use is an error at
-/// its location.
+/// Removes the uses of an argument that every launch omits. Loads are replaced
+/// by the value that they have in this case, and stores are erased. Any other
+/// use is an error at its location.
 mlir::LogicalResult bindAsAbsent(KernelOp kernel, unsigned index);
 
-/// Erases dead ops, so that names used only by them disappear.
+/// Erases dead ops, so that names that only they use disappear.
 void eraseDead(KernelOp kernel);
 
 } // namespace mlafix

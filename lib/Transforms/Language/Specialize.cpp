@@ -31,16 +31,17 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A kernel's names, and the bindings of each kind.
+/// The names of a kernel, and the bindings of each kind of name.
 struct Names {
   SmallVector<BindableName> all;
   llvm::MapVector<StringRef, int64_t> dims;
   llvm::MapVector<StringRef, Type> dtypes;
   llvm::MapVector<StringRef, BaseAttr> bases;
   llvm::MapVector<StringRef, StringRef> presence;
-  /// Dims whose length nothing reads. Any size is right, so none is bound.
+  /// Dims whose length nothing reads. Any size is right for them, so they get
+  /// no binding.
   llvm::StringSet<> lengthless;
-  /// Dims bound to "any": the launch decides.
+  /// Dims that are bound to "any": the launch decides.
   llvm::StringSet<> open;
 
   const BindableName *find(StringRef name) const {
@@ -74,7 +75,7 @@ private:
 };
 } // namespace
 
-/// The reason why `name` is no optional argument that can be bound.
+/// Returns the reason why `name` is not an optional argument that can be bound.
 static StringRef describeArgument(KernelOp kernel, StringRef name) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
     if (kernel.getArgName(index) == name)
@@ -86,7 +87,8 @@ static StringRef describeArgument(KernelOp kernel, StringRef name) {
 /// A binding in place of a size: the launch decides.
 static constexpr StringLiteral kAny = "any";
 
-/// True if `dim` is the length of rows, which their layout depends on.
+/// Returns true if `dim` is the length of rows, which the layout of these rows
+/// depends on.
 static bool isRowLength(KernelOp kernel, StringRef dim) {
   return kernel
       .walk([&](Operation *op) {
@@ -172,10 +174,10 @@ LogicalResult SpecializePass::bindGiven(KernelOp kernel, Names &names) {
   return success();
 }
 
-/// True if the size of `dim` is observable: an argument has it, a sum or scan
-/// runs along it, or an iota counts along it. Otherwise it is only the length
-/// of rows that no tensor holds, such as payloads of states whose lse alone is
-/// stored.
+/// Returns true if the size of `dim` is observable: an argument has it, a sum
+/// or scan runs along it, or an iota counts along it. Otherwise it is only the
+/// length of rows that no tensor holds. An example is the payload of a state
+/// whose lse alone is stored.
 static bool isLengthRead(KernelOp kernel, StringRef dim) {
   auto isHere = [&](StringRef text) { return Factors::has(text, dim); };
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
@@ -201,10 +203,10 @@ static bool isLengthRead(KernelOp kernel, StringRef dim) {
       .wasInterrupted();
 }
 
-/// Binds names missing from `bindings`. Names that only occurred in absent
-/// arguments are gone by now and need no value. Neither do lengths that nothing
-/// reads. A name with a default is bound in any case, so that a kernel's
-/// bindings do not depend on what folds.
+/// Binds names that are missing from `bindings`. Names that only absent
+/// arguments had no longer exist and need no value. Neither do lengths that
+/// nothing reads. A name with a default is always bound, so that the bindings
+/// of a kernel do not depend on what folds.
 LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
   llvm::StringSet<> left;
   for (const BindableName &name : getBindableNames(kernel))
@@ -241,7 +243,7 @@ LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
         return bound ? bound.getValue().getValue() : StringRef();
       });
     if (value.empty())
-      continue; // its default is a base without a value, which is an error
+      continue; // The default is a base without a value, which is an error.
     if (failed(bindOne(kernel, names, name.name, value)))
       return failure();
   }
@@ -263,9 +265,9 @@ static LogicalResult bindPresence(KernelOp kernel, const Names &names) {
   return success();
 }
 
-/// Checks that the dtype variable, whose elements have type `element` in the
-/// source, may be bound to `bound`. A body may read integers of any width as
-/// wider ones; the verifiers of its ops check whether it does.
+/// Checks that the dtype variable, whose elements have the type `element` in
+/// the source, may be bound to `bound`. A body may read integers of any width
+/// as wider integers. The verifiers of its ops check whether it does.
 static LogicalResult verifyDType(KernelOp kernel, StringAttr variable,
                                  Type element, Type bound) {
   auto isWhole = [](Type type) {
@@ -297,8 +299,9 @@ static LogicalResult verifyDType(KernelOp kernel, StringAttr variable,
   return error;
 }
 
-/// For float variables whose elements are only moved, moves bits instead. f32
-/// needs no change: it keeps its bits.
+/// Makes the kernel move bits instead of floats, for float variables whose
+/// elements are only moved. f32 needs no change, since loads and stores keep
+/// its bits.
 static void moveBits(KernelOp kernel, const Names &names) {
   llvm::StringSet<> seen;
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
@@ -313,7 +316,7 @@ static void moveBits(KernelOp kernel, const Names &names) {
   }
 }
 
-/// `memref` with its names replaced.
+/// Returns the type `memref` of an argument with all names replaced.
 static FailureOr<MemRefType> bindMemRef(KernelOp kernel, unsigned index,
                                         MemRefType memref, const Names &names) {
   SmallVector<int64_t> shape(memref.getShape());
@@ -377,7 +380,7 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
     return it == names.bases.end() ? base : it->second;
   });
   replacer.addReplacement([](StateType type) -> std::optional<Type> {
-    return type.withSink(false); // already verified
+    return type.withSink(false); // The sink has already been verified.
   });
   replacer.addReplacement([&](RankedTensorType type) -> std::optional<Type> {
     if (!isRowTile(type))
@@ -407,14 +410,15 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
 }
 
 namespace {
-/// Evaluates indices that are computed of constants and static sizes.
+/// Evaluates indices that are computed from constants and static sizes.
 class Evaluator {
 public:
-  /// The value as an attribute; null if it is not known.
+  /// Returns the value as an attribute, or null if it is not known.
   Attribute get(Value value) {
     if (auto it = known.find(value); it != known.end())
       return it->second;
-    Attribute found = compute(value); // adds to `known`
+    // This call adds to `known`, so look `value` up again.
+    Attribute found = compute(value);
     return known[value] = found;
   }
 
@@ -452,7 +456,7 @@ Attribute Evaluator::compute(Value value) {
 }
 
 /// Replaces extents that are computed from bound sizes by their values. The
-/// verifier refuses any that remain.
+/// verifier rejects other extents that are computed.
 static void evaluateExtents(KernelOp kernel) {
   Evaluator evaluator;
   for (Operation &op : kernel.getBody().front()) {

@@ -1,4 +1,4 @@
-//===- GroupRows.cpp - rows of one element a group ------------------------===//
+//===- GroupRows.cpp - rows of one element per group ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -41,7 +41,7 @@ private:
   LogicalResult followAll();
   LogicalResult markSpread(Operation *op, DimAttr product);
 
-  SmallVector<Value> open; // marked, uses not followed yet
+  SmallVector<Value> open; // marked rows whose uses have not been followed yet
 };
 } // namespace
 
@@ -64,7 +64,8 @@ LogicalResult GroupTypes::mark(Value row, DimAttr dim) {
   return success();
 }
 
-/// Ops with the same result in every lane are cloned for this row.
+/// Marks an operand. If the op that defines it has the same result in every
+/// lane, clones this op for the operand instead.
 LogicalResult GroupTypes::markOperand(OpOperand &operand, DimAttr dim) {
   Value row = operand.get();
   Operation *def = row.getDefiningOp();
@@ -85,7 +86,7 @@ LogicalResult GroupTypes::markOperand(OpOperand &operand, DimAttr dim) {
   return success();
 }
 
-/// True if all row operands and results of `op` have the same dim.
+/// Returns true if all row operands and results of `op` have the same dim.
 static bool keepsDim(Operation *op) {
   return isa<ScanOp>(op) || OpTrait::hasElementwiseMappableTraits(op);
 }
@@ -210,8 +211,8 @@ LogicalResult GroupTypes::followUse(OpOperand &use) {
   return keepsDim(op) ? markAll(op, dim) : success();
 }
 
-/// The product dim of an access to a row with one element per group whose
-/// elements lack unit stride. Null for other accesses.
+/// Returns the product dim of an access to a row with one element per group
+/// whose elements have no unit stride. Returns null for other accesses.
 static DimAttr getSpreadProduct(KernelOp kernel, Operation *op) {
   std::optional<MemoryAccess> access = getSingleAccess(op);
   if (!access || !access->isRow || access->isPerGroup() ||
@@ -256,8 +257,8 @@ LogicalResult GroupTypes::run(KernelOp kernel) {
   });
   if (walk.wasInterrupted() || failed(followAll()))
     return failure();
-  // Rows not combined with any groups, in memory that can only be accessed by
-  // elements.
+  // Mark rows that are not combined with any groups, if they are in memory that
+  // can only be accessed element by element.
   walk = kernel.walk([&](Operation *op) {
     DimAttr product = getSpreadProduct(kernel, op);
     return product && (failed(markSpread(op, product)) || failed(followAll()))

@@ -15,9 +15,9 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// True if two accesses to the same row assign each element to the same lane.
-/// The element of a group is stored by the group's first lane and loaded by
-/// all.
+/// Returns true if two accesses to the same row assign each element to the same
+/// lane. The element of a group is stored by the group's first lane and loaded
+/// by all lanes.
 static bool areSharedAlike(const MemoryAccess &a, const MemoryAccess &b) {
   if (!a.isRow || !b.isRow || !a.isPartAs(b))
     return false;
@@ -44,7 +44,8 @@ unsigned AccessKinds::getKind(const MemoryAccess &access) {
        {access.isRow, access.isWrite, access.isShifted,
         static_cast<bool>(access.group), access.member || access.allMembers})
     properties = 2 * properties + property;
-  RowSlice slice = access.slice.value_or(RowSlice()); // neither is empty
+  // A slice is never empty, so an empty one means no slice.
+  RowSlice slice = access.slice.value_or(RowSlice());
   auto [found, isNew] =
       kinds.try_emplace(Key(access.memref, access.getRowDim(), properties,
                             slice.begin, slice.end),
@@ -64,7 +65,8 @@ const llvm::BitVector &AccessKinds::getConflicts(unsigned kind) {
   return row;
 }
 
-/// True if a row is reduced, scanned or swapped, or if two accesses conflict.
+/// Returns true if a row is reduced, scanned or swapped, or if two accesses
+/// conflict.
 static bool lanesSynchronise(KernelOp kernel, AccessKinds kinds) {
   bool reduces =
       kernel

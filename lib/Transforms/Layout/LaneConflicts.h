@@ -18,45 +18,47 @@
 
 namespace mlafix {
 
-/// True if two accesses, at least one of them a write, may touch the same
-/// memory from different lanes. A lane accesses its own elements of a row; one
-/// lane stores each scalar or group element; and each lane keeps program order.
-/// Anything else may conflict with another lane's access to the same argument,
-/// or to one that may alias it (N11).
+/// Returns true if two accesses, at least one of them a write, may touch the
+/// same memory from different lanes. A lane accesses its own elements of a row.
+/// One lane stores each scalar or group element. Each lane keeps program order.
+/// All other pairs may conflict if they access the same argument, or arguments
+/// that may alias (N11).
 bool mayConflict(KernelOp kernel, const MemoryAccess &a, const MemoryAccess &b);
 
-/// Groups a kernel's accesses into kinds. Accesses of one kind have the same
-/// conflicts. There are few kinds per argument, however many accesses, and each
-/// pair of kinds is compared once.
+/// Groups the accesses of a kernel into kinds. Accesses of one kind have the
+/// same conflicts. An argument has few kinds, even with many accesses, and each
+/// pair of kinds is compared only once.
 class AccessKinds {
 public:
-  /// `conflict` is symmetric; it is mayConflict() or stricter.
+  /// `conflict` must be symmetric. It is mayConflict() or a stricter test.
   explicit AccessKinds(
       std::function<bool(const MemoryAccess &, const MemoryAccess &)> conflict)
       : conflict(std::move(conflict)) {}
 
-  /// The kind of an access: 0, 1, … in the order of first calls.
+  /// Returns the number of an access's kind: 0, 1, … in the order of first
+  /// calls.
   unsigned getKind(const MemoryAccess &access);
-  /// The kinds known so far that conflict with `kind`.
+  /// Returns the kinds known so far that conflict with `kind`.
   const llvm::BitVector &getConflicts(unsigned kind);
   unsigned size() const { return examples.size(); }
 
 private:
-  /// Tensor, row dim, flags, and slice.
+  /// Tensor, row dim, flags, and begin and end of the slice.
   using Key = std::tuple<mlir::Value, DimAttr, unsigned, int64_t, int64_t>;
 
   std::function<bool(const MemoryAccess &, const MemoryAccess &)> conflict;
   llvm::DenseMap<Key, unsigned> kinds;
-  llvm::SmallVector<MemoryAccess> examples;  ///< first access of each kind
-  llvm::SmallVector<llvm::BitVector> matrix; ///< conflicts, one bit vector per
-                                             ///< kind
+  llvm::SmallVector<MemoryAccess> examples; ///< first access of each kind
+  /// Conflicts of each kind, a bit per kind.
+  llvm::SmallVector<llvm::BitVector> matrix;
 };
 
-/// True if the lanes of a row synchronise or exchange values.
+/// Returns true if the lanes of a row synchronise or exchange values.
 bool lanesSynchronise(KernelOp kernel);
 
-/// As above, if only the pairs in `aliases` may be the same tensor, which a
-/// launch guarantees.
+/// Returns true if the lanes of a row synchronise or exchange values in
+/// launches which guarantee that only the pairs in `aliases` may be the same
+/// tensor.
 bool lanesSynchronise(KernelOp kernel, mlir::ArrayAttr aliases);
 
 } // namespace mlafix

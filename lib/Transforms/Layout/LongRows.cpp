@@ -1,4 +1,4 @@
-//===- LongRows.cpp - which rows are walked in loops ----------------------===//
+//===- LongRows.cpp - rows that are processed in loops --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -49,11 +49,12 @@ bool mlafix::readsPacks(LoadIntoOp load, int64_t elements) {
          size % (elements / each) == 0;
 }
 
-/// Approximate number of instructions per thread for `op` on all of its packs:
-/// one per element. A reduction also combines lanes and warps (RowReduce.cpp).
-/// A scan has an operation per element and index bit (RowScan.cpp), a swap two
-/// per element (RowSwap.cpp). A row that is read into another one by single
-/// elements has an address and a predicate per element.
+/// Returns the approximate number of instructions per thread for `op` on all of
+/// its packs, which is one per element. A reduction also combines lanes and
+/// warps (RowReduce.cpp). A scan has an operation per element and index bit
+/// (RowScan.cpp), and a swap two per element (RowSwap.cpp). A row that is read
+/// into another one by single elements has an address and a predicate per
+/// element.
 static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   DimAttr dim = getTileDim(getTile(op));
   int64_t perPack = layout.packFor(dim), packs = layout.packsFor(dim);
@@ -62,7 +63,7 @@ static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   if (isa<SwapOp>(op))
     return 2 * packs * perPack;
   if (auto load = dyn_cast<LoadIntoOp>(op); load && !readsPacks(load, perPack))
-    return 12 * packs * perPack; // as counted in PTX for sm_90
+    return 12 * packs * perPack; // counted in PTX for sm_90
   if (isa<ReduceOp, ScanOp>(op))
     perPack += llvm::Log2_64(std::min(layout.getLanes(), limits::warpThreads)) +
                layout.getLanes() / layout.getBlocks() / limits::warpThreads +
@@ -84,15 +85,15 @@ bool mlafix::isTooLongToKeep(KernelOp kernel, Type tile) {
 bool mlafix::walksRows(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
-  if (layout.isGrouped()) // lanes have few packs of a row
+  if (layout.isGrouped()) // The lanes have few packs of a row.
     return false;
   int64_t packs = 0, instructions = 0;
   // The stage of an op is the length of the longest chain of reductions on
-  // which it depends, also through memory: a load depends on all stores before
+  // which it depends, also through memory. A load depends on all stores before
   // it.
   llvm::DenseMap<Operation *, int64_t> stages;
   int64_t longest = 0, stored = 0;
-  bool isStructured = true; // rows carried by scf.while stay unrolled
+  bool isStructured = true; // Rows that scf.while carries stay unrolled.
   bool isTooLong = false;
   kernel.walk([&](Operation *op) {
     int64_t stage = 0;

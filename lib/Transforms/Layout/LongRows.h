@@ -1,4 +1,4 @@
-//===- LongRows.h - which rows are walked in loops --------------*- C++ -*-===//
+//===- LongRows.h - rows that are processed in loops ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,35 +12,38 @@
 
 namespace mlafix {
 
-/// True if `op` has a row operand or result.
+/// Returns true if `op` has a row operand or result.
 bool isTileOp(mlir::Operation *op);
 
-/// The type of the rows of `op`, which all have the same dim. For broadcasts
-/// and reductions of groups, the row of the groups. Null if there is none.
+/// Returns the type of the rows of `op`, which all have the same dim. For
+/// broadcasts and reductions of groups, returns the type of the row that
+/// consists of groups. Returns null if `op` has no rows.
 mlir::Type getTile(mlir::Operation *op);
 
-/// Bytes in memory of a row of type `tile` with elements of type `element`.
+/// Returns the bytes in memory of a row of type `tile` with elements of type
+/// `element`.
 int64_t getRowBytes(mlir::Type tile, mlir::Type element);
 
-/// True if `op` costs nothing to repeat wherever its row is needed.
+/// Returns true if repeating `op` wherever its row is needed costs nothing.
 bool isUniform(mlir::Operation *op);
 
-/// True if each pack of `elements` elements of the result of `load` is one pack
-/// of the row that it reads. Otherwise elements are read one by one.
+/// Returns true if each pack of `elements` elements of the result of `load` is
+/// one pack of the row in memory. Otherwise elements are read one by one.
 bool readsPacks(LoadIntoOp load, int64_t elements);
 
-/// The most elements of a row that a lane of `kernel` should keep.
+/// Returns the largest number of elements of a row that a lane of `kernel`
+/// should keep.
 int64_t getMostKept(KernelOp kernel);
 
-/// True if a lane has more elements of `tile` than that. Such rows are
-/// rematerialised where they are used again, if possible.
+/// Returns true if a lane has more than getMostKept() elements of `tile`. Such
+/// rows are recomputed where they are used again, if possible.
 bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
 
-/// True if the rows of `kernel` are processed in loops over packs. False if
-/// scf.while carries rows, or if lane groups share them. Also false if a lane
-/// can hold the rows, and dependent reductions divide the loops so often that
-/// the program would not be shorter. mlafix-spill-rows adds ops, but never
-/// turns a true into false.
+/// Returns true if the rows of `kernel` are processed in loops over packs.
+/// Returns false if scf.while carries rows, or if lane groups share them. Also
+/// returns false if a lane can hold the rows, and dependent reductions divide
+/// the loops so often that the program would not be shorter. mlafix-spill-rows
+/// adds ops, but this never turns true into false.
 bool walksRows(KernelOp kernel);
 
 } // namespace mlafix

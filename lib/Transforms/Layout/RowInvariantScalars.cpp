@@ -23,7 +23,7 @@ static bool isElementwiseScalar(Operation *op) {
   return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1;
 }
 
-/// Ops that are slow enough to gain from vectors of rows.
+/// Returns true for ops that are slow enough to gain from vectors of rows.
 static bool isLong(Operation *op) {
   return isa<arith::DivFOp, math::ExpOp, math::Exp2Op, math::LogOp,
              math::Log2Op, math::SqrtOp, math::RsqrtOp, math::TanhOp>(op);
@@ -67,7 +67,7 @@ RowInvariantScalars::RowInvariantScalars(Block &row) {
 // Choice of kernels
 //===----------------------------------------------------------------------===//
 
-/// True if two arguments may alias in a call of `kernel`.
+/// Returns true if two arguments may alias in a call of `kernel`.
 static bool mayBeSame(KernelOp kernel, ArrayAttr aliases, int64_t a,
                       int64_t b) {
   if (a == b)
@@ -90,8 +90,8 @@ static bool isBatchable(Operation *op) {
              op);
 }
 
-/// True if a batch of such rows is a long program, since each access to a
-/// scalar takes as many instructions as a batch has rows.
+/// Returns true if the program of a batch is long: each access to a scalar
+/// takes as many instructions as a batch has rows.
 static bool isLongBatch(const RowInvariantScalars &early,
                         const MachineModel &machine) {
   return llvm::count_if(early.inOrder(), [](Operation *op) {
@@ -123,7 +123,8 @@ bool mlafix::canBatchScalars(KernelOp kernel, ArrayAttr aliases,
         return !isa<FloatType, IntegerType>(value.getType());
       }))
     return refuse("an index would have to be kept for each row");
-  // No row may read what the scalar stores of another row have already written.
+  // No row may read data that the scalar stores of another row have already
+  // written.
   for (Operation *op : early.inOrder()) {
     std::optional<MemoryAccess> mine = getSingleAccess(op);
     if (!mine)

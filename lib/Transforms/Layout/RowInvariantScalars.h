@@ -15,8 +15,8 @@
 
 namespace mlafix {
 
-/// The scalar ops of a row that do not depend on rows and can execute before
-/// it.
+/// The scalar ops of a row's program that do not depend on rows and can execute
+/// before them.
 class RowInvariantScalars {
 public:
   explicit RowInvariantScalars(mlir::Block &row);
@@ -25,27 +25,27 @@ public:
   llvm::ArrayRef<mlir::Operation *> inOrder() const {
     return ops.getArrayRef();
   }
-  /// True if `op` is cheap to repeat: neither it nor its operands load or
-  /// compute anything.
+  /// Returns true if `op` is cheap to repeat: neither it nor its operands load
+  /// or compute anything expensive.
   bool isCheap(mlir::Operation *op) const { return cheap.contains(op); }
-  /// True if the row's own program has a copy of `op`.
+  /// Returns true if the program of the row has a copy of `op`.
   bool isRepeated(mlir::Operation *op) const {
     return isCheap(op) || compares.contains(op);
   }
-  /// Other values that the row's own program needs.
+  /// Returns the other values that the program of the row needs.
   llvm::ArrayRef<mlir::Value> kept() const { return needed.getArrayRef(); }
 
 private:
   llvm::SetVector<mlir::Operation *> ops;
   llvm::SmallPtrSet<mlir::Operation *, 16> cheap;
-  /// Comparisons of kept values with constants.
+  /// Comparisons of kept values with constants or with each other.
   llvm::SmallPtrSet<mlir::Operation *, 4> compares;
   llvm::SetVector<mlir::Value> needed;
 };
 
-/// True if the scalars of many rows may be computed before the first of these
-/// rows, and this is worth it. `aliases`: pairs of arguments that may be the
-/// same tensor. If false, sets `reason`.
+/// Returns true if computing the scalars of many rows before the first of these
+/// rows is allowed and worth it. `aliases` are the pairs of arguments that may
+/// be the same tensor. Sets `reason` if the result is false.
 bool canBatchScalars(KernelOp kernel, mlir::ArrayAttr aliases,
                      llvm::StringRef &reason);
 

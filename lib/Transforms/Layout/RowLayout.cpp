@@ -1,4 +1,4 @@
-//===- RowLayout.cpp - which packs of a row a lane has --------------------===//
+//===- RowLayout.cpp - distribution of a row over lanes -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -30,8 +30,9 @@ Value RowLayout::maskAt(OpBuilder &b, Operation *op) const {
              : mask;
 }
 
-/// The distance of groups in elements, including padding packs, if a group is
-/// not a power of two of packs; 0 for rows without padding.
+/// Returns the distance in elements between groups, including padding packs, if
+/// a group does not fill a power of two of packs. Returns 0 for rows without
+/// padding.
 static int64_t paddedGroup(DimAttr dim, int64_t pack) {
   if (!dim.isProduct())
     return 0;
@@ -39,7 +40,8 @@ static int64_t paddedGroup(DimAttr dim, int64_t pack) {
   return padded == dim.getGroup().getSize() ? 0 : padded;
 }
 
-/// `place`: elements before this lane's pack, including padding.
+/// Builds the position of this lane's pack in a row with padded groups. `place`
+/// is the number of elements before the pack, including padding.
 PackPosition RowLayout::positionInGroups(OpBuilder &b, Location loc,
                                          DimAttr dim, Value place) const {
   IndexBuilder x(b, loc);
@@ -56,8 +58,8 @@ PackPosition RowLayout::positionInGroups(OpBuilder &b, Location loc,
   return result;
 }
 
-/// The position in a row with one element per group; `pack` is the index of
-/// this lane's pack.
+/// Builds the position in a row with one element per group. `pack` is the index
+/// of this lane's pack.
 PackPosition RowLayout::positionOfElement(OpBuilder &b, Location loc,
                                           DimAttr dim, Value pack) const {
   IndexBuilder x(b, loc);
@@ -82,8 +84,8 @@ PackPosition RowLayout::positionOfElement(OpBuilder &b, Location loc,
   return result;
 }
 
-/// The position of the pack at `base` of a walk. `isInside`: every lane has a
-/// pack there, unless groups are padded.
+/// Builds the position of the pack at `base` of a walk. `isInside` is true if
+/// every lane has a pack there, apart from the padding of groups.
 PackPosition RowLayout::positionFrom(OpBuilder &b, Location loc, DimAttr dim,
                                      Value base, bool isInside) const {
   if (dim.isPerGroup())

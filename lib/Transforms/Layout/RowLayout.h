@@ -1,4 +1,4 @@
-//===- RowLayout.h - which packs of a row a lane has ------------*- C++ -*-===//
+//===- RowLayout.h - distribution of a row over lanes -----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -14,47 +14,48 @@
 
 namespace mlafix {
 
-/// The position of a pack. In a row along a bounded dim, only packs below the
-/// dim's size exist; they are single elements unless the size is a multiple of
-/// a larger pack.
+/// The position of a pack in a row. In a row along a bounded dim, only packs
+/// below the size of the dim exist. Such packs are single elements unless the
+/// size is a multiple of a larger pack.
 struct PackPosition {
-  mlir::Value start;  ///< index of its first element in the row
-  mlir::Value exists; ///< i1: it is inside the row; null: true in every lane
-  mlir::Value stores; ///< i1: this lane stores it; null: true
+  mlir::Value start; ///< index of the pack's first element in the row
+  /// I1: the pack is inside the row; null: true in every lane.
+  mlir::Value exists;
+  mlir::Value stores; ///< i1: this lane stores the pack; null: always true
 };
 
-/// The distribution of a kernel's rows, and this thread's share of them. On a
-/// CPU a row has one lane.
+/// The distribution of a kernel's rows, and the share that this thread has of
+/// them. On a CPU a row has one lane.
 struct RowLayout {
-  /// The layout of a kernel whose grid has been lowered.
+  /// Creates the layout of a kernel whose grid has been lowered.
   explicit RowLayout(KernelOp kernel);
 
   mutable KernelOp kernel;
   LayoutAttr layout;
   mlir::ArrayAttr guards;
   bool isGPU;
-  /// This thread's lane in its row, index; null if there is one lane.
+  /// This thread's lane in its row, index; null if rows have one lane.
   mlir::Value lane;
-  /// The mask of this row's lanes in their warp, i32; null if they never
+  /// The mask of this row's lanes in their warp, i32; null if the lanes never
   /// synchronise.
   mlir::Value mask;
   /// True if in every warp either all rows exist or none.
   bool hasWholeWarps = false;
 
-  /// The mask (i32) of the threads that exchange values at `op`: the whole warp
-  /// if it is known statically that all of it gets there.
+  /// Returns the mask (i32) of the threads that exchange values at `op`. It is
+  /// the whole warp if all its threads are statically known to reach `op`.
   mlir::Value maskAt(mlir::OpBuilder &b, mlir::Operation *op) const;
 
-  /// Elements per pack of a row tile.
+  /// Returns the number of elements in a pack of a row tile.
   int64_t packOf(mlir::Type tile) const {
     return layout.packFor(getTileDim(tile));
   }
-  /// Packs of a row tile per lane.
+  /// Returns the number of packs of a row tile that each lane has.
   int64_t packsOf(mlir::Type tile) const {
     return layout.packsFor(getTileDim(tile));
   }
-  /// The vector type of a pack of a row tile, with the tile's elements or
-  /// others.
+  /// Returns the vector type of a pack of a row tile. Its elements have the
+  /// type `element`, by default that of the tile.
   mlir::VectorType packType(mlir::Type tile) const {
     return packType(tile, mlir::getElementTypeOrSelf(tile));
   }
@@ -62,28 +63,29 @@ struct RowLayout {
     return mlir::VectorType::get({packOf(tile)}, element);
   }
 
-  /// The position of pack `p` of this lane in a row of type `tile`.
+  /// Builds the position of pack `p` of this lane in a row of type `tile`.
   PackPosition positionOf(mlir::OpBuilder &b, mlir::Location loc,
                           mlir::Type tile, int64_t p) const;
 
-  /// A walk over all packs, in which each lane processes one pack per step:
-  /// from 0 to `walkEnd` in steps of `walkStep`.
+  /// Return the end and the step of a walk over all packs, which starts at 0.
+  /// Each lane processes one pack per step.
   int64_t walkEnd(mlir::Type tile) const;
   int64_t walkStep(mlir::Type tile) const;
-  /// The position of this lane's pack at `base` of a walk.
+  /// Builds the position of this lane's pack in the step of a walk that starts
+  /// at `base`.
   PackPosition positionAt(mlir::OpBuilder &b, mlir::Location loc,
                           mlir::Type tile, mlir::Value base) const;
 
-  /// The number of this lane's packs in one group of `dim`, a product; 1 if a
-  /// group has at most one pack per lane.
+  /// Returns the number of packs that this lane has of one group of `dim`, a
+  /// product. Returns 1 if a lane has at most one pack of a group.
   int64_t packsOfGroup(DimAttr dim) const {
     int64_t packs = dim.getGroupPacks(layout.getPack());
     return packs % layout.getLanes() == 0 ? packs / layout.getLanes() : 1;
   }
 
-  /// The alignment in bytes of accesses to packs of `memref`. Guards concern
-  /// packs of the argument's own size or larger. Packs are counted from element
-  /// `first` of the row in memory.
+  /// Returns the alignment in bytes of accesses to packs of `memref`. The
+  /// guards give the alignment of the argument, for packs of its own size or
+  /// larger ones. Packs are counted from element `first` of the row in memory.
   int64_t alignmentOf(mlir::Value memref, mlir::VectorType pack,
                       int64_t first = 0) const {
     int64_t bytes = getDTypeBytes(pack.getElementType());
@@ -99,16 +101,16 @@ struct RowLayout {
         std::max(bytes, getGuardedAlignment(guards, argument.getArgNumber())));
   }
 
-  /// True if stores to `memref` should bypass the caches, because these cannot
-  /// hold all that is written.
+  /// Returns true if stores to `memref` should bypass the caches, because the
+  /// caches cannot hold all that is written.
   bool isStreamed(mlir::Value memref) const {
     mlir::BlockArgument argument = getKernelArgument(memref);
     return argument && isGuardedBeyondCache(guards, argument.getArgNumber());
   }
 
 private:
-  /// Elements before the last part of a row along `dim`; 0 for rows that are
-  /// not in parts.
+  /// Returns the number of elements before the last part of a row along `dim`.
+  /// Returns 0 for rows that are not in parts.
   int64_t beforeLastPart(DimAttr dim) const {
     return (layout.getParts() - 1) * layout.partFor(dim);
   }
