@@ -1,4 +1,4 @@
-//===- PlaceCollectives.cpp - ranks wait for each other -------------------===//
+//===- PlaceCollectives.cpp - let ranks wait for each other ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -39,14 +39,15 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Recomputes values of a row's program as they are in the first lane of
-/// another row of the block: the row whose number is this thread's.
+/// Recomputes values of a row's program for the first lane of another row of
+/// the block: the row whose number is the number of this thread.
 class FirstLanes {
 public:
   FirstLanes(OpBuilder &b, Location loc, Operation *program, int64_t lanes)
       : b(b), loc(loc), program(program), lanes(lanes) {}
 
-  /// True if `value` is pure arithmetic within `program`.
+  /// Returns true if `value` is pure arithmetic within `program`, or is
+  /// computed before it.
   bool isKnown(Value value) {
     Operation *op = value.getDefiningOp();
     if (!op || !program->isProperAncestor(op))
@@ -92,8 +93,8 @@ Value FirstLanes::build(Value value) {
   return mapping.lookup(value);
 }
 
-/// True if another thread can execute `store`, of a scalar, for the row's first
-/// lane.
+/// Returns true if another thread can execute `store`, which is of a scalar,
+/// for the first lane of the row.
 static bool isGatherable(StoreOp store, RowOp row, FirstLanes &first) {
   MemoryAccess access = *getSingleAccess(store);
   return !access.isRow && !access.isPart() &&
@@ -103,8 +104,9 @@ static bool isGatherable(StoreOp store, RowOp row, FirstLanes &first) {
          });
 }
 
-/// The scalars that `row` stores to peers and that can be gathered. Stores to
-/// one tensor keep their order, so all of them are gathered or none.
+/// Returns the scalars that `row` stores to peers and that can be gathered.
+/// Stores to one tensor keep their order, so either all or none of them are
+/// gathered.
 static SmallVector<StoreOp> findSentScalars(KernelOp kernel, RowOp row,
                                             FirstLanes &first) {
   SmallVector<StoreOp> found;
@@ -122,8 +124,8 @@ static SmallVector<StoreOp> findSentScalars(KernelOp kernel, RowOp row,
   return found;
 }
 
-/// Makes the first lane of each row keep the stored value in shared memory,
-/// which has one entry per row of the block.
+/// Makes the first lane of each row write the stored value to shared memory.
+/// Returns the memory, which has one element per row of the block.
 static Value keep(OpBuilder &b, StoreOp store, RowOp row, LayoutAttr layout) {
   Location loc = store.getLoc();
   Value buffer =
@@ -141,14 +143,14 @@ static Value keep(OpBuilder &b, StoreOp store, RowOp row, LayoutAttr layout) {
   return buffer;
 }
 
-/// Gathers the scalars that a block's rows store to peers: neighbouring threads
-/// store them in place of the first lane of each row, so that the link
-/// transfers adjacent ones together. `program` contains the row's program; all
-/// threads of the block execute it once.
+/// Gathers the scalars that the rows of a block store to peers. Neighbouring
+/// threads store them in place of the first lane of each row, so that the link
+/// transfers adjacent scalars together. `program` contains the program of the
+/// row; all threads of the block execute it once.
 ///
-/// Scalars in a loop, or whose place or predicate is read from memory or
-/// computed from a row, stay where they are, and with them all that are stored
-/// to the same tensor.
+/// A scalar stays where it is if its store is in a loop, or if its indices or
+/// predicate are read from memory or computed from a row. All other scalars
+/// stored to the same tensor then stay, too.
 static void gatherSends(KernelOp kernel, Operation *program) {
   LayoutAttr layout = kernel.getLayoutAttr();
   RowOp row;
@@ -204,7 +206,8 @@ public:
 };
 } // namespace
 
-/// The top-level op of the kernel that is, or contains, the row's program.
+/// Returns the top-level op of the kernel that is, or contains, the program of
+/// a row. Returns null if there is none.
 static Operation *findProgram(KernelOp kernel) {
   for (Operation &op : kernel.getBody().front())
     if (op.walk([](RowOp) { return WalkResult::interrupt(); }).wasInterrupted())
@@ -218,7 +221,7 @@ static ExchangeOp findExchange(Operation *program) {
   return found;
 }
 
-/// The marker: NaN, or an integer with all bits set.
+/// Builds the marker: NaN, or an integer with all bits set.
 static Value buildMark(OpBuilder &b, Location loc, Type type) {
   Type element = getElementTypeOrSelf(type);
   auto real = dyn_cast<FloatType>(element);
@@ -230,9 +233,9 @@ static Value buildMark(OpBuilder &b, Location loc, Type type) {
                          : Value(SplatOp::create(b, loc, type, scalar));
 }
 
-/// Removes reads of peers' memory from `program`: a marker replaces each loaded
-/// element, and the result of each merge loop over these (whose chunks would
-/// need shared memory of their own).
+/// Removes reads of peers' memory from `program`. A marker replaces each loaded
+/// element. If the elements are loaded in a merge loop, whose chunks would need
+/// shared memory of their own, the marker replaces the result of the loop.
 static void markPeers(KernelOp kernel, Operation *program) {
   SetVector<Operation *> marked;
   program->walk([&](LoadOp load) {
@@ -248,15 +251,15 @@ static void markPeers(KernelOp kernel, Operation *program) {
       result.replaceAllUsesWith(buildMark(b, op->getLoc(), result.getType()));
     op->erase();
   }
-  // The largest lse for marked states is no longer needed.
+  // The largest lse of the marked states is no longer needed.
   program->walk([](MergeLoopOp loop) {
     if (loop.use_empty())
       loop.erase();
   });
 }
 
-/// Keeps the part of `program` before its exchange; its stores execute only if
-/// `sends` holds. Its loads do not wait for that.
+/// Keeps the part of `program` before its exchange. Its stores execute only if
+/// the i1 `sends` is true. Its loads do not wait for `sends`.
 static void keepSends(Operation *program, Value sends) {
   ExchangeOp exchange = findExchange(program);
   SmallVector<Operation *> behind;
@@ -274,8 +277,8 @@ static void keepSends(Operation *program, Value sends) {
   });
 }
 
-/// Keeps the part of `program` after its exchange and everything it needs, but
-/// no stores to peers.
+/// Keeps the part of `program` after its exchange and all ops that this part
+/// needs, but no stores to peers.
 static void keepMerge(Operation *program) {
   ExchangeOp exchange = findExchange(program);
   Block *block = exchange->getBlock();
@@ -295,15 +298,15 @@ static void keepMerge(Operation *program) {
   }
 }
 
-/// Makes ranks that pull rows synchronise at both ends of the program.
+/// Makes ranks that pull rows synchronise before and after `program`.
 static void placeWaits(KernelOp kernel, Operation *program) {
   OpBuilder b(program);
   Location loc = program->getLoc();
   Value arrived = WaitPeersOp::create(b, loc, b.getI1Type());
   auto branch = scf::IfOp::create(b, loc, arrived, /*withElseRegion=*/false);
   Value valid = ReleasePeersOp::create(b, loc, b.getI1Type(), arrived);
-  // Write markers after the release: only then is it known that the reads were
-  // valid.
+  // The markers are written after the release, because only then it is known
+  // whether the reads were valid.
   Value isMarked = arith::XOrIOp::create(
       b, loc, valid, arith::ConstantIntOp::create(b, loc, true, 1));
   auto marks = scf::IfOp::create(b, loc, isMarked, /*withElseRegion=*/false);
@@ -312,8 +315,8 @@ static void placeWaits(KernelOp kernel, Operation *program) {
   program->moveBefore(branch.thenBlock()->getTerminator());
 }
 
-/// Exchange: ranks wait for each other's stores between two parts of the
-/// program.
+/// Splits the program into two parts, between which ranks wait for each other's
+/// stores.
 static void placeExchange(KernelOp kernel, Operation *program) {
   OpBuilder b(program);
   Location loc = program->getLoc();

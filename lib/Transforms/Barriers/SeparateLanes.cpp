@@ -1,4 +1,4 @@
-//===- SeparateLanes.cpp - lanes of a row wait for each other -------------===//
+//===- SeparateLanes.cpp - let lanes of a row wait for each other ---------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -25,8 +25,8 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Inserts a barrier before each access that may touch memory which another
-/// lane has yet to read or write.
+/// Inserts a barrier before each access to memory that another lane may not
+/// have read or written yet.
 class LaneSeparation {
 public:
   LaneSeparation(KernelOp kernel, RowOp row)
@@ -44,12 +44,13 @@ public:
   }
 
 private:
-  /// A set of access kinds.
+  /// A set of kinds of accesses.
   using KindSet = llvm::BitVector;
 
   std::optional<unsigned> getKind(Operation &op);
   KindSet collectKinds(Operation *op);
-  /// `open`: kinds of the accesses since the last barrier.
+  /// Inserts barriers into `block`. `open` holds the kinds of the accesses
+  /// since the last barrier, and is updated.
   void separate(Block &block, KindSet &open);
   bool meet(const MemoryAccess &a, const MemoryAccess &b);
   void meetBefore(Operation *op, unsigned kind, KindSet &open);
@@ -60,14 +61,15 @@ private:
   RowOp row;
   RowLayout layout;
   AccessKinds kinds;
-  llvm::DenseMap<Operation *, KindSet> inLoops; // by loop
+  // Kinds of the accesses in each loop.
+  llvm::DenseMap<Operation *, KindSet> inLoops;
 };
 } // namespace
 
-/// True if the accesses may be to the same elements. Arguments with different
-/// dims are never the same tensor; examples are a tensor with one element per
-/// group and an lse. Considers dims only for tensors of groups, so that other
-/// kernels keep the barriers with which they were measured.
+/// Returns true if the accesses may be to the same elements. Arguments with
+/// different dims are never the same tensor, such as a tensor with one element
+/// per group and an lse. Dims are compared only for tensors of groups. Other
+/// kernels thus keep the barriers with which they were measured.
 bool LaneSeparation::meet(const MemoryAccess &a, const MemoryAccess &b) {
   bool isOneShape = (!a.isPerGroup() && !b.isPerGroup()) ||
                     kernel.getArgDims(a.getArgNumber()) ==
@@ -75,7 +77,8 @@ bool LaneSeparation::meet(const MemoryAccess &a, const MemoryAccess &b) {
   return isOneShape && mayConflict(kernel, a, b);
 }
 
-/// The kind of the access that `op` itself makes.
+/// Returns the kind of the access that `op` itself makes. Returns nullopt if it
+/// makes none.
 std::optional<unsigned> LaneSeparation::getKind(Operation &op) {
   std::optional<MemoryAccess> access = getSingleAccess(&op);
   if (!access)
@@ -83,7 +86,8 @@ std::optional<unsigned> LaneSeparation::getKind(Operation &op) {
   return kinds.getKind(*access);
 }
 
-/// The kinds of accesses in `op` and nested ops; cached for loops.
+/// Returns the kinds of the accesses in `op` and nested ops. Caches them for
+/// loops.
 LaneSeparation::KindSet LaneSeparation::collectKinds(Operation *op) {
   KindSet inside;
   auto add = [&](const KindSet &more) { inside |= more; };
@@ -133,8 +137,8 @@ void LaneSeparation::separate(Block &block, KindSet &open) {
       KindSet before = open;
       for (Block &nested : region) {
         separate(nested, open);
-        // Accesses open at the end of an iteration may conflict with the next
-        // one's.
+        // Accesses since the last barrier of an iteration may conflict with
+        // accesses of the next iteration.
         meetBefore(nested.getTerminator(), inside, open);
       }
       open |= before;

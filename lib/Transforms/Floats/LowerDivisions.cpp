@@ -1,4 +1,4 @@
-//===- LowerDivisions.cpp - divisions as products with reciprocals --------===//
+//===- LowerDivisions.cpp - replace divisions by products -----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -34,7 +34,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// True for divisions of f32, in any shape, that must be correctly rounded.
+/// Returns true for divisions of f32, scalar or vector, that must be correctly
+/// rounded.
 static bool isExactDivision(arith::DivFOp op) {
   return getElementTypeOrSelf(op.getType()).isF32() &&
          op.getFastmath() == arith::FastMathFlags::none;
@@ -43,36 +44,39 @@ static bool isExactDivision(arith::DivFOp op) {
 //===----------------------------------------------------------------------===//
 // Divisors that are known, or nearly so
 //
-// By a power of two of f8E8M0FNU, 2^-127 to 2^127: the product with its
-// inverse, which is such a power too.
+// A division becomes a product for three kinds of divisors. The first kind is a
+// power of two of type f8E8M0FNU, which is 2^-127 to 2^127. The quotient is the
+// product with the inverse of the divisor, which is such a power, too.
 //
-// By a constant c = m * 2^e with an odd m below 2^20: with h the largest f32
-// that is not above 1 / c, and l the f32 nearest to 1 / c - h,
+// The second kind is a constant c = m * 2^e with an odd m below 2^20. Let h be
+// the largest f32 that is not above 1 / c, and l the f32 nearest to 1 / c - h.
+// Then
 //
 //   x / c = x * h + (x * l), in one operation after the product
 //
-// rounded to nearest. Proof: h + l differs from 1 / c by less than 2^-47 of
-// 1 / c, and the rounding of x * l adds a smaller error. Together the error is
+// rounded to nearest. Proof: h + l differs from 1 / c by less than 2^-47 of 1 /
+// c, and the rounding of x * l adds a smaller error. Together the error is
 // below 2^-22 units in the last place of the quotient. In these units the
 // quotient is X * 2^s / m, with a significand X. Its distance from a number
 // halfway between two floats is 0 or at least 1 / (2 m), which is more than the
 // error. It is not 0, since m would then divide X, and the quotient would have
-// no more digits than X. Where x * l is below 2^-126, it is off by up to
-// 2^-150 as well: with a small m, of a few units of the quotient, that is too
-// little to matter, too. An infinite x stays infinite, since h and l are above
-// 0. (Brisebarre and Muller, "Correctly rounded multiplication by arbitrary
-// precision constants", IEEE Trans. Comput. 57, 2008, have other constants.)
+// no more digits than X. If x * l is below 2^-126, it is off by up to 2^-150 as
+// well. With a small m, this is also too little to matter (isReplaceable). An
+// infinite x stays infinite, since h and l are above 0. (Brisebarre and Muller,
+// "Correctly rounded multiplication by arbitrary precision constants", IEEE
+// Trans. Comput. 57, 2008, have other constants.)
 //
-// By a number whose bounds its operations tell, as those of 1 + e^-|x| do: the
-// product with its reciprocal and a correction, which the next section
-// explains. Neither range needs a check.
+// The third kind is a number whose bounds follow from the ops that compute it,
+// such as 1 + e^-|x|. The quotient is the product with its reciprocal and a
+// correction, which the next section explains. Neither operand needs a check of
+// its range.
 //
 //===----------------------------------------------------------------------===//
 
 static constexpr float kLargestConstant = 0x1p40f;
 static constexpr uint32_t kOddParts = 1u << 20;
 
-/// The value of a splat f32 constant; 0 for other values.
+/// Returns the value of an f32 constant or splat. Returns 0 for other values.
 static float getConstant(Value value) {
   APFloat number(0.0f);
   if (!matchPattern(value, m_ConstantFloat(&number)) ||
@@ -81,8 +85,9 @@ static float getConstant(Value value) {
   return number.convertToFloat();
 }
 
-/// The f32 inverse of the number `power`, an f8E8M0FNU. The exponent fields of
-/// a number and its inverse add up to 254; NaN (255) is its own inverse.
+/// Builds the inverse, in f32, of the f8E8M0FNU that `power` extends. The
+/// exponent fields of a number and its inverse add up to 254. NaN (255) is its
+/// own inverse.
 static Value buildInverseOfPower(OpBuilder &b, arith::ExtFOp power) {
   Location loc = power.getLoc();
   Value code = power.getIn();
@@ -101,8 +106,8 @@ static Value buildInverseOfPower(OpBuilder &b, arith::ExtFOp power) {
   return arith::ExtFOp::create(b, loc, power.getType(), cast(inverse, type));
 }
 
-/// 1 / `divisor` if that is a power of two from f8E8M0FNU, in any shape;
-/// otherwise null, and nothing is built.
+/// Builds 1 / `divisor` if the divisor is a power of two from f8E8M0FNU, scalar
+/// or vector. Returns null and builds nothing otherwise.
 static Value invertPower(OpBuilder &b, Value divisor) {
   Operation *op = divisor.getDefiningOp();
   if (auto power = dyn_cast_or_null<arith::ExtFOp>(op))
@@ -120,7 +125,7 @@ static Value invertPower(OpBuilder &b, Value divisor) {
   return b.clone(*op, mapping)->getResult(0);
 }
 
-/// True if multiplying by the inverse, split into two parts, gives the
+/// Returns true if the product with the inverse, split into two parts, is the
 /// correctly rounded quotient for dividends of at least `least`.
 static bool isReplaceable(float divisor, float least) {
   if (!(divisor > 1.0f) || divisor > kLargestConstant || !(least > 0.0f))
@@ -135,7 +140,8 @@ static bool isReplaceable(float divisor, float least) {
   return odd > 1 && odd < kOddParts && ofQuotient >= -126 && off < 0.5 / odd;
 }
 
-/// A lower bound of `value` unless it is NaN; 0 if none is known.
+/// Returns a lower bound of `value`, which holds unless it is NaN. Returns 0 if
+/// no bound is known.
 static float getLeast(Value value) {
   Operation *op = value.getDefiningOp();
   return isa_and_nonnull<arith::MaximumFOp>(op) ? getConstant(op->getOperand(1))
@@ -155,7 +161,7 @@ static Value buildByConstant(OpBuilder &b, Location loc, Value x, float c) {
 }
 
 namespace {
-/// The range of a value unless it is NaN.
+/// The range of a value, which holds unless the value is NaN.
 struct Interval {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -168,8 +174,8 @@ struct Interval {
 
 static Interval getInterval(Value value);
 
-/// The range of a monotonic function, from its values at the ends. An end that
-/// is NaN, such as 0 * inf, gives no bound.
+/// Returns the range of a monotonic function, given its values at the ends. An
+/// end that is NaN, such as 0 * inf, gives no bound.
 static Interval getBetween(std::initializer_list<double> ends) {
   if (llvm::any_of(ends, [](double end) { return std::isnan(end); }))
     return {};
@@ -187,8 +193,9 @@ static Interval getIntervalOfBinary(Operation *op) {
       {x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high});
 }
 
-/// The range implied by the ops that compute `value`, including their rounding:
-/// for example, the power of a number <= 0 is at most 2.
+/// Returns the range of `value` that follows from the ops that compute it.
+/// Their rounding is included: for example, the power of a number <= 0 is at
+/// most 2.
 static Interval getInterval(Value value) {
   Operation *op = value.getDefiningOp();
   APFloat number(0.0f);
@@ -211,8 +218,8 @@ static Interval getInterval(Value value) {
   return all;
 }
 
-/// True if `value` is 0, NaN or at least 2^-60 in magnitude: a sum with a
-/// constant c is either 0 or at least 2^-25 c.
+/// Returns true if `value` is known to be 0, NaN or at least 2^-60 in
+/// magnitude. A sum with a constant c is either 0 or at least 2^-25 c.
 static bool isCoarse(Value value) {
   Operation *op = value.getDefiningOp();
   if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp>(op))
@@ -222,7 +229,8 @@ static bool isCoarse(Value value) {
   });
 }
 
-/// x / y through the reciprocal of y if their ranges allow it, else null.
+/// Builds x / y through the reciprocal of y if the ranges of x and y allow it.
+/// Returns null otherwise.
 static Value buildInRange(OpBuilder &b, arith::DivFOp op) {
   Value x = op.getLhs(), y = op.getRhs();
   if (!getInterval(y).isWithin(0x1p-20, 0x1p20) ||
@@ -243,7 +251,8 @@ static Value buildInRange(OpBuilder &b, arith::DivFOp op) {
   return buildQuotient(s, x, y, buildReciprocal(s, y, near));
 }
 
-/// The product for `op`; null, and nothing built, if it stays a division.
+/// Builds the product that replaces `op`. Returns null and builds nothing if
+/// `op` stays a division.
 static Value buildProduct(arith::DivFOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -260,37 +269,39 @@ static Value buildProduct(arith::DivFOp op) {
 //===----------------------------------------------------------------------===//
 // One reciprocal for the division of a pack
 //
-// With r the reciprocal of s rounded to nearest, and q = x * r rounded,
+// Let r be the reciprocal of s, rounded to nearest, and q = x * r, rounded.
+// Then
 //
 //   rest = q * s - x, which f32 holds exactly, and q' = q - rest * r, rounded
 //
 // is x / s rounded to nearest, for all significands of x and s. q is off by
-// less than 1.5 units in the last place; q' before its rounding is off by
-// 1.5 * 2^-24 of such a unit. Only quotients that are so close to the middle of
-// two floats could be rounded otherwise: all of these were computed once and
-// are right, and test/python/rows/test_divisions.py computes some. (Markstein,
+// less than 1.5 units in the last place. q' before its rounding is off by 1.5 *
+// 2^-24 of such a unit. Only quotients that are this close to the middle of two
+// floats could be rounded otherwise. All of them were computed once and are
+// right; test/python/rows/test_divisions.py computes some. (Markstein,
 // "Computation of elementary functions on the IBM RISC System/6000 processor",
-// IBM J. Res. Dev. 34, 1990, proves it of a q within one unit.) Nothing
-// overflows where s is in [2^-64, 2^64] and |x| up to 2^62; and rest is exact
-// where |x / s| is 2^-26 or more. Smaller quotients come out below 2^-25, with
-// their sign: fp8 narrows them to 0 of that sign, an integer is 0, and they are
-// lost in a sum with a number of at least 1.
+// IBM J. Res. Dev. 34, 1990, has a proof for a q within one unit.) Nothing
+// overflows if s is in [2^-64, 2^64] and |x| is at most 2^62. rest is exact if
+// |x / s| is at least 2^-26. Smaller quotients come out below 2^-25, with their
+// sign. This is enough if they are narrowed to fp8, which gives 0 of this sign,
+// converted to an integer, which gives 0, or added to a number of at least 1.
 //
-// Where more is left of quotients, s is in [2^-64, 2^20] and x is 0 or |x| at
-// least 2^-100: then x / s is 0 or a normal number, and rest, a multiple of the
-// product of the last places of q and s, one of 2^-149.
+// If other users need small quotients, s must be in [2^-64, 2^20], and x must
+// be 0 or |x| at least 2^-100. Then x / s is 0 or a normal number. rest is a
+// multiple of the product of the last places of q and s, which is a multiple of
+// 2^-149.
 //
 //===----------------------------------------------------------------------===//
 
 static constexpr float kLeastDivisor = 0x1p-64f, kLargestDivisor = 0x1p64f,
                        kLargestDividend = 0x1p62f;
-/// Limits if small quotients are visible.
+/// The limits if users need small quotients.
 static constexpr float kLargestExactDivisor = 0x1p20f,
                        kLeastExactDividend = 0x1p-100f;
 
-/// True if `user` yields the same for all values of operand `value` with the
-/// same sign and magnitude below 2^-25: it adds a number of at least 1, or
-/// converts to an integer.
+/// Returns true if the result of `user` is the same for all values of the
+/// operand `value` with the same sign and a magnitude below 2^-25. Such a user
+/// adds a number of at least 1, converts to an integer, or tests for NaN.
 static bool hidesSmall(Operation *user, Value value) {
   if (isa<arith::AddFOp, arith::SubFOp>(user)) {
     APFloat number(0.0f);
@@ -299,14 +310,15 @@ static bool hidesSmall(Operation *user, Value value) {
                         m_ConstantFloat(&number)) &&
            abs(number) >= APFloat(1.0f);
   }
-  // A NaN test.
+  // A comparison of a value with itself is a test for NaN.
   if (auto comparison = dyn_cast<arith::CmpFOp>(user))
     return comparison.getLhs() == comparison.getRhs();
   return isa<math::RoundEvenOp, arith::FPToSIOp, arith::FPToUIOp>(user);
 }
 
-/// True if all users of `value`, after optional clamps, map magnitudes below
-/// 2^-25 to 0: narrowing to fp8, or hidesSmall().
+/// Returns true if magnitudes below 2^-25 do not matter to any user of `value`,
+/// after optional clamps and selects. Such users narrow to fp8, or hidesSmall()
+/// holds for them.
 static bool isNarrowed(Value value) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (isa<arith::TruncFOp>(user))
@@ -321,7 +333,8 @@ static bool isNarrowed(Value value) {
   });
 }
 
-/// The common divisor of all elements of a pack; null if they differ.
+/// Returns the common divisor of all elements of a pack, or null if they may
+/// differ.
 static Value getSharedDivisor(arith::DivFOp op) {
   auto type = dyn_cast<VectorType>(op.getType());
   auto broadcast = op.getRhs().getDefiningOp<vector::BroadcastOp>();
@@ -331,9 +344,9 @@ static Value getSharedDivisor(arith::DivFOp op) {
   return broadcast.getSource();
 }
 
-/// The largest magnitude per pack and over all packs, in the same trees as
-/// reductions: if the divisor is a maximum of magnitudes, CSE reuses it.
-/// Propagates NaN.
+/// Builds the largest magnitude of all elements of `packs`. It uses the same
+/// trees as reductions, so that CSE reuses a divisor that is a maximum of
+/// magnitudes. NaN propagates.
 static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
   SmallVector<Value> partials;
   for (Value pack : packs) {
@@ -347,8 +360,9 @@ static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
   return reduceTree(b, loc, ReduceKind::max, std::move(partials));
 }
 
-/// An i1: no element has a magnitude between 0 and kLeastExactDividend.
-/// Compares bits less 1, which are greatest for 0. NaN passes.
+/// Builds an i1 that is true if no element has a magnitude between 0 and
+/// kLeastExactDividend. It compares the bits less 1, which are greatest for 0.
+/// NaN passes.
 static Value buildNoneIsSmall(OpBuilder &b, Location loc,
                               ArrayRef<Value> packs) {
   Value least;
@@ -380,14 +394,14 @@ public:
     divisors.push_back(divisor);
     isExact |= !isNarrowed(op);
   }
-  /// True if `op` can execute at the position of the first division.
+  /// Returns true if `op` can execute at the position of the first division.
   bool takes(arith::DivFOp op, Value divisor, DominanceInfo &order) const {
     return op->getBlock() == ops.front()->getBlock() &&
            order.properlyDominates(op.getLhs(), ops.front()) &&
            order.properlyDominates(divisor, ops.front());
   }
-  /// True if this is faster; `fewest` elements are needed if quotients near 0
-  /// must be checked.
+  /// Returns true if sharing a branch is faster. If quotients near 0 must be
+  /// checked, it takes at least `fewest` elements.
   bool pays(int64_t fewest) const;
   void share();
 
@@ -397,7 +411,7 @@ private:
   SmallVector<Value> buildDivisions(OpBuilder &b, Location loc);
 
   SmallVector<arith::DivFOp> ops;
-  SmallVector<Value> divisors; ///< one per division
+  SmallVector<Value> divisors; ///< divisor of each division
   bool isExact = false;        ///< true if quotients near 0 matter
 };
 } // namespace
@@ -482,19 +496,20 @@ void SharedDivisions::share() {
 // Reciprocals of a block under one check
 //
 // Let n be the instruction's approximation of 1 / x. If x and 1 / x are normal
-// numbers, n - n * (n * x - 1) is 1 / x rounded to nearest; ptxas implements
+// numbers, n - n * (n * x - 1) is 1 / x rounded to nearest. ptxas implements
 // `rcp.rn.f32` with the same two steps, after a check of x's exponent.
 // Otherwise the instruction gives 0, an infinity or NaN, and the remainder n *
 // x - 1 is -1, infinite or NaN. So one comparison of the remainder is a
 // sufficient check. The checks of several reciprocals form a single condition,
-// evaluated after all of them.
+// which is evaluated after all of them.
 //
 //===----------------------------------------------------------------------===//
 
-/// Far above the instruction's error, far below 1.
+/// A bound for the remainder that is far above the error of the instruction and
+/// far below 1.
 static constexpr float kLargestRest = 0x1p-20f;
 
-/// True for 1 / x of one f32, correctly rounded.
+/// Returns true for a correctly rounded 1 / x of a single f32.
 static bool isReciprocal(Operation &op) {
   auto division = dyn_cast<arith::DivFOp>(op);
   if (!division || !isExactDivision(division) ||
@@ -505,7 +520,8 @@ static bool isReciprocal(Operation &op) {
 }
 
 namespace {
-/// Reciprocals in a block, and the ops after the first that depend on them.
+/// Reciprocals in a block, and the ops after the first reciprocal that depend
+/// on them.
 class JoinedReciprocals {
 public:
   bool takes(Operation &op) const;
@@ -524,11 +540,11 @@ private:
 
   SmallVector<arith::DivFOp> reciprocals;
   llvm::SetVector<Operation *> ops;
-  Value holds; ///< i1: all approximations are correctly rounded
+  Value holds; ///< i1: all approximations yield correctly rounded results
 };
 } // namespace
 
-/// True if `op`, or an op nested in it, uses a result of `ops`.
+/// Returns true if `op`, or an op nested in it, uses a result of `ops`.
 bool JoinedReciprocals::needs(Operation &op) const {
   return op
       .walk([&](Operation *inner) {
@@ -542,13 +558,15 @@ bool JoinedReciprocals::needs(Operation &op) const {
       .wasInterrupted();
 }
 
-/// True if `op` may be placed after reciprocals that are joined later in the
-/// block: it does not depend on them, or can be moved and recomputed.
+/// Returns true if `op` may be placed after reciprocals that are joined later
+/// in the block. Such an op does not depend on them, or can be moved and
+/// recomputed.
 bool JoinedReciprocals::takes(Operation &op) const {
   return !needs(op) || (isPure(&op) && op.getNumRegions() == 0);
 }
 
-/// The approximate reciprocal, in the shape of `op`.
+/// Builds the approximate reciprocal, in the shape of `op`, and adds its check
+/// to `holds`.
 Value JoinedReciprocals::buildNear(arith::DivFOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -567,7 +585,7 @@ Value JoinedReciprocals::buildNear(arith::DivFOp op) {
                   : result;
 }
 
-/// The reciprocals, and the ops on paths between them.
+/// Returns the reciprocals and the ops on paths between them.
 llvm::SetVector<Operation *> JoinedReciprocals::findBetween() const {
   llvm::SmallPtrSet<Operation *, 8> found(reciprocals.begin(),
                                           reciprocals.end());
@@ -589,7 +607,7 @@ void JoinedReciprocals::join() {
   arith::DivFOp last = reciprocals.back();
   Location loc = last.getLoc();
   llvm::SetVector<Operation *> between = findBetween();
-  SmallVector<OpOperand *> uses; // uses by the branch's yield
+  SmallVector<OpOperand *> uses; // uses that get results of the branch
   llvm::SetVector<Value> yielded;
   for (Operation *op : between)
     for (OpOperand &use : op->getResult(0).getUses())
@@ -598,7 +616,8 @@ void JoinedReciprocals::join() {
         yielded.insert(op->getResult(0));
       }
 
-  // The exact reciprocals, from values known before the first one.
+  // Compute the exact reciprocals from values that are known before the first
+  // reciprocal.
   OpBuilder b(last->getContext());
   b.setInsertionPointAfter(last);
   auto branch = scf::IfOp::create(

@@ -1,4 +1,4 @@
-//===- NarrowRows.cpp - rows of narrow floats stay words ------------------===//
+//===- NarrowRows.cpp - keep rows of narrow floats as words ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -31,7 +31,8 @@ using namespace mlafix;
 // Widening where something needs f32
 //===----------------------------------------------------------------------===//
 
-/// True if vectors of `type` fill 32-bit words with elements of `bits` bits.
+/// Returns true if `type` is a vector of elements of `bits` bits that fills
+/// 32-bit words.
 static bool fillsWords(Type type, unsigned bits = 16) {
   auto vector = dyn_cast<VectorType>(type);
   return vector && vector.getRank() == 1 &&
@@ -39,7 +40,8 @@ static bool fillsWords(Type type, unsigned bits = 16) {
          vector.getNumElements() * bits % 32 == 0;
 }
 
-/// The first op of `block` that uses `row` or contains a use of it.
+/// Returns the first op of `block` that uses `row` or contains a use of it.
+/// Returns null if there is none.
 static Operation *findFirstUse(Block *block, Operation *row) {
   Operation *first = nullptr;
   for (Operation *user : row->getUsers())
@@ -49,7 +51,8 @@ static Operation *findFirstUse(Block *block, Operation *row) {
   return first;
 }
 
-/// Clones `row` before `place` and replaces its uses in that block.
+/// Clones `row` in front of `place`. Replaces the uses of `row` in the block of
+/// `place`. Returns the clone.
 static Operation *cloneBefore(Operation *place, Operation *row) {
   Operation *clone = OpBuilder(place).clone(*row);
   Block *block = place->getBlock();
@@ -59,7 +62,8 @@ static Operation *cloneBefore(Operation *place, Operation *row) {
   return clone;
 }
 
-/// `number` in `type`; nullopt if that changes the number, or for NaN.
+/// Converts `number` to `type`. Returns nullopt for NaN, or if the number would
+/// change.
 static std::optional<APFloat> convertExactly(APFloat number, FloatType type) {
   bool isInexact = false;
   number.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
@@ -69,7 +73,8 @@ static std::optional<APFloat> convertExactly(APFloat number, FloatType type) {
   return number;
 }
 
-/// The op that widens words into operand `index` of `yield`, or null.
+/// Returns the op that widens words to operand `index` of `yield`. Returns null
+/// if there is no such op.
 static arith::ExtFOp getWidening(scf::YieldOp yield, unsigned index) {
   auto widening = yield.getOperand(index).getDefiningOp<arith::ExtFOp>();
   return widening && fillsWords(widening.getIn().getType()) ? widening
@@ -84,8 +89,8 @@ static void yieldNarrow(scf::YieldOp yield, unsigned index,
     widening.erase();
 }
 
-/// If both branches widen a value, widens it after them: half as many
-/// registers cross the join, and masks apply to words.
+/// If both branches widen a value, widens it after them. Half as many registers
+/// then cross the join, and masks apply to words.
 static void widenBehind(scf::IfOp branch) {
   SmallVector<Type> types(branch.getResultTypes());
   SmallVector<unsigned> moved;
@@ -122,9 +127,10 @@ static bool isExtreme(Operation *op) {
   return isa<arith::MaximumFOp, arith::MinimumFOp>(op);
 }
 
-/// The ops of `ops`, in order, that only contribute to extremes of a whole row,
-/// which are formed from packs, then halves, finally two elements. Extremes map
-/// every NaN to the same one.
+/// Returns those of `ops` that only contribute to extremes of a whole row. An
+/// extreme is formed from packs, then halves of a pack, finally two elements.
+/// It does not matter which NaN an op yields, since extremes map every NaN to
+/// the same one.
 static DenseSet<Operation *> findPartsOfExtremes(ArrayRef<Operation *> ops) {
   DenseSet<Operation *> parts;
   for (Operation *op : llvm::reverse(ops)) {
@@ -144,8 +150,9 @@ static DenseSet<Operation *> findPartsOfExtremes(ArrayRef<Operation *> ops) {
   return parts;
 }
 
-/// The narrow row (of `element`) that `row` was widened from, or the same
-/// constant in the narrow type; null if there is neither.
+/// Returns the narrow row, with elements of type `element`, from which `row`
+/// was widened. For a constant row, returns the same constant in the narrow
+/// type. Returns null if there is no such row.
 static Value getNarrow(OpBuilder &b, Value row, FloatType element) {
   if (auto widening = row.getDefiningOp<arith::ExtFOp>())
     return getElementTypeOrSelf(widening.getIn()) == element ? widening.getIn()
@@ -161,8 +168,8 @@ static Value getNarrow(OpBuilder &b, Value row, FloatType element) {
                                    DenseElementsAttr::get(type, *narrow));
 }
 
-/// The 16-bit float type that the row operands of `op` were widened from and
-/// that fills words; null if there is none.
+/// Returns the 16-bit float type from which a row operand of `op` was widened
+/// and which fills words. Returns null if there is none.
 static FloatType getNarrowElement(Operation *op) {
   for (Value operand : op->getOperands())
     if (auto widening = operand.getDefiningOp<arith::ExtFOp>();
@@ -171,8 +178,8 @@ static FloatType getNarrowElement(Operation *op) {
   return {};
 }
 
-/// Computes `op`, part of an extreme, on the narrow rows and widens the result,
-/// which is one of the elements. Returns true on success.
+/// Computes `op`, which is part of an extreme, on narrow rows, and widens the
+/// result, which is one of the elements. Returns true on success.
 static bool computeNarrow(Operation *op) {
   FloatType element = getNarrowElement(op);
   if (!element)
@@ -196,7 +203,7 @@ static bool computeNarrow(Operation *op) {
   return true;
 }
 
-/// True if `op` is nested in branches of `block` but in no loop.
+/// Returns true if `op` is nested in branches of `block` but in no loop.
 static bool isInBranch(Operation *op, Block *block) {
   while (op && op->getBlock() != block) {
     op = op->getParentOp();
@@ -206,14 +213,14 @@ static bool isInBranch(Operation *op, Block *block) {
   return op;
 }
 
-/// True if an extreme of the row `narrow` is computed without widening.
+/// Returns true if an extreme of the row `narrow` is computed without widening.
 static bool hasNarrowExtreme(Value narrow) {
   return llvm::any_of(narrow.getUsers(), [](Operation *user) {
     return isExtreme(user) || isa<arith::SelectOp, math::AbsFOp>(user);
   });
 }
 
-/// True if `op` is pure arithmetic from rows to rows.
+/// Returns true if `op` is pure arithmetic on rows whose result is a row.
 static bool computesRow(Operation &op) {
   return isa<arith::ArithDialect, math::MathDialect, vector::VectorDialect>(
              op.getDialect()) &&
@@ -221,8 +228,8 @@ static bool computesRow(Operation &op) {
          op.getNumRegions() == 0 && isMemoryEffectFree(&op);
 }
 
-/// Sinks row arithmetic to its first use, so that packs are processed one after
-/// the other instead of each op on all packs.
+/// Moves row arithmetic to its first use. Packs are then processed one after
+/// the other, instead of each op on all packs.
 static void computeInTurn(Block *block) {
   SmallVector<Operation *> ops;
   for (Operation &op : *block)
@@ -233,7 +240,7 @@ static void computeInTurn(Block *block) {
       op->moveBefore(first);
 }
 
-/// True if `kernel` stores rows.
+/// Returns true if `kernel` stores rows.
 static bool storesRows(KernelOp kernel) {
   return kernel
       .walk([](Operation *op) {
@@ -248,7 +255,7 @@ static bool storesRows(KernelOp kernel) {
 // Words of 32 bits
 //===----------------------------------------------------------------------===//
 
-/// Bitcasts `x`, a vector that fills 32-bit words, to these.
+/// Bitcasts `x`, a vector that fills 32-bit words, to a vector of i32.
 static Value getWords(OpBuilder &b, Location loc, Value x) {
   auto type = cast<VectorType>(x.getType());
   int64_t count = type.getNumElements() * type.getElementTypeBitWidth() / 32;
@@ -257,8 +264,8 @@ static Value getWords(OpBuilder &b, Location loc, Value x) {
 }
 
 /// Widens the elements of `type` in `words` to f32. bf16 takes two instructions
-/// per word: a shift for the first element, a mask for the second. Both use the
-/// whole word; otherwise LLVM would mask each.
+/// per word: a shift for the first element, a mask for the second. Both operate
+/// on the whole word; otherwise LLVM would mask each element.
 static Value widenWords(OpBuilder &b, Location loc, Type type, Value words) {
   ShapedBuilder s(b, loc, words.getType());
   if (type.isBF16()) {
@@ -275,8 +282,8 @@ static Value widenWords(OpBuilder &b, Location loc, Type type, Value words) {
   return vector::InterleaveOp::create(b, loc, widen(words), second);
 }
 
-/// True if all users compute with `value`. If it is only copied, LLVM may fold
-/// a widening with a narrowing, which keeps its bits.
+/// Returns true if all users compute with `value`. If a value is only copied,
+/// LLVM may fold its widening with a narrowing, which keeps its bits.
 static bool isComputedWith(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     return isa<arith::ArithDialect, math::MathDialect>(user->getDialect()) &&
@@ -284,8 +291,9 @@ static bool isComputedWith(Value value) {
   });
 }
 
-/// If the only use of `row` is a select with a constant by a scalar condition,
-/// that select; sets `other` to the constant. Else null.
+/// Returns the select that is the only use of `row`, if its other operand is a
+/// constant and its condition a scalar. Sets `other` to the constant. Returns
+/// null if the use is something else.
 static arith::SelectOp getMask(Operation *row, APFloat &other) {
   if (!row->hasOneUse())
     return {};
@@ -298,8 +306,8 @@ static arith::SelectOp getMask(Operation *row, APFloat &other) {
              : arith::SelectOp();
 }
 
-/// True if `other` is representable in the element type of the operand of
-/// `widening`. Sets `bits` to a word filled with it.
+/// Returns true if the element type of the operand of `widening` can represent
+/// `other`. Sets `bits` to a word filled with this value.
 static bool canHold(arith::ExtFOp widening, APFloat other, int64_t &bits) {
   std::optional<APFloat> narrow = convertExactly(
       other, cast<FloatType>(getElementTypeOrSelf(widening.getIn())));
@@ -308,8 +316,8 @@ static bool canHold(arith::ExtFOp widening, APFloat other, int64_t &bits) {
   return narrow.has_value();
 }
 
-/// The operand of `widening` as words; `bits` where `mask` selects its
-/// constant.
+/// Builds the operand of `widening` as words, with `bits` in place of each word
+/// where `mask` selects its constant.
 static Value selectMasked(OpBuilder &b, arith::SelectOp mask, Value row,
                           arith::ExtFOp widening, int64_t bits) {
   Value words = getWords(b, mask.getLoc(), widening.getIn());
@@ -319,8 +327,8 @@ static Value selectMasked(OpBuilder &b, arith::SelectOp mask, Value row,
                   isOtherFirst ? words : s.i(bits));
 }
 
-/// Masks the words instead of the widened elements, with half as many selects.
-/// Returns true on success.
+/// Masks the words instead of the widened elements, which takes half as many
+/// selects. Returns true on success.
 static bool maskWords(arith::ExtFOp widening) {
   APFloat other(0.0f);
   int64_t bits = 0;
@@ -357,8 +365,8 @@ static std::optional<ScaledRow> getScaledRow(arith::MulFOp product) {
   return row ? row : of(product.getRhs(), product.getLhs());
 }
 
-/// For scaled fp8: masks the words (and the scale, with 1) instead of the
-/// product, with a quarter as many selects.
+/// Masks a scaled row of fp8 as words, and its scale with 1, instead of the
+/// product. This takes a quarter as many selects.
 static void maskScaled(arith::MulFOp product) {
   APFloat other(0.0f);
   int64_t bits = 0;
@@ -389,8 +397,8 @@ static void maskScaled(arith::MulFOp product) {
     dead->erase();
 }
 
-/// Selects between two rows as words instead of widened elements: half as many
-/// selects, and fewer registers until they are widened.
+/// Selects between two rows as words instead of widened elements. This takes
+/// half as many selects, and fewer registers until the rows are widened.
 static void selectWords(arith::SelectOp select) {
   auto first = select.getTrueValue().getDefiningOp<arith::ExtFOp>(),
        second = select.getFalseValue().getDefiningOp<arith::ExtFOp>();
@@ -409,7 +417,7 @@ static void selectWords(arith::SelectOp select) {
   select.erase();
 }
 
-/// True if `op` widens a row to f32, or scales a widened row.
+/// Returns true if `op` widens a row to f32, or scales a widened row.
 static bool makesRow(Operation *op) {
   if (auto product = dyn_cast<arith::MulFOp>(op))
     return getScaledRow(product).has_value();
@@ -430,8 +438,9 @@ private:
   void widenInside(scf::IfOp branch);
   void widenAsWords(ArrayRef<arith::ExtFOp> widenings, bool hasWords);
 
-  /// Widenings of bf16 that stay element by element: ptxas does not recognise
-  /// the words after widening as the same value, and keeps both.
+  /// Widenings of bf16 that stay element by element. As operations on words,
+  /// ptxas would not recognise them as the same value, and would keep both
+  /// rows.
   llvm::SmallPtrSet<Operation *, 8> separate;
 };
 } // namespace
@@ -448,10 +457,10 @@ void NarrowRowsPass::widenInBranches(arith::ExtFOp widening) {
       separate.insert(cloneBefore(first, widening));
 }
 
-/// Sinks the widening of rows whose extreme is known beforehand to their first
-/// use. In a branch, such as the one where a lane searches for an index, widens
-/// again if `isSeparate`: keeping the wide row until then would take twice the
-/// registers.
+/// Moves the widening of rows whose extreme is already known to its first use.
+/// If `isSeparate` is true, widens bf16 again in a branch, such as the one in
+/// which a lane searches for an index. Keeping the wide row until then would
+/// take twice the registers.
 void NarrowRowsPass::widenLate(ArrayRef<arith::ExtFOp> widenings,
                                bool isSeparate) {
   for (arith::ExtFOp widening : widenings) {
@@ -464,8 +473,9 @@ void NarrowRowsPass::widenLate(ArrayRef<arith::ExtFOp> widenings,
   }
 }
 
-/// Sinks the widening of a row into both branches that use it: until then it
-/// takes half or a quarter of the registers, and one branch may mask it.
+/// Moves the widening of a row into both branches of `branch` that use it.
+/// Until then the row takes half or a quarter of the registers, and a branch
+/// may mask it as words.
 void NarrowRowsPass::widenInside(scf::IfOp branch) {
   if (branch.getElseRegion().empty())
     return;
@@ -489,7 +499,7 @@ void NarrowRowsPass::widenInside(scf::IfOp branch) {
   }
 }
 
-/// Computes extremes of narrow rows, and widens rows where something needs f32.
+/// Computes extremes on narrow rows, and widens rows where other ops need f32.
 void NarrowRowsPass::delayWidening(const MachineModel &machine) {
   KernelOp kernel = getOperation();
   kernel.walk(widenBehind);
@@ -512,7 +522,7 @@ void NarrowRowsPass::delayWidening(const MachineModel &machine) {
     kernel.walk([&](Block *block) { computeInTurn(block); });
 }
 
-/// Replaces widenings by masks and shifts of words, where these gain.
+/// Replaces widenings by masks and shifts of words, where this is faster.
 void NarrowRowsPass::widenAsWords(ArrayRef<arith::ExtFOp> widenings,
                                   bool hasWords) {
   bool narrowsToF16 = false;
@@ -520,7 +530,7 @@ void NarrowRowsPass::widenAsWords(ArrayRef<arith::ExtFOp> widenings,
     narrowsToF16 |= getElementTypeOrSelf(op.getType()).isF16();
   });
   for (arith::ExtFOp widening : widenings) {
-    if (widening->use_empty()) { // rows that were selected
+    if (widening->use_empty()) { // The row has been selected as words.
       widening.erase();
       continue;
     }
@@ -552,7 +562,7 @@ void NarrowRowsPass::runOnOperation() {
   MachineModel machine = getMachine(kernel);
   if (!isGPU(getTarget(kernel)))
     return;
-  separate.clear(); // ops of another kernel may reuse addresses
+  separate.clear(); // Ops of another kernel may have the same addresses.
   bool hasWords = !machine.pairArithmetic;
   if (hasWords) {
     delayWidening(machine);

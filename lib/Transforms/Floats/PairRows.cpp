@@ -1,4 +1,4 @@
-//===- PairRows.cpp - rows of bf16 as words of two elements ---------------===//
+//===- PairRows.cpp - process rows of bf16 as pairs in words --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -25,7 +25,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// True for a splat: any order of its elements is the same.
+/// Returns true if `value` is a splat, which stays the same in any order of
+/// elements.
 static bool isSplat(Value value) {
   if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
     return !isa<VectorType>(broadcast.getSource().getType());
@@ -43,17 +44,18 @@ static bool isNarrowing(Operation *op) {
          getElementTypeOrSelf(op->getResult(0).getType()).isBF16();
 }
 
-/// True for vectors of one dimension with an even number of elements.
+/// Returns true if `value` is a vector of one dimension with an even number of
+/// elements.
 static bool isOfPairs(Value value) {
   auto type = dyn_cast<VectorType>(value.getType());
   return type && type.getRank() == 1 && type.getNumElements() % 2 == 0;
 }
 
-/// The conversions from and to bf16, in program order, between which the order
-/// of a vector's elements does not matter.
+/// Returns the conversions from and to bf16, in program order, between which
+/// the order of a vector's elements does not matter.
 static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
-  // Vectors connected by elementwise ops have the same order. It must be the
-  // memory order if any of them has another use.
+  // Vectors that elementwise ops connect have the same order of elements. It
+  // must be the order in memory if any of them has another use.
   llvm::EquivalenceClasses<void *> classes;
   llvm::SmallVector<void *> inOrder;
   SmallVector<Operation *> conversions;
@@ -63,7 +65,7 @@ static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
     bool isElementwise = OpTrait::hasElementwiseMappableTraits(op);
     if (widens || narrows)
       conversions.push_back(op);
-    // A loop-carried value may come from an earlier iteration.
+    // A value that a loop carries may come from an earlier iteration.
     for (Region &region : op->getRegions())
       for (BlockArgument argument : region.getArguments())
         if (isa<VectorType>(argument.getType())) {
@@ -83,7 +85,7 @@ static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
       else
         first = id;
     };
-    // bf16 vectors are in memory order.
+    // Vectors of bf16 are in the order of memory, so they are not visited.
     if (!widens)
       llvm::for_each(op->getOperands(), visit);
     if (!narrows)
@@ -105,7 +107,8 @@ static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
 
 static constexpr uint32_t kUpperHalf = 0xffff0000;
 
-/// Widens words of two elements: first all lower elements, then all upper ones.
+/// Widens words of two elements. The result contains all lower elements,
+/// followed by all upper elements.
 static Value extendPairs(OpBuilder &b, Location loc, Value x) {
   int64_t size = cast<VectorType>(x.getType()).getNumElements();
   auto half = VectorType::get({size / 2}, b.getI32Type());
@@ -117,7 +120,8 @@ static Value extendPairs(OpBuilder &b, Location loc, Value x) {
       b, loc, lower, upper, llvm::to_vector(llvm::seq<int64_t>(0, size)));
 }
 
-/// The inverse of extendPairs().
+/// Builds the inverse of extendPairs(): narrows the lower and the upper
+/// elements and packs them into words.
 static Value truncatePairs(OpBuilder &b, Location loc, Value x, Type type) {
   int64_t size = cast<VectorType>(type).getNumElements();
   Value rounded = roundToBF16(ShapedBuilder(b, loc, x.getType()), x);
