@@ -41,7 +41,8 @@ class VectorDialect;
 
 namespace mlafix {
 
-/// The key of the dim's name in the metadata of the error about an unbound dim.
+/// The metadata key under which the error about an unbound dim holds the dim's
+/// name.
 inline constexpr llvm::StringLiteral kUnboundDimKey = "mlafix.unbound_dim";
 
 #define GEN_PASS_DECL

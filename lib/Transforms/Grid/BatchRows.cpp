@@ -121,7 +121,7 @@ private:
   // Values that differ between the rows of a batch.
   llvm::DenseSet<Value> varying;
   llvm::DenseMap<Value, Value> vectors; // vector form of `varying`
-  // Scalar form of `varying`, by row.
+  // The scalar form of `varying`, one value per row of the batch.
   llvm::DenseMap<Value, SmallVector<Value>> lanesOf;
   llvm::MapVector<Value, Value> buffers;
 };
@@ -256,6 +256,6 @@ void mlafix::lowerToBatches(KernelOp kernel, ForallOp forall) {
   setRangeGeometry(kernel, forall, multiple);
   OpBuilder b(forall);
   range.begin = BatchBuilder(kernel, forall, multiple).run(b, range);
-  // Process the rows after the last complete batch one by one.
+  // Rows after the last complete batch are processed one by one.
   buildRowLoop(forall, range);
 }

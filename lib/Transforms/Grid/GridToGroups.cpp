@@ -62,7 +62,8 @@ static GroupThread buildGroupThread(OpBuilder &b, Location loc,
   Type i32 = b.getI32Type();
   GroupThread thread;
   thread.groupThreads = addArgument(kernel, "group_threads", i32);
-  // The number of threads is a power of two, so shifts replace divisions.
+  // The number of threads per group is a power of two, so shifts replace
+  // divisions.
   Value last = x.sub(thread.groupThreads, x.i32(1));
   Value shift = math::CtPopOp::create(b, loc, last);
   Value id = buildThreadId(b, loc);

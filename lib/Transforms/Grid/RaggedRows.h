@@ -30,7 +30,7 @@ struct RowBundle {
   /// never scattered.
   int64_t scatteredRows = 0;
 
-  // The following members are set by RaggedRows.
+  // RaggedRows sets the following members.
 
   /// Shared memory with one i32 per row: 1 + the position of the segment whose
   /// rows start there, or 0. Null if a bundle has too many rows.

@@ -95,8 +95,9 @@ private:
   Thread thread;
   Value warpId, laneId, warpTotals;
   std::optional<RaggedRows> rows;
-  std::optional<RowBundle> scalarBundle, rowBundle; // nullopt: nothing to do
-  // Stores that are not part of the rows' program.
+  // Nullopt if nothing is to do.
+  std::optional<RowBundle> scalarBundle, rowBundle;
+  // Stores that are executed apart from the program of a row.
   IndexStores scalars;
 };
 } // namespace
@@ -322,8 +323,8 @@ void RaggedScan::build() {
   buildLoop(
       b, loc, x.constant(0), evaluatePredicates(segments),
       x.constant(threads * perThread), [&](Value base) {
-        // The wait is here, so that values common to all chunks are computed
-        // before it. A second wait costs little.
+        // Wait here, after values that are common to all chunks have been
+        // computed. A second wait costs little.
         buildDependency(b, loc, kernel);
         rows->clear();
         SmallVector<Value> starts, lengths;

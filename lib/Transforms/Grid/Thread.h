@@ -17,12 +17,12 @@ namespace mlafix {
 /// The position of a thread in the grid.
 struct Thread {
   mlir::Value id; ///< number of the thread in its block, i32
-  /// Number of the row's blocks, counted in rows, i32; null if each row is in
-  /// one block.
+  /// The number of the group of blocks that share the row, i32. Null if each
+  /// row is in one block.
   mlir::Value place;
   mlir::Value group; ///< number of the thread's row within the block, i32
   mlir::Value lane;  ///< lane within the row, index; null if rows have one lane
-  /// Mask of the row's lanes in their warp, i32; null if the lanes never
+  /// The mask of the row's lanes in their warp, i32. Null if the lanes never
   /// synchronise.
   mlir::Value mask;
 };

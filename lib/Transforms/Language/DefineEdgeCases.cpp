@@ -285,7 +285,7 @@ static void dropPromises(Operation *op) {
       .Case<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(
           [](auto exact) { exact.setIsExact(false); });
   auto real = dyn_cast<arith::ArithFastMathInterface>(op);
-  // Null if the op, such as a conversion, has no flags.
+  // Null if the op has no flags, as some conversions.
   arith::FastMathFlagsAttr flags;
   if (real)
     flags = real.getFastMathFlagsAttr();

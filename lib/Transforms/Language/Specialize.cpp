@@ -417,7 +417,7 @@ public:
   Attribute get(Value value) {
     if (auto it = known.find(value); it != known.end())
       return it->second;
-    // This call adds to `known`, so look `value` up again.
+    // compute() adds to `known`, so `it` is no longer valid.
     Attribute found = compute(value);
     return known[value] = found;
   }

@@ -44,7 +44,7 @@ unsigned AccessKinds::getKind(const MemoryAccess &access) {
        {access.isRow, access.isWrite, access.isShifted,
         static_cast<bool>(access.group), access.member || access.allMembers})
     properties = 2 * properties + property;
-  // A slice is never empty, so an empty one means no slice.
+  // A slice is never empty, so an empty one stands for none.
   RowSlice slice = access.slice.value_or(RowSlice());
   auto [found, isNew] =
       kinds.try_emplace(Key(access.memref, access.getRowDim(), properties,

@@ -19,9 +19,9 @@ namespace mlafix {
 /// size is a multiple of a larger pack.
 struct PackPosition {
   mlir::Value start; ///< index of the pack's first element in the row
-  /// I1: the pack is inside the row; null: true in every lane.
+  /// True (i1) if the pack is inside the row; null if it is in every lane.
   mlir::Value exists;
-  mlir::Value stores; ///< i1: this lane stores the pack; null: always true
+  mlir::Value stores; ///< i1: true if this lane stores the pack; null: true
 };
 
 /// The distribution of a kernel's rows, and the share that this thread has of

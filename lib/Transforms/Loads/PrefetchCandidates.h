@@ -46,7 +46,7 @@ private:
   /// `pointer` is a value that is known before the wait.
   struct Early {
     mlir::Operation *op;
-    mlir::Value pointer, mask; ///< pointer and mask of a load; no mask: null
+    mlir::Value pointer, mask; ///< of a load; `mask` is null if it has none
     int64_t bytes;             ///< bytes of a load of a pack, else 0
     std::vector<Early> inner;  ///< loads in a branch or a loop
   };

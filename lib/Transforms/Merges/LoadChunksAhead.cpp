@@ -224,8 +224,8 @@ SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
     all = all ? arith::AndIOp::create(b, loc, all, mask) : mask;
     any = any ? arith::OrIOp::create(b, loc, any, mask) : mask;
   }
-  // A lane group may be past the end while other groups still have a chunk. It
-  // then loads nothing.
+  // A lane group that is past the end, while other groups still have a chunk,
+  // loads nothing.
   auto none = [&] {
     return llvm::map_to_vector(carried, [&](Value value) -> Value {
       auto select = value.getDefiningOp<arith::SelectOp>();

@@ -33,8 +33,8 @@ private:
 
   mlir::OpBuilder &b;
   mlir::Location loc;
-  mlir::Value group, groupThreads, member; // from `row`, i32
-  // Largest number of threads per block.
+  mlir::Value group, groupThreads, member; // i32, copied from `row`
+  // The largest number of threads per block.
   int64_t threads;
   llvm::SmallVector<mlir::Type> types;
   mlir::Value buffer;

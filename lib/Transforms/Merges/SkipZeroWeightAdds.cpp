@@ -223,7 +223,7 @@ void MergedRow::maskNumbers() {
 /// condition that selects at least `fewest` elements. Returns the number of
 /// packs that have been rewritten.
 static int64_t maskRows(KernelOp kernel, int64_t fewest) {
-  // Rows by the condition that their state is empty.
+  // The rows that have the same condition for an empty state.
   llvm::MapVector<Value, SmallVector<MergedRow>> rows;
   kernel.walk([&](arith::SelectOp op) {
     if (std::optional<MergedRow> row = MergedRow::get(op))

@@ -93,7 +93,7 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Rows that are rematerialised
+// Rows that are recomputed
 //===----------------------------------------------------------------------===//
 
 /// Returns true if a store in stage `stored` leaves the row unchanged that a
@@ -342,16 +342,18 @@ private:
   RowLayout layout;
   Block &block;
   Stages stages;
-  llvm::DenseSet<Value> kept; // rows with a buffer
-  // Buffers of the rows that are already computed and have one.
+  llvm::DenseSet<Value> kept; // rows that get a buffer
+  // The buffer of each row in `kept` that has been computed.
   llvm::DenseMap<Value, Value> buffers;
-  llvm::DenseMap<Value, Value> lefts; // state of scans during the walk
-  llvm::DenseMap<Value, Value> packs; // packs in the current loop
-  llvm::DenseMap<Operation *, WalkPartials> partials; // partials of reductions
+  llvm::DenseMap<Value, Value> lefts; // `totals` of scanAcrossSteps(), by scan
+  // Packs computed in the current loop, by row.
+  llvm::DenseMap<Value, Value> packs;
+  llvm::DenseMap<Operation *, WalkPartials> partials; // by reduction
 };
 } // namespace
 
-/// The ops of `block` whose results `op`, or an op nested in it, uses.
+/// Returns the ops of `block` whose results are used by `op` or by an op nested
+/// in it.
 static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
   SmallVector<Operation *> producers;
   op->walk([&](Operation *nested) {
@@ -364,10 +366,11 @@ static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
 }
 
 namespace {
-/// The properties of a memory access that its order depends on.
+/// The properties of a memory access on which its order depends.
 struct AccessClass {
   bool isTile, writes;
-  std::optional<unsigned> kind; // kind of the argument access
+  // Kind in AccessKinds; nullopt unless an argument is accessed.
+  std::optional<unsigned> kind;
 
   auto asTuple() const { return std::tuple(isTile, writes, kind); }
   bool operator<(const AccessClass &other) const {
@@ -379,14 +382,15 @@ struct AccessClass {
 static AccessClass classify(Operation *op, AccessKinds &kinds) {
   AccessClass result{isTileOp(op), mayWrite(op), std::nullopt};
   std::optional<MemoryAccess> access = getSingleAccess(op);
-  if (access && access->getArgument()) // a buffer has rows of a single dim
+  // A buffer has rows of a single dim, so it needs no kind.
+  if (access && access->getArgument())
     result.kind = kinds.getKind(*access);
   return result;
 }
 
-/// True if `later`, which must follow `earlier`, would precede it within one
-/// stage: scalars execute before rows, and rows of one dim before those of
-/// another.
+/// Returns true if `later`, which must follow `earlier`, would precede it in
+/// the same stage. In a stage, scalars execute before rows, and rows of one dim
+/// before rows of another dim.
 static bool mustPrecede(const AccessClass &earlier, const AccessClass &later,
                         AccessKinds &kinds) {
   if (!earlier.isTile || !later.isTile)
@@ -395,21 +399,21 @@ static bool mustPrecede(const AccessClass &earlier, const AccessClass &later,
          kinds.getConflicts(*earlier.kind).test(*later.kind);
 }
 
-/// True if `op` reads packs of other steps of the walk.
+/// Returns true if `op` reads packs of other steps of the walk.
 bool LoopDistribution::isFarSwap(Operation *op) {
   auto swap = dyn_cast<SwapOp>(op);
   return swap && !swapsInStep(layout, swap);
 }
 
-/// An op's stage is the first in which all of its operands are available.
-/// Results of reductions, and all packs of a row, are available one stage
-/// later.
+/// Assigns to each op the first stage in which all of its operands are
+/// available. Results of reductions, and packs of other steps, are available
+/// one stage later.
 void LoopDistribution::assignStages() {
   AccessKinds kinds([=](const MemoryAccess &a, const MemoryAccess &b) {
     return (a.getRowDim() != b.getRowDim() || !a.isPartAs(b)) &&
            mayConflict(kernel, a, b);
   });
-  std::map<AccessClass, int64_t> latest; // latest stage so far, by class
+  std::map<AccessClass, int64_t> latest; // latest stage so far of each class
   for (Operation &op : block.without_terminator()) {
     int64_t stage = 0;
     for (Operation *producer : getProducers(&op, block))
@@ -440,8 +444,8 @@ WalkPosition LoopDistribution::buildPosition(OpBuilder &b, Location loc,
   return position;
 }
 
-/// The pack of a row at `place`: from this loop, from an earlier stage's
-/// buffer, or recomputed.
+/// Returns the pack of the row `tile` at `place`. It has been computed in this
+/// loop, is loaded from the buffer of an earlier stage, or is recomputed.
 Value LoopDistribution::getPack(OpBuilder &b, Value tile,
                                 const WalkPosition &place) {
   if (Value pack = packs.lookup(tile))
@@ -456,14 +460,14 @@ Value LoopDistribution::getPack(OpBuilder &b, Value tile,
                                     buffer, ValueRange{place.local});
 }
 
-/// The step number of the walk at `base`.
+/// Returns the number of the step of the walk that starts at `base`.
 Value LoopDistribution::getStep(OpBuilder &b, Location loc, Type tile,
                                 Value base) {
   return IndexBuilder(b, loc).div(
       base, arith::ConstantIndexOp::create(b, loc, layout.walkStep(tile)));
 }
 
-/// Reduces the pack at `place` to one of the partials of `reduce`.
+/// Reduces the pack at `place` to a partial of `reduce`.
 void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
                                     const WalkPosition &place) {
   Location loc = reduce.getLoc();
@@ -478,7 +482,7 @@ void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
              getStep(b, loc, reduce.getSource().getType(), place.base));
 }
 
-/// The pack at `place` of the result of `scan`.
+/// Builds the pack at `place` of the result of `scan`.
 Value LoopDistribution::buildScan(OpBuilder &b, ScanOp scan,
                                   const WalkPosition &place) {
   SmallVector<ScannedPack> scanned = {
@@ -490,7 +494,8 @@ Value LoopDistribution::buildScan(OpBuilder &b, ScanOp scan,
                          lefts[scan]);
 }
 
-/// Packs of other steps are in a buffer written by earlier stages.
+/// Builds the pack at `place` of the result of `swap`. Packs of other steps are
+/// in a buffer that an earlier stage has written.
 Value LoopDistribution::buildSwap(OpBuilder &b, SwapOp swap,
                                   const WalkPosition &place) {
   Operation *def = swap.getSource().getDefiningOp();
@@ -507,7 +512,8 @@ Value LoopDistribution::buildSwap(OpBuilder &b, SwapOp swap,
                                 ValueRange{other});
 }
 
-/// A row with one element per group is in a buffer, since its loop is separate.
+/// Builds the pack at `place` of the result of `op`. Its operand, a row with
+/// one element per group, is in a buffer, since it has a loop of its own.
 Value LoopDistribution::buildBroadcast(OpBuilder &b, BroadcastOp op,
                                        const WalkPosition &place) {
   Location loc = op.getLoc();
@@ -525,7 +531,7 @@ Value LoopDistribution::buildBroadcast(OpBuilder &b, BroadcastOp op,
   return broadcastElement(b, layout, op, element);
 }
 
-/// Applies one op to the pack at `place`; null if it has no result.
+/// Applies `op` to the pack at `place`. Returns null if `op` has no result.
 Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
                                 const WalkPosition &place) {
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
@@ -542,7 +548,8 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
   for (Value operand : op->getOperands())
     operands.push_back(isRowTile(operand.getType()) ? getPack(b, operand, place)
                                                     : operand);
-  // A buffer has space for packs that the lane does not have.
+  // A buffer has space for all packs of a lane, also for those that do not
+  // exist.
   auto positionIn = [&](Value memref) -> PackPosition {
     if (!memref || getKernelArgument(memref))
       return place.place;
@@ -551,7 +558,8 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
   return doToPack(b, layout, op, operands, positionIn);
 }
 
-/// A row with one element per group stays in its buffer.
+/// Completes the reduction `op` after the loop. A result with one element per
+/// group stays in its buffer.
 void LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
   Location loc = op.getLoc();
   Value buffer = partials.find(op)->second.finish(b);
@@ -564,8 +572,8 @@ void LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
       memref::LoadOp::create(b, loc, buffer, ValueRange{zero}).getResult());
 }
 
-/// True if `reduce` combines only packs of a lane and its order does not
-/// matter, which excludes float sums.
+/// Returns true if `reduce` combines only packs of this lane, in any order. The
+/// order of float sums is fixed.
 bool LoopDistribution::isElementwise(ReduceOp reduce) const {
   bool isInOrder =
       reduce.getKind() == ReduceKind::add && isa<FloatType>(reduce.getType());
@@ -573,7 +581,7 @@ bool LoopDistribution::isElementwise(ReduceOp reduce) const {
          layout.packOf(reduce.getSource().getType()) > 1;
 }
 
-/// Allocates the buffers of reductions and scans among `ops`, which share a
+/// Allocates the buffers of the reductions and scans among `ops`, which share a
 /// loop.
 void LoopDistribution::allocPartials(OpBuilder &b, ArrayRef<Operation *> ops) {
   for (Operation *op : ops) {
@@ -596,7 +604,8 @@ void LoopDistribution::allocPartials(OpBuilder &b, ArrayRef<Operation *> ops) {
   }
 }
 
-/// True if `row`, computed in stage `stage`, is rematerialised in later stages.
+/// Returns true if `row`, computed in stage `stage`, is recomputed in later
+/// stages.
 bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
   auto isKept = [&](Value other) { return kept.contains(other); };
   return !getTileDim(row.getType()).isPerGroup() &&
@@ -610,9 +619,9 @@ bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
          });
 }
 
-/// Collects the rows that need a buffer: those used by a later loop and not
-/// rematerialised. A reduction's row with one element per group is in a buffer
-/// anyway.
+/// Collects the rows that need a buffer. A later loop uses them, and they are
+/// not recomputed. Results of reductions with one element per group are in
+/// buffers already.
 void LoopDistribution::chooseKeptRows() {
   for (Operation &op : block.without_terminator()) {
     if (!isTileOp(&op) || isUniform(&op) || op.getNumResults() != 1 ||
@@ -633,8 +642,9 @@ void LoopDistribution::plan() {
   chooseKeptRows();
 }
 
-/// The end of the walk over rows like `tile`, or over a part of them; if the
-/// launch decides their length, the end of their last pack.
+/// Returns the end of the walk over rows like `tile`, or over a part of them.
+/// If the launch decides the length of the rows, the walk ends with their last
+/// pack.
 Value LoopDistribution::buildWalkEnd(OpBuilder &b, Location loc, Type tile) {
   DimAttr dim = getTileDim(tile);
   return dim.isBounded() && !layout.layout.isInParts()
@@ -642,8 +652,8 @@ Value LoopDistribution::buildWalkEnd(OpBuilder &b, Location loc, Type tile) {
              : IndexBuilder(b, loc).constant(layout.walkEnd(tile));
 }
 
-/// Fills the partials of packs from `end` to the row's bound, for the
-/// reductions among `ops`.
+/// Fills the partials of packs from `end` to the row's bound with the neutral
+/// element, for the reductions among `ops`.
 void LoopDistribution::fillPartials(OpBuilder &b, ArrayRef<Operation *> ops,
                                     Type tile, Value end) {
   SmallVector<ReduceOp> reductions;
@@ -667,7 +677,8 @@ void LoopDistribution::fillPartials(OpBuilder &b, ArrayRef<Operation *> ops,
   }
 }
 
-/// Builds the loop over the packs of rows with the length of `tile`.
+/// Builds the loop over the packs of rows with the length of `tile`. It
+/// executes `ops`, which are in stage `stage`.
 void LoopDistribution::buildLoop(int64_t stage, Type tile,
                                  ArrayRef<Operation *> ops) {
   OpBuilder b(block.getTerminator());
@@ -683,7 +694,8 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   OpBuilder body(loop.getBody()->getTerminator());
   WalkPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
   packs.clear();
-  // Cloned ops must precede the stores of this stage.
+  // Recompute rows of earlier stages first, because their loads must precede
+  // the stores of this stage.
   for (Operation *op : ops)
     for (Value operand : op->getOperands())
       if (Operation *def = operand.getDefiningOp();
@@ -715,8 +727,8 @@ void LoopDistribution::run() {
     last = std::max(last, stages[&op]);
   }
   for (int64_t stage = 0; stage <= last; ++stage) {
-    // By dim: rows of different dims share nothing but scalars and rows with
-    // one element per group, which are broadcast.
+    // There is one loop per dim. Rows of different dims share only scalars and
+    // rows with one element per group, which are broadcast.
     llvm::MapVector<DimAttr, SmallVector<Operation *>> rows;
     for (Operation *op : ops) {
       if (stages[op] != stage)
@@ -755,7 +767,7 @@ static LogicalResult verifyBlocks(KernelOp kernel) {
   return failure(walk.wasInterrupted());
 }
 
-/// The blocks that contain rows, inner ones first.
+/// Returns the blocks that contain rows, inner blocks first.
 static SmallVector<Block *> getRowBlocks(KernelOp kernel) {
   llvm::SetVector<Block *> blocks;
   kernel.getBody().walk<WalkOrder::PostOrder>([&](Block *block) {

@@ -241,7 +241,7 @@ struct BlockPartials {
   bool areKept;
   // True if the lanes of a warp share the reads and then shuffle.
   bool areSharedOut;
-  int64_t read; // partials that a lane reads, of consecutive blocks
+  int64_t read; // number of partials that a lane reads, of consecutive blocks
 };
 } // namespace
 
@@ -255,7 +255,7 @@ static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
       allocShared(b, loc, {of.blocks * of.packs}, partials.front().getType());
   Value lane = getBlockLane(b, loc, layout);
   Value mine = x.div(layout.lane, x.constant(countBlockLanes(layout)));
-  // Threads that store to each block.
+  // The number of threads that store to each block.
   int64_t threads = of.areKept ? of.packs : 1;
   Value first = of.placeOf(x, mine, x.rem(lane, x.constant(threads)));
   Value block = x.toI32(x.div(lane, x.constant(threads)));
@@ -333,7 +333,7 @@ static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
                          : shareAcrossWarps(b, loc, layout, partials);
   int64_t step = std::max<int64_t>(1, bits.first / limits::warpThreads),
           met = bits.end / limits::warpThreads;
-  Value base; // number of this group's first partial in shared memory; null: 0
+  Value base; // index of this group's first partial in `shared`; null: 0
   if (met < warps) {
     Value warp = x.div(layout.lane, x.constant(limits::warpThreads));
     base = x.mul(x.div(warp, x.constant(met)), x.constant(met * packs));

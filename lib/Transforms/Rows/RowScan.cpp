@@ -58,7 +58,8 @@ ScannedPack mlafix::scanPack(OpBuilder &b, const RowLayout &layout, ScanOp op,
   Value neutrals = arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(type, Attribute(neutral)));
   for (int64_t bit = 1; bit < size; bit *= 2) {
-    // Last element of the left half; for elements of the left half, neutral.
+    // The indices of the last element of each element's left half, or of a
+    // neutral element for elements in a left half.
     SmallVector<int64_t> lefts;
     for (int64_t i = 0; i < size; ++i)
       lefts.push_back(i & bit ? (i & -bit) - 1 : size + i);
@@ -91,7 +92,7 @@ static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
   int64_t step = std::max<int64_t>(1, bits.first / limits::warpThreads);
   Value mine = x.band(layout.lane, x.constant((warps - 1) & -step));
   Value base = x.mul(mine, x.constant(packs));
-  // Totals of the block of warps that contains `mine`.
+  // The totals of the block of warps that contains `mine`.
   SmallVector<Value> totals;
   for (int64_t p = 0; p < packs; ++p)
     totals.push_back(memref::LoadOp::create(
@@ -175,7 +176,8 @@ Value mlafix::scanAcrossSteps(OpBuilder &b, const RowLayout &layout, ScanOp op,
     Value place = x.constant(bit);
     Value isRight = isBitSet(b, loc, step, int64_t(1) << bit);
     Value left = memref::LoadOp::create(b, loc, totals, ValueRange{place});
-    // A total of an incomplete left half is replaced before it is used.
+    // The stored total is replaced while the left half is incomplete, and used
+    // once it is complete.
     Value kept = arith::SelectOp::create(b, loc, isRight, left, scanned.total);
     memref::StoreOp::create(b, loc, kept, totals, ValueRange{place});
     addHalf(b, op, scanned, left, isRight);

@@ -32,7 +32,7 @@ namespace {
 struct OneHot {
   ReduceOp reduction;
   Value row;
-  // I32 index of this element; may be out of range.
+  // The index (i32) of this element, which may be out of range.
   Value label;
   llvm::SetVector<Operation *> program; // ops that compute `row`, in order
 };
