@@ -51,11 +51,11 @@ using Stages = llvm::DenseMap<mlir::Operation *, int64_t>;
 } // namespace
 
 namespace {
-/// Collects the partial results of a reduction during a walk over the packs.
-/// The buffer holds one partial per pack, and is reduced at the end by the tree
-/// of `reduceTree`. For long walks, the buffer holds one block of this tree at
-/// a time. If the order does not matter, partials are accumulated elementwise
-/// instead, in a buffer of one pack.
+/// Collects the partial results of a reduction during a walk over the packs,
+/// one per pack, in a buffer. At the end it is reduced by the tree of
+/// reduceTree(). For long walks, it holds one block of this tree at a time. If
+/// the order does not matter, packs are accumulated elementwise instead, in a
+/// buffer of one pack.
 class WalkPartials {
 public:
   /// Prepares a reduction of `packs` packs to `results` elements. Each result
@@ -71,8 +71,7 @@ public:
   bool isElementwise() const { return bool(type); }
   /// Accumulates `pack` where `exists`, an i1, is true (null: always true).
   void meet(mlir::OpBuilder &b, mlir::Value pack, mlir::Value exists);
-  /// Stores `partial`, the result of the pack in step `step` (index) of the
-  /// walk.
+  /// Stores `partial`, the result of step `step` (index) of the walk.
   void store(mlir::OpBuilder &b, mlir::Value partial, mlir::Value step);
   /// Completes the reduction after the walk. Returns the buffer, which starts
   /// with the results.
@@ -289,10 +288,10 @@ Value WalkPartials::finish(OpBuilder &b) {
 // pack would have tens of thousands of instructions. The ops of a block are
 // divided into stages, separated by reductions. In each stage the scalar ops
 // come first, followed by one loop over packs for all ops on rows of the same
-// length. A row that a later stage needs is kept in a stack buffer. If it is
-// too long for a buffer, it is recomputed (canRematerialize). Rows that cross
-// control flow are in buffers already (SpillRows.cpp), so that each block has
-// its own rows.
+// length. A row that a later stage needs is kept in a stack buffer, or
+// recomputed if it is too long for one (canRematerialize). Rows that cross
+// control flow are in buffers already (SpillRows.cpp), so each block has its
+// own rows.
 
 //===----------------------------------------------------------------------===//
 // Stages
@@ -346,8 +345,7 @@ private:
   // The buffer of each row in `kept` that has been computed.
   llvm::DenseMap<Value, Value> buffers;
   llvm::DenseMap<Value, Value> lefts; // `totals` of scanAcrossSteps(), by scan
-  // Packs computed in the current loop, by row.
-  llvm::DenseMap<Value, Value> packs;
+  llvm::DenseMap<Value, Value> packs; // of the current loop, by row
   llvm::DenseMap<Operation *, WalkPartials> partials; // by reduction
 };
 } // namespace
@@ -619,9 +617,8 @@ bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
          });
 }
 
-/// Collects the rows that need a buffer. A later loop uses them, and they are
-/// not recomputed. Results of reductions with one element per group are in
-/// buffers already.
+/// Collects the rows that need a buffer: results of reductions with one element
+/// per group, and rows that later loops use and that are not recomputed.
 void LoopDistribution::chooseKeptRows() {
   for (Operation &op : block.without_terminator()) {
     if (!isTileOp(&op) || isUniform(&op) || op.getNumResults() != 1 ||
@@ -694,8 +691,7 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   OpBuilder body(loop.getBody()->getTerminator());
   WalkPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
   packs.clear();
-  // Recompute rows of earlier stages first, because their loads must precede
-  // the stores of this stage.
+  // Recompute rows of earlier stages before the stores of this stage.
   for (Operation *op : ops)
     for (Value operand : op->getOperands())
       if (Operation *def = operand.getDefiningOp();
@@ -727,8 +723,8 @@ void LoopDistribution::run() {
     last = std::max(last, stages[&op]);
   }
   for (int64_t stage = 0; stage <= last; ++stage) {
-    // There is one loop per dim. Rows of different dims share only scalars and
-    // rows with one element per group, which are broadcast.
+    // Build a loop per dim. Rows of different dims share only scalars and rows
+    // with one element per group, which are broadcast.
     llvm::MapVector<DimAttr, SmallVector<Operation *>> rows;
     for (Operation *op : ops) {
       if (stages[op] != stage)
