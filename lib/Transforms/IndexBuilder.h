@@ -62,7 +62,7 @@ public:
                       mlir::Value y) {
     return mlir::arith::CmpIOp::create(b, loc, predicate, x, y);
   }
-  /// Converts an unsigned i32 to index, or an index to i32.
+  /// Converts an i32 to index, or an index to i32, as unsigned numbers.
   mlir::Value toIndex(mlir::Value x) {
     return mlir::arith::IndexCastUIOp::create(b, loc, b.getIndexType(), x);
   }

@@ -10,7 +10,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-// Options of every pass whose decisions depend on the target.
+// The options of passes whose decisions depend on the target.
 class TargetOption : Option<"target", "target", "std::string", "\"\"", "a name that mlafix-opt --list-targets prints">;
 class MachineOption : ListOption<"machine", "machine", "std::string", "NAME=VALUE: numbers to replace of what lib/Machine/MachineModel.def says of the target">;
 

@@ -1,4 +1,4 @@
-//===- Passes.h - passes from mlafix to mlafix -*- C++ -*-===//
+//===- Passes.h - passes from mlafix to mlafix ------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

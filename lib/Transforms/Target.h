@@ -1,4 +1,4 @@
-//===- Target.h - what the passes know of a target -*- C++ -*-===//
+//===- Target.h - the target of a module ------------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -39,9 +39,9 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Returns the number of rows of which a call's range should be a multiple, if
-/// rows are processed in batches of `batch` along the outermost extent. Returns
-/// 1 if this number is unknown or too large.
+/// Returns the number of rows in a full batch: `batch` rows along the outermost
+/// extent times all rows along the inner ones. A call should get a multiple of
+/// this number. Returns 1 if the number is unknown or too large.
 static int64_t getBatchRows(ForallOp forall, int64_t batch) {
   int64_t most = getMachine(forall).rangeRows;
   int64_t rows = batch;
@@ -225,8 +225,8 @@ Value BatchBuilder::run(OpBuilder &b, RowRange range) {
   Value stride = one;
   for (Value extent : ArrayRef(extents).drop_front())
     stride = x.mul(stride, extent);
-  // If there are no rows, the distance is 0, and loops with step 0 are
-  // undefined.
+  // Without rows the distance would be 0, but a loop needs a step of at least
+  // 1.
   stride = arith::MaxUIOp::create(b, loc, stride, one);
   Value rows = x.mul(stride, lanes);
   Value last = x.add(range.begin,

@@ -150,7 +150,6 @@ static RowParts buildParts(OpBuilder &b, ForallOp forall, KernelOp kernel) {
   int64_t part = layout.partFor(dim);
   Value size = x.toI32(buildRowSize(b, loc, kernel, dim));
   Value before = x.add(size, x.i32(part - 1));
-  // Rows without elements also have one part.
   Value count =
       arith::MaxUIOp::create(b, loc, x.div(before, x.i32(part)), x.i32(1));
   return {

@@ -33,8 +33,8 @@ Value RaggedRows::saturatingAdd(Value a, Value c) {
 }
 
 void RaggedRows::addBundle(RowBundle &bundle) {
-  // The ballot of one warp collects all marks of a bundle, so there are at most
-  // as many rows as lanes.
+  // Only bundles with at most one row per lane of a warp have marks, since the
+  // ballot of one warp collects all of them.
   if (bundle.rows <= limits::warpThreads)
     bundle.marks = allocShared(b, loc, {bundle.rows}, b.getI32Type());
   bundles.push_back(&bundle);
@@ -235,8 +235,8 @@ SegmentPredicate::SegmentPredicate(OpBuilder &b, RaggedForallOp grid)
       bounded.push_back({load, *bound});
 }
 
-/// Returns the bound on the segment number that the predicate of `load`
-/// consists of. Returns nullopt if the predicate is something else.
+/// Returns the bound on the segment number if the predicate of `load` is such a
+/// bound, else nullopt.
 std::optional<SegmentPredicate::Bound>
 SegmentPredicate::getBound(LoadOp load) const {
   Value condition = load.getPredicate();

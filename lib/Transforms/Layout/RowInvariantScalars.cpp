@@ -1,4 +1,4 @@
-//===- RowInvariantScalars.cpp - scalars of a row that need no row --------===//
+//===- RowInvariantScalars.cpp - scalars that need no row -----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,4 @@
-//===- RowInvariantScalars.h - scalars of a row that need no row --*- C++
-//-*-===//
+//===- RowInvariantScalars.h - scalars that need no row ---------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

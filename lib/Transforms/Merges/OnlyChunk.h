@@ -17,12 +17,12 @@ namespace mlafix {
 /// launch. Each lane group then has at most one chunk.
 mlir::Value buildHasOnlyChunk(mlir::OpBuilder &b, mlir::scf::ForOp loop);
 
-/// Finds the counterpart of each of `values` in `among`. `values` are values in
-/// the body of the chunk loop `loop`, `among` in the body of the chunk loop
-/// `other`. The counterpart is equal if both loops process the same chunk; the
-/// result is its index in `among`. Both loops add an offset to their induction
-/// variables. Returns nullopt if a value has no counterpart. Loads are compared
-/// by their operands, so no store may come between them.
+/// Finds the value among `among` that is equal to each of `values`, and returns
+/// its index there. `values` belong to the chunk loop `loop`, `among` to the
+/// chunk loop `other`. Values are equal if they are the same whenever both
+/// loops process the same chunk. Both loops add an offset to their induction
+/// variables. Returns nullopt if one of `values` has no equal. Loads are
+/// compared by their operands, so no store may come between them.
 std::optional<llvm::SmallVector<size_t>>
 findOfChunk(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> values,
             mlir::scf::ForOp other, llvm::ArrayRef<mlir::Value> among);

@@ -176,8 +176,8 @@ Value mlafix::scanAcrossSteps(OpBuilder &b, const RowLayout &layout, ScanOp op,
     Value place = x.constant(bit);
     Value isRight = isBitSet(b, loc, step, int64_t(1) << bit);
     Value left = memref::LoadOp::create(b, loc, totals, ValueRange{place});
-    // The stored total is replaced while the left half is incomplete, and used
-    // once it is complete.
+    // The total is stored again in each step of a left half, so it is complete
+    // when the right half uses it.
     Value kept = arith::SelectOp::create(b, loc, isRight, left, scanned.total);
     memref::StoreOp::create(b, loc, kept, totals, ValueRange{place});
     addHalf(b, op, scanned, left, isRight);
