@@ -1,4 +1,4 @@
-//===- Target.cpp - the target of a module -------------------------------===//
+//===- Target.cpp - the target of a module --------------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

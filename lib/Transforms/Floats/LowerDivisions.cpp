@@ -194,8 +194,7 @@ static Interval getIntervalOfBinary(Operation *op) {
 }
 
 /// Returns the range of `value` that follows from the ops that compute it.
-/// Their rounding is included: for example, the power of a number <= 0 is at
-/// most 2.
+/// Their rounding is included: for example, e^x with x <= 0 is at most 2.
 static Interval getInterval(Value value) {
   Operation *op = value.getDefiningOp();
   APFloat number(0.0f);
@@ -559,8 +558,8 @@ bool JoinedReciprocals::needs(Operation &op) const {
 }
 
 /// Returns true if `op` may be placed after reciprocals that are joined later
-/// in the block. Such an op does not depend on them, or can be moved and
-/// recomputed.
+/// in the block. It may if it does not depend on joined reciprocals, or if it
+/// can be moved and recomputed.
 bool JoinedReciprocals::takes(Operation &op) const {
   return !needs(op) || (isPure(&op) && op.getNumRegions() == 0);
 }

@@ -100,7 +100,8 @@ private:
     indices.front() = IndexBuilder(b, loc).add(indices.front(), lane);
     return indices;
   }
-  /// Returns `value` for all rows of the batch, as a vector.
+  /// Return `value` for all rows of the batch, as a vector, or for row `lane`
+  /// alone.
   Value vectorOf(OpBuilder &b, Value value);
   Value laneOf(OpBuilder &b, Value value, int64_t lane);
   /// Clones `op` with its operands in row `lane` of the batch.

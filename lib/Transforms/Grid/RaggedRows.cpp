@@ -116,8 +116,8 @@ void RaggedRows::publish(Value position, ArrayRef<Value> starts,
   for (auto [k, length] : llvm::enumerate(lengths)) {
     Value own = x.add(position, x.constant(k));
     memref::StoreOp::create(b, loc, before, prefix, own);
-    // The index of a row is its number plus this difference. 32 bits suffice
-    // for all rows in use.
+    // Store the difference between the index and the number of each row. 32
+    // bits suffice for all rows in use.
     memref::StoreOp::create(b, loc, x.sub(x.toI32(starts[k]), before), shift,
                             own);
     Value end = saturatingAdd(before, length);
@@ -150,8 +150,8 @@ Value RaggedRows::endOf(Value position) {
 }
 
 /// Returns the position of the segment that contains this thread's row of the
-/// block's first bundle. It is the last mark at or before the row. The result
-/// is arbitrary if there is no such row.
+/// block's first bundle: the segment of the last mark at or before the row. The
+/// result is arbitrary if there is no such row.
 Value RaggedRows::findMarked(const RowBundle &bundle) {
   Value at = x.i32(0);
   if (bundle.rows > 1) {

@@ -224,7 +224,8 @@ void RaggedScan::planBundles() {
   }
   bool isAllScalars = storesScalarsAlone(grid.getBody().front(), scalars);
   int64_t perRow = layout.getRows();
-  // Product of the inner extents, each at most perRow; 0 if one is not static.
+  // The product of the inner extents, each limited to perRow. It is 0 if an
+  // extent is not static.
   int64_t size = 1;
   for (Value extent : grid.getInner()) {
     APInt value;

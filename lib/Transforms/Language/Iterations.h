@@ -18,9 +18,9 @@ namespace mlafix {
 /// is 0 if the range is empty or the step is below 1.
 mlir::scf::ForOp countIterations(mlir::scf::ForOp loop);
 
-/// Returns true if the iterations of `loop` reduce a row over lanes, such as
-/// the score of a key. The next rows must be in flight meanwhile. The loop must
-/// not be in another loop, and must contain no branches.
+/// Returns true if the iterations of `loop` reduce a row over lanes, for
+/// example to the score of a key. The loads of the next rows must then be in
+/// flight. The loop must not be in another loop, and must contain no branches.
 bool reducesRowPerIteration(mlir::scf::ForOp loop);
 
 } // namespace mlafix

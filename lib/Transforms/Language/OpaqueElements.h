@@ -13,14 +13,14 @@
 namespace mlafix {
 
 /// Returns an op of `kernel` that does more than move elements of the dtype
-/// variable. Returns null if they are only loaded, selected, and stored to
-/// elements of the same variable, and 0 is the only constant among the stored
-/// elements. Elements may then have any bits.
+/// variable. Returns null if the elements are only loaded, selected, and stored
+/// to elements of the same variable, and 0 is the only constant stored. The
+/// elements may then have any bits.
 mlir::Operation *findUseAsNumber(KernelOp kernel, llvm::StringRef variable);
 
-/// Replaces float elements that are only moved by integers (i64). Every dtype
-/// bound to the variable then keeps its bits. Conversions of fp8 would not keep
-/// them, since they saturate and have a single NaN.
+/// Replaces float elements by integers (i64) if they are only moved. Every
+/// dtype bound to the variable then keeps its bits. Conversions of fp8 would
+/// not keep them, since they saturate and have a single NaN.
 void moveAsBits(KernelOp kernel, llvm::StringRef variable);
 
 } // namespace mlafix

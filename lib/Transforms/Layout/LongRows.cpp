@@ -50,8 +50,8 @@ bool mlafix::readsPacks(LoadIntoOp load, int64_t elements) {
 }
 
 /// Returns the approximate number of instructions per thread for `op` on all of
-/// its packs, which is one per element. A reduction also combines lanes and
-/// warps (RowReduce.cpp). A scan has an operation per element and index bit
+/// its packs. Most ops have one per element. A reduction also combines lanes
+/// and warps (RowReduce.cpp). A scan has an operation per element and index bit
 /// (RowScan.cpp), and a swap two per element (RowSwap.cpp). A row that is read
 /// into another one by single elements has an address and a predicate per
 /// element.

@@ -30,9 +30,8 @@ Value RowLayout::maskAt(OpBuilder &b, Operation *op) const {
              : mask;
 }
 
-/// Returns the distance in elements between groups, including padding packs, if
-/// a group does not fill a power of two of packs. Returns 0 for rows without
-/// padding.
+/// Returns the distance in elements between the starts of groups that are
+/// padded to a power of two of packs. Returns 0 if groups need no padding.
 static int64_t paddedGroup(DimAttr dim, int64_t pack) {
   if (!dim.isProduct())
     return 0;

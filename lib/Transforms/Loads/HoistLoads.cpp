@@ -93,8 +93,8 @@ static void hoistAccesses(Block &block, Access kind, bool isAhead) {
            first == block.end() ? block.begin() : first, block.end()))) {
     Access access = getAccess(&op, isAhead);
     if (access == kind) {
-      // If the access cannot pass the anchor, gather the following accesses
-      // after the ops that this access needs.
+      // If the access needs the anchor, or ops behind it that may not move,
+      // move the anchor behind these ops.
       while (anchor && !hoist(&op, anchor)) {
         anchor = anchor->getNextNode();
         if (anchor == &op)

@@ -219,7 +219,7 @@ Value mlafix::narrow(OpBuilder &b, Location loc, Value target, Value value) {
   return castSign(b, loc, value, type);
 }
 
-/// Builds zero in a memory type, without its sign.
+/// Builds zero of the memory type `type`.
 static Value zeroInMemory(OpBuilder &b, Location loc, Type type) {
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(dropSign(type)));
   return castSign(b, loc, zero, type);

@@ -18,8 +18,8 @@ namespace mlafix {
 // first. For each bit, it combines the right half with the total of the left
 // half (Sklansky 1960), which is one vector operation.
 
-/// A pack of a scanned row, and the total of the block that contains it. The
-/// block doubles in size from bit to bit.
+/// A pack of a scanned row, and the total of the block of the reduction tree
+/// that contains it. The block doubles in size from bit to bit.
 struct ScannedPack {
   mlir::Value pack;  ///< the pack, scanned as if the block were the whole row
   mlir::Value total; ///< the total of the block, in all of its lanes

@@ -69,8 +69,8 @@ static bool waitsForRows(Operation *write, scf::ForOp loop) {
 }
 
 /// Returns true if the rows of an iteration must arrive before the loads of the
-/// next iteration are issued. A store in between depends on these rows, and
-/// loads cannot pass it.
+/// next iteration are issued. This is so if a store in between depends on these
+/// rows, since loads cannot pass it.
 static bool readsRowByRow(scf::ForOp loop) {
   return loop.getBody()
       ->walk([&](Operation *op) {
