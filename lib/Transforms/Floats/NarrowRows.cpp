@@ -473,9 +473,9 @@ void NarrowRowsPass::widenLate(ArrayRef<arith::ExtFOp> widenings,
   }
 }
 
-/// Moves the widening of a row into both branches of `branch` that use it.
-/// Until then the row takes half or a quarter of the registers, and a branch
-/// may mask it as words.
+/// Moves the widening of a row that both branches of `branch` use into the
+/// branches. Until then the row takes half or a quarter of the registers, and a
+/// branch may mask it as words.
 void NarrowRowsPass::widenInside(scf::IfOp branch) {
   if (branch.getElseRegion().empty())
     return;

@@ -25,9 +25,9 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Builds an i1, in front of the grid: true if one of `conditions` differs
-/// between the first and the last row. Returns null if scalar arithmetic cannot
-/// compute them.
+/// Builds an i1 in front of the grid that is true if one of `conditions`
+/// differs between the first and the last row. Returns null if scalar
+/// arithmetic cannot compute `conditions`.
 static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
                              const SetVector<Value> &conditions) {
   Location loc = forall.getLoc();

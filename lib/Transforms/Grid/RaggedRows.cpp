@@ -62,11 +62,11 @@ Value RaggedRows::innerSize() {
 }
 
 /// Computes the block's first bundle and the number of blocks that share a
-/// bundle. Without scattering, this number is the number of blocks per bundle,
-/// rounded down to a power of two. A scattered bundle is shared by at least as
-/// many blocks as it has parts. A block searches for the segment of each part
-/// that it takes, which can take longer than storing the part. Therefore a
-/// small number of rows is not scattered.
+/// bundle. It is the number of blocks divided by the number of bundles, rounded
+/// down to a power of two, but at least 1. A scattered bundle is shared by at
+/// least as many blocks as it has parts. A block searches for the segment of
+/// each part that it takes, which can take longer than storing the part.
+/// Therefore a small number of rows is not scattered.
 void RaggedRows::shareBundle(RowBundle &bundle) {
   Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {

@@ -95,7 +95,8 @@ private:
   Thread thread;
   Value warpId, laneId, warpTotals;
   std::optional<RaggedRows> rows;
-  // Nullopt if nothing is to do.
+  // The scalars and the rows that a block processes at a time. Each is nullopt
+  // if there are none.
   std::optional<RowBundle> scalarBundle, rowBundle;
   // Stores that are executed apart from the program of a row.
   IndexStores scalars;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What mlafix-specialize does to a kernel when an optional argument is bound:
-// the body then does unconditionally what it would do at every launch.
+// mlafix-specialize calls these functions when an optional argument is bound.
+// The body then does unconditionally what it would do at every launch.
 //
 //===----------------------------------------------------------------------===//
 

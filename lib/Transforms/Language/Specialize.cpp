@@ -41,7 +41,7 @@ struct Names {
   /// Dims whose length nothing reads. Any size is right for them, so they get
   /// no binding.
   llvm::StringSet<> lengthless;
-  /// Dims that are bound to "any": the launch decides.
+  /// Dims bound to "any", whose size the launch decides.
   llvm::StringSet<> open;
 
   const BindableName *find(StringRef name) const {
@@ -84,7 +84,7 @@ static StringRef describeArgument(KernelOp kernel, StringRef name) {
   return "no argument";
 }
 
-/// A binding in place of a size: the launch decides.
+/// The value of a binding that leaves the size of a dim to the launch.
 static constexpr StringLiteral kAny = "any";
 
 /// Returns true if `dim` is the length of rows, which the layout of these rows

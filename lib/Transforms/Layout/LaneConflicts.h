@@ -43,7 +43,8 @@ public:
   unsigned size() const { return examples.size(); }
 
 private:
-  /// Tensor, row dim, flags, and begin and end of the slice.
+  /// The properties that define a kind: tensor, row dim, flags, and begin and
+  /// end of the slice.
   using Key = std::tuple<mlir::Value, DimAttr, unsigned, int64_t, int64_t>;
 
   std::function<bool(const MemoryAccess &, const MemoryAccess &)> conflict;

@@ -43,9 +43,9 @@ static int64_t getPlanned(LLVM::LLVMFuncOp function, PlanField field) {
               : getPlanFields()[static_cast<unsigned>(field)].initial;
 }
 
-/// Returns the number of threads whose rows together have EarlyBytes bytes,
-/// where a thread has `bytes`. Memory cannot deliver more before the preceding
-/// grid ends, so further rows would be loaded twice.
+/// Returns the number of threads whose rows have EarlyBytes bytes in total, if
+/// each thread has rows of `bytes` bytes. Memory cannot deliver more before the
+/// preceding grid ends, so further rows would be loaded twice.
 static int64_t countPrefetchingThreads(LLVM::LLVMFuncOp function,
                                        int64_t bytes) {
   return getPlanned(function, PlanField::EarlyBytes) / bytes;

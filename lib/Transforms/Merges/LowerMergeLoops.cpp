@@ -220,8 +220,8 @@ scf::ForOp MergeLoopLowering::findLargest(Value stride, Value offset) {
   Value lane = x.band(member, x.sub(together, x.i32(1)));
   offset = x.add(offset, x.mul(stride, x.toIndex(lane)));
   stride = x.mul(stride, x.toIndex(together));
-  // Only the first group knows the result of an earlier loop, the initial
-  // value.
+  // The initial value may be the result of an earlier loop, which only the
+  // first group knows.
   Value isFirst = isFirstGroup();
   Value init = op.getInit()[0];
   Value isNaN =

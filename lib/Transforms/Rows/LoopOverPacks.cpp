@@ -95,7 +95,7 @@ private:
 // Rows that are recomputed
 //===----------------------------------------------------------------------===//
 
-/// Returns true if a store in stage `stored` leaves the row unchanged that a
+/// Returns true if a store in stage `stored` does not change the row that a
 /// load reads in stage `stage`. Arguments with different dims are never the
 /// same tensor.
 static bool leavesRow(KernelOp kernel, const MemoryAccess &load,

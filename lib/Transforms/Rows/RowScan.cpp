@@ -41,7 +41,7 @@ static void addHalf(OpBuilder &b, ScanOp op, ScannedPack &scanned, Value other,
   scanned.total = combine(b, loc, op.getKind(), scanned.total, other);
 }
 
-/// Returns an i1: bit `bit` (a power of two) of `index` is set.
+/// Builds an i1 that is true if bit `bit` (a power of two) of `index` is set.
 static Value isBitSet(OpBuilder &b, Location loc, Value index, int64_t bit) {
   IndexBuilder x(b, loc);
   Value part = bit == 1 ? index : x.div(index, x.constant(bit));

@@ -169,8 +169,7 @@ bool MergeTree::isNested(const MachineModel *machine) const {
     auto loop = dyn_cast<scf::ForOp>(op);
     if (!loop || !machine)
       return bool(loop);
-    // If the tree consists of the loop and its merge, each state may be weighed
-    // only once.
+    // In a tree of one loop and its merge, each state may be weighed only once.
     bool isAlone = ops.size() == 2 && isWeighedOnce(loop, *machine);
     return !isAlone && !isUnrolledWhole(loop, *machine);
   });
