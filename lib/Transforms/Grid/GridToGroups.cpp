@@ -32,9 +32,10 @@ static MergeLoopOp getMergeLoop(ForallOp forall) {
 
 /// Returns the geometry of a launch that distributes the iterations of merge
 /// loops over lane groups. The upper bound of the first merge loop counts,
-/// since usually all have the same. The launch limits the threads per
-/// multiprocessor: too few leave memory idle, and too many do not fit at once,
-/// so that the last blocks run alone.
+/// since usually all have the same. The launch adds groups as long as no
+/// multiprocessor has more than ThreadsPerMultiprocessor threads. Too few
+/// threads leave memory idle. If there are more than multiprocessors can hold,
+/// the last blocks run alone.
 static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {
   MergeLoopOp loop = getMergeLoop(forall);
   LayoutAttr layout = kernel.getLayoutAttr();

@@ -71,7 +71,8 @@ void reduceAcrossLanes(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        llvm::SmallVector<mlir::Value> &partials);
 
 /// Combines `partials` across packs. Returns one value for a whole row. For a
-/// result with one element per group, returns one value per pack of this lane.
+/// result with one element per group, returns one value per pack that this lane
+/// has of the result.
 llvm::SmallVector<mlir::Value>
 reduceAcrossPacks(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                   llvm::ArrayRef<mlir::Value> partials);
