@@ -21,27 +21,30 @@ namespace mlafix {
 /// violations.
 class AccessLog {
 public:
-  /// An element of an argument.
+  /// An element of a tensor: the argument's position and the element's indices.
   using TensorElement = std::pair<unsigned, std::vector<int64_t>>;
-  /// Number of leading elements that are tracked if rows are loaded or stored
-  /// whole.
+  /// The number of leading elements to track in a row that is loaded or stored
+  /// as a whole.
   static constexpr int64_t kRowElements = 4;
 
   AccessLog(KernelOp kernel, const SmallLaunch &launch);
 
-  /// The tracked elements of a row in ascending order, regardless of its size:
-  /// the first ones; if the kernel accesses parts of rows, the first of the
-  /// first groups; if it accesses slices, also both ends of each slice and the
-  /// element after it.
+  /// Returns the positions to track in a row of `argument`, in ascending order.
+  /// They do not depend on the row's length: the first elements, both ends of
+  /// each slice and the element after it. If the kernel accesses parts of rows,
+  /// they are the first elements of the first groups instead.
   llvm::SmallVector<int64_t> getElementsOfRow(unsigned argument) const;
 
-  /// Records an access of `row` to an element inside the tensor.
+  /// Records that `row` accesses an element of the tensor. The element must be
+  /// in bounds.
   void add(const MemoryAccess &access, llvm::ArrayRef<int64_t> row,
            llvm::ArrayRef<int64_t> element);
-  /// Keeps the first violation of each question in each argument.
+  /// Records a violation, unless one of the same question and argument is
+  /// known.
   void report(Question question, unsigned argument, mlir::Operation *op,
               llvm::ArrayRef<int64_t> row, llvm::ArrayRef<int64_t> element);
-  /// Returns all violations. Some are found only here, at the end of the run.
+  /// Returns all violations. Checks coverage and independence first, since they
+  /// need all accesses of the run.
   std::vector<Violation> finish();
 
 private:
@@ -61,29 +64,30 @@ private:
   std::map<TensorElement, Writer> writers;
   std::map<TensorElement, llvm::SmallVector<Reader, 2>> readers;
   std::vector<Violation> violations;
-  /// Group sizes, by argument, where the kernel accesses parts of rows.
+  /// Maps an argument to its group size if the kernel accesses parts of its
+  /// rows.
   llvm::DenseMap<unsigned, int64_t> groups;
-  /// Elements to track besides the first ones, by argument.
+  /// Maps an argument to the ends of its slices, which are tracked as well.
   llvm::DenseMap<unsigned, std::set<int64_t>> ends;
-  llvm::SmallDenseSet<unsigned> byRows; ///< arguments that a row has accessed
-                                        ///< as a whole
-  llvm::SmallDenseSet<unsigned> ofRows; ///< arguments that some op accesses by
-                                        ///< whole rows
+  /// Arguments that some row accessed as a whole.
+  llvm::SmallDenseSet<unsigned> byRows;
+  /// Arguments that some op accesses by whole rows.
+  llvm::SmallDenseSet<unsigned> ofRows;
 
-  /// Limit of the elements per tensor that are checked for coverage.
+  /// The largest number of elements of a tensor for which coverage is checked.
   static constexpr int64_t kMaxElements = 100000;
 };
 
-/// True if the value is the same in all rows and does not depend on memory.
-/// `depth` bounds the search: four ops suffice for the casts and the splat of a
-/// constant.
+/// True if `value` is the same in all rows and does not depend on memory. Looks
+/// through at most `depth` ops; four suffice for a constant with casts and a
+/// splat.
 bool isUniform(mlir::Value value, unsigned depth = 4);
-/// True if both are one value, or the results of equal ops without effects on
-/// such values.
+/// True if `x` and `y` are the same value, or the results of equal ops without
+/// effects on such values.
 bool isSameNumber(mlir::Value x, mlir::Value y, unsigned depth = 4);
-/// True if two stores to one argument write the same number to every element
-/// that both write, and this number depends on no row, iteration or memory: a
-/// constant, an identity, a scalar argument, or arithmetic on these.
+/// True if the stores `a` and `b` to one argument write the same number
+/// wherever both write. This number must not depend on the row, the iteration
+/// or memory.
 bool writeOneNumber(const MemoryAccess &a, const MemoryAccess &b);
 
 } // namespace mlafix

@@ -12,17 +12,18 @@
 
 namespace mlafix {
 
-/// True if argument `read` may be the same tensor as argument `written` (N11):
-/// all accesses of both use the same indices, these indices are distinct for
-/// distinct rows, and no read follows a write.
+/// True if argument `read` may be the same tensor as argument `written` (N11).
+/// All accesses of the two arguments must use the same indices, which differ
+/// between rows, and no read may follow a write.
 bool mayAlias(KernelOp kernel, unsigned written, unsigned read);
 
-/// True if a launch may pass the same tensor for both arguments: they have the
-/// same shape and type, one is only read, and mayAlias() holds.
+/// True if a launch may pass the same tensor for `written` and `read`: they
+/// have the same shape and type, the kernel only reads `read`, and mayAlias()
+/// holds.
 bool mayBeOneTensor(KernelOp kernel, unsigned written, unsigned read);
 
-/// True if `aliases` (the pairs of a signature) contains `a` and `b` in either
-/// order.
+/// True if `aliases`, the pairs in a kernel's signature, contains (a, b) or (b,
+/// a).
 bool isAliasPair(mlir::ArrayAttr aliases, int64_t a, int64_t b);
 
 } // namespace mlafix

@@ -13,19 +13,20 @@
 
 namespace mlafix {
 
-/// The launch that a point of a linear system describes, with its memory
-/// contents. It is executed before it is reported.
+/// Turns a point of a linear system into a launch with memory contents. The
+/// launch is executed before it is reported.
 class Counterexample {
 public:
   Counterexample(RowModel &model, const LinearSystem &system,
                  const LinearSystem::Point &point);
 
-  /// Executes the launch. Returns the violation of `question` in `argument` if
-  /// there is one. Executes at most `steps` ops, and subtracts those that it
-  /// executed.
+  /// Executes the launch. Returns the violation of `question` in `argument`, or
+  /// nullopt if there is none. Executes at most `steps` ops and subtracts the
+  /// executed ones from it.
   std::optional<Violation> run(Question question, unsigned argument,
                                int64_t &steps);
-  /// "n = 1, H = 1, i = 0": the launch, the row and what it reads.
+  /// Describes the launch, the row and the values it reads: "n = 1, H = 1, i =
+  /// 0".
   std::string describe(const Violation &violation) const;
 
 private:
@@ -38,11 +39,13 @@ private:
   void readLaunch();
   void readRows();
   void readSegments();
-  /// The value of the first of `vars` that the point defines: in `row` if the
-  /// point has that row, else in any row.
+  /// Returns the value of the first variable of `vars` that has one at the
+  /// point. Looks in `row` if the point describes that row, otherwise in any
+  /// row. Returns nullopt if no variable has a value.
   std::optional<int64_t> find(llvm::ArrayRef<Var> vars,
                               llvm::ArrayRef<int64_t> row) const;
-  /// The value of an unknown in `row`; `other` if the point leaves it open.
+  /// Returns the value of the unknown `value` in `row`, or `other` if the point
+  /// does not determine it.
   int64_t choose(mlir::Value value, llvm::ArrayRef<int64_t> row, int64_t other);
   bool haveFloats() const;
 
@@ -53,18 +56,18 @@ private:
   SmallLaunch launch;
   llvm::SmallVector<llvm::SmallVector<int64_t>, 2> rows;
   llvm::SmallVector<int64_t> segments;
-  /// The value that an unknown got during the run.
+  /// Records which value an unknown got during the run.
   struct Given {
     llvm::SmallVector<int64_t> row;
     mlir::Value unknown;
     int64_t value;
   };
   std::vector<Given> given;
-  /// The assumed outcome of a comparison of two floats.
+  /// Records the assumed outcome of a comparison of two floats in `row`.
   struct Compared {
     llvm::SmallVector<int64_t> row;
     mlir::Value x, y;
-    int64_t relation; ///< as in FloatComparison
+    int64_t relation; ///< as in FloatComparison: 0 less, 1 equal, …
   };
   std::vector<Compared> compared;
 };

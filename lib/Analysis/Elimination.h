@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Most of the prover's constraint sets are decided by solving equations and by
-// eliminating columns with no bound, or one bound, on a side. The rest is
-// small.
+// Decides most of the prover's constraint sets cheaply. It solves equations,
+// and eliminates columns that have at most one bound on one side. The sets that
+// remain are small.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,28 +21,29 @@
 
 namespace mlafix {
 
-/// A linear constraint: sum of coefficient * column + constant >= 0, or == 0.
+/// A linear constraint: sum(coefficient * column) + constant >= 0, or == 0.
 struct SparseRow {
   /// (column, coefficient) pairs. Columns may repeat.
   llvm::SmallVector<std::pair<unsigned, int64_t>, 6> terms;
   int64_t constant = 0;
   bool isEquality = false;
 
-  /// The first coefficient of `column`; 0 if it does not occur.
+  /// Returns the first coefficient of `column`, or 0 if there is none.
   int64_t getCoefficient(unsigned column) const;
 };
 
-/// Replaces a set of integer points by one with fewer columns that is empty if
-/// and only if the original is.
+/// Replaces a set of integer points by one with fewer columns. The new set is
+/// empty if and only if the original set is.
 class Elimination {
 public:
   explicit Elimination(llvm::ArrayRef<SparseRow> rows);
 
   /// True if the set is known to be empty.
   bool isEmpty() const { return isContradiction; }
-  /// The remaining rows; empty if the set is known to have a point.
+  /// Returns the remaining rows. They are empty if the set is known to have a
+  /// point.
   llvm::ArrayRef<SparseRow> getRows() const { return rows; }
-  /// The cost so far, in comparisons and additions of rows.
+  /// Returns the cost so far: the number of comparisons and additions of rows.
   int64_t getSteps() const { return steps; }
 
 private:
@@ -50,7 +51,8 @@ private:
   void replace(unsigned column, std::vector<SparseRow> others);
   bool solveEquality();
   bool dropColumn();
-  /// Returns false on overflow.
+  /// Combines the lower and upper bounds of `column`. Returns false on
+  /// overflow.
   bool combineBounds(unsigned column);
 
   std::vector<SparseRow> rows;

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs a row's program on classes of floats, once for each case: what class
-// each lse is of, and which way each comparison goes that the classes leave
-// open. A dataflow analysis with one class per value would not do: whether
-// `lse - max` is NaN depends on two values at once, and whether that matters on
-// the select that follows. A value that no store depends on is not computed.
+// Finds NaN that arise from empty rows, whose lse is infinite. Runs the row
+// program on classes of floats, once for each case. A case fixes the class of
+// each lse, and the outcome of each comparison that the classes leave open. A
+// dataflow analysis with one class per value is too weak: `lse - max` is NaN
+// only for certain pairs of classes, and a later select may discard it. Values
+// that no store depends on are not computed.
 //
-// A loop is run until it comes to values that it carried before: their classes,
-// and which of them are the same.
+// A loop runs until its carried values repeat: they have the same classes, and
+// the same values among them are equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,17 +34,17 @@ namespace mlafix {
 /// An op that yields NaN although no operand is NaN.
 struct MadeNaN {
   mlir::Operation *op;
-  /// The expression it computes: "-inf - -inf".
+  /// The expression that is NaN: "-inf - -inf".
   std::string operation;
-  /// The lses of empty rows: "prefix_lse = -inf, suffix_lse = -inf".
+  /// The lses of the empty rows: "prefix_lse = -inf, suffix_lse = -inf".
   std::string where;
 
-  /// The message to the kernel's author.
+  /// Returns the message for the author of the kernel.
   std::string message() const;
 };
 
-/// The ops of a kernel that make a NaN which is stored. Incomplete if there are
-/// too many cases.
+/// Returns the ops whose NaN a store writes. The list is incomplete if there
+/// are too many cases.
 std::vector<MadeNaN> findMadeNaNs(KernelOp kernel);
 
 class EmptyCases {
@@ -54,21 +55,23 @@ public:
 
 private:
   /// The value of a float, state or boolean in the current case. The class of a
-  /// state is that of its lse, or NaN if its row is NaN.
+  /// state is the class of its lse, or NaN if its row is NaN.
   struct Number {
     unsigned symbol = 0; ///< equal symbols mean equal values
-    LseSet lses = 0;     ///< lses that it depends on
+    LseSet lses = 0; ///< set of lses that it depends on
   };
   struct Symbol {
     FloatClass cls;
-    std::uint64_t origins = 0; ///< origins of a NaN, as positions in `found`
-    LoadOp payload = nullptr;  ///< the load of this row, if the row was loaded
+    /// ops that made the NaN, as positions in `found`
+    std::uint64_t origins = 0;
+    LoadOp payload = nullptr; ///< the load, if this is a loaded row; else null
   };
   struct Decision {
     bool holds = false;
     LseSet lses = 0;
   };
-  /// Cached results, valid for the case and iteration that the epochs identify.
+  /// Cached results of one value. They are valid while the epochs match the
+  /// current case and iteration.
   struct Memo {
     unsigned numberEpoch = 0, decisionEpoch = 0;
     Number number;
@@ -113,11 +116,11 @@ private:
   Decision compare(mlir::arith::CmpFOp op);
   Decision decideClass(mlir::Value operand, unsigned classes);
   unsigned &factOf(Number a, Number b);
-  /// The relations that may hold between two numbers, given the decisions about
-  /// them.
+  /// Returns the relations that are still possible between `a` and `b` under
+  /// the decisions made so far in this case.
   unsigned relationOf(Number a, Number b);
-  /// True if one of the relations in `wanted` holds between two numbers. If
-  /// neither their classes nor earlier decisions settle it, the case is split.
+  /// True if one of the relations in `wanted` holds between `a` and `b`. If
+  /// neither their classes nor earlier decisions settle it, splits the case.
   bool holds(Number a, Number b, unsigned wanted);
 
   std::string describeEmptyRows(LseSet lses);
@@ -130,13 +133,14 @@ private:
   };
   std::vector<Choice> choices;
   unsigned position = 0;
-  bool isOver = false; ///< the rest of this case is already known
+  bool isOver = false; ///< true if the rest of this case is already known
   unsigned budget, depth = 0;
-  std::set<std::vector<unsigned>> heads; ///< loop entries already seen: choices
-                                         ///< and carried values
+  /// choices and carried values at the loop entries seen so far
+  std::set<std::vector<unsigned>> heads;
 
   std::vector<Memo> memos;
-  std::vector<unsigned> epochs; ///< one per loop; 0 belongs to the case
+  /// the current epoch of each loop; 0 is the whole case
+  std::vector<unsigned> epochs;
   unsigned lastEpoch = 0;
   std::vector<Symbol> symbols;
   struct Fact {

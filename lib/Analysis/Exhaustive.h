@@ -12,10 +12,11 @@
 
 namespace mlafix {
 
-/// Executes the kernel on small launches: sizes from 0 to `most`, scalars and
-/// memory contents from -1 to `most` + 1, optional arguments passed or not.
-/// Enumerates the memory contents of a launch up to a limit, then picks them at
-/// random. Returns the first violation of each question for each argument.
+/// Executes the kernel on all small launches: sizes from 0 to `most`, scalars
+/// and memory contents from -1 to `most` + 1, optional arguments present or
+/// absent. Enumerates the memory contents of a launch up to a limit, then draws
+/// them at random. Returns the first violation of each question for each
+/// argument.
 std::vector<Violation> runSmallLaunches(KernelOp kernel, int64_t most);
 
 } // namespace mlafix

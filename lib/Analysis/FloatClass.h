@@ -16,10 +16,10 @@
 
 namespace mlafix {
 
-/// The set of classes that a float may be in. Overflow and underflow are
-/// ignored: sums, products and quotients of finite numbers are finite, products
-/// and quotients of nonzero numbers are nonzero. Only an exponential may
-/// underflow.
+/// A set of classes that a float may be in. Results ignore overflow and
+/// underflow: sums, products and quotients of finite numbers are finite, and
+/// products and quotients of nonzero numbers are nonzero. Only an exponential
+/// may underflow to zero.
 struct FloatClass {
   enum Bits : std::uint8_t {
     NaN = 1,
@@ -40,7 +40,7 @@ struct FloatClass {
   FloatClass(unsigned bits) : bits(static_cast<std::uint8_t>(bits)) {}
   static FloatClass of(const llvm::APFloat &value);
 
-  /// True if the set is not empty and within `classes`.
+  /// True if the set is not empty and is a subset of `classes`.
   bool isWithin(unsigned classes) const { return bits && !(bits & ~classes); }
   bool isNaN() const { return bits == NaN; }
   bool operator==(FloatClass other) const { return bits == other.bits; }
@@ -59,20 +59,20 @@ struct Relation {
   };
 };
 unsigned relate(FloatClass a, FloatClass b);
-/// The relations of (y, x), given those of (x, y).
+/// Returns the relations of (y, x), given the relations of (x, y).
 unsigned swapRelation(unsigned relation);
-/// The relations for which the predicate holds.
+/// Returns the relations for which `predicate` is true.
 unsigned relationsOf(mlir::arith::CmpFPredicate predicate);
 
-/// The possible classes of the result of an operation, without NaN unless
-/// nothing else is possible. Unknown operations may yield any finite number.
+/// Returns the possible classes of the result of `op`. NaN is left out unless
+/// it is the only one. An unknown operation may yield any finite number.
 FloatClass apply(mlir::Operation *op, llvm::ArrayRef<FloatClass> operands);
 
-/// The classes of a - b, like apply(), if the relation of a and b is within
-/// `relation`.
+/// Returns the possible classes of a - b, as apply() does, if only the
+/// relations in `relation` are possible between a and b.
 FloatClass subtract(FloatClass a, FloatClass b, unsigned relation);
 
-/// "-inf", "0", "inf"; "x" for other classes or sets of several.
+/// Returns "-inf", "0" or "inf" if the set is that one class; "x" otherwise.
 llvm::StringRef spelling(FloatClass value);
 
 } // namespace mlafix

@@ -15,12 +15,12 @@
 namespace mlafix {
 
 /// The remaining budget of a question, in units of about 0.1 microseconds. It
-/// counts operations instead of reading a clock, so that answers do not depend
-/// on the machine.
+/// counts operations rather than time, so that answers do not depend on the
+/// machine.
 class Work {
 public:
   explicit Work(int64_t units) : left(units) {}
-  /// Returns false if nothing is left.
+  /// Subtracts `units` from the budget. Returns false if it is exhausted.
   bool spend(int64_t units) {
     left = std::max<int64_t>(left - units, -1);
     return left >= 0;
@@ -31,13 +31,13 @@ private:
   int64_t left;
 };
 
-/// True if there is an integer point. Returns nullopt if the budget runs out or
-/// a number overflows 64 bits.
+/// True if `rows` have an integer solution. Returns nullopt if the budget runs
+/// out or a number overflows 64 bits.
 std::optional<bool> hasPoint(llvm::ArrayRef<SparseRow> rows, Work &work);
 
-/// Chooses values for the columns below `count` one after the other, each of
-/// the least possible magnitude. Returns nullopt if there is no point, or if
-/// the budget runs out.
+/// Finds an integer solution of `rows`. Chooses the columns below `count` in
+/// order, each with the least possible magnitude. Returns nullopt if there is
+/// no solution or the budget runs out.
 std::optional<llvm::SmallVector<int64_t>>
 findSmallPoint(std::vector<SparseRow> rows, unsigned count, Work &work);
 

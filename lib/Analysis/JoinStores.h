@@ -15,9 +15,10 @@
 namespace mlafix {
 
 /// Joins stores that together write the same element, row or slices in every
-/// case, and keeps only the conditions that all of them share: stores in both
-/// branches of an `if`, or under a predicate and its negation. Needs no case
-/// split in the linear systems. Other stores are kept.
+/// case: in both branches of an `if`, for example, or under a predicate and its
+/// negation. A joined store keeps only the conditions that all of its stores
+/// share, so the linear systems need no case split. Other stores are returned
+/// unchanged.
 std::vector<RowAccess> joinStores(RowModel &model,
                                   llvm::ArrayRef<const RowAccess *> stores);
 

@@ -13,27 +13,30 @@
 
 namespace mlafix {
 
-/// Collects printed texts, odd values and broken promises of a launch.
+/// Collects the printed texts, odd values and broken promises of a launch.
 class LaunchWatch {
 public:
-  /// Limit of the printed texts; the rest is only counted.
+  /// The largest number of printed texts that are kept. Further texts are only
+  /// counted.
   static constexpr size_t kMaxTexts = 10000;
 
-  /// Records that a row reached an assumption whose condition is false.
+  /// Records that the condition of assumption `op` is false in `row`.
   void breaks(AssumeOp op, llvm::ArrayRef<int64_t> row) {
     addBroken({op, llvm::SmallVector<int64_t>(row), {}});
   }
-  /// Records the first table entry >= 0 that equals an earlier one.
+  /// Checks that the entries >= 0 of a distinct table differ. Records the first
+  /// one that equals an earlier entry.
   void check(DistinctOp op, const SmallLaunch &launch);
   void print(PrintOp op, llvm::ArrayRef<int64_t> row, const RowValues &values);
-  /// Keeps only the first value for each question and argument.
+  /// Records an odd value, unless one of the same question and argument is
+  /// known.
   void add(OddValue one);
 
-  /// Moves everything into the replay.
+  /// Moves all findings into `replay`.
   void finish(Replay &replay);
 
 private:
-  /// Keeps the first violation of each promise.
+  /// Records a broken promise, unless `broken.op` already has one.
   void addBroken(BrokenPromise broken);
 
   std::vector<BrokenPromise> broken;

@@ -17,12 +17,13 @@
 
 namespace mlafix {
 
-/// The number of a variable of a RowModel.
+/// A variable of a RowModel, as its position there.
 using Var = unsigned;
 
 /// A linear form: constant + sum of coefficient * variable.
 struct Linear {
-  /// In ascending order of the variable; no coefficient is 0.
+  /// The (variable, coefficient) pairs in ascending order of the variable. No
+  /// coefficient is 0.
   llvm::SmallVector<std::pair<Var, int64_t>, 4> terms;
   int64_t constant = 0;
 
@@ -37,23 +38,24 @@ struct Linear {
     return linear;
   }
   bool isConstant() const { return terms.empty(); }
-  /// The variable, if the form is a single one.
+  /// Returns the variable if the form is exactly one variable; else nullopt.
   std::optional<Var> getVar() const;
   bool operator==(const Linear &other) const {
     return terms == other.terms && constant == other.constant;
   }
 };
 
-/// Limits: longer forms and conjuncts are treated as unknown.
+/// The largest number of terms of a form, and of constraints of a conjunct.
+/// Larger ones are treated as unknown.
 inline constexpr size_t kMaxTerms = 16, kMaxConstraints = 48;
 
-/// x + factor * y; nullopt if the form gets too long or a coefficient overflows
-/// 64 bits.
+/// Returns x + factor * y. Returns nullopt if the form gets too long or a
+/// coefficient overflows 64 bits.
 std::optional<Linear> add(const Linear &x, const Linear &y, int64_t factor = 1);
-/// factor * x; nullopt under the same conditions.
+/// Returns factor * x. Returns nullopt if a coefficient overflows 64 bits.
 std::optional<Linear> scale(const Linear &x, int64_t factor);
 
-/// `linear` >= 0, or == 0.
+/// The constraint `linear` >= 0, or `linear` == 0.
 struct Constraint {
   Linear linear;
   bool isEquality = false;
@@ -61,7 +63,7 @@ struct Constraint {
 
 using Conjunct = llvm::SmallVector<Constraint, 4>;
 
-/// A condition in disjunctive normal form.
+/// A condition in disjunctive normal form: a disjunction of conjunctions.
 struct Condition {
   llvm::SmallVector<Conjunct, 2> disjuncts;
 
@@ -75,11 +77,11 @@ struct Condition {
   }
 };
 
-/// Limit of the disjuncts; larger conditions are treated as unknown.
+/// The largest number of disjuncts. Larger conditions are treated as unknown.
 inline constexpr size_t kMaxDisjuncts = 32;
 
-/// The conjunction and the disjunction; nullopt if there are too many disjuncts
-/// or constraints.
+/// Return the conjunction and the disjunction of `a` and `b`. Return nullopt if
+/// the result has too many disjuncts or constraints.
 std::optional<Condition> both(const Condition &a, const Condition &b);
 std::optional<Condition> either(const Condition &a, const Condition &b);
 

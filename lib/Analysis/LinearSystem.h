@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A set of integer points as MLIR's Presburger library takes it, built of a
-// RowModel's conditions. A column is a variable of one row (an "instance" of
-// the model, 0 or 1; what belongs to the launch is one column for both), or one
-// of its own, such as an index of an element.
+// A set of integer points for MLIR's Presburger library, built from the
+// conditions of a RowModel. Most columns stand for a variable of the model in
+// one of two rows ("instances" 0 and 1). A variable that is fixed per launch
+// has one column for both instances. Other columns stand for no variable, such
+// as the index of an element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,7 @@
 
 namespace mlafix {
 
-/// A linear form over columns.
+/// A linear form: sum(coefficient * column) + constant.
 struct Form {
   llvm::SmallVector<std::pair<unsigned, int64_t>, 4> terms;
   int64_t constant = 0;
@@ -31,27 +32,28 @@ struct Form {
   Form &add(const Form &other, int64_t factor = 1);
 };
 
-/// Limits that keep a question short. Larger systems stay undecided.
+/// Limits that bound the time of a question. Larger systems stay undecided.
 struct Budget {
   static constexpr unsigned columns = 40;
   static constexpr unsigned disjuncts = 32;
-  // Disjuncts before empty ones are dropped.
+  // Number of disjuncts up to which empty ones are dropped.
   static constexpr unsigned candidates = 128;
   static constexpr unsigned rows = 96; // per disjunct
-  // Per disjunct: existential columns that no equality determines, and, if
-  // there is more than one, the magnitude of their coefficients (solving time
-  // grows with it).
+  // Existential columns per disjunct that no equality determines. If there is
+  // more than one, `factor` limits the magnitude of their coefficients, because
+  // solving time grows with it.
   static constexpr unsigned locals = 2;
   static constexpr int64_t factor = 64;
   static constexpr unsigned pieces = 32; // of a set difference
-  // Columns of a set in which MLIR's Presburger library looks for a point; its
-  // time is exponential in them.
+  // Columns of a set in which MLIR's Presburger library looks for a point. Its
+  // time is exponential in this number.
   static constexpr unsigned sampled = 13;
-  // Per kernel: executed examples, and the ops that they execute in total.
+  // Per kernel: the examples to execute, and the total of ops that they
+  // execute.
   static constexpr unsigned examples = 32;
   static constexpr int64_t steps = 1 << 17;
-  // Units of Work: per question, per kernel, and per question after the
-  // kernel's budget is used up.
+  // Units of Work per question, per kernel, and per question once the kernel's
+  // budget is used up.
   static constexpr int64_t question = 8'000'000, kernel = 24'000'000,
                            last = 400'000;
 };
@@ -61,42 +63,44 @@ public:
   /// A point of the set: a value for each column.
   using Point = llvm::SmallVector<int64_t>;
 
-  /// Solving takes its cost off `work`.
+  /// Solving subtracts its cost from `work`.
   LinearSystem(const RowModel &model, Work &work)
       : model(&model), work(&work), disjuncts(1) {}
 
-  /// Adds a column that belongs to no variable.
+  /// Adds a column that stands for no variable.
   Form addColumn();
-  /// The column of a variable. A new column adds the variable's range and
-  /// definition to the set.
+  /// Returns the column of `var` in a row. If `var` has none yet, adds it with
+  /// the variable's range and definition as constraints.
   unsigned getColumn(Var var, unsigned instance = 0);
-  /// The column of a variable, if it has one.
+  /// Returns the column of `var` in a row, or nullopt if it has none.
   std::optional<unsigned> findColumn(Var var, unsigned instance = 0) const;
   Form getForm(const Linear &linear, unsigned instance = 0);
 
-  /// Restricts the set to form >= 0, or == 0.
+  /// Restricts the set to `form` >= 0, or to `form` == 0 if `isEquality`.
   void restrict(const Form &form, bool isEquality = false);
   void restrict(const Condition &condition, unsigned instance = 0);
 
   unsigned getNumColumns() const { return numColumns; }
   bool isOverBudget() const;
-  /// Splits the set by the values of remainders, so that quotients by different
-  /// numbers become linear. Returns false and changes nothing if there are none
-  /// or too many.
+  /// Splits the set into one case per value of a remainder, so that quotients
+  /// by different numbers become linear. Returns false and changes nothing if
+  /// there are no remainders or too many cases.
   bool splitRemainders();
-  /// Drops all constraints, keeps the columns.
+  /// Drops all constraints but keeps the columns.
   void clear() { disjuncts.assign(1, {}); }
 
   /// True if the set has no point. Returns nullopt if the budget runs out.
   std::optional<bool> isEmpty() const;
-  /// A point with small sizes and scalars (a heuristic).
+  /// Returns a point with small sizes and scalars, found by a heuristic search.
+  /// Returns nullopt if it finds none.
   std::optional<Point> findPoint() const;
   mlir::presburger::PresburgerSet getSet() const;
   /// Projects the set onto its first `numDims` columns; existential columns
   /// become quotients. Returns nullopt if the budget runs out.
   std::optional<mlir::presburger::PresburgerSet>
   project(unsigned numDims) const;
-  /// A small point of `set`, whose dims are the first columns of this system.
+  /// Returns a small point of `set`, whose dims are this system's first
+  /// columns. Returns nullopt if the search finds none.
   std::optional<Point>
   findPoint(const mlir::presburger::PresburgerSet &set) const;
 
@@ -109,15 +113,16 @@ private:
   using Disjunct = std::vector<Row>;
   std::optional<bool> hasPoint(const Disjunct &disjunct) const;
   static bool contradict(const Disjunct &a, const Disjunct &b);
-  /// The remainder of some division, as a form with range [0, most]. Skips
-  /// those that an equality determines.
+  /// Finds a remainder in `disjunct` that no equality determines. Returns it as
+  /// a form, with its largest value; its least value is 0.
   static std::optional<std::pair<Form, int64_t>>
   findRemainder(const Disjunct &disjunct);
   void dropEmpty(std::vector<Disjunct> &cases) const;
 
   mlir::presburger::IntegerPolyhedron getPolyhedron(const Disjunct &disjunct,
                                                     unsigned numDims) const;
-  /// True if examples should have small values in the column (sizes, scalars).
+  /// True if examples should have small values in this column: it is a size or
+  /// a scalar.
   bool isNamed(unsigned column) const;
 
   const RowModel *model;
@@ -129,13 +134,14 @@ private:
   bool isTooLarge = false;
 };
 
-/// The constraints of the set; locals are the columns after its dims. Returns
-/// nullopt if a number overflows 64 bits.
+/// Returns the constraints of `set`. Its dims are the first columns, its locals
+/// the next. Returns nullopt if a number overflows 64 bits.
 std::optional<std::vector<SparseRow>>
 getSparseRows(const mlir::presburger::IntegerRelation &set);
-/// `set` minus `other`, or a part that is not empty if there are more than
-/// `Budget::pieces` pieces. Disjuncts of `other` with locals that are no
-/// quotients are not subtracted. Returns nullopt if the budget runs out.
+/// Returns `set` minus `other`. If the difference has more than
+/// `Budget::pieces` pieces, returns a non-empty part of it. Does not subtract
+/// disjuncts of `other` with locals that are not quotients. Returns nullopt if
+/// the budget runs out.
 std::optional<mlir::presburger::PresburgerSet>
 subtract(const mlir::presburger::PresburgerSet &set,
          const mlir::presburger::PresburgerSet &other, Work &work);

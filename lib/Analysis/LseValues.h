@@ -16,28 +16,29 @@
 
 namespace mlafix {
 
-/// A set of up to 64 lse loads.
+/// A set of up to 64 lse loads: bit i stands for getLses()[i].
 using LseSet = std::uint64_t;
 
-/// Numbers the values of a kernel's rows (equal computations get equal
-/// numbers), and tracks which of them are lses and which depend on lses.
+/// Numbers the values in a kernel's rows; equal computations get equal numbers.
+/// Records which values are lses, and which depend on lses.
 class LseValues {
 public:
   explicit LseValues(KernelOp kernel);
 
-  /// The loads of lses outside of the algebra. The position of a load is its
-  /// number in an LseSet.
+  /// Returns the loads of lses by load ops rather than by state ops. An LseSet
+  /// refers to a load by its position in this list.
   llvm::ArrayRef<LoadOp> getLses() const { return lses; }
-  /// The number of the lse that `value` is, or nullopt.
+  /// Returns the position of `value` in getLses(), or nullopt if it is no lse.
   std::optional<unsigned> getLse(mlir::Value value) const;
-  /// The lses that tell if the row read by `load` is empty: those of the lse
-  /// tensor that a state op pairs with it, and those at the same indices.
+  /// Returns the lses that show if the row read by `load` is empty: those
+  /// loaded at the same indices. If state ops pair the row's tensor with lse
+  /// tensors, only lses of these tensors count.
   LseSet getLsesOfPayload(LoadOp load) const;
 
   unsigned getNumber(mlir::Value value) const { return numbers.lookup(value); }
   unsigned getCount() const { return count; }
-  /// The number of the innermost loop that recomputes the value in each
-  /// iteration; 0 if there is none.
+  /// Returns the innermost loop that recomputes the value in each iteration, as
+  /// a loop number. Returns 0 if no loop does.
   unsigned getLoop(unsigned number) const { return loops[number]; }
   unsigned getLoopNumber(mlir::Operation *loop) const {
     return loopNumbers.lookup(loop);
@@ -47,7 +48,7 @@ public:
   bool dependsOnLse(mlir::Value value) const {
     return dependent.test(getNumber(value));
   }
-  /// True if `op`, or an op inside it, stores something that depends on an lse.
+  /// True if `op`, or an op inside it, stores a value that depends on an lse.
   bool storesLse(mlir::Operation *op) const { return stores.contains(op); }
 
 private:
@@ -63,7 +64,7 @@ private:
   KernelOp kernel;
   llvm::SmallVector<LoadOp> lses;
   llvm::DenseMap<unsigned, unsigned> lseOfNumber;
-  /// (payload, lse) pairs of arguments that state ops use together.
+  /// The (payload, lse) pairs of arguments that one state op uses together.
   llvm::DenseSet<std::pair<mlir::Value, mlir::Value>> states;
   llvm::DenseSet<mlir::Value> lseTensors, written;
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/Proofs.md says what each question means and what the answers rest on.
+// docs/Proofs.md defines the questions and states what the answers assume.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,24 +35,23 @@ enum class Question {
 
 enum class Verdict {
   Proved,
-  /// Proved under the assumption about a launch's data that `Answer::reason`
-  /// states.
+  /// Proved if the launch's data satisfies the promise in `Answer::reason`.
   Promised,
-  /// Neither proved nor refuted; `Answer::reason` names what is missing.
+  /// Neither proved nor refuted. `Answer::reason` says what is missing.
   Unknown,
   /// Refuted by the example in `Answer::reason`, which was executed.
   Refuted,
 };
 
-/// The reason of an answer that ran out of its budget.
+/// The `Answer::reason` if the budget of a question runs out.
 inline constexpr llvm::StringLiteral kTooManyCases =
     "too many cases to look at";
 
 llvm::StringRef spelling(Question question);
 llvm::StringRef spelling(Verdict verdict);
 
-/// The answer to one question about one argument: the worst answer over its
-/// accesses.
+/// The answer to one question about one argument. It is the worst answer over
+/// all accesses of the argument.
 struct Answer {
   Answer(Question question, unsigned argument,
          Verdict verdict = Verdict::Proved)
@@ -61,35 +60,36 @@ struct Answer {
   Question question;
   unsigned argument;
   Verdict verdict;
-  /// The access that is not proved; null if no single one is to blame.
+  /// The access that is not proved. Null if it is not a single access.
   mlir::Operation *op = nullptr;
-  /// The second access, if the question is about a pair.
+  /// The second access if the question is about a pair of accesses; else null.
   mlir::Operation *other = nullptr;
   std::string reason;
-  /// If refuted: the element concerned, "out[0, 1]".
+  /// The refuted element, "out[0, 1]". Empty unless the answer is Refuted.
   std::string element;
-  /// If two rows may access the same element: the table whose entries must be
-  /// distinct to prevent that. Empty if unknown.
+  /// If two rows may access the same element: the name of a table whose
+  /// distinct entries would prevent it. Empty if there is no such table.
   std::string table;
   double microseconds = 0;
 };
 
-/// An index that needs a bounds guard: it is neither proved to be in bounds nor
-/// promised (bounds = "prove").
+/// An index that needs a bounds guard, because it is not proved to be in
+/// bounds. A promise replaces the proof only with bounds = "prove".
 struct OpenIndex {
   MemoryAccess access;
   unsigned dim;
 };
 
-/// The proofs about a kernel before states are lowered; its names may be bound
-/// or not. This is an MLIR analysis, so passes that change nothing share it.
+/// The proofs about a kernel whose states are not lowered yet. Names of sizes
+/// may be bound or not. This is an MLIR analysis, so passes that change nothing
+/// share it.
 class KernelProofs {
 public:
-  /// Answers every applicable question for every argument. `op` is a KernelOp;
-  /// no question applies once its grid is lowered.
+  /// Answers every applicable question for every argument. `op` must be a
+  /// KernelOp. If its grid is lowered already, no question applies.
   explicit KernelProofs(mlir::Operation *op);
 
-  /// In the order of the arguments.
+  /// Returns the answers in the order of the arguments.
   llvm::ArrayRef<Answer> getAnswers() const { return answers; }
   llvm::ArrayRef<OpenIndex> getOpenIndices() const { return openIndices; }
 
@@ -98,37 +98,37 @@ private:
   std::vector<OpenIndex> openIndices;
 };
 
-/// Reports an error, with its remedy, if `answer` stops compilation, and
-/// returns true then. These are: coverage (and bounds, with bounds = "prove")
-/// neither proved nor promised; written-before-read refuted; one writer or
-/// independence refuted, unless the kernel allows races.
+/// Reports an error with a remedy, and returns true, if `answer` must stop
+/// compilation. Coverage must be proved or promised; with bounds = "prove", so
+/// must bounds. Written-before-read must not be refuted. One writer and
+/// independence must not be refuted unless the kernel allows races.
 bool refuse(KernelOp kernel, const Answer &answer);
 
-/// A possible fault of a kernel that its author may not know of.
+/// A possible fault of a kernel of which its author should know.
 struct ProofWarning {
   mlir::Operation *op; ///< the access, or the kernel
   std::string message;
 };
 
-/// Returns at most two warnings, unless the kernel allows them: the first
-/// answer that lets two rows access the same element (one writer or
-/// independence unknown), and the first access that is out of bounds for some
-/// sizes.
+/// Returns at most two warnings, unless the kernel allows them. One is for the
+/// first answer that lets two rows access the same element: one writer or
+/// independence is unknown. The other is for the first access that is out of
+/// bounds for some sizes.
 std::vector<ProofWarning> findWarnings(KernelOp kernel,
                                        llvm::ArrayRef<Answer> answers);
 
-/// The promise of an AssumeOp or a DistinctOp, in words.
+/// Describes the promise of an AssumeOp or a DistinctOp in words.
 std::string describePromise(mlir::Operation *promise);
 
-/// Attribute with the answers that `mlafix-prove` recorded: an array of {arg,
-/// question, verdict}, with {reason, element} if not proved, as in a unit's
-/// manifest (docs/UnitFormat.md).
+/// The attribute that holds the answers recorded by `mlafix-prove`. It is an
+/// array of {arg, question, verdict}; unproved answers also have {reason,
+/// element}. A unit's manifest uses the same format (docs/UnitFormat.md).
 inline constexpr llvm::StringLiteral kProofsAttr = "mlafix.proofs";
 
-/// Sets `kProofsAttr`. Truncates reasons to the manifest's limit.
+/// Sets `kProofsAttr`. Truncates reasons to the length limit of the manifest.
 void recordAnswers(KernelOp kernel, llvm::ArrayRef<Answer> answers);
 
-/// Reports an answer other than Proved at its access, with `severity`.
+/// Reports `answer` with `severity` at its access, unless it is Proved.
 void emitAnswer(KernelOp kernel, const Answer &answer,
                 mlir::DiagnosticSeverity severity);
 

@@ -16,12 +16,12 @@
 
 namespace mlafix {
 
-/// A system whose points are the elements of `argument`; its first columns are
-/// `element`.
+/// Returns a system whose points are the elements of `argument`. Sets `element`
+/// to the forms of its first columns, the element's indices.
 LinearSystem makeElements(RowModel &model, Work &work, KernelOp kernel,
                           unsigned argument, llvm::SmallVector<Form> &element);
 
-/// True if an index is a constant in both `a` and `b`, but not the same one.
+/// True if some index is a constant in both `a` and `b`, with different values.
 bool haveOtherConstants(const RowAccess &a, const RowAccess &b);
 
 class Prover {
@@ -29,21 +29,21 @@ public:
   explicit Prover(KernelOp kernel, bool followsWraps = false);
 
   std::vector<Answer> run();
-  /// The accesses whose bounds run() could not prove.
+  /// Returns the indices that run() could not prove to be in bounds.
   std::vector<OpenIndex> takeOpenIndices() { return std::move(openIndices); }
 
 private:
-  /// Asks this prover. If the answer is unknown and integer arithmetic may
-  /// overflow, asks again with overflow split into cases.
+  /// Asks `question` of this prover. If the answer is unknown and integers may
+  /// overflow, asks a prover that splits overflow into cases.
   Answer ask(llvm::function_ref<Answer(Prover &)> question);
-  /// The accesses of `argument` that write, or read, it.
+  /// Returns the writes of `argument` if `isWrite`, otherwise its reads.
   llvm::SmallVector<const RowAccess *> accessesOf(unsigned argument,
                                                   bool isWrite) const;
 
   Answer proveCoverage(unsigned argument);
   Answer proveOneWriter(unsigned argument);
   Answer proveIndependence(unsigned written, unsigned read);
-  /// Proves it for `read` against all arguments that may be written.
+  /// Proves that `read` is independent of all arguments that may be written.
   Answer proveIndependence(unsigned read);
   Answer proveWrittenFirst(unsigned argument);
   Answer proveBounds(unsigned argument);
@@ -66,22 +66,25 @@ private:
 
   // Pairs of rows
   bool haveDistinctElements(const RowAccess &a, const RowAccess &b);
-  /// The answer for one pair of accesses, `a` in one row and `b` in another.
+  /// Answers the question for access `a` in one row and `b` in another row.
   Answer meet(Question question, unsigned argument, const RowAccess &a,
               const RowAccess &b);
-  /// The answer if `pair` (restricted to elements inside the tensor) may have a
-  /// point. `apart` is the pair in segments that do not overlap.
+  /// Answers the question if `pair`, restricted to elements inside the tensor,
+  /// may have a point. `apart` is `pair` under the assumption that segments do
+  /// not overlap.
   Answer concludePair(Question question, unsigned argument, const RowAccess &a,
                       const RowAccess &b, const LinearSystem &pair,
                       const LinearSystem &apart);
   LinearSystem makePair(const RowAccess &a, const RowAccess &b);
-  /// Restricts both accesses of the pair to the same element.
+  /// Restricts `pair` to rows whose accesses `a` and `b` touch the same
+  /// element.
   void restrictElement(LinearSystem &pair, const RowAccess &a,
                        const RowAccess &b);
-  /// Restricts indices to >= 0: with a negative index a guard suppresses the
-  /// access.
+  /// Restricts the indices of `a` to >= 0. At a negative index, the bounds
+  /// guard suppresses the access.
   void restrictSigns(LinearSystem &pair, const RowAccess &a);
-  /// Restricts indices to be in bounds, for the same reason.
+  /// Restricts the indices of `a` to be in bounds. Elsewhere, the bounds guard
+  /// suppresses the access.
   void restrictInside(LinearSystem &pair, const RowAccess &a);
   LinearSystem makePair(const RowAccess &a, const RowAccess &b,
                         unsigned position, bool isAscending, bool isPromised);
@@ -89,59 +92,64 @@ private:
   /// Adds the conditions under which row `instance` executes the access.
   void assumeAccess(LinearSystem &system, const RowAccess &access,
                     unsigned instance);
-  /// As above, with `condition` in place of the access's own.
+  /// Adds `condition`, and the other conditions of the access, for row
+  /// `instance`.
   void assumeAccess(LinearSystem &system, const RowAccess &access,
                     const Condition &condition, unsigned instance);
-  /// Without `wantsExample`, an answer that could be refuted is Unknown.
+  /// Answers bounds for all indices. Without `wantsExample`, returns Unknown
+  /// rather than searching for a refuting example.
   Answer askBounds(const RowAccess &access, bool wantsExample);
-  /// As above, for one index.
+  /// Answers bounds for index `dim`, with `wantsExample` as in askBounds().
   Answer askIndex(const RowAccess &access, unsigned dim, bool wantsExample);
 
-  // Promises: the reason why `wrong` is empty if all promises are kept, or
-  // nullopt.
+  // Promises. keepByPromise() returns the promises that make `wrong` or `pair`
+  // empty, in words. Returns nullopt if it stays possible.
   std::optional<std::string> keepByPromise(const LinearSystem &wrong,
                                            const RowAccess &access);
   std::optional<std::string>
   keepByPromise(LinearSystem pair, const RowAccess &a, const RowAccess &b);
-  /// The promises that rule out `pair`, restricted to segments that do not
-  /// overlap.
+  /// Returns the promises that make `pair` empty, in words. `pair` already
+  /// assumes that segments do not overlap. Returns nullopt if it stays
+  /// possible.
   std::optional<std::string> keepBySegments(const LinearSystem &pair,
                                             const RowAccess &a,
                                             const RowAccess &b);
   const RowAccess *findAccess(LoadOp load) const;
   bool isEntry(const RowAccess &load);
   bool isLoaded(const LinearSystem &pair, LoadOp load, unsigned instance);
-  /// Only entries of tables that are promised to be distinct, or of all tables.
+  /// Returns the table entries that the accessed element depends on. With
+  /// `isPromised`, only considers tables whose entries are promised to be
+  /// distinct.
   llvm::SmallVector<Var, 2> findEntries(const RowAccess &access,
                                         bool isPromised);
   bool areApart(const LinearSystem &pair, Var x, Var y);
-  /// The table whose entries must be distinct to keep the two rows of the pair
-  /// apart. Empty if unknown.
+  /// Returns the name of a table whose distinct entries would keep the two rows
+  /// of `pair` apart. Returns "" if there is none.
   std::string findTable(const LinearSystem &pair, const RowAccess &a,
                         const RowAccess &b);
 
-  /// Executes the launch of `point`. Refutes the question if the run violates
-  /// it; else the answer is unknown.
+  /// Executes the launch that `point` describes. Returns Refuted if the run
+  /// violates the question; otherwise Unknown.
   Answer conclude(Question question, unsigned argument, const RowAccess *access,
                   const LinearSystem &system,
                   std::optional<LinearSystem::Point> point);
   Answer makeUnknown(Question question, unsigned argument,
                      const RowAccess *access, llvm::StringRef why) const;
-  /// Names the unknowns that `access` depends on.
+  /// Names the unknown values that `access` depends on, for messages.
   std::string describeUnknowns(const RowAccess &access) const;
 
   KernelOp kernel;
   RowModel model;
-  /// The remaining budget of the question and of the kernel.
+  /// The remaining budgets of the current question and of the whole kernel.
   Work work{Budget::question}, all{Budget::kernel};
-  /// Number of executed examples.
+  /// The number of examples executed so far.
   unsigned examples = 0;
-  /// Ops that examples may still execute.
+  /// The number of ops that further examples may execute.
   int64_t steps = Budget::steps;
-  /// (index, size) pairs with 0 <= index < size at every point of the grid.
+  /// The (index, size) pairs with 0 <= index < size at every point of the grid.
   std::vector<std::pair<Linear, Linear>> inBounds;
   std::vector<OpenIndex> openIndices;
-  /// The prover that splits overflow into cases; created on demand.
+  /// A prover that splits overflow into cases. Null until it is needed.
   std::unique_ptr<Prover> careful;
 };
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Executes every row of a small launch and checks each access, independently of
-// the proofs' reasoning: an example refutes a proof only if it fails here.
+// Executes every row of a small launch and checks each access. It shares no
+// reasoning with the proofs: an example refutes a proof only if it fails here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,20 +17,20 @@
 
 namespace mlafix {
 
-/// Supplies memory contents and every other value that the interpreter does not
-/// compute. It is called once per element read, and once per row for each other
-/// value.
+/// Supplies each value that the interpreter does not compute, including memory
+/// contents. It is called once per element that is read, and once per row for
+/// each other value.
 using Oracle =
     llvm::function_ref<int64_t(mlir::Value, llvm::ArrayRef<int64_t> row)>;
 
 /// Executes all rows sequentially. Returns the first violation of each question
 /// for each argument, or nullopt if the launch is too large. Executes at most
-/// `steps` ops, and subtracts those that it executed.
+/// `steps` ops and subtracts the executed ones from it.
 std::optional<std::vector<Violation>>
 interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
               llvm::ArrayRef<int64_t> segments = {}, int64_t *steps = nullptr);
 
-/// Executes all rows of a launch with known data.
+/// Executes all rows of a launch whose data is in `launch`.
 Replay replayRows(KernelOp kernel, const SmallLaunch &launch);
 
 } // namespace mlafix

@@ -5,12 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The model of a kernel for the proofs: its launch (sizes, scalars, presence of
-// optional arguments), its rows (grid indices), their iterations (loop
-// indices), and linear arithmetic on these. A value that is loaded, or not
-// linear, is an unknown of its row, within the range of its type. A result that
-// may overflow is an unknown too.
-//
+// Models a kernel for the proofs. Variables stand for the launch (sizes,
+// scalars, presence of optional arguments), its rows (grid indices) and their
+// iterations (loop indices). Linear forms over these variables describe indices
+// and conditions. A loaded or nonlinear value is an unknown of its row, within
+// the range of its type. So is a result that may overflow.
 //===----------------------------------------------------------------------===//
 
 #ifndef MLAFIX_ANALYSIS_ROWMODEL_H
@@ -31,7 +30,8 @@
 
 namespace mlafix {
 
-/// A closed interval of integers, wide enough for sums of 64-bit numbers.
+/// A closed interval of integers. Its ends have 128 bits, so that sums of
+/// 64-bit numbers fit.
 struct Interval {
   __int128 low, high;
   bool contains(Interval other) const {
@@ -39,119 +39,122 @@ struct Interval {
   }
 };
 
-/// The range of an integer type; signless types count as signed.
+/// Returns the range of an integer type. Signless types count as signed.
 Interval getIntegerRange(mlir::Type type);
 
-/// The value of an integer constant of at most 64 bits; a boolean is 0 or 1.
+/// Returns the value of an integer constant of at most 64 bits; a boolean is 0
+/// or 1. Returns nullopt for other values.
 std::optional<int64_t> getInteger(mlir::Value value);
 
-/// The range of 64-bit integers.
+/// The least and the greatest 64-bit integer.
 inline constexpr int64_t kMinI64 = std::numeric_limits<int64_t>::min(),
                          kMaxI64 = std::numeric_limits<int64_t>::max();
 
-/// The largest dim of a tensor; launches refuse larger ones
+/// The largest size of a tensor's dim. A launch with a larger one is refused
 /// (lib/Runtime/Check.cpp).
 inline constexpr int64_t kMaxSize = int64_t(1) << 48;
 
 struct Variable {
   enum Kind {
-    Size,    ///< a dim of an argument
+    Size, ///< a dim's size in an argument
     Scalar,  ///< an integer or boolean argument
-    Present, ///< 1 if an optional argument is passed, else 0
+    Present, ///< 1 if an optional argument is passed, otherwise 0
     Grid,    ///< a grid index
     Loop,    ///< a loop index
-    Derived, ///< has a definition: a quotient, a minimum, …
-    Unknown, ///< any value of its range
+    Derived, ///< defined by constraints: a quotient, a minimum, …
+    Unknown, ///< may have any value in its range
   };
   Kind kind;
   std::string name;
-  /// The value that it stands for; null for a size.
+  /// The MLIR value that the variable stands for. Null for a size.
   mlir::Value value;
   Interval range;
-  /// Constraints that define it.
+  /// The constraints that define the variable.
   Condition definition = Condition::always();
-  /// True if it is the same in all rows.
+  /// True if the variable is the same in all rows of a launch.
   bool isLaunch = false;
-  /// True if it is an unknown or depends on one.
+  /// True if the variable is an unknown or depends on one.
   bool isUncertain = false;
-  /// For loops: true if the loop runs over the elements of a slice, or over
-  /// groups, within one access. All these iterations have the same condition.
+  /// True for a loop over the elements of a slice, or over groups, within one
+  /// access. All iterations of such a loop have the same condition.
   bool isOfAccess = false;
 };
 
-/// A comparison of two floats. `relation` is a variable shared by all
-/// comparisons of the same two: 0 less, 1 equal, 2 greater, 3 unordered.
+/// A comparison of two floats. Its outcome depends on the variable `relation`:
+/// 0 less, 1 equal, 2 greater, 3 unordered. All comparisons of the same two
+/// floats share this variable.
 struct FloatComparison {
   Var relation;
-  unsigned outcomes; ///< a set: bit r is set if the comparison holds for
-                     ///< relation r
+  unsigned outcomes; ///< bit r is set if the comparison holds for relation r
 };
 
-/// One access in the program of a row.
+/// One access in the program of a row, with its indices and conditions.
 struct RowAccess {
   MemoryAccess access;
-  /// The indices of `access`, then the indices that a part adds to them (see
-  /// RowModel::getRank).
+  /// The indices of `access`. If it accesses a part of a row, followed by the
+  /// indices within that part (see RowModel::getRank).
   llvm::SmallVector<Linear, 4> indices;
   /// The condition under which the op executes in an iteration of `loops`: its
   /// predicate, the enclosing branches, and the presence of an optional
   /// argument.
   Condition executes;
-  /// The condition under which it touches memory: it executes, and the row
-  /// contains the whole slice. Bounds are proved from `executes` alone.
+  /// The condition under which the access touches memory: it executes, and the
+  /// row contains the whole slice. Bounds are proved from `executes` alone.
   Condition condition;
   llvm::SmallVector<Var, 2> loops; // outermost first
-  /// The assumptions that precede it in the row's program, and their source
-  /// text.
+  /// The assumptions that precede the access in the row's program, and their
+  /// source texts in `promises`.
   Condition assumed = Condition::always();
   llvm::SmallVector<llvm::StringRef, 1> promises;
 };
 
 class RowModel {
 public:
-  /// With `followsWraps`, integer overflow is modelled exactly, by cases, which
-  /// takes time. Without it, a result that may overflow is an unknown that
-  /// equals the sum wherever it does not overflow.
+  /// With `followsWraps`, models integer overflow exactly, by cases, which
+  /// takes longer. Without it, a result that may overflow is an unknown that
+  /// equals the sum wherever the sum does not overflow.
   explicit RowModel(KernelOp kernel, bool followsWraps = false);
 
   KernelOp getKernel() const { return kernel; }
   bool isCareful() const { return followsWraps; }
-  /// True if a model with `followsWraps` would be more precise.
+  /// True if a model with `followsWraps` would be more precise than this one.
   bool omitsWraps() const { return hasWraps && !followsWraps; }
   const Variable &operator[](Var var) const { return variables[var]; }
   size_t size() const { return variables.size(); }
-  /// The grid indices that identify a row. Excludes indices of extent 1, and
-  /// the segment of a ragged grid.
+  /// Returns the grid indices that identify a row. Leaves out indices of extent
+  /// 1, and the segment of a ragged grid.
   llvm::ArrayRef<Var> getRowIndices() const { return rowIndices; }
-  /// All grid indices.
+  /// Returns all grid indices.
   llvm::ArrayRef<Var> getGridIndices() const { return gridIndices; }
   llvm::ArrayRef<RowAccess> getAccesses() const { return accesses; }
-  /// The variables of a ragged grid's segment start and end.
+  /// Returns the variables for a segment's start and end; nullopt if the grid
+  /// is not ragged.
   std::optional<std::pair<Var, Var>> getSegmentEnds() const {
     return segmentEnds;
   }
-  /// The conditions that a launch checks.
+  /// Returns the conjunction of the assumptions that a launch checks.
   const Condition &getLaunchCheck() const { return launchCheck; }
-  /// The name of the argument that holds the segments.
+  /// Returns the name of the argument that holds the segments of a ragged grid.
   llvm::StringRef getSegmentsName();
 
-  /// The number of indices per element: one per dim, or two (group and member)
-  /// for a last dim whose rows are accessed in parts.
+  /// Returns the number of indices of an element: one per dim. If rows are
+  /// accessed in parts, the last dim has two indices, group and member.
   unsigned getRank(unsigned argument);
-  /// The size of a dim of a tensor that is passed. `dim` counts as in
-  /// getRank().
+  /// Returns the size of a dim, assuming that the argument is passed. `dim`
+  /// counts as in getRank().
   Linear getSize(unsigned argument, unsigned dim);
-  /// The variable that is 1 if the optional argument is passed.
+  /// Returns the variable that is 1 if the optional argument is passed,
+  /// otherwise 0.
   Var getPresent(unsigned argument);
   Linear getValue(mlir::Value value);
   Condition getCondition(mlir::Value value, bool holds = true);
-  /// The condition that the launch passes the argument.
+  /// Returns the condition that the launch passes the argument.
   Condition isGiven(unsigned argument);
-  /// The condition that the row contains the whole slice, if its length is
-  /// known only at launch.
+  /// Returns the condition that the row contains the whole slice of `access`.
+  /// It is trivial unless the row's length is known only at launch.
   Condition hasSlice(const MemoryAccess &access);
-  /// The comparison that `value` makes. Returns nullopt unless it compares two
-  /// distinct float values.
+  /// Returns the float comparison that `value` is the result of. Returns
+  /// nullopt unless it compares two distinct float values.
   std::optional<FloatComparison> getFloatComparison(mlir::Value value);
 
   Interval getRange(const Linear &linear) const;
@@ -169,18 +172,18 @@ private:
 
   Var addVariable(Variable variable);
   Var addSize(const llvm::Twine &name, int64_t least, int64_t most);
-  /// The size for a name, or for a product such as "(G K)" with unknown
-  /// factors.
+  /// Returns the size that a name stands for. For a product such as "(G K)"
+  /// with unknown factors, returns the size of the whole product.
   Var getNamedSize(llvm::StringRef name);
   Var addUnknown(mlir::Value value, Interval range);
-  /// An unknown with the definition that `define` returns.
+  /// Adds an unknown, with the definition that `define` returns for it.
   Var addUnknown(mlir::Value value, Interval range,
                  llvm::function_ref<std::optional<Condition>(Var)> define);
   Linear addOpaque(mlir::Value value);
   Var addDerived(mlir::Value value, Interval range,
                  llvm::function_ref<std::optional<Condition>(Var)> define);
   Condition addOpaqueCondition(mlir::Value value, bool holds);
-  /// The result of an op as a linear form; nullopt if it is not linear.
+  /// Returns the result of an op as a linear form; nullopt if it is not linear.
   std::optional<Linear> buildResult(mlir::Value value);
   Linear buildArgument(mlir::BlockArgument argument);
   Linear buildLoopIndex(mlir::scf::ForOp loop);
@@ -189,7 +192,7 @@ private:
   Linear buildElementIndex(mlir::Value index, mlir::Value row);
   Linear buildChoice(mlir::Value value, mlir::Value condition, mlir::Value x,
                      mlir::Value y);
-  /// `a` where the condition holds, else `b`.
+  /// Returns a form that equals `a` where `condition` holds, and `b` elsewhere.
   Linear chooseLinear(mlir::Value value, mlir::Value condition, const Linear &a,
                       const Linear &b);
   Condition buildCondition(mlir::Value value, bool holds);
@@ -200,20 +203,20 @@ private:
   void addGrid();
   void addSegments(RaggedForallOp grid);
   void addAccess(const MemoryAccess &access);
-  /// The index of a group in a row, a loop variable. All accesses of a dim
-  /// share it, since no condition depends on it.
+  /// Returns the loop variable that counts the groups of a row. All accesses of
+  /// a dim share it, since no condition depends on it.
   Var getGroupIndex(DimAttr product, unsigned argument);
-  /// The index of an element in a slice: a loop variable that all accesses of
-  /// the slice share.
+  /// Returns the loop variable that counts the elements of a slice. All
+  /// accesses of that slice share it.
   Var getSliceIndex(RowSlice slice);
   void addPart(RowAccess &row);
-  /// Adds the assumptions that precede the access; sets the launch's check.
+  /// Adds the assumptions that precede the access in the row's program.
   void addAssumptions(RowAccess &access);
   void addLaunchCheck();
-  /// Narrows the ranges of scalars by a condition that the launch checks, so
-  /// that more sums provably do not overflow.
+  /// Narrows the ranges of scalars by a condition that every launch checks.
+  /// More sums then provably do not overflow.
   void narrowScalars(const Condition &check);
-  /// The range of a form, from the ranges of its terms independently.
+  /// Returns the range of a form if each term varies independently.
   Interval getTermRange(const Linear &linear) const;
 
   KernelOp kernel;
@@ -223,16 +226,17 @@ private:
   std::vector<RowAccess> accesses;
   std::optional<std::pair<Var, Var>> segmentEnds;
   Condition launchCheck = Condition::always();
-  llvm::SmallVector<AssumeOp> assumptions; // inside the grid
+  // Inside the grid, so not checked at launch.
+  llvm::SmallVector<AssumeOp> assumptions;
   llvm::StringMap<Var> namedSizes;
   llvm::DenseMap<std::pair<unsigned, unsigned>, Var> otherSizes;
-  llvm::SmallPtrSet<mlir::Attribute, 2> parted; // dims whose rows are accessed
-                                                // in parts
+  // Dims whose rows are accessed in parts.
+  llvm::SmallPtrSet<mlir::Attribute, 2> parted;
   llvm::DenseMap<mlir::Attribute, Var> groupIndices;
   llvm::DenseMap<std::pair<int64_t, int64_t>, Var> sliceIndices;
   llvm::DenseMap<unsigned, Var> presences;
   llvm::DenseMap<mlir::Value, Linear> values;
-  /// floor(dividend / divisor). Equal quotients share a variable.
+  /// A quotient floor(dividend / divisor). Equal quotients share a variable.
   struct Quotient {
     Linear dividend;
     int64_t divisor;
@@ -245,12 +249,12 @@ private:
   llvm::DenseMap<mlir::Value, Var> gridVars;
 };
 
-/// True if a location is in an MLIR file: messages then use MLIR's words,
-/// otherwise those of Python kernels.
+/// True if the location is in an MLIR file. Messages then use the words of
+/// MLIR, otherwise those of Python kernels.
 bool isInMlir(mlir::Location loc);
 
-/// The name of an unknown in messages: "what is read from flags", "a comparison
-/// of floats".
+/// Returns the name of an unknown for messages: "what is read from flags", "a
+/// comparison of floats".
 std::string describe(const Variable &variable);
 
 } // namespace mlafix

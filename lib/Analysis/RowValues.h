@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Computes rows and what is reduced from them, one element after the other, as
-// the compiler folds constants; and remembers which operation made a NaN or an
-// infinity of operands that are none.
+// Computes the elements of rows, and reductions of them, one after the other
+// with the compiler's own constant folders. Records which operation made a NaN
+// or an infinity from operands that were neither.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,38 +24,40 @@
 
 namespace mlafix {
 
-/// An integer or boolean as its value, an f32 as its bits; none for others.
+/// Returns an integer or boolean as its value, and an f32 as its bits. Returns
+/// nullopt for other attributes.
 std::optional<int64_t> numberOf(mlir::Attribute attribute);
 
-/// The reverse. `type` is an integer, an index or f32.
+/// Returns the attribute for which numberOf() returns `number`. `type` is an
+/// integer type, index or f32.
 mlir::Attribute attributeOf(mlir::Type type, int64_t number);
 
-/// The result of a function of floats that upstream does not fold, nullopt for
-/// other operations.
+/// Returns the result of a float function that MLIR itself does not fold.
+/// Returns nullopt for other operations.
 std::optional<int64_t> foldFloats(mlir::Operation *op,
                                   llvm::ArrayRef<mlir::Attribute> operands);
 
-/// The floats that are no numbers.
+/// The floats that are not finite numbers.
 enum class OddFloat { NaN, Infinity };
 
 /// True if the f32 with these bits is of the given kind.
 bool isOdd(OddFloat kind, int64_t bits);
 
-/// The origin of a NaN or an infinity: the operation that made it, and its
-/// operands.
+/// Says which operation made a NaN or an infinity, and from which operands.
 struct OddOrigin {
-  mlir::Operation *op = nullptr; ///< null: not known
-  bool isInput = false;          ///< from memory, an argument or a constant
-  std::string how;               ///< "-inf and -inf"
+  mlir::Operation *op = nullptr; ///< null if unknown
+  bool isInput = false; ///< true if read from memory, an argument or a constant
+  std::string how; ///< the operands: "-inf and -inf"
 };
 
 class RowValues {
 public:
-  /// The elements of a row, or of the payload of a state: floats as the bits of
-  /// f32.
+  /// The elements of a row, or of the payload of a state. Floats are stored as
+  /// the bits of an f32.
   using Row = std::vector<int64_t>;
 
-  /// `get` returns the value of a scalar, or the lse of a state.
+  /// `get` must return the value of a scalar or the lse of a state; nullopt if
+  /// it is unknown.
   explicit RowValues(std::function<std::optional<int64_t>(mlir::Value)> get)
       : getNumber(std::move(get)) {}
 
@@ -65,27 +67,27 @@ public:
   static std::optional<Row> payloadOf(std::optional<Row> row,
                                       std::optional<int64_t> lse);
 
-  /// The elements of a row. Null if they are unknown.
+  /// Returns the elements of a row, or null if they are unknown.
   const Row *get(mlir::Value value) const;
   void set(mlir::Value value, std::optional<Row> row);
-  /// Gives targets the rows and the origins of sources.
+  /// Copies the rows and the origins of `sources` to `targets`, one by one.
   void copyAll(mlir::ValueRange targets, mlir::ValueRange sources);
 
-  /// Computes the rows among the results of `op`, and the payload of states. If
-  /// `op` reduces rows to numbers, returns these by result, with nullopt for
-  /// unknown ones. Returns nullopt itself if `op` has nothing to do with rows.
+  /// Computes the rows and the payloads of states that `op` returns. If `op`
+  /// reduces rows to numbers, returns a number for each result, with nullopt
+  /// for unknown ones. Returns nullopt as a whole if `op` involves no rows.
   std::optional<llvm::SmallVector<std::optional<int64_t>>>
   compute(mlir::Operation *op);
 
-  /// Writes a number, the lse of a state, or a row. Of a long row, only writes
-  /// its ends, and how many elements are NaN or infinite.
+  /// Writes a number, the lse of a state, or a row. A long row is shortened to
+  /// its ends and the numbers of NaN and infinite elements.
   void write(llvm::raw_ostream &stream, mlir::Value value) const;
 
-  /// Notes the origins of a NaN and of an infinity among the elements of a
-  /// result: of the first that the kernel made, else of the first.
+  /// Records where a NaN and an infinity among the elements of `result` come
+  /// from. Prefers the first one that the kernel made to the first one overall.
   void noteOrigins(mlir::Operation *op, mlir::Value result,
                    llvm::ArrayRef<int64_t> elements);
-  /// The origin of the NaN, or of the infinity, in a value.
+  /// Returns the origin of a NaN or an infinity (`kind`) in `value`.
   OddOrigin getOrigin(mlir::Value value, OddFloat kind) const {
     return origins.lookup(value)[unsigned(kind)];
   }
@@ -99,12 +101,13 @@ private:
   std::optional<Row> mergePayloads(MergeOp merge);
   std::optional<Row> reduceGroups(ReduceOp op, size_t groups);
   std::optional<int64_t> foldElement(mlir::Operation *op, size_t index);
-  /// An element of a row, or a scalar.
+  /// Returns element `index` of a row, or the value of a scalar.
   std::optional<int64_t> getElement(mlir::Value value, size_t index) const;
-  /// The elements of an operand from which element `index` of a result is
-  /// computed.
+  /// Returns the f32 elements of `operand` that element `index` of the result
+  /// of `op` is computed from.
   Row elementsOf(mlir::Operation *op, mlir::Value operand, size_t index) const;
-  /// The origin of element `index` of a result, which is `bits`.
+  /// Returns the origin of element `index` of the result of `op`, a NaN or an
+  /// infinity with the f32 bits `bits`.
   OddOrigin findOrigin(mlir::Operation *op, OddFloat kind, int64_t bits,
                        size_t index) const;
   std::string describeOperands(mlir::Operation *op, size_t index) const;
@@ -114,15 +117,17 @@ private:
   llvm::DenseMap<mlir::Value, std::array<OddOrigin, 2>> origins;
   int64_t elementsLeft = kMostElements;
 
-  /// The most elements that are computed. Rows after that are unknown.
+  /// The largest total number of elements to compute. Once it is reached,
+  /// further rows are unknown.
   static constexpr int64_t kMostElements = 1 << 21;
 };
 
-/// The result of a reduction of some elements, in its order (N9).
+/// Reduces elements in the order that kernels use (N9).
 int64_t reduceElements(ReduceKind kind, mlir::Type type,
                        llvm::ArrayRef<int64_t> elements);
 
-/// The text of a number: the shortest that is this float; "?" for nullopt.
+/// Writes a number, a float as the shortest text that reads back as it. Writes
+/// "?" for nullopt.
 void writeNumber(llvm::raw_ostream &stream, mlir::Type type,
                  std::optional<int64_t> number);
 

@@ -12,8 +12,9 @@
 
 namespace mlafix {
 
-/// The kernel's signature as units carry it (docs/UnitFormat.md: name,
-/// bindings, args, aliases, defaults, and proofs where they were recorded).
+/// Returns the signature of a kernel in the format of units
+/// (docs/UnitFormat.md): name, bindings, args, aliases, defaults, and proofs if
+/// recorded.
 mlir::DictionaryAttr getSignature(KernelOp kernel);
 
 } // namespace mlafix

@@ -14,80 +14,83 @@
 
 namespace mlafix {
 
-/// The arguments of a launch. Tensor contents come from an oracle, or in a
-/// replay from `elements`.
+/// The arguments of a launch. In a replay, `elements` holds the contents of
+/// tensors; otherwise an oracle supplies them.
 struct SmallLaunch {
-  /// Dim sizes of each tensor argument.
+  /// The dim sizes of each tensor, by argument.
   llvm::DenseMap<unsigned, llvm::SmallVector<int64_t>> sizes;
-  /// Group sizes of products that are not bound, by argument.
+  /// The group sizes of products whose factors are not bound, by argument.
   llvm::DenseMap<unsigned, int64_t> groupSizes;
-  /// Values of integer and boolean arguments.
+  /// The values of integer and boolean arguments, by argument.
   llvm::DenseMap<unsigned, int64_t> scalars;
-  /// Omitted optional arguments.
+  /// The optional arguments that the launch omits.
   llvm::SmallVector<unsigned> absent;
 
-  /// Replay only: contents of the tensors that the kernel reads element by
-  /// element, in row-major order. Floats, also scalar ones, are stored as the
-  /// bits of an f32.
+  /// The contents of tensors that the kernel reads element by element, in
+  /// row-major order. Floats, and also float scalars, are stored as the bits of
+  /// an f32. Only used by replays.
   llvm::DenseMap<unsigned, std::vector<int64_t>> elements;
-  /// Replay against a reference only: the expected contents of outputs, stored
-  /// like `elements`, and their largest error as a share of the largest
-  /// magnitude.
+  /// The expected contents of outputs, stored like `elements`. Only used by
+  /// replays against a reference. `tolerance` is the largest permitted error,
+  /// relative to the largest magnitude.
   llvm::DenseMap<unsigned, std::vector<int64_t>> expected;
   double tolerance = 0;
 };
 
-/// A violation of one of the proved properties.
+/// A violation of one of the properties that the prover proves.
 struct Violation {
   Question question;
   unsigned argument;
-  mlir::Operation *op; ///< the access; null for an element that nothing writes
+  mlir::Operation *op; ///< the access; null if nothing writes the element
   llvm::SmallVector<int64_t> row;
   llvm::SmallVector<int64_t> element;
 };
 
-/// A promise that a launch breaks.
+/// Records that a launch breaks a promise.
 struct BrokenPromise {
   mlir::Operation *op; ///< an AssumeOp or a DistinctOp
-  /// The first row that violates an assumption in the grid.
+  /// The first row that breaks an assumption in the grid. Empty for a
+  /// DistinctOp.
   llvm::SmallVector<int64_t> row;
-  /// The first entry of a distinct table that equals an earlier one.
+  /// The first entry of a distinct table that equals an earlier one. Empty for
+  /// an AssumeOp.
   llvm::SmallVector<int64_t> element;
 };
 
-/// A store of an odd value: a NaN or an infinity that the kernel made, or a
-/// value that differs from the reference.
+/// A store of an odd value. The value is a NaN or an infinity that the kernel
+/// made, or it differs from the reference.
 struct OddValue {
   mlir::Operation *store;
   unsigned argument;
   llvm::StringRef question; ///< "NaN", "infinity" or "reference"
   llvm::SmallVector<int64_t> row;
   llvm::SmallVector<int64_t> element;
-  std::string text;      ///< operands of `from`; else the values of both sides
-  mlir::Operation *from; ///< the op that made it; null for "reference"
+  std::string text; ///< operands of `from`, or both values for "reference"
+  mlir::Operation *from; ///< op that made the value; null for "reference"
 };
 
-/// The text that a row printed.
+/// A text that a row printed.
 struct PrintedText {
   PrintOp op;
   llvm::SmallVector<int64_t> row;
   std::string text;
 };
 
-/// The findings of a replay.
+/// The findings of a replay of a launch.
 struct Replay {
-  /// Coverage is not judged if `unknownRows` is not 0 or `isWhole` is false.
+  /// The violations found. Coverage is not checked if `unknownRows` is not 0 or
+  /// `isWhole` is false.
   std::vector<Violation> violations;
-  /// The number of rows abandoned at a condition or index that depends on
-  /// unknown elements of rows.
+  /// The number of rows that were abandoned at a condition or an index that
+  /// depends on unknown elements of rows.
   int64_t unknownRows = 0;
-  /// True if all rows were executed; a run stops after one million ops.
+  /// True if all rows were executed. A replay stops after one million ops.
   bool isWhole = true;
   /// The first violation of each promise.
   std::vector<BrokenPromise> broken;
-  /// The first odd value of each question in each argument.
+  /// The first odd value per question and argument.
   std::vector<OddValue> odd;
-  /// Printed texts in row order, and the number of texts dropped.
+  /// The printed texts in row order, and the number of texts that were dropped.
   std::vector<PrintedText> printed;
   int64_t textsDropped = 0;
 };

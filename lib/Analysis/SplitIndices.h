@@ -12,16 +12,16 @@
 
 namespace mlafix {
 
-/// Two indices of an access that are quotient and remainder of the same
+/// Two indices of an access that are the quotient and the remainder of one
 /// division by a variable, as in `pages[slot // size, slot % size]`. The model
 /// has no products of variables, but the two indices together determine the
 /// dividend.
 struct SplitIndex {
   unsigned quotient, remainder; ///< positions among the indices
-  mlir::Type type;              ///< of the dividend
+  mlir::Type type; ///< type of the dividend
   Linear dividend;
-  mlir::Value divisor; ///< the same in all rows
-  /// True if the dividend is >= 0 whenever both indices are.
+  mlir::Value divisor; ///< the same value in all rows
+  /// True if the dividend is >= 0 whenever both indices are >= 0.
   bool keepsSign;
 
   bool has(unsigned position) const {
@@ -32,7 +32,8 @@ struct SplitIndex {
 llvm::SmallVector<SplitIndex, 1> findSplitIndices(RowModel &model,
                                                   const MemoryAccess &access);
 
-/// True if accesses to the same element have equal dividends.
+/// True if accesses with the indices `a` and `b` have equal dividends wherever
+/// they touch the same element.
 bool haveEqualDividends(const SplitIndex &a, const SplitIndex &b);
 
 } // namespace mlafix
