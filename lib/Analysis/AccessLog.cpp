@@ -27,8 +27,8 @@ bool mlafix::isUniform(Value value, unsigned depth) {
          });
 }
 
-/// The number, row or state that a store writes, if it is uniform; else null.
-/// If all elements of a row are one number, returns that number.
+/// Returns the number, row or state that a store writes, or null if it is not
+/// uniform. For a row whose elements are all one number, returns that number.
 static Value getUniformValue(Operation *op) {
   Value value;
   if (auto store = dyn_cast<StoreOp>(op))
@@ -61,8 +61,8 @@ bool mlafix::writeOneNumber(const MemoryAccess &a, const MemoryAccess &b) {
   Value x = getUniformValue(a.op), y = getUniformValue(b.op);
   if (!x || !y || !isSameNumber(x, y))
     return false;
-  // Elements of two rows with equal values (a running sum, for example) are
-  // equal only at the same position.
+  // Two rows with the same values, such as a running sum, have equal elements
+  // only at equal positions.
   bool isNumber = !isRowTile(x.getType()) && !isa<StateType>(x.getType());
   return isNumber ||
          (a.isRow == b.isRow && a.slice == b.slice &&
@@ -125,8 +125,8 @@ void AccessLog::add(const MemoryAccess &access, ArrayRef<int64_t> row,
     writers.insert_or_assign(place, Writer{SmallVector<int64_t>(row), access});
     return;
   }
-  // The log does not track all elements of a row. If it does not track this
-  // one, it cannot tell whether a row wrote it.
+  // The log tracks only some elements of a row. It cannot tell whether a row
+  // has written any other element.
   bool isSeen = !ofRows.contains(argument) ||
                 llvm::is_contained(getElementsOfRow(argument), element.back());
   if (kernel.getArgAccess(argument) == "write" && !isOwn && isSeen)
@@ -140,8 +140,8 @@ void AccessLog::checkCoverage() {
         llvm::is_contained(launch.absent, i))
       continue;
     ArrayRef<int64_t> sizes = launch.sizes.find(i)->second;
-    // If the argument is stored by rows, check only the tracked elements of
-    // each row.
+    // If rows of the argument are accessed as a whole, check only the tracked
+    // elements of each row.
     bool isByRows = byRows.contains(i);
     SmallVector<int64_t> limits(sizes), places = getElementsOfRow(i);
     if (isByRows)

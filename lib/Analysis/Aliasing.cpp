@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The innermost loop of the body that holds `op`, or null.
+/// Returns the innermost loop inside the grid that contains `op`, or null.
 static Operation *getLoop(Operation *op) {
   for (Operation *parent = op->getParentOp();
        parent && !isa<ForallOp, RaggedForallOp, KernelOp>(parent);
@@ -24,8 +24,9 @@ static Operation *getLoop(Operation *op) {
   return nullptr;
 }
 
-/// The grid indices that identify a row: all of a dense grid, all but the
-/// segment of a ragged one. An index that is always 0 identifies nothing.
+/// Returns the grid indices that identify a row: all in a dense grid, all but
+/// the segment in a ragged grid. Leaves out indices of extent 1, which are
+/// always 0.
 static SmallVector<Value> getRowIndices(KernelOp kernel) {
   SmallVector<Value> indices;
   auto add = [&](ValueRange arguments, ValueRange extents) {
@@ -44,8 +45,8 @@ static SmallVector<Value> getRowIndices(KernelOp kernel) {
   return indices;
 }
 
-/// True if `read` may execute after `write`. Both are in the same row and in no
-/// loop; the branches of an `scf.if` exclude each other.
+/// True if `read` may execute after `write`, where both are in the same row and
+/// outside of loops. Only one branch of an `scf.if` executes.
 static bool mayFollow(Operation *write, Operation *read) {
   for (Operation *op = write; op; op = op->getParentOp())
     if (Operation *other = op->getBlock()->findAncestorOpInBlock(*read))
@@ -53,7 +54,7 @@ static bool mayFollow(Operation *write, Operation *read) {
   return true;
 }
 
-/// True if the grid itself reads its rows or segments from `argument`.
+/// True if the grid itself reads its segments from `argument`.
 static bool findsRowsIn(KernelOp kernel, BlockArgument argument) {
   auto grid = dyn_cast<RaggedForallOp>(kernel.getGrid());
   return grid && grid.getCuSeqlens() == argument;
@@ -91,7 +92,7 @@ bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
     if (!namesRow || getLoop(access.op))
       return false;
   }
-  // Reads of `written` do no harm; only a read of `read` after a write does.
+  // Only a read of `read` after a write is harmful; reads of `written` are not.
   for (const MemoryAccess &access : ofWritten)
     for (const MemoryAccess &other : ofRead)
       if (access.isWrite && mayFollow(access.op, other.op))

@@ -128,8 +128,9 @@ int64_t Counterexample::choose(Value value, ArrayRef<int64_t> row,
   return range.low <= other && other <= range.high ? other : 0;
 }
 
-/// True if every recorded comparison can come out as assumed: its float is
-/// loaded from memory and compared with finite constants only.
+/// True if all recorded comparisons can have their assumed outcomes together.
+/// Each must compare a float loaded from memory, and only with finite
+/// constants.
 bool Counterexample::haveFloats() const {
   for (const Compared &one : compared) {
     APFloat low = APFloat::getInf(APFloat::IEEEdouble(), /*Negative=*/true),

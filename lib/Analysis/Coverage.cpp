@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The proof has two steps. First: if unknown conditions are left out, the
+// Proves coverage in two steps. First: with unknown conditions left out, the
 // stores of all rows cover every element. Second: the row that owns an element
-// stores it in every case of its unknown conditions. Each is shown by a set
-// difference that is empty.
+// stores it in every case of the unknown conditions. Each step shows that a set
+// difference is empty.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace mlir::presburger;
 using namespace mlafix;
 
-/// The condition without its uncertain constraints.
+/// Returns the condition without its uncertain constraints.
 static Condition dropUncertain(const RowModel &model,
                                const Condition &condition) {
   Condition certain;
@@ -38,8 +38,8 @@ static Condition dropUncertain(const RowModel &model,
   return certain;
 }
 
-/// True if neither the rows, the iterations nor the stored element depend on
-/// unknowns.
+/// True if the rows, the iterations and the stored element of `store` do not
+/// depend on unknowns.
 bool Prover::isReliable(const RowAccess &store) const {
   return llvm::none_of(
              store.indices,
@@ -50,10 +50,10 @@ bool Prover::isReliable(const RowAccess &store) const {
                        [&](Var var) { return model[var].isUncertain; });
 }
 
-/// Matches a store that every row executes unconditionally, whose indices are
-/// the grid's indices or constants. Returns the constants, and -1 for each grid
-/// index; nullopt if there is no match. Such stores cover all elements with
-/// these constants.
+/// Matches a store that every row executes unconditionally, with only grid
+/// indices and constants as indices. Such stores cover all elements with the
+/// same constants. Returns each index: a constant, or -1 for a grid index.
+/// Returns nullopt if the store does not match.
 static std::optional<std::vector<int64_t>>
 findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
   unsigned argument = store.access.getArgNumber();
@@ -88,8 +88,8 @@ findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
   return place;
 }
 
-/// True if stores without conditions cover the tensor, as in most kernels. The
-/// constants among their indices must be the same for all stores.
+/// True if the unconditional stores cover the tensor, as in most kernels. All
+/// of them must use constants at the same positions.
 bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
   auto grid = dyn_cast<ForallOp>(kernel.getGrid());
   std::set<std::vector<int64_t>> places;
@@ -115,30 +115,29 @@ bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
          }) == int64_t(needed);
 }
 
-/// Restricts the system to launches that pass the argument and the checks.
+/// Restricts the system to launches that pass the argument and satisfy the
+/// checked assumptions.
 void Prover::assumeLaunch(LinearSystem &system, unsigned argument) {
   system.restrict(model.getLaunchCheck());
   system.restrict(model.isGiven(argument));
 }
 
-/// Gives every value that is fixed per launch (sizes, scalars, presence, and
-/// arithmetic on these) a column of its own. Both sides of a subtraction then
-/// refer to the same launch.
+/// Adds a column for every value that is fixed per launch: sizes, scalars,
+/// presence, and arithmetic on them. Both sides of a set difference then refer
+/// to the same launch.
 void Prover::addLaunch(LinearSystem &system, const RowAccess &access) {
   for (Var var : model.getVariables(access, model.getGridIndices()))
     if (model[var].isLaunch && !model[var].isUncertain)
       (void)system.getColumn(var);
 }
 
-/// Restricts the store's indices to `element`.
+/// Restricts the indices of `store` to `element`.
 void Prover::placeElement(LinearSystem &system, const RowAccess &store,
                           ArrayRef<Form> element) {
   for (auto [index, column] : llvm::zip(store.indices, element))
     system.restrict(system.getForm(index).add(column, -1), /*isEquality=*/true);
 }
 
-/// A system whose points are the elements of `argument`; its first columns are
-/// `element`.
 LinearSystem mlafix::makeElements(RowModel &model, Work &work, KernelOp kernel,
                                   unsigned argument,
                                   SmallVector<Form> &element) {
@@ -154,15 +153,15 @@ LinearSystem mlafix::makeElements(RowModel &model, Work &work, KernelOp kernel,
   return system;
 }
 
-/// Projects the system onto its first columns. If that exceeds the budget,
-/// tries again with one case for each remainder.
+/// Projects the system onto its first `numDims` columns. If that exceeds the
+/// budget, tries again with one case per remainder.
 static std::optional<PresburgerSet> projectCases(LinearSystem &system,
                                                  unsigned numDims) {
   std::optional<PresburgerSet> set = system.project(numDims);
   return set || !system.splitRemainders() ? set : system.project(numDims);
 }
 
-/// First step: every element belongs to a row.
+/// Proves the first step: every element belongs to a row.
 Answer Prover::coverRows(unsigned argument,
                          ArrayRef<const RowAccess *> stores) {
   SmallVector<Form> element;
@@ -212,10 +211,10 @@ static bool hasOtherLoops(const RowModel &model, const RowAccess &store,
   });
 }
 
-/// The points of `cases` at which none of `stores` executes. Their first
-/// columns are `element`, the element of `access`. Returns nullopt if there are
-/// too many cases. A loop of a store that does not contain `access` may be in
-/// any iteration.
+/// Returns the points of `cases` at which no store of `stores` executes. The
+/// first columns of these points are `element`, the element of `access`. Loops
+/// of a store that do not contain `access` may be in any iteration. Returns
+/// nullopt if there are too many cases.
 std::optional<PresburgerSet>
 Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
                        const RowAccess &access,
@@ -273,7 +272,7 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
   return subtract(cases.getSet(), written, work);
 }
 
-/// Second step: a row stores its element in every case.
+/// Proves the second step: a row stores its element in every case.
 Answer Prover::coverCases(unsigned argument,
                           ArrayRef<const RowAccess *> stores) {
   SmallVector<const RowAccess *> reliable;

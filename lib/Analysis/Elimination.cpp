@@ -23,7 +23,8 @@ int64_t SparseRow::getCoefficient(unsigned column) const {
   return 0;
 }
 
-/// The greatest common divisor of the coefficients; 0 if there are none.
+/// Returns the greatest common divisor of the coefficients; 0 if there are
+/// none.
 static int64_t getDivisor(const SparseRow &row) {
   int64_t divisor = 0;
   for (auto [column, coefficient] : row.terms)
@@ -31,7 +32,7 @@ static int64_t getDivisor(const SparseRow &row) {
   return divisor;
 }
 
-/// Sorts the terms and divides by the common divisor; over the integers 2 x >=
+/// Sorts the terms and divides by the common divisor. Over the integers, 2 x >=
 /// 1 becomes x >= 1. Returns false if a number overflows.
 static bool normalize(SparseRow &row) {
   llvm::sort(row.terms);
@@ -65,7 +66,7 @@ static bool isImpossible(const SparseRow &row) {
   return row.isEquality && row.constant % getDivisor(row) != 0;
 }
 
-/// x * a + y * b; nullopt on overflow.
+/// Returns x * a + y * b, or nullopt on overflow.
 static std::optional<SparseRow> combine(const SparseRow &x, int64_t a,
                                         const SparseRow &y, int64_t b) {
   SparseRow sum;
@@ -103,8 +104,8 @@ Elimination::Elimination(llvm::ArrayRef<SparseRow> given) {
   }
 }
 
-/// Adds a row with sorted terms. Among rows that bound the same form from the
-/// same side, only the tightest is kept.
+/// Adds a row with sorted terms. If another row bounds the same form from the
+/// same side, keeps only the tighter one.
 void Elimination::add(SparseRow row) {
   steps += 4 + rows.size();
   isContradiction |= isImpossible(row);
@@ -119,8 +120,9 @@ void Elimination::add(SparseRow row) {
     bool isSame = old.terms == row.terms;
     if (!isSame && !isOpposite(old))
       continue;
-    // Same direction: the slack of the new bound over the old one. Opposite
-    // directions: the distance between lower and upper bound.
+    // If both rows have the same direction, `room` is the slack of the new
+    // bound over the old one. Otherwise it is the distance between lower and
+    // upper bound.
     __int128 room = isSame ? __int128(row.constant) - old.constant
                            : __int128(row.constant) + old.constant;
     if (old.isEquality || row.isEquality) {
@@ -146,8 +148,8 @@ void Elimination::add(SparseRow row) {
 }
 
 /// Solves an equality for a column with coefficient 1 or -1, and substitutes
-/// the solution into the other rows. Returns false if no equality has such a
-/// column.
+/// the solution into all other rows. Returns false if there is no such
+/// equality.
 bool Elimination::solveEquality() {
   for (const SparseRow &equality : rows) {
     if (!equality.isEquality)
@@ -177,7 +179,7 @@ bool Elimination::solveEquality() {
   return false;
 }
 
-/// Replaces the rows that use `column` by `others`.
+/// Removes the rows that use `column`, and adds `others`.
 void Elimination::replace(unsigned column, std::vector<SparseRow> others) {
   llvm::erase_if(rows, [&](const SparseRow &row) {
     return row.getCoefficient(column) != 0;
@@ -186,8 +188,8 @@ void Elimination::replace(unsigned column, std::vector<SparseRow> others) {
     add(std::move(row));
 }
 
-/// Eliminates a column by combining its lower and upper bounds, if that is
-/// exact over the integers: one bound of each pair has coefficient 1. Returns
+/// Eliminates a column by combining its lower with its upper bounds. This is
+/// exact over the integers if one bound of each pair has coefficient 1. Returns
 /// false if there is no such column, or if the number of rows would grow.
 bool Elimination::dropColumn() {
   steps += 8 * rows.size();

@@ -17,11 +17,11 @@ using namespace mlir;
 using namespace mlafix;
 using F = FloatClass;
 
-/// Budget of ops to evaluate over all cases of a kernel: a few hundred
-/// microseconds.
+/// The number of ops to evaluate over all cases of a kernel. It amounts to a
+/// few hundred microseconds.
 static constexpr unsigned kBudget = 8192;
 static constexpr unsigned kMostChoices = 64;
-/// Limit of the expression depth.
+/// The greatest depth of an expression.
 static constexpr unsigned kMostDepth = 200;
 
 EmptyCases::EmptyCases(const LseValues &values, KernelOp kernel)
@@ -42,7 +42,7 @@ std::vector<MadeNaN> mlafix::findMadeNaNs(KernelOp kernel) {
 // Cases
 //===----------------------------------------------------------------------===//
 
-/// Picks one of `count` alternatives. Each starts a case of its own.
+/// Picks one of `count` alternatives. Later cases pick the others.
 unsigned EmptyCases::choose(unsigned count) {
   if (isOver)
     return 0;
@@ -57,7 +57,8 @@ unsigned EmptyCases::choose(unsigned count) {
   return 0;
 }
 
-/// Moves on to the next case. Returns false after the last.
+/// Moves on to the next case. Returns false if this was the last one or the
+/// budget is used up.
 bool EmptyCases::advance() {
   while (!choices.empty() && choices.back().chosen + 1 == choices.back().count)
     choices.pop_back();
@@ -67,8 +68,8 @@ bool EmptyCases::advance() {
   return true;
 }
 
-/// Starts to evaluate a value. Returns false if the budget or the depth is used
-/// up.
+/// Begins the evaluation of a value. Returns false if the budget or the depth
+/// is exhausted.
 bool EmptyCases::enter() {
   if (budget == 0 || depth == kMostDepth)
     isOver = true;
@@ -119,8 +120,8 @@ std::string EmptyCases::describeEmptyRows(LseSet lses) {
   return text;
 }
 
-/// Called for the value of a store: marks the ops that made it NaN for the
-/// report.
+/// Handles the value of a store. If it is NaN, records the ops that made it for
+/// the report.
 void EmptyCases::observe(Value stored) {
   Number number = eval(stored);
   if (isOver)
@@ -172,9 +173,9 @@ void EmptyCases::runBlock(Block &block) {
   }
 }
 
-/// True if an earlier case reached this loop with the same choices and the same
-/// carried values. Gives the carried values fresh symbols, so that only their
-/// classes are known.
+/// True if an earlier case entered this loop with the same choices and the same
+/// carried values. Gives the carried values fresh symbols, which keeps only
+/// their classes.
 bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
                          MutableArrayRef<Number> carried) {
   std::vector<unsigned> head(start);
@@ -200,8 +201,8 @@ bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
     before.push_back(number.symbol);
   }
   llvm::copy(fresh, carried.begin());
-  // While the choices of an earlier case are replayed, its heads are already in
-  // the set.
+  // An earlier case has already inserted the heads that are passed while its
+  // choices are replayed.
   return position == choices.size() && !heads.insert(std::move(head)).second;
 }
 
@@ -239,8 +240,8 @@ void EmptyCases::runFor(scf::ForOp loop) {
 // Conditions
 //===----------------------------------------------------------------------===//
 
-/// The relation decided so far between the number with the smaller symbol and
-/// the other.
+/// Returns the relation decided so far between two numbers. It is that of the
+/// number with the smaller symbol to the other number.
 unsigned &EmptyCases::factOf(Number a, Number b) {
   unsigned first = std::min(a.symbol, b.symbol),
            second = std::max(a.symbol, b.symbol);
@@ -258,7 +259,8 @@ unsigned EmptyCases::relationOf(Number a, Number b) {
   return a.symbol > b.symbol ? swapRelation(fact) : fact;
 }
 
-/// The classes of `a` that are compatible with one of `relations` to `b`.
+/// Returns the classes of `a` that are compatible with one of `relations` to
+/// `b`.
 static FloatClass restrict(FloatClass a, FloatClass b, unsigned relations) {
   unsigned kept = 0;
   for (unsigned bit = 1; bit <= F::Inf; bit <<= 1)
@@ -309,7 +311,7 @@ EmptyCases::Decision EmptyCases::computeDecision(Value condition) {
   BoolAttr constant;
   if (matchPattern(op, m_Constant(&constant)))
     return {constant.getValue(), 0};
-  // Evaluate the second operand only if the first does not decide.
+  // Evaluate the second operand only if the first one does not decide.
   auto both = [&](bool decisive) {
     Decision a = decide(op->getOperand(0));
     if (a.holds == decisive || isOver)
@@ -359,7 +361,7 @@ EmptyCases::Decision EmptyCases::compare(arith::CmpFOp op) {
   return {holds(a, b, wanted), a.lses | b.lses};
 }
 
-/// True if the float is in one of the classes.
+/// Decides if a float is in one of `classes`.
 EmptyCases::Decision EmptyCases::decideClass(Value operand, unsigned classes) {
   Number number = eval(operand);
   if (isOver)
@@ -410,7 +412,7 @@ EmptyCases::Number EmptyCases::makeNaN(Operation *op, LseSet lses,
   return number;
 }
 
-/// The number if it is unknown which of two values is taken.
+/// Returns a number that may be either `a` or `b`.
 EmptyCases::Number EmptyCases::join(Number a, Number b) {
   if (a.symbol == b.symbol)
     return {a.symbol, a.lses | b.lses};
@@ -565,7 +567,7 @@ EmptyCases::Number EmptyCases::computeReduce(ReduceOp op) {
   if (symbol(row).cls.isNaN())
     return row;
   unsigned bits = symbol(row).cls.bits;
-  // If only some lses of a row are empty, the others are finite.
+  // If only some lses of a row are -inf, the others are finite.
   bool isMixed = bits & F::Finite && bits & F::Infinite;
   if (op.getKind() == ReduceKind::max && isMixed && !(bits & F::Inf))
     bits &= F::Finite;
@@ -574,15 +576,15 @@ EmptyCases::Number EmptyCases::computeReduce(ReduceOp op) {
   return make(bits, row.lses);
 }
 
-/// A part of a row, such as its first elements, may lack some of the row's
-/// classes.
+/// Returns the number of a part of a row, such as its first elements. The part
+/// may lack some of the row's classes.
 EmptyCases::Number EmptyCases::computePart(Value of) {
   Number row = eval(of);
   return symbol(row).cls.isNaN() ? row : make(symbol(row).cls.bits, row.lses);
 }
 
-/// A state is stored as NaN if its lse is NaN, or if its row is NaN and it is
-/// not empty (N6). Merges make no NaN of their own (N3 to N5).
+/// Returns the number of a state. It is NaN if its lse is NaN, or if its row is
+/// NaN and it is not empty (N6). Merges make no NaN of their own (N3 to N5).
 EmptyCases::Number EmptyCases::computeState(Operation *op) {
   if (auto mask = dyn_cast<MaskOp>(op)) {
     Decision decision = decide(mask.getPredicate());
@@ -615,8 +617,8 @@ EmptyCases::Number EmptyCases::computeState(Operation *op) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// True if one factor is zero because a row is empty, and the other is that
-/// row's payload.
+/// True if one factor is zero because a row is empty, and the other factor is
+/// the payload of that row.
 bool EmptyCases::isZeroTimesPayload(Operation *op, ArrayRef<Number> operands,
                                     LoadOp &payload) {
   if (!isa<arith::MulFOp, math::FmaOp>(op))
@@ -690,7 +692,7 @@ EmptyCases::Number EmptyCases::computeArithmetic(Operation *op) {
   if (cls.isNaN())
     return makeNaN(op, lses, describeNaN(op, classes));
   Number number = make(cls, lses);
-  // A value computed only from one row of memory is as arbitrary as that row.
+  // A value computed from a single loaded row is as arbitrary as that row.
   if (isa<arith::MulFOp>(op) || operands.size() == 1)
     for (Number operand : operands)
       if (LoadOp row = symbol(operand).payload)

@@ -18,24 +18,24 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A number of a launch that the search varies.
+/// A quantity of a launch that the search varies, from `low` to `high`.
 struct Choice {
   enum Kind { Size, Scalar, Presence } kind;
   int64_t low, high;
-  /// The (argument, dim) pairs that it sets; for scalars only the argument
-  /// counts.
+  /// The (argument, dim) pairs that this size determines. For a scalar or a
+  /// presence, only the argument is used.
   SmallVector<std::pair<unsigned, unsigned>> places;
-  /// The name of the size that bounds a scalar; empty if there is none.
+  /// The name of the size that bounds a scalar from above; empty if none does.
   StringRef atMost;
   StringRef name;
 };
 
-/// A dim that is a product of named factors or numbers.
+/// A dim that is a product of two factors, each a named size or a number.
 struct Product {
   unsigned argument, dim;
   SmallVector<size_t, 2> choices;
   int64_t number = 1;
-  int64_t group = 0; ///< group size; 0 stands for the last choice
+  int64_t group = 0; ///< group size; 0 means the last choice
 };
 
 class SmallLaunches {
@@ -57,8 +57,8 @@ private:
   KernelOp kernel;
   int64_t most;
   std::vector<Choice> choices;
-  llvm::MapVector<StringRef, size_t> named; // index of the choice for each
-                                            // named size
+  // Maps a named size to its position in `choices`.
+  llvm::MapVector<StringRef, size_t> named;
   std::vector<Product> products;
   std::vector<Violation> found;
   std::mt19937 random{1};
@@ -80,7 +80,8 @@ size_t SmallLaunches::addNamed(StringRef name) {
   return it->second;
 }
 
-/// The least length of a row of `argument` that contains all of its slices.
+/// Returns the least row length of `argument` for which all of its slices are
+/// inside the row.
 static int64_t countSliced(KernelOp kernel, unsigned argument) {
   int64_t most = 0;
   for (const MemoryAccess &access : collectAccesses(kernel))
@@ -144,8 +145,8 @@ void SmallLaunches::collect() {
       addSize(cast<StringAttr>(kernel.getArgDims(i)[dim]).getValue(), i, dim);
     }
     if (kernel.isArgOptional(i) && !kernel.isArgAbsent(i)) {
-      // One choice for all optional arguments: most are passed or omitted
-      // together.
+      // Use one choice for all optional arguments, since most are passed or
+      // omitted together.
       auto last = llvm::find_if(choices, [](const Choice &choice) {
         return choice.kind == Choice::Presence;
       });
@@ -248,7 +249,7 @@ void SmallLaunches::runLaunch(const SmallLaunch &launch) {
     while (!path.empty() && path.back().first + 1 == path.back().second)
       path.pop_back();
     if (path.empty())
-      return; // every memory content was tried
+      return; // all memory contents were tried
     ++path.back().first;
   }
 }

@@ -37,14 +37,14 @@ StringRef mlafix::spelling(FloatClass value) {
 // Operations on single classes
 //===----------------------------------------------------------------------===//
 
-// These take single classes and return the set of possible classes of the
-// result.
+// The functions below take single classes, and return the set of classes that
+// the result may be in.
 
 static bool isNegative(unsigned a) {
   return a & (F::NegInf | F::Neg | F::NegZero);
 }
 
-/// `magnitude`, one of Zero, Pos and Inf, or its negative.
+/// Returns `magnitude` (Zero, Pos or Inf), or the class of its negative.
 static unsigned withSign(bool negative, unsigned magnitude) {
   if (!negative)
     return magnitude;
@@ -132,7 +132,7 @@ static unsigned roundUp(unsigned a) {
   return negate(a) == F::Pos ? F::NegZero | a : a;
 }
 
-/// The position of a class in the order of numbers.
+/// Returns the position of a class in numeric order.
 static int rank(unsigned a) {
   return a & F::Infinite ? (a == F::Inf ? 2 : -2)
          : a & F::Zeros  ? 0

@@ -30,7 +30,7 @@ namespace {
 using Check = std::pair<Value, Value>;
 using Checks = llvm::SmallSetVector<Check, 2>;
 
-/// The checks that one op needs.
+/// The checks that one op needs, for its rows and for its elements.
 struct OpChecks {
   Checks rows, elements;
 
@@ -52,13 +52,13 @@ private:
 };
 } // namespace
 
-/// True if every launch passes the argument behind `memref`.
+/// True if every launch passes the argument `memref`.
 static bool isAlwaysGiven(KernelOp kernel, Value memref) {
   return !kernel.isArgOptional(getKernelArgument(memref).getArgNumber());
 }
 
-/// The size of a dim, computed before the grid. If `memref` is optional, uses
-/// an argument with the same dim that every launch passes, if there is one.
+/// Returns the size of a dim, computed before the grid. If `memref` is
+/// optional, prefers an argument with the same dim that every launch passes.
 Value GuardBoundsPass::getSize(Value memref, unsigned dim) {
   KernelOp kernel = getOperation();
   Block &top = kernel.getBody().front();
@@ -84,7 +84,7 @@ Value GuardBoundsPass::getSize(Value memref, unsigned dim) {
   return b.createOrFold<memref::DimOp>(loc, source.first, position);
 }
 
-/// The check of a group or member index against its factor of the dim.
+/// Returns the check of a group or member index against its factor of the dim.
 static FailureOr<Check> getPartCheck(OpBuilder &b, const MemoryAccess &access,
                                      bool isGroup) {
   DimAttr product = access.getProduct(),
@@ -111,11 +111,12 @@ FailureOr<Check> GuardBoundsPass::getCheck(const OpenIndex &open) {
   return getPartCheck(b, access, open.dim == count);
 }
 
-/// The conjunction of `predicate` (null: true) and `checks`.
+/// Returns the conjunction of `predicate` and `checks`. A null predicate means
+/// true.
 static Value narrow(OpBuilder &b, Location loc, Value predicate,
                     const Checks &checks) {
   for (auto [index, size] : checks) {
-    // As an unsigned number a negative index is large.
+    // A negative index is a large unsigned number, so one comparison suffices.
     Value inside =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index, size);
     predicate =
@@ -124,8 +125,8 @@ static Value narrow(OpBuilder &b, Location loc, Value predicate,
   return predicate;
 }
 
-/// Guards a load. Out of bounds it reads zero; the `else` value still applies
-/// only where the kernel's own predicate is false.
+/// Guards a load. Out of bounds it reads zero. The `else` value applies only
+/// where the kernel's own predicate is false.
 static void guard(LoadOp load, const Checks &checks) {
   OpBuilder b(load);
   Location loc = load.getLoc();
@@ -141,8 +142,8 @@ static void guard(LoadOp load, const Checks &checks) {
   load.getResult().replaceAllUsesExcept(value, value);
 }
 
-/// Guards a store of a state. If the payload and the lse need different checks,
-/// the store is split in two.
+/// Guards a store of a state. Splits the store in two if the payload and the
+/// lse need different checks.
 static void guard(StoreStateOp store, const OpChecks &checks) {
   OpBuilder b(store);
   Location loc = store.getLoc();
@@ -162,8 +163,9 @@ static void guard(StoreStateOp store, const OpChecks &checks) {
   store.erase();
 }
 
-/// Erases promises that launches do not check (proofs have used them) and
-/// prints (only replays show them). Returns true if there were any.
+/// Erases promises that launches do not check, and prints. The proofs have used
+/// the promises already, and only replays show prints. Returns true if it
+/// erased any.
 static bool eraseNotes(KernelOp kernel) {
   SmallVector<Operation *> notes;
   kernel.walk([&](Operation *op) {
@@ -177,7 +179,7 @@ static bool eraseNotes(KernelOp kernel) {
 }
 
 void GuardBoundsPass::runOnOperation() {
-  // Compute the sizes first: guards replace ops.
+  // Compute the sizes first, because guards replace ops.
   llvm::MapVector<Operation *, OpChecks> open;
   for (const OpenIndex &index : getAnalysis<KernelProofs>().getOpenIndices()) {
     const MemoryAccess &access = index.access;

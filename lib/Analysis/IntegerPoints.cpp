@@ -7,11 +7,13 @@
 //
 // The Omega test (Pugh, "The Omega test: a fast and practical integer
 // programming algorithm for dependence analysis", 1991). Equalities are solved.
-// A column between whose bounds an integer always lies is dropped. Else there
-// is no point if the bounds contradict each other (the real shadow), and there
-// is one if they leave enough room (the dark shadow). Between the two, a point
-// lies close to a bound. Unlike the algorithm of MLIR's Presburger library, it
-// can be stopped: some systems of few columns would take minutes.
+// A column is dropped if an integer always lies between its bounds. Otherwise
+// there is no point if the bounds contradict each other (the real shadow).
+// There is a point if they leave enough room (the dark shadow). Between the two
+// shadows, a point lies close to a bound.
+//
+// Unlike the algorithm of MLIR's Presburger library, this one can be stopped.
+// That matters for systems of few columns that would take minutes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +34,7 @@ using Rows = std::vector<SparseRow>;
 /// The lower and upper bounds of one column.
 struct Bounds {
   std::vector<const SparseRow *> lower, upper;
-  int64_t mostLower = 0, mostUpper = 0; ///< greatest magnitude of a coefficient
+  int64_t mostLower = 0, mostUpper = 0; ///< largest |coefficient| of them
 
   bool isExact() const { return mostLower == 1 || mostUpper == 1; }
   int64_t countPairs() const { return int64_t(lower.size() * upper.size()); }
@@ -48,8 +50,8 @@ private:
   std::optional<bool> searchNearBounds(const Rows &rows, unsigned column,
                                        const Bounds &bounds, unsigned depth);
   std::optional<bool> askPresburger(llvm::ArrayRef<SparseRow> rows);
-  /// Looks for an integer point near rational ones, in at most `nodes` nodes.
-  /// Returns nullopt if it finds none: there may be one elsewhere.
+  /// Looks for an integer point near rational points, in at most `nodes` nodes.
+  /// Returns nullopt if it finds none; there may still be one elsewhere.
   std::optional<bool> dive(Rows rows, unsigned &nodes);
 
   Work &work;
@@ -58,7 +60,8 @@ private:
 };
 } // namespace
 
-/// Converts rows to a polyhedron of MLIR's library, and lists their columns.
+/// Converts rows to a polyhedron of MLIR's library. Sets `columns` to the
+/// columns that the rows use.
 static IntegerPolyhedron
 getPolyhedron(llvm::ArrayRef<SparseRow> rows,
               llvm::SmallVectorImpl<unsigned> &columns) {
@@ -82,9 +85,9 @@ getPolyhedron(llvm::ArrayRef<SparseRow> rows,
   return set;
 }
 
-/// Substitutes for the column with the smallest coefficient so that the other
-/// coefficients of the equality become remainders modulo it. Returns false on
-/// overflow.
+/// Substitutes for the column with the smallest coefficient. The other
+/// coefficients of the equality become remainders modulo that coefficient.
+/// Returns false on overflow.
 static bool reduceEquality(Rows &rows, const SparseRow &equality) {
   auto smallest =
       *llvm::min_element(equality.terms, [](const auto &x, const auto &y) {
@@ -115,8 +118,8 @@ static bool reduceEquality(Rows &rows, const SparseRow &equality) {
   return true;
 }
 
-/// Branches on columns that are fractional at a rational point, and fixes each
-/// at a neighbouring integer.
+/// Branches on a column that is fractional at a rational point, and fixes it at
+/// a neighbouring integer.
 std::optional<bool> PointSearch::dive(Rows rows, unsigned &nodes) {
   Elimination left(rows);
   if (left.isEmpty())
@@ -151,8 +154,8 @@ std::optional<bool> PointSearch::dive(Rows rows, unsigned &nodes) {
   return true;
 }
 
-/// Asks MLIR's library, whose numbers are unbounded. The systems are small
-/// enough.
+/// Asks MLIR's Presburger library, whose numbers do not overflow. The systems
+/// are small enough by then.
 std::optional<bool> PointSearch::askPresburger(llvm::ArrayRef<SparseRow> rows) {
   llvm::SmallVector<unsigned> columns;
   IntegerPolyhedron set = getPolyhedron(rows, columns);
@@ -174,7 +177,7 @@ std::optional<bool> PointSearch::search(Rows rows, unsigned depth) {
         rows, [](const SparseRow &row) { return row.isEquality; });
     if (equality == rows.end())
       return split(rows, depth);
-    // An equality of one column is solved directly unless a number overflows.
+    // An equality of one column is left over only if a number overflows.
     if (equality->terms.size() < 2 ||
         !reduceEquality(rows, SparseRow(*equality)))
       return askPresburger(left.getRows());
@@ -182,7 +185,7 @@ std::optional<bool> PointSearch::search(Rows rows, unsigned depth) {
   return std::nullopt;
 }
 
-/// x * a + y * b - room.
+/// Returns x * a + y * b - room, or nullopt on overflow.
 static std::optional<SparseRow> combine(const SparseRow &x, int64_t a,
                                         const SparseRow &y, int64_t b,
                                         int64_t room) {
@@ -203,9 +206,9 @@ static std::optional<SparseRow> combine(const SparseRow &x, int64_t a,
   return sum;
 }
 
-/// Eliminates `column` by combining each lower with each upper bound. With
-/// `isDark` (the dark shadow of the Omega test), only points stay for which an
-/// integer surely lies between the bounds.
+/// Eliminates `column` by combining each lower bound with each upper bound.
+/// With `isDark` (the dark shadow of the Omega test), keeps only points for
+/// which an integer surely lies between the bounds.
 static std::optional<Rows> project(const Rows &rows, unsigned column,
                                    const Bounds &bounds, bool isDark) {
   Rows result;
@@ -227,7 +230,7 @@ static std::optional<Rows> project(const Rows &rows, unsigned column,
   return result;
 }
 
-/// Searches the points outside of the dark shadow: there `column` is close to
+/// Searches the points outside of the dark shadow. There, `column` is close to
 /// one of its lower bounds.
 std::optional<bool> PointSearch::searchNearBounds(const Rows &rows,
                                                   unsigned column,
@@ -268,7 +271,7 @@ std::optional<bool> PointSearch::split(const Rows &rows, unsigned depth) {
       most = std::max(most, std::abs(coefficient));
       (coefficient > 0 ? bounds.lower : bounds.upper).push_back(&row);
     }
-  // Columns that are eliminated exactly come first, then those with small
+  // Prefer columns that are eliminated exactly, then columns with small
   // coefficients.
   auto cost = [](const Bounds &bounds) {
     int64_t factor =
@@ -302,12 +305,12 @@ std::optional<bool> mlafix::hasPoint(llvm::ArrayRef<SparseRow> rows,
   return PointSearch(work).search(rows.vec());
 }
 
-/// The possible value of a column with the least magnitude, preferably not
-/// negative.
+/// Returns the least possible value >= 0 of `column`. If there is none, returns
+/// the greatest negative one. Returns nullopt if the budget runs out.
 static std::optional<int64_t> findValue(Rows &rows, unsigned column,
                                         Work &work) {
   for (int64_t sign : {1, -1}) {
-    // Checks that sign * value is between two ends.
+    // True if `sign * value` may lie between two ends.
     auto isWithin = [&](int64_t least, int64_t most) {
       Rows one = rows;
       one.push_back({{{column, sign}}, -least, false});

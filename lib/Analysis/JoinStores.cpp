@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A store executes if its guards hold: conditions of branches and predicates,
-// possibly negated. Guards are propositions over atoms, which are comparisons
-// and unknown booleans. Several stores cover all cases if the disjunction of
-// their guards holds for all values of the atoms. That is decided by splitting
-// on one atom at a time: in a chain of branches, each atom settles a store.
+// A store executes if all of its guards hold. A guard is the condition of a
+// branch or a predicate, possibly negated. Guards are propositions over atoms:
+// comparisons and unknown booleans. Several stores cover all cases if the
+// disjunction of their guards holds for all values of the atoms. To decide
+// this, the search splits on one atom at a time. In a chain of branches, each
+// atom settles one store.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,17 +24,17 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A boolean, and the value that it must have.
+/// A boolean and the value that it must have for a store to execute.
 using Guard = std::pair<Value, bool>;
 using Guards = SmallVector<Guard, 4>;
 
-/// Evaluates booleans of a row under assumptions about their atoms.
+/// Evaluates the booleans of a row under assumptions about their atoms.
 class Propositions {
 public:
   explicit Propositions(RowModel &model) : model(model) {}
 
-  /// True if in every case all guards of at least one store hold. False if not,
-  /// or if the budget runs out.
+  /// True if in every case all guards of at least one store hold. False if they
+  /// do not, or if the budget runs out.
   bool isAlways(ArrayRef<Guards> stores);
 
 private:
@@ -42,15 +43,16 @@ private:
   struct Atom {
     std::vector<std::pair<Var, int64_t>> terms;
     int64_t constant = 0;
-    int64_t kind = 0; ///< 0, 1: a Constraint; from 2 on: outcomes of a
-                      ///< comparison
+    /// 0 or 1: a Constraint (1 for an equality); 2 + n: a comparison with
+    /// outcomes n.
+    int64_t kind = 0;
     void *opaque = nullptr;
     bool operator<(const Atom &other) const {
       return std::tie(terms, constant, kind, opaque) <
              std::tie(other.terms, other.constant, other.kind, other.opaque);
     }
   };
-  /// The number of an atom, and true if it is negated.
+  /// An atom's number, and true if the atom is negated.
   using Literal = std::pair<unsigned, bool>;
 
   std::optional<bool> evaluate(Value value, unsigned depth = 0);
@@ -60,16 +62,16 @@ private:
   Literal findLiteral(Value value);
   Literal addAtom(Atom atom, bool isNegated);
   Literal addConstraint(const Constraint &constraint, bool isNegated);
-  /// Evaluates the disjunction under the current assumptions. If it stays open,
-  /// sets `open` to the atom to branch on.
+  /// Evaluates the disjunction of the stores' guards under the current
+  /// assumptions. If it stays open, sets `open` to the atom to split on.
   std::optional<bool> evaluateStores(ArrayRef<Guards> stores);
 
   RowModel &model;
   std::map<Atom, unsigned> atoms;
   llvm::DenseMap<Value, Literal> literals;
-  std::vector<std::optional<bool>> assumed;         // indexed by atom
-  llvm::DenseMap<Value, std::optional<bool>> known; // cached under the current
-                                                    // assumptions
+  std::vector<std::optional<bool>> assumed; // indexed by atom
+  // Cached for the current assumptions.
+  llvm::DenseMap<Value, std::optional<bool>> known;
   std::optional<unsigned> open;
   int64_t steps = 0;
 
@@ -85,7 +87,8 @@ Propositions::Literal Propositions::addAtom(Atom atom, bool isNegated) {
   return {it->second, isNegated};
 }
 
-/// x >= 0 and -x - 1 >= 0 are one atom and its negation.
+/// Returns the literal of a constraint. x >= 0 and -x - 1 >= 0 share one atom,
+/// negated in one of them.
 Propositions::Literal Propositions::addConstraint(const Constraint &constraint,
                                                   bool isNegated) {
   Linear linear = constraint.linear;
@@ -115,8 +118,8 @@ Propositions::Literal Propositions::findLiteral(Value value) {
   }
   Atom atom;
   if (std::optional<FloatComparison> floats = model.getFloatComparison(value)) {
-    // Normalize: of a set of outcomes and its complement, take the one without
-    // "unordered".
+    // Normalize: use the set of outcomes without "unordered", which is this set
+    // or its complement.
     bool isNegated = floats->outcomes >> 3 & 1;
     unsigned outcomes = isNegated ? ~floats->outcomes & 15 : floats->outcomes;
     atom.terms = {{floats->relation, 1}};
@@ -228,11 +231,11 @@ bool Propositions::isAlways(ArrayRef<Guards> stores) {
 }
 
 namespace {
-/// Stores to one argument that differ only in conditions and slices.
+/// Stores to one argument that differ at most in conditions and slices.
 struct Group {
   std::vector<const RowAccess *> stores;
-  SmallVector<Linear, 4> indices;     ///< without those of joined slices
-  SmallVector<Var, 2> loops;          ///< without those of joined slices
+  SmallVector<Linear, 4> indices;     ///< without the indices of joined slices
+  SmallVector<Var, 2> loops;          ///< without the loops over joined slices
   SmallVector<Operation *, 2> forOps; ///< source loops
   int64_t size = 0; ///< row length if slices of rows are joined, else 0
 
@@ -243,8 +246,9 @@ struct Group {
 };
 } // namespace
 
-/// The guards of a store, from its predicate outward to the grid, and its
-/// source loops. Returns nullopt inside a loop that is not an `scf.for`.
+/// Returns the guards of a store, from its predicate outward to the grid.
+/// Appends its source loops to `forOps`. Returns nullopt inside a loop that is
+/// not an `scf.for`.
 static std::optional<Guards>
 getGuards(const RowAccess &store, SmallVector<Operation *, 2> *forOps = {}) {
   Guards guards;
@@ -265,8 +269,8 @@ getGuards(const RowAccess &store, SmallVector<Operation *, 2> *forOps = {}) {
   return guards;
 }
 
-/// A group with the store alone. If the row length is a constant, different
-/// slices of a row may be joined; otherwise only equal slices.
+/// Returns a group with only `store`. If the row length is a constant, the
+/// group may hold different slices of a row; otherwise only equal slices.
 static Group getGroup(RowModel &model, const RowAccess &store) {
   Group group = {{&store}, store.indices, store.loops, {}};
   const MemoryAccess &access = store.access;
@@ -283,7 +287,7 @@ static Group getGroup(RowModel &model, const RowAccess &store) {
   return group;
 }
 
-/// Moves the guards that all stores have out of `guards`, and returns them.
+/// Removes the guards that all stores share from `guards`, and returns them.
 static Guards splitShared(std::vector<Guards> &guards) {
   Guards shared = guards.front();
   for (ArrayRef<Guard> one : guards)
@@ -297,8 +301,8 @@ static Guards splitShared(std::vector<Guards> &guards) {
   return shared;
 }
 
-/// True if in every case some store whose guards hold writes each element of
-/// the group's row, or its one element.
+/// True if in every case each element of the group's row (or its only element)
+/// is written by a store whose guards hold.
 static bool coverRow(RowModel &model, const Group &group,
                      ArrayRef<Guards> guards) {
   // Between two neighbouring ends of slices, a store writes either all elements
@@ -322,7 +326,8 @@ static bool coverRow(RowModel &model, const Group &group,
   });
 }
 
-/// Joins the group's stores to one. Returns nullopt if they leave out a case.
+/// Joins the stores of the group to one store. Returns nullopt if they leave
+/// out a case.
 static std::optional<RowAccess> join(RowModel &model, const Group &group) {
   std::vector<Guards> guards;
   for (const RowAccess *store : group.stores) {

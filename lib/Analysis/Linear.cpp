@@ -61,12 +61,12 @@ std::optional<Linear> mlafix::add(const Linear &x, const Linear &y,
 }
 
 namespace {
-/// The relation of a constraint to an earlier one of the same form.
+/// The relation of a constraint to an earlier one over the same form.
 enum class Entailment { None, Implied, Implies, Contradicts };
 } // namespace
 
-/// Compares x >= -a, or x == -a, with the corresponding constraint of `other`,
-/// whose x may have the opposite sign.
+/// Compares `constraint` with `other`. Returns None unless their terms are the
+/// same, or opposite to each other.
 static Entailment compareConstraints(const Constraint &constraint,
                                      const Constraint &other) {
   const Linear &x = constraint.linear, &y = other.linear;
@@ -96,8 +96,8 @@ static Entailment compareConstraints(const Constraint &constraint,
   return isOutside ? Entailment::Contradicts : Entailment::None;
 }
 
-/// Adds a constraint, unless others of the same form imply it. Drops those that
-/// it implies. Returns false if it contradicts one.
+/// Adds a constraint unless an earlier one implies it. Drops the constraints
+/// that it implies. Returns false if it contradicts one of them.
 static bool addTo(Conjunct &conjunct, const Constraint &constraint) {
   for (const Constraint &other : conjunct) {
     Entailment relation = compareConstraints(constraint, other);

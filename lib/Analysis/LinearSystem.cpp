@@ -59,8 +59,8 @@ unsigned LinearSystem::getColumn(Var var, unsigned instance) {
   form.terms.push_back({column, 1});
   constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
   // The definition of a variable implies its range. Sizes get no upper bound
-  // here, so that an element is bounded only through a row or a quotient,
-  // unless a bound is needed to exclude overflow.
+  // unless one is needed to exclude overflow. An element is then bounded only
+  // through a row or a quotient.
   bool isDefined = variable.kind == Variable::Loop
                        ? !variable.definition.isAlways()
                        : variable.kind == Variable::Grid ||
@@ -98,7 +98,7 @@ void LinearSystem::restrict(const Form &form, bool isEquality) {
     disjunct.push_back({form, isEquality});
 }
 
-/// If the row is an equality of one column, that column and its value.
+/// Returns the column and its value if the row is an equality of one column.
 std::optional<std::pair<unsigned, int64_t>>
 LinearSystem::Row::getFixed() const {
   if (!isEquality || form.terms.size() != 1)
@@ -109,8 +109,8 @@ LinearSystem::Row::getFixed() const {
   return std::pair(column, -form.constant * coefficient);
 }
 
-/// True if the rows fix one column at two values, for example the presence of
-/// an optional argument.
+/// True if `a` and `b` fix one column at different values: the presence of an
+/// optional argument, for example.
 bool LinearSystem::contradict(const Disjunct &a, const Disjunct &b) {
   for (const Row &x : a)
     if (auto fixed = x.getFixed())
@@ -122,7 +122,8 @@ bool LinearSystem::contradict(const Disjunct &a, const Disjunct &b) {
 }
 
 void LinearSystem::restrict(const Condition &condition, unsigned instance) {
-  // Add new columns before disjuncts multiply: a column extends all of them.
+  // Add new columns before the disjuncts multiply, because a new column extends
+  // all of them.
   std::vector<Disjunct> added;
   for (const Conjunct &conjunct : condition.disjuncts) {
     Disjunct &rows = added.emplace_back();
@@ -142,7 +143,7 @@ void LinearSystem::restrict(const Condition &condition, unsigned instance) {
     disjuncts = std::move(product);
 }
 
-/// Drops disjuncts without a point, unless that exceeds the budget.
+/// Drops disjuncts without a point, unless the budget does not allow it.
 void LinearSystem::dropEmpty(std::vector<Disjunct> &cases) const {
   if (cases.size() > Budget::candidates || isOverBudget())
     return;
@@ -151,7 +152,7 @@ void LinearSystem::dropEmpty(std::vector<Disjunct> &cases) const {
   });
 }
 
-/// The sum of two forms if it is a constant.
+/// Returns the sum of two forms if it is a constant; else nullopt.
 static std::optional<int64_t> getConstantSum(const Form &a, const Form &b) {
   Form sum = a;
   sum.add(b);
@@ -264,7 +265,7 @@ std::optional<bool> LinearSystem::isEmpty() const {
 
 namespace {
 /// The constraints of a polyhedron, equalities first. The columns are its dims,
-/// its locals and the constant.
+/// its locals and the constant, in this order.
 struct Constraints {
   unsigned numDims, numEqualities;
   IntMatrix rows;
@@ -280,8 +281,8 @@ struct Constraints {
 
   unsigned getNumLocals() const { return rows.getNumColumns() - numDims - 1; }
 
-  /// Transforms the locals by a unimodular matrix (Hermite normal form) so that
-  /// the equalities use as few of them as possible.
+  /// Transforms the locals by a unimodular matrix (Hermite normal form), so
+  /// that the equalities use as few locals as possible.
   void separateLocals() {
     IntMatrix given(numEqualities, getNumLocals());
     for (unsigned i = 0; i < numEqualities; ++i)
@@ -293,8 +294,8 @@ struct Constraints {
     }
   }
 
-  /// Eliminates a local that has coefficient 1 or -1 in an equality. Returns
-  /// false if there is none.
+  /// Eliminates a local with coefficient 1 or -1 in an equality. Returns false
+  /// if there is no such local.
   bool dropGiven() {
     for (unsigned i = 0; i < numEqualities; ++i)
       for (unsigned j = numDims; j < numDims + getNumLocals(); ++j) {
@@ -325,9 +326,9 @@ struct Constraints {
 };
 } // namespace
 
-/// Describes the same set with fewer locals. For `(7 i + t) mod n` in a loop
-/// over i, one local replaces i, the quotient and the remainder. Otherwise
-/// symbolic lexmin finds such relations by cuts, whose number grows with n.
+/// Returns the same set with fewer locals. For `(7 i + t) mod n` in a loop over
+/// i, one local replaces i, the quotient and the remainder. Symbolic lexmin
+/// would find such relations by cuts, whose number grows with n.
 static IntegerPolyhedron solveLocals(const IntegerPolyhedron &set) {
   Constraints constraints(set);
   constraints.separateLocals();
@@ -344,7 +345,7 @@ PresburgerSet LinearSystem::getSet() const {
   return set;
 }
 
-/// True if symbolic lexmin of the locals that are not divisions is cheap.
+/// True if symbolic lexmin is cheap for the locals that are not divisions.
 static bool isSoonSolved(const IntegerPolyhedron &set) {
   unsigned numDims = set.getNumDimVars(), numLocals = set.getNumLocalVars();
   if (numLocals <= 1 || set.getLocalReprs().hasAllReprs())
@@ -378,7 +379,7 @@ std::optional<PresburgerSet> LinearSystem::project(unsigned numDims) const {
   return PresburgerSet(set.computeReprWithOnlyDivLocals());
 }
 
-/// Converts the numbers; nullopt if one overflows 64 bits.
+/// Converts numbers to 64 bits. Returns nullopt if one does not fit.
 static std::optional<LinearSystem::Point>
 toPoint(ArrayRef<DynamicAPInt> numbers) {
   using Limits = std::numeric_limits<int64_t>;
@@ -429,11 +430,11 @@ std::optional<bool> mlafix::isEmpty(const PresburgerSet &set, Work &work) {
   return isKnown ? std::optional(true) : std::nullopt;
 }
 
-/// The dims, or all columns, of some point of the set. Returns nullopt if there
-/// is none or the budget runs out.
+/// Returns the dims (or all columns) of some point of the set. Returns nullopt
+/// if there is no point or the budget runs out.
 static std::optional<LinearSystem::Point> samplePoint(IntegerRelation set,
                                                       Work &work) {
-  // If there is no point, the search takes long, so check for emptiness first.
+  // Check for emptiness first: the search for a point is slow if there is none.
   auto rows = getSparseRows(set);
   if (!rows || hasPoint(*rows, work) != true)
     return std::nullopt;

@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// True if an argument's name contains the word "lse" or "lses", as in
-/// "prefix_lse".
+/// True if the name of an argument contains the word "lse" or "lses", as
+/// "prefix_lse" does.
 static bool isLseName(StringRef name) {
   SmallVector<StringRef> words;
   name.split(words, '_');
@@ -44,7 +44,7 @@ LseValues::LseValues(KernelOp kernel) : kernel(kernel), dependent(1) {
     if (Value argument = kernel.getBody().getArgument(i);
         isa<MemRefType>(argument.getType()) && isLseName(kernel.getArgName(i)))
       lseTensors.insert(argument);
-  // Most kernels leave lses to the algebra and load none.
+  // Most kernels leave lses to the state ops and load none.
   bool isLoaded = loads && llvm::any_of(lseTensors, [](Value lse) {
                     return llvm::any_of(lse.getUsers(), [](Operation *user) {
                       return isa<LoadOp>(user);
@@ -101,16 +101,16 @@ LseSet LseValues::getLsesOfPayload(LoadOp load) const {
 // Numbers
 //===----------------------------------------------------------------------===//
 
-/// True if equal operands give equal results: for pure ops, and for loads as
-/// long as their memory does not change (mayDiffer).
+/// True if equal operands give equal results. This holds for pure ops, and for
+/// loads while their memory does not change (see mayDiffer).
 static bool isRepeatable(Operation &op) {
   if (op.getNumRegions() || op.getNumResults() != 1)
     return false;
   return isa<LoadOp>(op) || isMemoryEffectFree(&op);
 }
 
-/// True if the two loads may read different values because the tensor is
-/// written.
+/// True if loads `first` and `last` may read different values because the
+/// kernel writes the tensor.
 bool LseValues::mayDiffer(Operation *first, Operation &last) const {
   auto load = dyn_cast<LoadOp>(first);
   if (!load || !written.contains(load.getSource()))

@@ -57,7 +57,7 @@ static void refuseCoverage(KernelOp kernel, const Answer &answer,
     diag << "stores that may leave one out: " << answer.reason
          << "; store in every case, ";
   diag << "or say what '" << name << "' holds elsewhere: ";
-  if (isa<ForallOp>(kernel.getGrid())) // ragged grids are not filled
+  if (isa<ForallOp>(kernel.getGrid())) // the remedy, a fill, needs a dense grid
     diag << (isInMlir(loc) ? "mlafix.fill" : ".fill(0)")
          << " gives it a value, ";
   diag << (isInMlir(loc) ? "mlafix.access = \"update\"" : "InOut[…]")
@@ -130,7 +130,7 @@ bool mlafix::refuse(KernelOp kernel, const Answer &answer) {
   llvm_unreachable("unknown question");
 }
 
-/// The text with which a kernel's source suppresses the warning.
+/// Returns the source text that suppresses warnings of `kind`.
 static std::string spellAllowed(StringRef kind, bool isMlir) {
   return (isMlir ? "allow = [\"" + kind + "\"]" : "allow={\"" + kind + "\"}")
       .str();
@@ -197,7 +197,7 @@ std::vector<ProofWarning> mlafix::findWarnings(KernelOp kernel,
   return warnings;
 }
 
-/// `text` truncated to the manifest's limit, at a character boundary.
+/// Truncates `text` to the limit of the manifest, at a character boundary.
 static StringRef cutText(StringRef text) {
   if (text.size() <= limits::nameBytes)
     return text;
@@ -254,7 +254,7 @@ public:
   }
 
 private:
-  /// Reports errors or, if there are none, warnings.
+  /// Reports errors or, if there are none, warnings about the answers.
   void judge(KernelOp kernel, ArrayRef<Answer> answers) {
     bool isRefused = false;
     for (const Answer &answer : answers)
@@ -265,7 +265,7 @@ private:
       mlir::emitWarning(warning.op->getLoc()) << warning.message;
   }
 
-  /// Reports a violation that a run found. Returns true if the answers do not
+  /// Reports a violation that a run found. Returns true unless the answers
   /// exclude it.
   static bool isExpected(KernelOp kernel, const Violation &violation,
                          ArrayRef<Answer> answers) {

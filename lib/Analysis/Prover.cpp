@@ -47,8 +47,8 @@ SmallVector<const RowAccess *> Prover::accessesOf(unsigned argument,
   return found;
 }
 
-/// True if the access belongs to a ragged grid's predicate, which executes per
-/// segment instead of per row.
+/// True if the access belongs to the predicate of a ragged grid. Such an access
+/// executes per segment, not per row.
 static bool isOfSegment(const RowAccess &access) {
   auto grid = access.access.op->getParentOfType<RaggedForallOp>();
   return grid &&
@@ -122,8 +122,8 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim,
 
 Answer Prover::askBounds(const RowAccess &access, bool wantsExample) {
   Answer answer = {Question::Bounds, access.access.getArgNumber()};
-  // The verifier already checks slices against bound sizes. A member index runs
-  // over all groups.
+  // The verifier has checked slices against bound sizes. A member index without
+  // a group runs over all groups.
   unsigned last = access.access.indices.size();
   bool isInside =
       access.access.slice
@@ -164,8 +164,8 @@ bool mlafix::haveOtherConstants(const RowAccess &a, const RowAccess &b) {
   });
 }
 
-/// True if every row index occurs at the same position in both, so that
-/// distinct rows access distinct elements.
+/// True if every row index occurs at the same position in `a` and in `b`.
+/// Distinct rows then access distinct elements.
 bool Prover::haveDistinctElements(const RowAccess &a, const RowAccess &b) {
   if (isa<RaggedForallOp>(kernel.getGrid()))
     return false;
@@ -182,8 +182,8 @@ static bool isSplit(ArrayRef<SplitIndex> splits, unsigned position) {
       splits, [&](const SplitIndex &split) { return split.has(position); });
 }
 
-/// If both accesses split an index into quotient and remainder, equate the
-/// dividends instead.
+/// If both accesses split an index into quotient and remainder, equates the
+/// dividends of the split indices instead.
 void Prover::restrictElement(LinearSystem &pair, const RowAccess &a,
                              const RowAccess &b) {
   SmallVector<SplitIndex, 1> equal;
@@ -213,7 +213,8 @@ void Prover::restrictSigns(LinearSystem &pair, const RowAccess &a) {
       pair.restrict(pair.getForm(index, 0));
 }
 
-/// Pairs of rows (instance 0 for `a`, 1 for `b`) that access the same element.
+/// Returns the pairs of rows that access the same element, `a` in instance 0
+/// and `b` in instance 1.
 LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b) {
   LinearSystem pair(model, work);
   restrictElement(pair, a, b);
@@ -235,8 +236,8 @@ void Prover::restrictInside(LinearSystem &pair, const RowAccess &a) {
   }
 }
 
-/// As above, restricted to rows whose grid indices agree before `position` and
-/// differ at it.
+/// Restricts makePair(a, b) to rows whose grid indices agree before `position`
+/// and differ at it.
 LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b,
                               unsigned position, bool isAscending,
                               bool isPromised) {
@@ -265,8 +266,7 @@ Answer Prover::concludePair(Question question, unsigned argument,
                             const RowAccess &a, const RowAccess &b,
                             const LinearSystem &pair,
                             const LinearSystem &apart) {
-  // The table's contents decide which element is accessed, so the question
-  // stays open.
+  // If an index depends on memory contents, the question stays open.
   for (const RowAccess *access : {&a, &b}) {
     if (llvm::none_of(access->indices, [&](const Linear &index) {
           return model.isUncertain(index);
@@ -286,7 +286,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
   Answer answer = {question, argument};
   if (haveDistinctElements(a, b) || haveOtherConstants(a, b))
     return answer;
-  // A segment's predicate belongs to no row and meets all rows.
+  // The predicate of a segment belongs to no row, so it meets all rows.
   if (isOfSegment(b)) {
     LinearSystem pair = makePair(a, b);
     if (pair.isEmpty() == true)
@@ -303,12 +303,13 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
       if (none == true)
         continue;
       std::optional<std::string> why = keepByPromise(pair, a, b);
-      // The segments of a ragged grid do not overlap.
+      // Assume that the segments of a ragged grid do not overlap.
       LinearSystem apart = makePair(a, b, i, isAscending, isRagged);
       if (!why && isRagged)
         why = keepBySegments(apart, a, b);
       if (why) {
-        // Begin with outer indices, which keep segments apart.
+        // Keep the first reason: outer indices come first, and they keep
+        // segments apart.
         if (answer.verdict != Verdict::Promised)
           answer.reason = *why;
         answer.verdict = Verdict::Promised;
@@ -357,8 +358,8 @@ Answer Prover::proveIndependence(unsigned read) {
 // Written before read
 //===----------------------------------------------------------------------===//
 
-/// True if `write` executes before `read` in every iteration of their common
-/// loops.
+/// True if `write` executes before `read` in every iteration of the loops that
+/// contain both.
 static bool isBefore(Operation *write, Operation *read) {
   for (Operation *op = write; op; op = op->getParentOp())
     if (Operation *other = op->getBlock()->findAncestorOpInBlock(*read))
@@ -461,7 +462,8 @@ std::vector<Answer> Prover::run() {
 
 KernelProofs::KernelProofs(Operation *op) {
   auto kernel = cast<KernelOp>(op);
-  if (!kernel.getGrid()) // already lowered to a thread's program
+  // The grid is already lowered to the program of a thread.
+  if (!kernel.getGrid())
     return;
   Prover prover(kernel);
   answers = prover.run();
@@ -507,7 +509,7 @@ static bool isDistinct(Value table) {
                       [](Operation *user) { return isa<DistinctOp>(user); });
 }
 
-/// True if every execution of `load` is in bounds of its table.
+/// True if every execution of `load` is inside its table.
 bool Prover::isEntry(const RowAccess &load) {
   for (unsigned dim = 0; dim < load.indices.size(); ++dim) {
     Verdict verdict = askIndex(load, dim, /*wantsExample=*/false).verdict;
@@ -517,8 +519,8 @@ bool Prover::isEntry(const RowAccess &load) {
   return true;
 }
 
-/// True if the load executes in row `instance` at every point of the pair: its
-/// presence, predicate and branches hold at all points.
+/// True if `load` executes in row `instance` at every point of `pair`: its
+/// presence, predicate and branches hold there.
 bool Prover::isLoaded(const LinearSystem &pair, LoadOp load,
                       unsigned instance) {
   auto isCertain = [&](const Condition &fails) {
@@ -552,7 +554,6 @@ const RowAccess *Prover::findAccess(LoadOp load) const {
   return nullptr;
 }
 
-/// The table entries that the element of the access depends on.
 SmallVector<Var, 2> Prover::findEntries(const RowAccess &access,
                                         bool isPromised) {
   llvm::SmallSetVector<Var, 8> used;
@@ -582,9 +583,8 @@ SmallVector<Var, 2> Prover::findEntries(const RowAccess &access,
   return entries;
 }
 
-/// True if the pair becomes empty under the assumption that no two entries >= 0
-/// of the table are equal. `x` and `y` are entries read by the first and the
-/// second row.
+/// True if `pair` has no point when the entries >= 0 of the table are distinct.
+/// `x` and `y` are the entries that the first and the second row read.
 bool Prover::areApart(const LinearSystem &pair, Var x, Var y) {
   auto a = model[x].value.getDefiningOp<LoadOp>(),
        b = model[y].value.getDefiningOp<LoadOp>();
@@ -670,7 +670,7 @@ std::optional<std::string> Prover::keepBySegments(const LinearSystem &pair,
 // Conclusions
 //===----------------------------------------------------------------------===//
 
-/// Spells an element as "out[0, 1]".
+/// Writes an element as "out[0, 1]".
 static std::string spellElement(KernelOp kernel, const Violation &violation) {
   std::string text;
   llvm::raw_string_ostream stream(text);

@@ -48,12 +48,12 @@ private:
     return model.getRange(form).low >= 0;
   }
   Result product(Operation *op);
-  /// floor(x / divisor) for a positive divisor.
+  /// Returns floor(x / divisor) for a positive divisor.
   Result quotient(const Linear &x, int64_t divisor);
   Result newQuotient(const Linear &x, int64_t divisor);
-  /// floor(x / divisor) where `x` is `known.dividend` + `shift`.
+  /// Returns floor(x / divisor), where `x` is `known.dividend` + `shift`.
   Result shiftedQuotient(const RowModel::Quotient &known, const Linear &shift);
-  /// x - divisor * floor(x / divisor).
+  /// Returns x - divisor * floor(x / divisor).
   Result remainder(const Linear &x, int64_t divisor);
   Result division(Operation *op, bool isRemainder);
   Result ceilDivision(Operation *op);
@@ -71,7 +71,7 @@ private:
 };
 } // namespace mlafix
 
-/// `form` + `constant`; nullopt on overflow.
+/// Returns `form` + `constant`, or nullopt on overflow.
 static std::optional<Linear> plus(std::optional<Linear> form,
                                   __int128 constant) {
   if (!form)
@@ -83,7 +83,9 @@ static std::optional<Linear> plus(std::optional<Linear> form,
   return form;
 }
 
-/// On overflow, values wrap around to the other end of the type.
+/// Returns an unknown that equals `form` modulo the size of the type: on
+/// overflow, values wrap around. Returns nullopt if the model does not follow
+/// wraps, or if a value may wrap more than once.
 std::optional<Linear> ValueBuilder::wrapped(const Linear &form) {
   Interval range = model.getRange(form);
   __int128 values = type.high - type.low + 1, over = range.high - type.high,
@@ -101,7 +103,7 @@ std::optional<Linear> ValueBuilder::wrapped(const Linear &form) {
     auto addCase = [&](Result form, Result wrap) {
       Conjunct &rows = condition.disjuncts.emplace_back();
       for (const Result &row : {form, wrap})
-        if (row) // a missing row only enlarges the set
+        if (row) // omitting a row only enlarges the set
           rows.push_back({*row});
     };
     Linear itself = Linear::of(var);
@@ -123,14 +125,14 @@ std::optional<Linear> ValueBuilder::product(Operation *op) {
   return y.isConstant() ? fitting(scale(x, y.constant)) : std::nullopt;
 }
 
-/// floor(n / divisor).
+/// Returns floor(n / divisor).
 static __int128 floorDivide(__int128 n, int64_t divisor) {
   return n >= 0 ? n / divisor : -((-n + divisor - 1) / divisor);
 }
 
 /// Takes multiples of the divisor out of the dividend. Dividends that differ by
-/// a launch constant share a variable: `t // 3` and `(t + 1) // 3` are two
-/// quotients that differ by 0 or 1.
+/// a launch constant share a variable: the quotients `t // 3` and `(t + 1) //
+/// 3` differ by 0 or 1.
 std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
   if (divisor <= 0 || divisor > (1 << 20))
     return std::nullopt;
@@ -181,8 +183,8 @@ std::optional<Linear> ValueBuilder::newQuotient(const Linear &x,
   return Linear::of(var);
 }
 
-/// The sum of two quotients, that of `known` and that of `shift`, plus a carry.
-/// The carry is 1 if the sum of the remainders reaches the divisor.
+/// Adds the quotients of `known` and of `shift`, and a carry. The carry is 1 if
+/// the sum of the remainders reaches the divisor.
 std::optional<Linear>
 ValueBuilder::shiftedQuotient(const RowModel::Quotient &known,
                               const Linear &shift) {
@@ -215,8 +217,8 @@ std::optional<Linear> ValueBuilder::remainder(const Linear &x,
   return floor ? add(x, *floor, -divisor) : std::nullopt;
 }
 
-/// Truncating division equals floor division for operands that are not
-/// negative.
+/// Models a division. Truncating division equals floor division if no operand
+/// is negative.
 std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
   Linear x = operand(op, 0), y = operand(op, 1);
   bool roundsDown = isa<arith::FloorDivSIOp>(op) || isNegativeFree(x);
@@ -225,8 +227,9 @@ std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
   return isRemainder ? remainder(x, y.constant) : quotient(x, y.constant);
 }
 
-/// Matches floor(x / c) and x mod c for positive c as mlafix-define-edge-cases
-/// writes them: the truncated result, corrected if the remainder is negative.
+/// Matches floor(x / c) and x mod c for positive c in the form that
+/// mlafix-define-edge-cases writes: the truncated result, corrected if the
+/// remainder is negative.
 std::optional<Linear> ValueBuilder::floored(arith::SelectOp op) {
   Operation *part = op.getFalseValue().getDefiningOp();
   auto both = op.getCondition().getDefiningOp<arith::AndIOp>();
@@ -262,8 +265,8 @@ std::optional<Linear> ValueBuilder::floored(arith::SelectOp op) {
   return isRemainder ? remainder(x, *divisor) : quotient(x, *divisor);
 }
 
-/// Matches a trip count as mlafix-define-edge-cases writes it: floor((upper -
-/// lower - 1) / step) + 1 if lower < upper, else 0.
+/// Matches a trip count in the form that mlafix-define-edge-cases writes:
+/// floor((upper - lower - 1) / step) + 1 if lower < upper, else 0.
 std::optional<Linear> ValueBuilder::iterations(arith::SelectOp op) {
   auto test = op.getCondition().getDefiningOp<arith::CmpIOp>();
   auto count = op.getTrueValue().getDefiningOp<arith::AddIOp>();
@@ -295,7 +298,7 @@ std::optional<Linear> ValueBuilder::iterations(arith::SelectOp op) {
   return extremum(*floor, Linear(), /*isMaximum=*/true);
 }
 
-/// ceil(x / c) = floor((x + c - 1) / c).
+/// Models ceil(x / c) as floor((x + c - 1) / c).
 std::optional<Linear> ValueBuilder::ceilDivision(Operation *op) {
   Linear x = operand(op, 0), y = operand(op, 1);
   if (!y.isConstant() || !isNegativeFree(x) || y.constant < 1)
@@ -316,7 +319,7 @@ std::optional<Linear> ValueBuilder::shift(Operation *op) {
   return quotient(x, factor);
 }
 
-/// Masking the lowest bits is a remainder.
+/// Models a mask of the lowest bits as a remainder.
 std::optional<Linear> ValueBuilder::mask(arith::AndIOp op) {
   Linear x = operand(op, 0), y = operand(op, 1);
   if (x.isConstant())
@@ -357,7 +360,8 @@ std::optional<Linear> ValueBuilder::extremum(const Linear &x, const Linear &y,
   return Linear::of(var);
 }
 
-/// Casts between integer types keep the number if both types can hold it.
+/// Models a cast between integer types. It keeps the number if both types can
+/// hold it.
 std::optional<Linear> ValueBuilder::extend(Operation *op, bool isUnsigned) {
   Value source = op->getOperand(0);
   if (source.getType().isInteger(1)) {
@@ -462,7 +466,7 @@ Condition RowModel::getCondition(Value value, bool holds) {
 Condition RowModel::addOpaqueCondition(Value value, bool holds) {
   auto [it, isNew] = opaqueConditions.try_emplace(value, 0);
   if (isNew) {
-    // An unknown of the row, or a launch constant.
+    // The boolean is an unknown of the row or fixed per launch.
     Linear truth = Linear::of(0u);
     auto argument = dyn_cast<BlockArgument>(value);
     if (argument && getKernelArgument(argument))
@@ -545,7 +549,8 @@ Condition RowModel::buildCondition(Value value, bool holds) {
   return result ? *result : addOpaqueCondition(value, holds);
 }
 
-/// Matches `x ^ y < 0`: the signs differ (written by mlafix-define-edge-cases).
+/// Matches `x ^ y < 0`, the test for different signs that
+/// mlafix-define-edge-cases writes.
 std::optional<Condition> RowModel::buildSignTest(arith::XOrIOp op,
                                                  bool differ) {
   auto isNegative = [&](Value value, bool holds) {

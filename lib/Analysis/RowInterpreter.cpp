@@ -40,13 +40,15 @@ public:
 private:
   bool runDense(ForallOp grid);
   bool runRagged(RaggedForallOp grid);
-  /// Executes the body for each tuple of inner indices.
+  /// Executes the body for each tuple of inner indices. Returns false if the
+  /// budget is used up.
   bool runRows(mlir::Block &body, llvm::ArrayRef<int64_t> outer,
                mlir::ValueRange extents);
-  /// Returns false if the budget is used up.
+  /// Executes a block. Returns false if the budget is used up.
   bool runBlock(mlir::Block &block);
   bool runOp(mlir::Operation &op);
-  /// Handles a promise or a print. Returns false if the launch proves nothing.
+  /// Handles a promise or a print. Returns false if the launch cannot refute
+  /// anything.
   bool note(mlir::Operation &op);
   bool runLoop(mlir::scf::ForOp loop);
   bool runWhile(mlir::scf::WhileOp loop);
@@ -54,8 +56,8 @@ private:
   void load(LoadOp op);
   void loadRow(LoadOp op, const MemoryAccess &access, bool happens);
   void loadState(LoadStateOp op);
-  /// The elements that an access touches in its row: `count` elements from
-  /// `first`, `step` apart.
+  /// The elements of a row that an access touches: `count` elements from
+  /// `first` on, at a distance of `step`.
   struct RowElements {
     int64_t first = 0, count = 0, step = 1;
     bool isInside = true;
@@ -66,7 +68,7 @@ private:
     }
   };
   RowElements elementsOf(const MemoryAccess &access, int64_t size);
-  /// True if the access executes and is in bounds.
+  /// Performs an access. Returns true if it executes and is in bounds.
   bool access(const MemoryAccess &access);
 
   std::optional<int64_t> get(mlir::Value value);
@@ -76,18 +78,18 @@ private:
   bool isNumber(mlir::Type type) const {
     return type.isIntOrIndex() || (isReplay && type.isF32());
   }
-  /// The value of an element in bounds.
+  /// Returns the value of an element, which must be in bounds.
   std::optional<int64_t> read(const MemoryAccess &access);
-  /// The value of an element that no row has written.
+  /// Returns the value of an element that no row has written yet.
   std::optional<int64_t> readInitial(mlir::Operation *op,
                                      const TensorElement &place);
   void noteStored(const MemoryAccess &access, const Element &element);
-  /// The elements that `op` reads, which is in bounds.
+  /// Returns the elements that a row access reads. It must be in bounds.
   std::optional<RowValues::Row> readRow(const MemoryAccess &access);
   void noteStoredRow(const MemoryAccess &access, const Element &indices,
                      const RowElements &part);
-  /// Looks for a NaN or an infinity that the kernel made, and for a value that
-  /// differs from the reference.
+  /// Records a stored value if it is a NaN or an infinity that the kernel made,
+  /// or if it differs from the reference.
   void noteOdd(const MemoryAccess &access, const Element &element,
                mlir::Value value, std::optional<int64_t> number);
   /// Returns the operand that `op` stores: a number, a row, or a state's
@@ -106,8 +108,8 @@ private:
   AccessLog log;
   LaunchWatch watch; // used by replays only
   int64_t steps = 0, maxSteps = 100000;
-  bool isReplay = false, isUnknown = false; ///< `isUnknown`: this row was
-                                            ///< abandoned
+  /// `isUnknown`: this row is abandoned.
+  bool isReplay = false, isUnknown = false;
   int64_t unknownRows = 0;
 
   static constexpr int64_t kReplaySteps = 1000000;
@@ -144,7 +146,7 @@ void RowInterpreter::setAll(ValueRange targets, ValueRange sources) {
     tiles.copyAll(targets, sources);
 }
 
-/// Folds an op on constants with the compiler's own folder.
+/// Folds an op on constants with the compiler's folder.
 void RowInterpreter::compute(Operation &op) {
   bool isOfRows = llvm::none_of(op.getResultTypes(), [&](Type type) {
     return isNumber(type) || isa<StateType>(type);
@@ -235,7 +237,7 @@ bool RowInterpreter::runWhile(scf::WhileOp loop) {
 
 bool RowInterpreter::note(Operation &op) {
   auto assumption = dyn_cast<AssumeOp>(op);
-  // A launch that is refused, or that breaks a promise, refutes nothing.
+  // A launch refutes nothing if it is refused or breaks a promise.
   if (!isReplay)
     return !assumption || get(assumption.getCondition()).value_or(0) != 0;
   if (assumption && get(assumption.getCondition()) == 0)
@@ -492,8 +494,8 @@ bool RowInterpreter::access(const MemoryAccess &access) {
   return true;
 }
 
-/// True if a tensor of `type` stores numbers exactly, without rounding them to
-/// fewer bits.
+/// True if a tensor of `type` stores numbers exactly. Narrower floats are
+/// rounded.
 static bool holdsNumber(Type type) {
   return type.isF32() || type.isIntOrIndex();
 }
@@ -510,7 +512,7 @@ void RowInterpreter::noteStored(const MemoryAccess &access,
   std::optional<int64_t> number = value ? get(value) : std::nullopt;
   if (value)
     noteOdd(access, element, value, number);
-  // A byte tensor stores a converted number if the value has another type.
+  // A tensor of bytes holds a converted number if the value has another type.
   Type type = access.getElementType();
   bool converts = type.isInteger(8) && value && !value.getType().isInteger(8);
   memory[place] = holdsNumber(type) && !converts ? number : std::nullopt;
@@ -523,7 +525,7 @@ Value RowInterpreter::storedBy(Operation *op) {
   return state ? state.getState() : Value();
 }
 
-/// True if the numbers differ by more than the tolerance, or if only one of
+/// True if the numbers differ by more than the tolerance, or if exactly one of
 /// them is NaN.
 static bool isFarFrom(int64_t got, int64_t want, double tolerance) {
   double a = floatOf(got), b = floatOf(want);
@@ -532,7 +534,7 @@ static bool isFarFrom(int64_t got, int64_t want, double tolerance) {
   return a != b && !(std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b)));
 }
 
-/// True if a finite f32 is stored as an infinity.
+/// True if a finite f32 becomes an infinity in `type`.
 static bool isTooLarge(FloatType type, int64_t bits) {
   APFloat stored(floatOf(bits));
   bool isInexact;
@@ -697,7 +699,8 @@ void RowInterpreter::loadRow(LoadOp op, const MemoryAccess &access,
   tiles.set(op, std::move(elements));
 }
 
-/// A state is empty if it is masked off, or if part of it is out of bounds.
+/// Loads a state. It is empty if it is masked off, or if part of it is out of
+/// bounds.
 void RowInterpreter::loadState(LoadStateOp op) {
   SmallVector<MemoryAccess, 2> accesses = op.getAccesses();
   bool happens = access(accesses[0]);

@@ -22,7 +22,8 @@ using namespace mlafix;
 Interval mlafix::getIntegerRange(Type type) {
   if (type.isIndex())
     return {kMinI64, kMaxI64};
-  // Wider types are treated as unknown: sums of their ends must not overflow.
+  // Ranges of wider types are cut to 100 bits, so that sums of their ends do
+  // not overflow.
   unsigned width = std::min(type.getIntOrFloatBitWidth(), 100u);
   if (type.isUnsignedInteger() || width == 1)
     return {0, (__int128(1) << width) - 1};
@@ -67,8 +68,8 @@ Linear RowModel::addOpaque(Value value) {
   return Linear::of(addUnknown(value, getIntegerRange(value.getType())));
 }
 
-/// Adds a variable that `define` constrains. If it has too many cases, adds an
-/// unconstrained unknown instead.
+/// Adds a variable with the definition that `define` returns. If it returns
+/// nullopt (too many cases), adds an unknown without a definition.
 Var RowModel::addDerived(Value value, Interval range,
                          function_ref<std::optional<Condition>(Var)> define) {
   Variable derived;
@@ -131,8 +132,8 @@ Interval RowModel::getTermRange(const Linear &linear) const {
   Interval range = {linear.constant, linear.constant};
   for (auto [var, coefficient] : linear.terms) {
     Interval one = variables[var].range;
-    // Ends have 64 bits; large coefficients could overflow 128-bit sums, so
-    // such a form has an unknown range.
+    // The ends of ranges have 64 bits. A large coefficient could make 128-bit
+    // sums overflow, so such a form has an unknown range.
     if (coefficient > (1 << 20) || coefficient < -(1 << 20))
       return {-(__int128(1) << 120), __int128(1) << 120};
     __int128 a = one.low * coefficient, b = one.high * coefficient;
@@ -142,8 +143,8 @@ Interval RowModel::getTermRange(const Linear &linear) const {
   return range;
 }
 
-/// The range, tightened by the remainders dividend - divisor * quotient, which
-/// are in [0, divisor - 1].
+/// Returns the range of a form. Remainders dividend - divisor * quotient, which
+/// are in [0, divisor - 1], tighten it.
 Interval RowModel::getRange(const Linear &linear) const {
   Interval range = getTermRange(linear);
   // A later quotient may depend on earlier ones, so go backwards.
@@ -212,7 +213,7 @@ llvm::SmallSetVector<Var, 16> RowModel::getVariables(const RowAccess &access,
 // The grid and its accesses
 //===----------------------------------------------------------------------===//
 
-/// 0 <= index < extent.
+/// Returns the condition 0 <= index < extent.
 static std::optional<Condition> isBelow(const Linear &index,
                                         const Linear &extent) {
   std::optional<Linear> room = add(extent, index, -1);
@@ -249,7 +250,8 @@ void RowModel::addGrid() {
     addIndex(argument, getValue(extent));
 }
 
-/// 0 <= segment < entries - 1; 0 <= start <= row < end <= rows.
+/// Adds the indices of a ragged grid. They satisfy 0 <= segment < entries - 1
+/// and 0 <= start <= row < end <= rows.
 void RowModel::addSegments(RaggedForallOp grid) {
   unsigned argument = getKernelArgument(grid.getCuSeqlens()).getArgNumber();
   Linear entries = getSize(argument, 0), rows = getValue(grid.getRows());
@@ -311,8 +313,8 @@ void RowModel::addAccess(const MemoryAccess &access) {
   auto narrow = [&](const Condition &from, const Condition &condition) {
     if (std::optional<Condition> all = both(from, condition))
       return *all;
-    // The conjunction has too many cases. An unknown 0/1 variable replaces and
-    // over-approximates it.
+    // The conjunction has too many cases. An unknown variable of range [0, 1]
+    // stands for it, which admits more points.
     return Condition::of(Linear::of(addUnknown(Value(), {0, 1})),
                          /*isEquality=*/true);
   };
@@ -339,7 +341,7 @@ void RowModel::addAccess(const MemoryAccess &access) {
         }
     if (isKnown)
       continue;
-    // The trip count is unknown.
+    // The loop runs an unknown number of times.
     Linear runs = Linear::of(addUnknown(
         parent->getNumOperands() ? parent->getOperand(0) : Value(), {0, 1}));
     runs.constant = -1;
@@ -383,7 +385,7 @@ void RowModel::narrowScalars(const Condition &check) {
       __int128 most = getRange(*others).high;
       if (most > kMaxI64 || most < kMinI64)
         continue;
-      // From factor * variable >= -most.
+      // The constraint implies factor * variable >= -most.
       Interval range = variable.range;
       if (factor > 0)
         range.low = std::max(range.low, most < 0 ? (-most + factor - 1) / factor
@@ -404,8 +406,8 @@ void RowModel::narrowScalars(const Condition &check) {
   }
 }
 
-/// Visit ops in program order, so that long chains of ops do not recurse
-/// deeply.
+/// Models all values in program order, so that long chains of ops do not
+/// recurse deeply.
 void RowModel::addValues() {
   kernel.walk([&](Operation *op) {
     if (auto check = dyn_cast<AssumeOp>(op);
@@ -428,7 +430,7 @@ StringRef RowModel::getSegmentsName() {
 RowModel::RowModel(KernelOp kernel, bool followsWraps)
     : kernel(kernel), followsWraps(followsWraps) {
   SmallVector<MemoryAccess> found = collectAccesses(kernel);
-  // Buffers private to a lane are invisible to other rows.
+  // Other rows do not see buffers that are private to a lane.
   llvm::erase_if(
       found, [](const MemoryAccess &access) { return !access.getArgument(); });
   for (const MemoryAccess &access : found)
@@ -497,7 +499,7 @@ Linear RowModel::buildArgument(BlockArgument argument) {
   return addOpaque(argument);
 }
 
-/// lower + step * k < upper, for a loop with a constant positive step.
+/// Models a loop index: lower + step * k < upper, for a constant positive step.
 Linear RowModel::buildLoopIndex(scf::ForOp loop) {
   Value value = loop.getInductionVar();
   Interval type = getIntegerRange(value.getType());
@@ -542,7 +544,7 @@ Linear RowModel::buildLoopIndex(scf::ForOp loop) {
   return index ? *index : addOpaque(value);
 }
 
-/// The dims of an omitted tensor have size 0.
+/// Models a dim. The dims of an omitted tensor have size 0.
 Linear RowModel::buildDim(Value value, unsigned argument, unsigned dim) {
   Linear size = getSize(argument, dim);
   if (!kernel.isArgOptional(argument) || size.isConstant())
@@ -562,7 +564,8 @@ Linear RowModel::buildDim(Value value, unsigned argument, unsigned dim) {
   return Linear::of(var);
 }
 
-/// True if no launch may alias the argument with one that is written.
+/// True if the kernel only reads the argument, and no launch may alias it with
+/// a written one.
 static bool isNeverWritten(KernelOp kernel, unsigned argument) {
   if (kernel.getArgAccess(argument) != "read")
     return false;
@@ -578,7 +581,7 @@ static bool isNeverWritten(KernelOp kernel, unsigned argument) {
   return true;
 }
 
-/// True if `parent` contains the op, with nothing but branches in between.
+/// True if `parent` contains `op`, with only branches in between.
 static bool isInBranchesOf(Operation *op, Operation *parent) {
   Operation *own = op->getParentOp();
   while (own != parent && isa<scf::IfOp>(own))
@@ -586,8 +589,8 @@ static bool isInBranchesOf(Operation *op, Operation *parent) {
   return own == parent;
 }
 
-/// Returns an unknown in the range of the element type. Loads of the same
-/// element, if nothing writes it, share the unknown of a load before them.
+/// Returns an unknown in the range of the element type. Loads of one element
+/// share the unknown of the first load, if nothing writes the element.
 Linear RowModel::buildLoad(LoadOp load) {
   BlockArgument source = getKernelArgument(load.getSource());
   if (!source || isRowTile(load.getType()))
@@ -619,13 +622,14 @@ Linear RowModel::buildLoad(LoadOp load) {
       source.getUsers(), [](Operation *user) { return isa<DistinctOp>(user); });
   if (!isDistinct)
     return Linear::of(addUnknown(load, all));
-  // `distinct` holds for entries and not for the `else` value, so keep the two
+  // `distinct` holds for entries but not for the `else` value, so keep the two
   // apart.
   Linear entry = Linear::of(addUnknown(load, range));
   return chooseLinear(load, load.getPredicate(), entry, other);
 }
 
-/// 0 <= index < row length; 0 if a row with a bounded dim is empty.
+/// Models the index of an element: 0 <= index < row length. It is 0 if a row
+/// with a bounded dim is empty.
 Linear RowModel::buildElementIndex(Value index, Value row) {
   DimAttr dim = getTileDim(row.getType());
   Linear size = dim.isBound() ? Linear::of(dim.getSize())
@@ -680,7 +684,8 @@ bool mlafix::isInMlir(Location loc) {
   return file == "<stdin>" || file.ends_with(".mlir");
 }
 
-/// The Python spelling of an integer operation; "" if it is not a single word.
+/// Returns the Python spelling of an integer operation, or "" if it has no
+/// single word.
 static StringRef spellInPython(Operation *op) {
   bool isBool = op->getResult(0).getType().isInteger(1);
   return llvm::TypeSwitch<Operation *, StringRef>(op)

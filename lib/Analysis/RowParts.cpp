@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// If a kernel accesses parts of rows along a product, elements get an index per
-// factor, so that everything is linear, for known and unknown sizes. A slice
-// has an index for its elements.
+// If a kernel accesses parts of rows along a product, elements have one index
+// per factor. All indices are then linear, for known and for unknown sizes. An
+// access of a slice has an index for the elements of the slice.
 //
 //===----------------------------------------------------------------------===//
 

@@ -89,8 +89,8 @@ void mlafix::writeNumber(llvm::raw_ostream &stream, Type type,
   }
 }
 
-/// Writes ", 3 NaN from element 5": how many elements are of a kind, and the
-/// first.
+/// Writes ", 3 NaN from element 5": the number of elements that are NaN or
+/// infinite, and the position of the first. Writes nothing if there are none.
 static void writeCount(llvm::raw_ostream &stream, const RowValues::Row &row,
                        OddFloat kind) {
   auto isOfKind = [&](int64_t bits) { return isOdd(kind, bits); };
@@ -145,7 +145,7 @@ static int64_t reduceTwo(ReduceKind kind, Type type, int64_t a, int64_t b) {
     return bitsOf(x + y);
   if (std::isnan(x) || std::isnan(y))
     return std::isnan(x) ? a : b;
-  if (x == y) // zeros: +0 is above -0
+  if (x == y) // zeros: order +0 above -0
     return kind == ReduceKind::max ? std::min<int64_t>(a, b)
                                    : std::max<int64_t>(a, b);
   return (x > y) == (kind == ReduceKind::max) ? a : b;
@@ -250,8 +250,8 @@ OddOrigin RowValues::findOrigin(Operation *op, OddFloat kind, int64_t bits,
     }
   if (found)
     return *found;
-  // These ops mean to yield such values: constants, contents of states, and
-  // log(0), which is the lse of no keys.
+  // NaN and infinities are meant in constants, in loaded values, in states, and
+  // in log(0), which is the lse of no keys.
   bool isMeant =
       op->getNumOperands() == 0 || isa<LoadOp>(op) ||
       llvm::any_of(op->getOperandTypes(), llvm::IsaPred<StateType>) ||
@@ -331,7 +331,7 @@ std::optional<int64_t> RowValues::foldElement(Operation *op, size_t index) {
                                       : numberOf(operands[2]);
   if (std::optional<int64_t> number = foldFloats(op, operands))
     return number;
-  // The folders of casts read the type of the result, which must be a scalar's.
+  // Casts are folded by the type of the result, which must be a scalar here.
   OperationState state(op->getLoc(), op->getName());
   state.addOperands(op->getOperands());
   state.addTypes(getElementTypeOrSelf(op->getResult(0).getType()));
@@ -393,7 +393,8 @@ std::optional<RowValues::Row> RowValues::payloadOf(std::optional<Row> row,
   return row;
 }
 
-/// The payload of the merge of states: the mean by their weights.
+/// Returns the payload of merged states: the mean weighted by the states'
+/// weights.
 std::optional<RowValues::Row> RowValues::mergePayloads(MergeOp merge) {
   std::optional<MergeWeights> states =
       weighStates(merge, [&](Value value) { return getNumber(value); });

@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Subtracting n sets one after the other may leave 2^n pieces. But the sets of
+// Subtracting n sets one after the other may leave 2^n pieces. The sets of
 // unrolled stores differ in the value of a linear form: an index, or the
-// remainder of a sum of indices. So the difference is taken for each value
-// alone, minus the sets that have this value. Each set is subtracted once then.
+// remainder of a sum of indices. So the space is cut at these values. For each
+// value, only the sets with that value are subtracted, so each set is
+// subtracted once.
 //
-// MLIR 22 has a subtraction, too. Its result had points that the difference has
-// not: after an elimination a bound was looser than before.
+// MLIR 22 can subtract sets, too. Its result contained points outside of the
+// difference, because an elimination had loosened a bound.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +30,11 @@ using namespace mlir::presburger;
 using namespace mlafix;
 
 namespace {
-/// A linear form of the dims without its constant, or the remainder of the form
-/// by `modulus` if that is not 0.
+/// A linear form of the dims without its constant. If `modulus` is not 0, the
+/// remainder of that form by `modulus`.
 struct Key {
-  std::vector<std::pair<unsigned, int64_t>> terms; ///< the first is positive
+  /// The first coefficient is positive.
+  std::vector<std::pair<unsigned, int64_t>> terms;
   int64_t modulus = 0;
 
   bool operator<(const Key &other) const {
@@ -40,17 +42,18 @@ struct Key {
   }
 };
 
-/// Constraints of the dims and of further columns, for which some values exist.
+/// A set of points: the dims for which values of further columns exist that
+/// satisfy all rows.
 struct Piece {
   std::vector<SparseRow> rows;
   unsigned numColumns;
 };
 
-/// A set to subtract. Its further columns are quotients.
+/// A set to subtract. All of its further columns are quotients.
 struct Subtrahend {
   Piece piece;
-  std::vector<SparseRow> definitions; ///< of the quotients
-  /// the keys whose value it fixes, with these values
+  std::vector<SparseRow> definitions; ///< rows that define the quotients
+  /// The keys that have one value in the whole set, with that value.
   std::map<Key, int64_t> values;
 };
 using Subtrahends = std::vector<const Subtrahend *>;
@@ -77,13 +80,13 @@ private:
 };
 } // namespace
 
-/// The number congruent to `number` in (-modulus / 2, modulus / 2].
+/// Returns the number in (-modulus / 2, modulus / 2] congruent to `number`.
 static int64_t reduce(int64_t number, int64_t modulus) {
   int64_t rest = llvm::mod(number, modulus);
   return rest > modulus / 2 ? rest - modulus : rest;
 }
 
-/// The key and the value that the equality fixes. Returns nullopt if it fixes
+/// Returns the key and the value that an equality fixes, or nullopt if it fixes
 /// none.
 static std::optional<std::pair<Key, int64_t>> readKey(const SparseRow &row,
                                                       unsigned numDims) {
@@ -119,7 +122,7 @@ static std::optional<std::pair<Key, int64_t>> readKey(const SparseRow &row,
   return std::pair(key, key.modulus ? llvm::mod(value, key.modulus) : value);
 }
 
-/// Adds a row. If inequalities have the same form, keeps only the strictest.
+/// Adds a row. Of inequalities of the same form, keeps only the strictest.
 static void addRow(std::vector<SparseRow> &rows, const SparseRow &row) {
   for (SparseRow &other : rows)
     if (other.terms == row.terms && other.isEquality == row.isEquality &&
@@ -130,7 +133,8 @@ static void addRow(std::vector<SparseRow> &rows, const SparseRow &row) {
   rows.push_back(row);
 }
 
-/// Adds the rows of 0 <= dividend - divisor * column < divisor.
+/// Adds the rows that make `column` the quotient of `dividend` by `divisor`: 0
+/// <= dividend - divisor * column < divisor.
 static void addDivision(std::vector<SparseRow> &rows, const SparseRow &dividend,
                         unsigned column, int64_t divisor) {
   SparseRow above = dividend, below;
@@ -142,7 +146,8 @@ static void addDivision(std::vector<SparseRow> &rows, const SparseRow &dividend,
   rows.push_back(std::move(below));
 }
 
-/// Returns nullopt if a number overflows 64 bits, or if a local is no quotient.
+/// Converts a set to subtract. Returns nullopt if a number overflows 64 bits,
+/// or if a local is not a quotient.
 static std::optional<Subtrahend> readSubtrahend(const IntegerRelation &set) {
   std::optional<std::vector<SparseRow>> rows = getSparseRows(set);
   DivisionRepr quotients = set.getLocalReprs();
@@ -164,7 +169,8 @@ static std::optional<Subtrahend> readSubtrahend(const IntegerRelation &set) {
   return result;
 }
 
-/// The key that most sets have. Returns nullopt if no key has two values.
+/// Returns the key that most sets have. Returns nullopt if no key has two
+/// values.
 static std::optional<Key> chooseKey(const Subtrahends &sets) {
   std::map<Key, std::pair<size_t, std::set<int64_t>>> uses;
   for (const Subtrahend *set : sets)
@@ -183,7 +189,7 @@ static std::optional<Key> chooseKey(const Subtrahends &sets) {
   return best;
 }
 
-/// The row of sign * form + constant >= 0.
+/// Returns the row sign * form + constant >= 0.
 static SparseRow makeBound(const SparseRow &form, int64_t sign,
                            int64_t constant) {
   SparseRow row;
@@ -193,7 +199,7 @@ static SparseRow makeBound(const SparseRow &form, int64_t sign,
   return row;
 }
 
-/// Splits a piece at the values of the key: one slice per value, and the ranges
+/// Splits a piece at the values of the key: one part per value, and the ranges
 /// between them.
 bool Difference::split(Piece piece, const Key &key, const Subtrahends &others) {
   std::map<int64_t, Subtrahends> slices;
@@ -236,8 +242,8 @@ bool Difference::add(const Piece &piece, const Subtrahends &others) {
   return key ? split(piece, *key, others) : subtract(piece, others);
 }
 
-/// Subtracts the sets one after the other, depth first, which quickly finds an
-/// element that is in none of them.
+/// Subtracts the sets one after the other, depth first. This quickly finds a
+/// point that is in none of them.
 bool Difference::subtract(const Piece &piece,
                           llvm::ArrayRef<const Subtrahend *> others) {
   if (left.size() >= Budget::pieces)
@@ -264,7 +270,8 @@ bool Difference::subtract(const Piece &piece,
     addRow(common.rows, rename(row));
   if (hasNoPoint(common))
     return subtract(piece, others.drop_front());
-  // Outside of the set, one of its constraints is the first that fails.
+  // For a point outside of the set, one constraint is the first that it
+  // violates.
   for (const SparseRow &given : other.piece.rows) {
     SparseRow row = rename(given);
     for (int64_t sign : {-1, 1}) {

@@ -31,8 +31,8 @@ struct SmallLaunch {
   /// an f32. Only used by replays.
   llvm::DenseMap<unsigned, std::vector<int64_t>> elements;
   /// The expected contents of outputs, stored like `elements`. Only used by
-  /// replays against a reference. `tolerance` is the largest permitted error,
-  /// relative to the largest magnitude.
+  /// replays against a reference. An output may differ from its expected value
+  /// x by at most tolerance * max(1, |x|).
   llvm::DenseMap<unsigned, std::vector<int64_t>> expected;
   double tolerance = 0;
 };
@@ -65,7 +65,7 @@ struct OddValue {
   llvm::StringRef question; ///< "NaN", "infinity" or "reference"
   llvm::SmallVector<int64_t> row;
   llvm::SmallVector<int64_t> element;
-  std::string text; ///< operands of `from`, or both values for "reference"
+  std::string text;      ///< operands of `from`, or both values for "reference"
   mlir::Operation *from; ///< op that made the value; null for "reference"
 };
 

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Matches divisions as mlafix-define-edge-cases writes them. For every divisor
-// but 0, dividend = quotient * divisor + remainder modulo 2^bits, however the
-// quotient is rounded. For 0 the quotient is the dividend.
+// Matches divisions in the form that mlafix-define-edge-cases writes. For
+// divisors other than 0, dividend = quotient * divisor + remainder modulo
+// 2^bits, however the quotient is rounded. For divisor 0, the quotient is the
+// dividend.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +36,7 @@ static bool isInteger(Value value, int64_t number) {
          constant.getBitWidth() <= 64 && constant.getSExtValue() == number;
 }
 
-/// True if `test` is `value` == `number`.
+/// True if `test` compares `value` for equality with `number`.
 static bool isEqualTo(Value test, Value value, int64_t number) {
   auto compare = test.getDefiningOp<arith::CmpIOp>();
   return compare && compare.getPredicate() == arith::CmpIPredicate::eq &&
@@ -43,7 +44,8 @@ static bool isEqualTo(Value test, Value value, int64_t number) {
          isInteger(compare.getRhs(), number);
 }
 
-/// If `used` is `divisor` with 1 substituted for 0 and -1, returns `divisor`.
+/// Returns `divisor` if `used` is `divisor` with 1 in place of 0 and -1
+/// (signed), or in place of 0 (unsigned). Otherwise returns `used`.
 static Value getDivisor(Value used, bool isSigned) {
   auto select = used.getDefiningOp<arith::SelectOp>();
   if (!select || !isInteger(select.getTrueValue(), 1))
@@ -60,7 +62,7 @@ static Value getDivisor(Value used, bool isSigned) {
   return isEdge ? divisor : used;
 }
 
-/// Matches a truncating quotient or remainder.
+/// Matches a quotient or remainder of a division that rounds towards zero.
 static std::optional<Division> matchToZero(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa_and_nonnull<arith::DivUIOp, arith::RemUIOp>(op))
@@ -85,8 +87,8 @@ static std::optional<Division> matchToZero(Value value) {
   return isEdge ? inner : std::nullopt;
 }
 
-/// True if `test` checks that the remainder is not zero and its sign differs
-/// from the divisor's.
+/// True if `test` checks that the remainder is not zero and that its sign
+/// differs from that of the divisor.
 static bool isCut(Value test, const Division &division) {
   auto isRemainder = [&](Value value) {
     std::optional<Division> rest = matchToZero(value);
@@ -112,8 +114,8 @@ static bool isCut(Value test, const Division &division) {
                   (isLeft(both.getRhs()) && haveOtherSigns(both.getLhs())));
 }
 
-/// Matches a value that is the result of a division, possibly after a cast
-/// that keeps the number.
+/// Matches the result of a division, possibly behind a cast that keeps the
+/// number.
 static std::optional<Division> matchDivision(Value value) {
   Operation *cast = value.getDefiningOp();
   if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(cast) &&

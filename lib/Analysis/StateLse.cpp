@@ -36,7 +36,8 @@ std::optional<MergeWeights> mlafix::weighStates(MergeOp merge, GetNumber get) {
     if (!bits)
       return std::nullopt;
     lses.push_back(floatOf(*bits));
-    result.largest = std::max(result.largest, lses.back()); // not NaN
+    // Std::max keeps `largest` if the lse is NaN.
+    result.largest = std::max(result.largest, lses.back());
   }
   for (double lse : lses) {
     double distance = lse - result.largest;
