@@ -18,7 +18,8 @@ using namespace mlafix;
 
 using NewDims = SmallVector<std::pair<DimAttr, DimAttr>>;
 
-/// Replaces the first dim of each pair by the second in the rows of `kernel`.
+/// Replaces the first dim of each pair by the second in all row types of
+/// `kernel`.
 static void replaceDims(KernelOp kernel, const NewDims &dims) {
   AttrTypeReplacer replacer;
   auto replaced = [&](Attribute dim) {
@@ -36,11 +37,12 @@ static void replaceDims(KernelOp kernel, const NewDims &dims) {
                        getRowTileType(other, row.getElementType()))
                  : std::nullopt;
   });
-  // Element attributes need a replacement of their own: the replacer does not
-  // handle their types.
+  // The replacer does not handle the types of element attributes, so they have
+  // a replacement of their own.
   replacer.addReplacement([&](DenseElementsAttr row) -> Attribute {
     auto type = cast<ShapedType>(replacer.replace(row.getType()));
-    // Other constants have a static size, so their dim is not bounded.
+    // A constant that is not a splat has a static size, so its dim is not
+    // bounded.
     assert(row.isSplat() && "along a dim with a bound, constants are equal");
     return row.resizeSplat(type);
   });
@@ -77,8 +79,8 @@ KernelOp mlafix::cloneForWholePacks(KernelOp kernel, const RowShape &shape,
   return clone;
 }
 
-/// True if the number of rows is known, like the single row of a batch's
-/// offsets. Usually these are few, so that idle lanes cost nothing.
+/// True if the number of rows is known, as in a kernel with a single row of
+/// offsets. Such rows are usually few, so idle lanes cost nothing.
 static bool hasKnownRows(KernelOp kernel) {
   auto forall = dyn_cast<ForallOp>(kernel.getGrid());
   return forall && llvm::all_of(forall.getExtents(), [](Value extent) {
@@ -86,8 +88,8 @@ static bool hasKnownRows(KernelOp kernel) {
          });
 }
 
-/// The least bound that all accesses allow: slices of bounded rows must end
-/// below it, and elements read into longer rows must start below it.
+/// Returns the least bound that all accesses allow. Slices of bounded rows must
+/// end within it, and elements read into longer rows must start within it.
 static int64_t getLeastBound(KernelOp kernel) {
   int64_t least = 1;
   for (const MemoryAccess &access : collectAccesses(kernel)) {
@@ -102,8 +104,8 @@ static int64_t getLeastBound(KernelOp kernel) {
   return least;
 }
 
-/// The packs of the longest row whose size only the launch knows (0 if there is
-/// none) and of the longest other row (at least 1).
+/// Returns two numbers of packs: those of the longest bounded row (0 if there
+/// is none), and those of the longest other row (at least 1).
 static std::pair<int64_t, int64_t> countBoundedPacks(const RowShape &shape,
                                                      int64_t pack) {
   int64_t longest = 0, others = 1;
@@ -131,7 +133,7 @@ SmallVector<int64_t> mlafix::getSmallerBounds(KernelOp kernel,
   for (; steps > 0; --steps, packs *= machine.boundFactor) {
     if (2 * packs > static_cast<int64_t>(llvm::bit_ceil<uint64_t>(longest)))
       break;
-    // Bounded rows that are shorter than the others gain nothing.
+    // Shortening bounded rows below the other rows gains nothing.
     if (packs < others || packs * pack < least)
       continue;
     bounds.push_back(packs * pack);

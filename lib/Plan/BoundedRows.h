@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The launch decides the length of a row along a bounded dim. Code versions may
-// assume more about it than the kernel does, because their guards check it.
+// Only the launch knows the length of a row along a bounded dim. A code version
+// may assume more about this length than the kernel does, because its guards
+// check the assumption.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,31 +18,34 @@
 
 namespace mlafix {
 
-/// Inserts a copy of `kernel` before it, KERNEL_whole, for calls in which the
-/// sizes of bounded dims are multiples of a pack (at most `pack` elements).
-/// Returns null if the kernel has no bounded dims, or if packs are single
-/// elements.
+/// Inserts a copy of `kernel` before it, named KERNEL_whole. It is for calls in
+/// which the sizes of bounded dims are multiples of a pack (at most `pack`
+/// elements). Returns null if the kernel has no bounded dims, or if their packs
+/// are single elements.
 KernelOp cloneForWholePacks(KernelOp kernel, const RowShape &shape,
                             int64_t pack);
 
-/// The bounds, in elements and ascending, of code versions for shorter rows,
-/// with packs of `pack` elements. Empty if they would gain nothing: for kernels
-/// without bounded rows, with short ones, or with a known number of rows.
+/// Returns the bounds of code versions for shorter rows, in elements and in
+/// ascending order. A pack has `pack` elements. Returns none if they would gain
+/// nothing: the kernel has no bounded rows, only short ones, or a known number
+/// of rows.
 llvm::SmallVector<int64_t> getSmallerBounds(KernelOp kernel,
                                             const MachineModel &machine,
                                             const RowShape &shape, int64_t pack,
                                             bool isGPU);
 
-/// The bounds, ascending, of code versions for shorter rows in whole packs, if
-/// rows of the kernel's bound go over a cluster: what one block holds, and
-/// twice as much each, so that few lanes lack a pack.
+/// Returns the bounds of code versions for shorter rows in whole packs, in
+/// elements and in ascending order. The first bound is what one block holds;
+/// each further bound is twice the one before, so that few lanes lack a pack.
+/// Returns none unless rows of the kernel's own bound take a cluster.
 llvm::SmallVector<int64_t> getClusterBounds(KernelOp kernel,
                                             const MachineModel &machine,
                                             const RowShape &shape,
                                             int64_t pack);
 
-/// Inserts a copy of `kernel` before it, KERNEL_mostN, for sizes of at most
-/// `most` along the row dims with a larger bound.
+/// Inserts a copy of `kernel` before it, named KERNEL_mostN with N = `most`. It
+/// is for calls with sizes of at most `most` along row dims whose bound is
+/// larger.
 KernelOp cloneForBound(KernelOp kernel, const RowShape &shape, int64_t most);
 
 } // namespace mlafix

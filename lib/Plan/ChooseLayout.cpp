@@ -32,7 +32,7 @@ void RowShape::addAccess(int64_t argument, DimAttr dim, int64_t bits) {
 }
 
 /// Reports an error and returns true if `op` accesses a row with one element
-/// per group in which two elements share a byte.
+/// per group, and two of its elements share a byte.
 static bool isHalfOfByte(Operation *op) {
   std::optional<MemoryAccess> access = getSingleAccess(op);
   if (!access || !access->isPerGroup() || !sharesByte(access->getElementType()))
@@ -67,7 +67,8 @@ static bool accumulatesRows(Operation *op) {
          llvm::any_of(loop.getResultTypes(), isRowTile);
 }
 
-/// The grid index in which consecutive rows differ; null if the grid has none.
+/// Returns the grid index in which consecutive rows differ; null if the grid
+/// has none.
 static Value getLastIndex(KernelOp kernel) {
   Operation *grid = kernel.getGrid();
   if (!grid)
@@ -96,8 +97,8 @@ bool mlafix::dependsOn(Value value, Value index, DenseMap<Value, bool> &known) {
   return known[value] = depends;
 }
 
-/// The number of times that an op executes per row; loops of unknown trip count
-/// count as `unknown`.
+/// Returns the number of times that `op` executes per row. A loop of unknown
+/// trip count counts as `unknown` iterations.
 static int64_t countRepeats(Operation *op, Operation *grid, int64_t unknown) {
   constexpr int64_t kMost = 1 << 16; // so that products do not overflow
   int64_t repeats = 1;
@@ -114,7 +115,7 @@ static int64_t countRepeats(Operation *op, Operation *grid, int64_t unknown) {
   return repeats;
 }
 
-/// The access of `op` if it is to a row that is moved in packs.
+/// Returns the access of `op` if it moves a row in packs; else nullopt.
 static std::optional<MemoryAccess> getPackedAccess(Operation *op) {
   std::optional<MemoryAccess> access = getSingleAccess(op);
   if (!access || !access->isRow || access->isPerGroup())
@@ -160,8 +161,8 @@ int64_t RowShape::packedBits(int64_t percent) const {
   return std::max<int64_t>(8, widest);
 }
 
-/// True if lanes exchange values, which requires a power of two of lanes per
-/// row.
+/// True if lanes exchange values in `op`. A row then needs a power of two of
+/// lanes.
 static bool exchangesLanes(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
   return reduce ? !reduce.getInLane() : isa<ArgReduceOp, TopKOp, SwapOp>(op);
@@ -177,8 +178,9 @@ static bool isOperation(Operation *op) {
          !isa<arith::ExtFOp, arith::TruncFOp, arith::ConstantOp>(op);
 }
 
-/// True if `op` divides a row by a number, correctly rounded, and not by a
-/// power of two from f8E8M0FNU, whose inverse is exact.
+/// True if `op` divides a row by a number with correct rounding. Division by an
+/// f8E8M0FNU number does not count: it is a power of two, whose inverse is
+/// exact.
 static bool dividesByNumber(Operation *op) {
   auto division = dyn_cast<arith::DivFOp>(op);
   if (!division || !isOperation(op) ||
@@ -191,8 +193,8 @@ static bool dividesByNumber(Operation *op) {
   return !power || !isa<Float8E8M0FNUType>(power.getIn().getType());
 }
 
-/// True if lanes keep the row that `op` computes while warps wait for each
-/// other, because several ops use it.
+/// True if several ops use the row that `op` computes. Lanes keep such a row
+/// while warps wait for each other.
 static bool isKept(Operation *op) {
   if (op->getNumResults() != 1 || !isRowTile(op->getResult(0).getType()) ||
       isa<LoadOp, SplatOp, BroadcastOp, IotaOp, arith::ConstantOp>(op))
@@ -201,12 +203,12 @@ static bool isKept(Operation *op) {
   return users.size() > 1;
 }
 
-/// Reports an error at `op`, which has a row along `dim`, unless the size is
-/// known and small enough.
+/// Reports an error at `op`, which has a row along `dim`, unless the size of
+/// `dim` is known and small enough.
 static LogicalResult checkSize(Operation *op, DimAttr dim) {
   if (ShapedType::isDynamic(dim.getSize())) {
     std::string name = dim.str();
-    // The name without its quotes.
+    // Skip the quote before the name.
     bool isLower = name.size() > 1 && llvm::isLower(name[1]);
     return op->emitError()
            << "expected a size for dim " << name
@@ -223,8 +225,8 @@ static LogicalResult checkSize(Operation *op, DimAttr dim) {
   return success();
 }
 
-/// True if all lanes of a row must be in one block because of `op`: it uses
-/// shared memory, or its row has another layout.
+/// True if `op` requires all lanes of a row to be in one block: it uses shared
+/// memory, or its row has another layout.
 static bool keepsToBlock(Operation *op) {
   auto isOther = [](Type type) {
     if (!isRowTile(type))
@@ -284,7 +286,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel, const MachineModel &machine) {
     return shape.loaded.contains(argument) || shape.stored.contains(argument);
   });
   kernel.getBody().walk([&](Block *block) {
-    // Members of groups that are loaded together.
+    // Members of groups that one access loads together.
     llvm::SmallDenseSet<std::pair<Value, int>> ofMembers;
     int64_t moves = llvm::count_if(*block, [&](Operation &op) {
       std::optional<MemoryAccess> access = getPackedAccess(&op);
@@ -325,8 +327,8 @@ KernelOp mlafix::cloneCodeVersion(KernelOp kernel, StringRef suffix,
   return clone;
 }
 
-/// True if rows are long enough, and have enough arithmetic per element, for
-/// lanes to hold halfBytePacks.
+/// True if lanes hold halfBytePacks: two elements share a byte, and rows are
+/// long enough.
 static bool holdsHalfBytes(const MachineModel &machine, const RowShape &shape,
                            int64_t pack) {
   return shape.leastPack() > 1 &&
@@ -349,7 +351,7 @@ SharedWork mlafix::getSharedWork(const MachineModel &machine,
              : SharedWork::None;
 }
 
-/// The least number of packs of each row that a lane should hold.
+/// Returns the least number of packs of each row that a lane should hold.
 static int64_t getFewestPacks(const MachineModel &machine,
                               const RowShape &shape, int64_t pack,
                               AliasMode aliasMode) {
@@ -392,7 +394,7 @@ static BlockRule getBlockRule(const MachineModel &machine,
              : BlockRule::Bytes;
 }
 
-/// The threads of a block that follow from `rule`.
+/// Returns the number of threads in a block that `rule` prescribes.
 static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
                            int64_t pack, BlockRule rule) {
   int64_t bytes = std::max<int64_t>(1, shape.moves * pack * shape.widest());
@@ -416,30 +418,31 @@ static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
   llvm_unreachable("all rules are handled");
 }
 
-/// True if a lane holds two elements of a row per register: they have 16 bits
-/// and are widened again for each reduction.
+/// True if a lane holds two elements of a row per register: they have at most
+/// 16 bits, and are widened again for each reduction.
 static bool isPacked(const RowShape &shape) {
   return shape.stored.empty() && shape.moves == 1 && shape.widest() <= 2 &&
          !shape.keeps;
 }
 
-/// The most elements of a row per lane if two blocks of half the maximal
-/// threads share a multiprocessor's registers: twice as many if packed, half as
-/// many if elements take two registers.
+/// Returns the most elements of a row per lane if two blocks of half the
+/// maximal threads share a multiprocessor's registers. Packed rows allow twice
+/// as many. Elements that take two registers allow half as many.
 static int64_t getMostShared(const MachineModel &machine,
                              const RowShape &shape) {
   return machine.sharedElements * (isPacked(shape) ? 2 : 1) /
          (shape.isWide ? 2 : 1);
 }
 
-/// The elements of a row of `needed` packs that each of `lanes` lanes holds.
+/// Returns the elements per lane if `lanes` lanes hold a row of `needed` packs.
 static int64_t countElements(int64_t needed, int64_t lanes, int64_t pack) {
   return static_cast<int64_t>(llvm::divideCeil(needed, lanes)) * pack;
 }
 
-/// The most lanes of a row that exceeds a warp. Two blocks of half the maximal
-/// threads share a multiprocessor's registers, so that one computes while the
-/// other's row is loaded. In a ragged grid, all blocks stay resident.
+/// Returns the most lanes for a row that exceeds a warp. Two blocks of half the
+/// maximal threads can share a multiprocessor's registers: one computes while
+/// the other loads its row. In a ragged grid all blocks stay resident, so they
+/// may be larger.
 static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
                             int64_t needed, int64_t pack) {
   int64_t half = machine.threadsPerBlock / 2;
@@ -450,9 +453,10 @@ static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
              : machine.threadsPerBlock;
 }
 
-/// Reduces `lanes` for a row that exceeds a warp. With fewer lanes, exchanges
-/// and per-lane work cost less, and fewer lanes lack a pack. But if rows are
-/// reduced only once, a multiprocessor should have many of them in flight.
+/// Returns fewer than `lanes` lanes for a row that exceeds a warp, if that
+/// costs less. Fewer lanes exchange less, repeat less work, and leave fewer
+/// lanes without a pack. But if rows are reduced only once, a multiprocessor
+/// should have many lanes' loads in flight.
 static int64_t chooseFewerLanes(const MachineModel &machine,
                                 const RowShape &shape, int64_t needed,
                                 int64_t pack, int64_t lanes) {
@@ -474,8 +478,9 @@ static int64_t chooseFewerLanes(const MachineModel &machine,
   return lanes;
 }
 
-/// The layout of a row of `needed` packs over a cluster, with the fewest
-/// threads that can hold it. Null if one block suffices or no cluster does.
+/// Returns the layout of a row of `needed` packs over a cluster, with the
+/// fewest threads that can hold it. Returns null if one block suffices, or if
+/// no cluster is large enough.
 static LayoutAttr chooseCluster(MLIRContext *context,
                                 const MachineModel &machine,
                                 const RowShape &shape, int64_t needed,
@@ -513,7 +518,7 @@ PlanAttr mlafix::chooseParts(MLIRContext *context, const MachineModel &machine,
   if (needed <= 2 * machine.threadsPerBlock)
     return {};
   int64_t threads = chooseBlock(machine, shape, pack, BlockRule::Bytes);
-  int64_t bits = 0; // of an element of all rows
+  int64_t bits = 0; // bits moved per element, of all rows together
   for (auto [width, moved] : shape.movedByBits)
     bits += moved;
   int64_t most = std::max<int64_t>(1, machine.heldAccesses /
@@ -596,8 +601,8 @@ PlanAttr mlafix::getGroupedLayout(MLIRContext *context,
                            pack, /*rows=*/1, groups);
   };
   auto fits = [&] {
-    // Floats per thread: the largest maximum; the maximum, sum and elements of
-    // a chunk.
+    // Floats per thread: one for the largest maximum; for its chunk, the
+    // maximum, the sum and the elements.
     int64_t floats = 1 + 2 + packs * pack;
     return loops * floats * 4 * layout().getThreads() <= kSharedBytes;
   };

@@ -69,8 +69,8 @@ private:
 } // namespace
 
 /// Notes that a rounding correction does not depend on an index. The correction
-/// rounds a quotient of integers down if its remainder `rem` is negative, which
-/// an index cannot cause.
+/// rounds an integer quotient down if its remainder `rem` is negative. Indices
+/// are not negative, so it never applies to them.
 static void ignoreRounding(Operation *rem, DenseMap<Value, bool> &depends) {
   for (Operation *sign : rem->getUsers())
     for (Operation *isBelow : sign->getUsers())
@@ -80,8 +80,9 @@ static void ignoreRounding(Operation *rem, DenseMap<Value, bool> &depends) {
           depends[both->getResult(0)] = false;
 }
 
-/// The number of grid rows, differing only in `index`, for which `load` reads
-/// the same row. 0 if all of them do, and 1 if each reads another row.
+/// Returns the number of consecutive grid rows along `index` for which `load`
+/// reads the same row. Returns 0 if all rows along `index` read the same one,
+/// and 1 if each reads its own.
 static int64_t countSameReads(LoadOp load, BlockArgument index) {
   DenseMap<Value, bool> depends;
   auto isOfIndex = [&] {
@@ -108,7 +109,7 @@ static int64_t countSameReads(LoadOp load, BlockArgument index) {
   return least > 1 && !isOfIndex() ? least : 1;
 }
 
-/// The length of the run that packs must not straddle.
+/// Returns the length of the run of elements that packs must not straddle.
 static int64_t getPieceSize(DimAttr dim) {
   return dim.isProduct() ? dim.getGroup().getSize() : dim.getSize();
 }
@@ -117,7 +118,7 @@ static StringRef ofGroup(DimAttr dim) {
   return dim.isProduct() ? " of a group" : "";
 }
 
-/// Describes a guard, as in Guards.def.
+/// Describes a guard in the words of Guards.def.
 std::string Explanation::describe(GuardAttr guard) {
   std::string text = guard.getSpec().holds;
   auto replace = [&](StringRef what, const std::string &by) {
@@ -234,7 +235,7 @@ void Explanation::remarkBlock() {
       layout.isInParts() ? "a part of a row" : count(rows, "row"), why);
 }
 
-/// The reason why packs of rows along `dim` have fewer than `wanted` elements.
+/// Explains why packs of rows along `dim` have fewer than `wanted` elements.
 std::string Explanation::explainPack(DimAttr dim, int64_t wanted) {
   if (dim.isBounded())
     return dim.getMultiple() == 1
@@ -245,7 +246,7 @@ std::string Explanation::explainPack(DimAttr dim, int64_t wanted) {
                        getPieceSize(dim), ofGroup(dim), wanted);
 }
 
-/// True if rows have the smallest packs although some guards allow longer ones.
+/// True if rows have the smallest packs although the sizes allow larger ones.
 bool Explanation::isForAnyAddress() const {
   int64_t packed = shape.packedBits(machine.narrowPercent);
   return layout.getPack() == shape.leastPack() &&
@@ -253,14 +254,14 @@ bool Explanation::isForAnyAddress() const {
              shape.leastPack();
 }
 
-/// The reason why a row along `dim` with elements of `bits` is not accessed in
-/// the widest way.
+/// Explains why a row along `dim`, with elements of `bits` bits, is not
+/// accessed in the widest way.
 std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
   int64_t wanted = 8 * machine.accessBytes / bits;
   int64_t packed = shape.packedBits(machine.narrowPercent);
   if (isForAnyAddress())
     return "this code version is for rows at any address";
-  // A multiple that the guards ask for follows from the pack.
+  // If guards ask for a multiple, it follows from the pack.
   bool isOfMultiple = dim.isBounded() && dim.getMultiple() > 1;
   if ((isOfMultiple ? dim.getSize() : dim.getPack(wanted)) < wanted)
     return explainPack(dim, wanted);
@@ -273,7 +274,7 @@ std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
                        layout.getPack() * packed / 8);
 }
 
-/// Emits one remark for all arguments with the same explanation.
+/// Emits one remark for all arguments that share an explanation.
 void Explanation::remarkNarrowAccesses() {
   std::map<std::pair<int64_t, std::string>, SmallVector<int64_t>> narrow;
   for (auto [argument, bits] : shape.elementBits) {
@@ -299,7 +300,7 @@ void Explanation::remarkNarrowAccesses() {
   }
 }
 
-/// The reason why a long row is neither in parts nor over a cluster.
+/// Explains why a long row is neither in parts nor over a cluster.
 StringRef Explanation::explainOneBlock() {
   if (isForAnyAddress())
     return "this code version is for rows at any address";
@@ -317,8 +318,9 @@ StringRef Explanation::explainOneBlock() {
              : "one block holds it, or a cluster does not";
 }
 
-/// Explains rows with more than two packs in each lane of the largest block. If
-/// there are few of them, most multiprocessors are idle.
+/// Reports rows that are in one block although each lane has more than two
+/// packs of the largest block. A launch of few such rows leaves most
+/// multiprocessors idle.
 void Explanation::remarkOneBlock() {
   int64_t needed = countPacks(shape, layout.getPack());
   if (shape.isRagged || layout.isGrouped() || layout.isClustered() ||
@@ -335,7 +337,7 @@ void Explanation::remarkOneBlock() {
       << remark::metric(kRowBytes, bytes);
 }
 
-/// Explains rows that a loop reads although they do not depend on one of the
+/// Reports rows that a loop reads again: they do not depend on one of the
 /// grid's indices, or only on a quotient of it.
 void Explanation::remarkRowsReadAgain() {
   auto forall = dyn_cast<ForallOp>(version.getGrid());
@@ -373,7 +375,7 @@ void Explanation::remarkRowsReadAgain() {
   }
 }
 
-/// Explains loops that load scalars but no rows.
+/// Reports loops that load scalars but no rows.
 void Explanation::remarkScalarLoops() {
   version.walk([&](scf::ForOp loop) {
     int64_t bits = 0;
@@ -397,8 +399,8 @@ void Explanation::remarkScalarLoops() {
   });
 }
 
-/// For CPUs: explains why fewer elements are computed at a time than fit
-/// registers.
+/// Explains for CPUs why fewer elements are computed at once than fit in a
+/// register.
 void Explanation::remarkNarrowRegisters() {
   int64_t wanted = machine.registerBytes / int64_t(sizeof(float));
   for (DimAttr dim : shape.dims)

@@ -12,9 +12,9 @@
 
 namespace mlafix {
 
-/// Emits remarks about a code version with guards and a plan: the calls it
-/// serves, how rows are distributed over lanes and blocks, and which rows are
-/// accessed in narrower pieces than the machine supports.
+/// Emits remarks about a code version that has guards and a plan. They name the
+/// calls that it serves, the distribution of rows over lanes and blocks, and
+/// the rows that are accessed more narrowly than the machine allows.
 void explainLayout(KernelOp version, const MachineModel &machine);
 
 } // namespace mlafix

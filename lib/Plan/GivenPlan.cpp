@@ -13,15 +13,15 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The fields of a layout that may be given. Elements of a pack follow from
-/// guards, packs of a lane from lanes.
+/// The layout fields that may be given. The elements of a pack follow from
+/// guards; the packs of a lane follow from the number of lanes.
 static constexpr PlanFieldSpec layoutFields[] = {
     {"lanes", 1, 1, 1024, {}},
     {"rows", 1, 1, 1024, {}},
     {"parts", 1, 1, INT32_MAX, {}}};
 
-/// The field called `name`. Null if there is none that a user may set. The rule
-/// of a block cannot be set, since it only records a reason.
+/// Returns the field called `name`, or null if a user may not set such a field.
+/// The rule of a block may not be set, since it only records a reason.
 static const PlanFieldSpec *findField(StringRef name) {
   auto hasName = [&](const PlanFieldSpec &spec) { return spec.name == name; };
   if (const auto *found = llvm::find_if(layoutFields, hasName);
@@ -47,7 +47,7 @@ static std::string listNames() {
 llvm::Expected<GivenPlan> GivenPlan::parse(ArrayRef<std::string> texts) {
   GivenPlan plan;
   for (StringRef text : texts) {
-    // A lambda of C++17 cannot capture a structured binding.
+    // A C++17 lambda cannot capture a structured binding.
     StringRef path, value;
     std::tie(path, value) = text.trim().split('=');
     StringRef version, name = path.trim();

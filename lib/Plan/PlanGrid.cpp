@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Sets the fields of one code version's plan.
+/// Chooses the fields of one code version's plan.
 class GridPlanner {
 public:
   GridPlanner(KernelOp version, const MachineModel &machine)
@@ -55,9 +55,9 @@ private:
 };
 } // namespace
 
-/// The fewest threads with which a block may be launched, so that few rows
-/// still reach all multiprocessors. Blocks can be halved as long as they hold
-/// whole warps of whole rows.
+/// Returns the fewest threads with which a launch may start a block. Small
+/// blocks let a few rows reach all multiprocessors. A block is halved while it
+/// still holds whole warps and whole rows.
 static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout,
                                bool hasPlainRows) {
   int64_t least =
@@ -70,8 +70,8 @@ static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout,
 }
 
 /// Plans the order of rows. If some rows may stay unchanged, interleaves the
-/// halves of the grid, so that blocks without work run beside busy ones. Not in
-/// an exchange, where the same block of each rank waits, because conditions
+/// halves of the grid, so that blocks without work run beside busy ones. An
+/// exchange keeps the order: the same block of each rank waits, and conditions
 /// differ between ranks.
 void GridPlanner::planRowOrder(ForallOp forall) {
   set(PlanField::Interleaved,
@@ -80,14 +80,14 @@ void GridPlanner::planRowOrder(ForallOp forall) {
       findTransposed(version, forall) ? machine.rowBundle : 1);
 }
 
-/// Decides if small tensors of scalars are prefetched. One thread of a block
-/// prefetches them, and more than mostEarlyTables would delay it.
+/// Decides if small tensors of scalars are prefetched. A single thread of a
+/// block prefetches them, so more than mostEarlyTables would delay it.
 void GridPlanner::planTables(ForallOp forall) {
   if (!machine.dependentLaunch || !machine.earlyTables ||
       version.isCollective())
     return;
   if (layout.isGrouped()) {
-    // Groups of a single chunk load its lses as early as a prefetch would.
+    // A group with a single chunk loads its lses as early as a prefetch would.
     MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
     std::optional<int64_t> pieces = getConstantIntValue(loop.getUpper());
     if (pieces && *pieces <= static_cast<int64_t>(loop.getStep()))
@@ -97,7 +97,7 @@ void GridPlanner::planTables(ForallOp forall) {
   set(PlanField::EarlyTables, tables > 0 && tables <= machine.mostEarlyTables);
 }
 
-/// True if a block has one row, whose lanes cross warps and reduce it, and the
+/// True if a block holds one row, several warps share and reduce this row, and
 /// rows are in the order of their blocks.
 bool GridPlanner::mayPrefetchRowsAhead() {
   auto forall = dyn_cast<ForallOp>(version.getGrid());
@@ -108,12 +108,13 @@ bool GridPlanner::mayPrefetchRowsAhead() {
          !forall.getOps<ReduceOp>().empty();
 }
 
-/// Plans how many blocks ahead the row is that a block prefetches. Prefetching
-/// rows that are too short or too long would cost time.
+/// Plans how far ahead a block prefetches a row, as a number of blocks. Does
+/// not plan it for rows that are too short or too long to gain.
 void GridPlanner::planRowsAhead(ForallOp forall) {
   if (!mayPrefetchRowsAhead())
     return;
-  // The blocks that share a multiprocessor, whose rows it reads at once.
+  // The number of blocks on a multiprocessor. It reads their rows at the same
+  // time.
   int64_t blocks =
       std::max<int64_t>(1, machine.registersPerMultiprocessor /
                                (machine.aheadRegisters * layout.getThreads()));
@@ -125,7 +126,7 @@ void GridPlanner::planRowsAhead(ForallOp forall) {
       machine.aheadBlocks * (2 * bytes <= machine.aheadFarBytes ? 2 : 1));
 }
 
-/// The fields of a dense grid whose rows have lanes of their own.
+/// Sets the fields of a dense grid in which each row has its own lanes.
 void GridPlanner::planDense(ForallOp forall) {
   FailureOr<RowShape> shape = RowShape::of(version, machine);
   bool isPlain = succeeded(shape) && !shape->reduces() && !shape->converts();
@@ -139,9 +140,10 @@ void GridPlanner::planDense(ForallOp forall) {
   planRowsAhead(forall);
 }
 
-/// The number of threads that a multiprocessor holds at once if each holds the
-/// current chunk's result and the next chunk's rows. With fewer threads, memory
-/// runs out of loads; with more, the last blocks run alone.
+/// Returns the number of threads that a multiprocessor holds at once. Each
+/// thread holds the current chunk's result and the next chunk's rows. With
+/// fewer threads, memory has too few loads in flight. With more, the last
+/// blocks run alone.
 static int64_t countGroupedThreads(const MachineModel &machine,
                                    LayoutAttr layout) {
   int64_t registers =
@@ -152,7 +154,7 @@ static int64_t countGroupedThreads(const MachineModel &machine,
                       std::min(machine.groupMostRegisters, registers));
 }
 
-/// The fields of a dense grid whose rows are shared by groups of lanes.
+/// Sets the fields of a dense grid in which groups of lanes share a row.
 void GridPlanner::planGroups(ForallOp forall) {
   set(PlanField::ThreadsPerMultiprocessor,
       countGroupedThreads(machine, layout));
@@ -165,24 +167,24 @@ void GridPlanner::planGroups(ForallOp forall) {
   planTables(forall);
 }
 
-/// The number of segments whose predicates a thread evaluates at once before
-/// the scan. A few ops overlap their waits for memory; many ops take the time
-/// themselves.
+/// Returns the number of segments whose predicates a thread evaluates at once
+/// before the scan. Predicates of a few ops then wait for memory together.
+/// Predicates of many ops are bound by the ops themselves.
 static int64_t countSegmentsAhead(RaggedForallOp grid,
                                   const MachineModel &machine) {
-  // Bounds compile time on any machine, since each segment has its own copy of
-  // the predicate.
+  // Limits compile time on any machine: each segment has its own copy of the
+  // predicate.
   constexpr int64_t kMostOps = 64;
   int64_t ops = 0;
   grid.getPredicate().walk([&](Operation *) { ++ops; });
   return std::clamp<int64_t>(kMostOps / ops, 1, machine.raggedAhead);
 }
 
-/// The fields of a ragged grid. If many rows are only stored, they are
-/// scattered, so that all blocks together write a small contiguous window of
-/// memory. On an H200 a fill of 268 MB takes 60 us with 4 KB for each block at
-/// a time, and 64 us with 32 KB. If rows are loaded, blocks wait, and more
-/// blocks have more loads in flight.
+/// Sets the fields of a ragged grid. If rows are only stored, they are
+/// scattered: all blocks together then write a small contiguous window of
+/// memory. On an H200, a fill of 268 MB takes 60 us if a block writes 4 KB at a
+/// time, and 64 us with 32 KB. If rows are loaded, blocks wait, so more blocks
+/// have more loads in flight.
 void GridPlanner::planRagged(RaggedForallOp grid) {
   Block &body = grid.getBody().front();
   bool isAllScalars = storesScalarsAlone(body, findIndexStores(body));
@@ -200,8 +202,8 @@ void GridPlanner::planRagged(RaggedForallOp grid) {
   set(PlanField::RaggedBlocksFit, !isFew);
 }
 
-/// Plans the prefetches that are issued while the preceding grid ends. Lines of
-/// plain rows are prefetched once each.
+/// Plans the prefetches to issue while the preceding grid ends. Each cache line
+/// of plain rows is prefetched once.
 void GridPlanner::planEarly() {
   if (!machine.dependentLaunch)
     return;
@@ -214,14 +216,14 @@ void GridPlanner::planEarly() {
       get(PlanField::PlainRows) ? machine.earlyLineBytes : 0);
 }
 
-/// True if rows of f32 are short enough for the caches to drop them first.
+/// True if f32 rows are so short that caches should drop them first.
 static bool streamsListedRows(LayoutAttr layout, const MachineModel &machine) {
   int64_t elements = layout.getLanes() * layout.getPacks() * layout.getPack();
   return elements * int64_t(sizeof(float)) <= machine.streamedRowBytes;
 }
 
-/// Fails if a launch cannot give blocks that many threads, or a multiprocessor
-/// cannot hold them.
+/// Fails if a launch cannot start blocks with the planned number of threads, or
+/// if a multiprocessor cannot hold the planned number of blocks.
 LogicalResult GridPlanner::checkBlock() {
   int64_t threads = layout.getThreads(), least = get(PlanField::LeastThreads),
           resident = get(PlanField::Resident);
@@ -245,7 +247,7 @@ LogicalResult GridPlanner::checkBlock() {
   return success();
 }
 
-/// Fails if a field has a value that is illegal for the code version.
+/// Fails if a field has a value that the code version does not allow.
 LogicalResult GridPlanner::check() {
   bool waits = get(PlanField::DependentLaunch);
   if (waits && !machine.dependentLaunch)

@@ -13,10 +13,10 @@
 
 namespace mlafix {
 
-/// The final plan of `version`, a code version for a GPU. Its grid and its
-/// final layout determine the fields; then `adapt` sets those that a user
-/// gives. Emits an error at `version` if a value is illegal for its field or
-/// for the code version.
+/// Returns the final plan of `version`, a code version for a GPU. The fields
+/// follow from its grid and its final layout; `adapt` then sets the fields that
+/// a user gives. Emits an error at `version` if a value is not allowed for its
+/// field or for the code version.
 llvm::FailureOr<PlanAttr>
 planGrid(KernelOp version, const MachineModel &machine,
          llvm::function_ref<void(llvm::MutableArrayRef<int64_t>)> adapt);

@@ -44,9 +44,10 @@ using namespace mlafix;
 // Code versions
 //===----------------------------------------------------------------------===//
 
-/// The type of a dense tensor: contiguous rows, with strides as far as sizes
-/// determine them. Dims outside of one with unknown size keep dynamic strides,
-/// as do the tensors of a list (`isMany`). Null if `type` is already dense.
+/// Returns the type of a dense tensor with the shape of `type`: contiguous
+/// rows, and static strides where the sizes determine them. Dims outside of one
+/// with unknown size keep dynamic strides. With `isMany`, so does the first
+/// dim, the list of tensors. Returns null if `type` is already dense.
 static MemRefType getDenseType(MemRefType type, bool isMany) {
   SmallVector<int64_t> strides = type.getStridesAndOffset().first;
   int64_t stride = 1;
@@ -56,7 +57,7 @@ static MemRefType getDenseType(MemRefType type, bool isMany) {
       break;
     stride *= type.getDimSize(dim);
     if (dim + 1 == type.getRank() && sharesByte(type.getElementType()))
-      stride /= 2; // in bytes from here on
+      stride /= 2; // strides are in bytes from here on
   }
   auto dense = MemRefType::get(
       type.getShape(), type.getElementType(),
@@ -65,7 +66,7 @@ static MemRefType getDenseType(MemRefType type, bool isMany) {
   return dense == type ? MemRefType() : dense;
 }
 
-/// Folds branches and predicates that the guards of `version` decide.
+/// Folds the branches and predicates that the guards of `version` decide.
 static void foldBranches(KernelOp version) {
   RewritePatternSet patterns(version.getContext());
   scf::IfOp::getCanonicalizationPatterns(patterns, version.getContext());
@@ -73,8 +74,8 @@ static void foldBranches(KernelOp version) {
   (void)applyPatternsGreedily(version, std::move(patterns));
 }
 
-/// Adds guards that arguments which may alias (N11) are distinct tensors, and
-/// folds comparisons of them to false.
+/// Adds guards that arguments which may alias (N11) are distinct tensors. Folds
+/// comparisons of these arguments to false.
 static void makeDistinct(KernelOp version, ArrayAttr aliases) {
   SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
   for (auto pair : aliases.getAsRange<ArrayAttr>())
@@ -96,8 +97,8 @@ static void makeDistinct(KernelOp version, ArrayAttr aliases) {
     foldBranches(version);
 }
 
-/// Makes the tensors that `version` accesses as rows dense, and adds the guards
-/// for that.
+/// Makes the tensors that `version` accesses as rows dense, and adds guards
+/// that they are.
 static void makeDense(KernelOp version, const RowShape &shape) {
   SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
   SmallVector<Type> types(version.getArgumentTypes());
@@ -113,8 +114,8 @@ static void makeDense(KernelOp version, const RowShape &shape) {
         guards.push_back(GuardAttr::get(version.getContext(), GuardKind::Stride,
                                         /*args=*/{static_cast<int64_t>(index)},
                                         dim, wanted[dim]));
-    // Types cannot express the stride of a dim whose next inner dim has unknown
-    // size. So a guard checks that it is packed.
+    // If the next inner dim has an unknown size, types cannot express that a
+    // dim is packed. A guard checks it instead.
     for (int64_t dim = version.isArgMany(index); dim + 1 < type.getRank();
          ++dim)
       if (ShapedType::isDynamic(wanted[dim]) &&
@@ -130,9 +131,9 @@ static void makeDense(KernelOp version, const RowShape &shape) {
   version.setType(FunctionType::get(version.getContext(), types, {}));
 }
 
-/// Adds guards that tensors with the same dims, except those accessed as rows,
-/// have equal strides, so that one offset serves all; usually these are the
-/// lses of all states.
+/// Adds guards that tensors with the same dims have equal strides, so that one
+/// offset serves all. Tensors that are accessed as rows are left out. Usually
+/// the guards concern the lses of all states.
 static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   llvm::MapVector<Attribute, SmallVector<int64_t>> groups;
   for (unsigned i = 0; i < version.getNumArguments(); ++i) {
@@ -140,7 +141,7 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
     if (!type || version.isArgAbsent(i) || shape.elementBits.count(i) ||
         llvm::none_of(type.getStridesAndOffset().first, ShapedType::isDynamic))
       continue;
-    // Dims without a name are independent, so skip such tensors.
+    // Dims without a name are unrelated, so skip tensors with such dims.
     auto dims = version.getArgAttrOfType<ArrayAttr>(i, kDimsAttr);
     if (dims &&
         llvm::none_of(dims.getAsRange<StringAttr>(),
@@ -149,8 +150,7 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   }
   SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
   for (auto &[dims, group] : groups) {
-    // An optional tensor may be omitted and then has no strides, so put these
-    // last.
+    // An omitted optional tensor has no strides, so put optional ones last.
     std::stable_partition(group.begin(), group.end(),
                           [&](int64_t i) { return !version.isArgOptional(i); });
     if (group.size() > 1 && !version.isArgOptional(group.front()))
@@ -160,15 +160,16 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
 }
 
-/// The most rows that a launch can have. 32 bits must suffice to number their
-/// lanes, or the blocks of rows in parts.
+/// Returns the most rows that a launch of this layout may have. 32 bits must
+/// suffice to number all lanes, or all blocks if rows are in parts.
 static int64_t getMostRows(LayoutAttr layout) {
   return INT32_MAX /
          (layout.isInParts() ? layout.getParts() : layout.getLanes());
 }
 
-/// The guards of a code version with these packs and lanes. Ragged grids count
-/// rows in 32 bits (cu_seqlens is i32) and compute everything else in 64.
+/// Returns the guards that a code version with this layout needs. Ragged grids
+/// have no guard on the number of rows: they count rows in 32 bits (cu_seqlens
+/// is i32) and compute everything else in 64.
 static SmallVector<Attribute> getGuards(MLIRContext *context,
                                         const MachineModel &machine,
                                         const RowShape &shape,
@@ -218,9 +219,9 @@ private:
 } // namespace
 
 /// True if the result `merged` of a merge loop is needed before the merge loop
-/// `last`, other than as the initial value of another merge loop: among the
-/// groups of a row only the first has this result. `seen` holds values already
-/// visited.
+/// `last`, except as the initial value of another merge loop. Then groups
+/// cannot share the loops, because only the first group of a row has this
+/// result. `seen` holds the ops already visited.
 static bool isNeededByGroups(Value merged, MergeLoopOp last,
                              llvm::SmallPtrSetImpl<Operation *> &seen) {
   return llvm::any_of(merged.getUses(), [&](OpOperand &use) {
@@ -239,9 +240,9 @@ static bool isNeededByGroups(Value merged, MergeLoopOp last,
   });
 }
 
-/// True if groups of lanes can share the kernel's merge loops: the loops are at
-/// the top level of a dense grid's body, nothing is stored before them, and
-/// lanes synchronise nowhere else.
+/// True if groups of lanes can share the kernel's merge loops. The loops must
+/// be at the top level of a dense grid's body, with no store before them. Lanes
+/// must not synchronise elsewhere.
 static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
   auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
   if (!forall || kernel.getExchange() || forall.getOps<MergeLoopOp>().empty() ||
@@ -266,24 +267,25 @@ static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
   });
 }
 
-/// The number of merge loops of states.
+/// Returns the number of merge loops that merge states.
 static int64_t countMergeLoops(KernelOp kernel) {
   int64_t count = 0;
   kernel.walk([&](MergeLoopOp loop) { count += !loop.isOfNumbers(); });
   return count;
 }
 
-/// True if a written tensor may alias one that is read. Updated tensors are in
-/// place anyway; passing one a second time (merging a state with itself) is
-/// legal, but needs no code version.
+/// True if a launch may pass one tensor for an argument that is written and one
+/// that is read. Updated tensors do not count: they are in place anyway.
+/// Passing one a second time (merging a state with itself) is legal, but needs
+/// no code version.
 static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
   return llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
     return kernel.getArgAccess(cast<IntegerAttr>(pair[0]).getInt()) == "write";
   });
 }
 
-/// True if the packs of a row are independent, so that blocks which do not wait
-/// for each other may take parts of it.
+/// True if the packs of a row are independent, so that its parts may go to
+/// blocks that do not wait for each other.
 static bool areIndependent(KernelOp kernel, const RowShape &shape,
                            ArrayAttr aliases) {
   return isa<ForallOp>(kernel.getGrid()) && !shape.dims.empty() &&
@@ -291,8 +293,9 @@ static bool areIndependent(KernelOp kernel, const RowShape &shape,
          !lanesSynchronise(kernel, aliases);
 }
 
-/// The plan of a code version with packs of `pack` elements.
-/// `lanesSynchronise`: the lanes of a row may have to wait for each other.
+/// Chooses the plan of a code version with packs of `pack` elements.
+/// `lanesSynchronise` says that the lanes of a row may have to wait for each
+/// other.
 static PlanAttr choosePlan(KernelOp version, const MachineModel &machine,
                            const RowShape &shape, int64_t pack,
                            ArrayAttr aliases, AliasMode aliasMode,
@@ -308,26 +311,28 @@ static PlanAttr choosePlan(KernelOp version, const MachineModel &machine,
                       lanesSynchronise);
 }
 
-/// The elements of the target's widest access.
+/// Returns the number of elements in the target's widest access.
 static int64_t getWidestPack(const MachineModel &machine,
                              const RowShape &shape) {
   return 8 * machine.accessBytes / shape.packedBits(machine.narrowPercent);
 }
 
-/// Plans the versions for dense rows, with the widest accesses: one for calls
-/// out of place and, if outputs may alias inputs, one for calls in place.
+/// Plans the versions for dense rows, with the widest accesses. One is for
+/// calls out of place. If outputs may alias inputs, another is for calls in
+/// place.
 static void planDense(KernelOp kernel, const MachineModel &machine,
                       const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, getWidestPack(machine, shape));
   auto add = [&](StringRef suffix, AliasMode aliasMode) {
-    // A provisional layout: the final one depends on what folding leaves.
+    // The layout is provisional: the final one depends on what folding leaves.
     KernelOp dense = cloneCodeVersion(
         kernel, suffix, chooseLayout(context, machine, shape, pack, aliasMode),
         {});
     if (aliasMode == AliasMode::OutOfPlace)
       makeDistinct(dense, aliases);
-    // All versions of a kernel with an exchange have the same lanes.
+    // All versions of a kernel with an exchange have the same lanes, so ask the
+    // kernel.
     bool meet = lanesSynchronise(kernel.getExchange() ? kernel : dense);
     PlanAttr plan =
         choosePlan(dense, machine, shape, pack, aliases, aliasMode, meet);
@@ -344,7 +349,7 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
     add("place", AliasMode::InPlace);
 }
 
-/// Plans the version for any strides.
+/// Plans the version for rows with any strides.
 static void planFast(KernelOp kernel, const MachineModel &machine,
                      const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
@@ -358,9 +363,9 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
     cloneCodeVersion(kernel, "fast", plan, guards);
 }
 
-/// The most elements that a CPU processes at once. Fewer if many rows are read
-/// into longer ones, since each element is then a branch, and LLVM's time grows
-/// with the square of their number.
+/// Returns the most elements that a CPU processes at once. This number shrinks
+/// if many rows are read into longer ones: each element is then a branch, and
+/// LLVM's time grows with the square of their number.
 static int64_t getWidestPackOfCPU(KernelOp kernel,
                                   const MachineModel &machine) {
   constexpr int64_t kMostElements = 512, kLeastPack = 4;
@@ -371,10 +376,10 @@ static int64_t getWidestPackOfCPU(KernelOp kernel,
   return pack;
 }
 
-/// Plans the versions for a CPU: one for calls out of place, which computes the
-/// scalars of several rows at once, preceded by one for calls that exceed the
-/// caches. The latter uses streaming stores, which need packs of streamedBytes
-/// and outputs that are not inputs.
+/// Plans the versions for a CPU. `streamed` is for calls that exceed the
+/// caches. It uses streaming stores, which need packs of streamedBytes and
+/// outputs that are not inputs. `apart` is for calls out of place, and computes
+/// the scalars of several rows at once. `any` is for all other calls.
 static void planCPU(KernelOp kernel, const MachineModel &machine,
                     const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
@@ -383,7 +388,7 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
     return PlanAttr::get(LayoutAttr::get(context, 1, countPacks(shape, pack),
                                          pack, rows, /*groups=*/1));
   };
-  StringRef reason; // the reason why scalars of several rows are not batched
+  StringRef reason; // why the scalars of several rows are not batched
   auto addCodeVersion = [&](StringRef suffix, ArrayRef<Attribute> guards) {
     KernelOp version = cloneCodeVersion(kernel, suffix, planOf(1), guards);
     makeDistinct(version, aliases);
@@ -392,7 +397,7 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
     return version;
   };
   SmallVector<int64_t> stored = shape.outputs();
-  // Tensors that are read also occupy the caches; updated ones stay there.
+  // Loaded tensors also occupy the caches. Updated tensors stay there.
   SmallVector<int64_t> moved;
   for (auto [arg, bits] : shape.elementBits)
     if (!shape.loaded.contains(arg) || !shape.stored.contains(arg))
@@ -409,8 +414,8 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
                    {GuardAttr::get(context, GuardKind::Align, stored,
                                    machine.streamedBytes),
                     GuardAttr::get(context, GuardKind::BeyondCache, moved)});
-  // If batching gains nothing, one version serves all calls. Without aliases,
-  // all calls are out of place.
+  // If batching gains nothing, `any` serves all calls and `apart` is erased.
+  // Without aliases, all calls are out of place.
   KernelOp apart = addCodeVersion(aliases.empty() ? "any" : "apart", {});
   if (!reason.empty())
     remark::missed(kernel.getLoc(),
@@ -442,7 +447,7 @@ LogicalResult PlanKernelPass::plan(KernelOp kernel, const MachineModel &machine,
   return success();
 }
 
-/// Plans the versions for rows that are shorter than the kernel's bounds.
+/// Plans versions for rows that are shorter than the kernel's bounds.
 LogicalResult PlanKernelPass::planForShorter(KernelOp kernel,
                                              const MachineModel &machine,
                                              const RowShape &shape,
@@ -467,9 +472,9 @@ LogicalResult PlanKernelPass::planForShorter(KernelOp kernel,
              : success();
 }
 
-/// Plans the versions for rows up to the kernel's bounds. On a GPU, `any` is
-/// not among them. `onlyWhole`: only plans versions that move whole packs of
-/// rows whose ends the launch decides.
+/// Plans the versions for rows up to the kernel's bounds, on a GPU all but
+/// `any`. With `onlyWhole`, plans only versions whose bounded rows consist of
+/// whole packs.
 LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
                                            const MachineModel &machine,
                                            int64_t widest, ArrayAttr aliases,
@@ -498,7 +503,7 @@ LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
     planCPU(kernel, machine, *shape, aliases);
     return success();
   }
-  // With packs of a single element, a version for dense rows gains nothing.
+  // A version for dense rows gains nothing if its packs are single elements.
   bool isOfElements =
       hasWhole && choosePack(*shape, getWidestPack(machine, *shape)) == 1;
   if (!shape->elementBits.empty() && !isOfElements)
@@ -507,10 +512,10 @@ LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
   return success();
 }
 
-/// Gives all versions of a kernel with an exchange the same geometry, because
-/// the same block of every rank waits for it, and each rank selects its version
-/// by its own strides and addresses. The first version, with the widest packs,
-/// determines rows and lanes.
+/// Gives all versions of a kernel with an exchange the rows and lanes of the
+/// first version, which has the widest packs. The same block of every rank
+/// takes part in the exchange, but each rank selects its version by its own
+/// strides and addresses.
 static void alignGeometry(MutableArrayRef<KernelOp> versions,
                           const RowShape &shape) {
   LayoutAttr first = versions.front().getLayoutAttr();
@@ -545,9 +550,9 @@ LogicalResult PlanKernelPass::keepCodeVersion(StringRef kernel,
   return success();
 }
 
-/// Applies the lanes and rows that `given` prescribes for this code version;
-/// `name` is its name without the kernel's. Updates the guard that the numbers
-/// of all lanes fit in 32 bits.
+/// Applies the lanes and rows that `given` prescribes for this code version.
+/// `name` is the version's name without the kernel's. Updates the guard that
+/// limits rows so that 32 bits number all lanes.
 static LogicalResult adaptLayout(KernelOp version, StringRef name,
                                  const MachineModel &machine,
                                  const GivenPlan &given, ArrayAttr aliases) {
@@ -577,8 +582,8 @@ static LogicalResult adaptLayout(KernelOp version, StringRef name,
   return success();
 }
 
-/// Sets the fields of the plan of a GPU's code version that follow from its
-/// layout.
+/// Sets the plan fields that follow from the layout of a GPU code version, then
+/// those that `given` prescribes.
 static LogicalResult finishPlan(KernelOp version, StringRef name,
                                 const MachineModel &machine,
                                 const GivenPlan &given, ArrayAttr aliases) {
@@ -593,7 +598,7 @@ static LogicalResult finishPlan(KernelOp version, StringRef name,
   return success();
 }
 
-/// Completes the plans of all code versions of `kernel`, and emits a remark for
+/// Completes the plans of all code versions of `kernel`. Emits a remark for
 /// each.
 LogicalResult PlanKernelPass::finishPlans(StringRef kernel,
                                           MutableArrayRef<KernelOp> versions,
@@ -623,10 +628,10 @@ LogicalResult PlanKernelPass::finishPlans(StringRef kernel,
   return success();
 }
 
-/// Reads the fields from the pass's option and from `kernel`, and removes them
-/// from `kernel`. Those of the kernel are only for GPUs. They are also checked
-/// for a CPU, so that a wrong one is an error wherever the kernel is first
-/// compiled.
+/// Reads the given fields from the pass's option and from the attribute of
+/// `kernel`, which it removes. Fields from the attribute apply only to GPUs.
+/// They are checked for a CPU as well, so that an error shows wherever the
+/// kernel is first compiled.
 FailureOr<GivenPlan> PlanKernelPass::readGiven(KernelOp kernel) {
   std::vector<std::string> texts(fields.begin(), fields.end());
   if (!texts.empty() && !isGPU(target))
@@ -666,7 +671,7 @@ void PlanKernelPass::runOnOperation() {
                             "thread's program";
       return signalPassFailure();
     }
-    // Code versions precede their kernel.
+    // Code versions are inserted before their kernel.
     Operation *before = kernel->getPrevNode(), *after = kernel->getNextNode();
     FailureOr<GivenPlan> given = readGiven(kernel);
     if (failed(given))
@@ -677,7 +682,7 @@ void PlanKernelPass::runOnOperation() {
     DictionaryAttr signature = getSignature(kernel);
     for (AssumeOp check :
          llvm::make_early_inc_range(kernel.getBody().getOps<AssumeOp>()))
-      check.erase();                 // now part of the unit
+      check.erase();                 // the check is now in the unit's signature
     kernel->removeAttr(kProofsAttr); // code versions are copies of the kernel
     if (kernels.size() == 1)
       module->setAttr(kSignatureAttr, signature);

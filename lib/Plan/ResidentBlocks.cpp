@@ -20,14 +20,14 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Half of the threads that a block may have. Two blocks of so many threads
+/// Returns half of the threads that a block may have. Two blocks of this size
 /// share a multiprocessor.
 static int64_t getHalf(const MachineModel &machine) {
   return machine.threadsPerBlock / 2;
 }
 
-/// True if a loop of unknown length reduces rows: the rows of many iterations
-/// that it has in flight hide the latency, not many warps.
+/// True if a loop of unknown length reduces rows. Such a loop hides latency by
+/// the rows of many iterations in flight, and needs fewer warps.
 static bool reducesInLoop(KernelOp version) {
   return version
       .walk([](scf::ForOp loop) {
@@ -40,23 +40,24 @@ static bool reducesInLoop(KernelOp version) {
 
 int64_t mlafix::planResident(KernelOp version, LayoutAttr layout,
                              const MachineModel &machine) {
-  // Rows in parts give enough blocks, and registers matter more.
+  // Rows in parts give enough blocks, and a free choice of registers matters
+  // more.
   if (isa<RaggedForallOp>(version.getGrid()) || layout.getPack() == 1 ||
       layout.isInParts() || reducesInLoop(version))
     return kAnyResident;
   if (layout.isClustered())
     return layout.getThreads() > getHalf(machine) ? kAnyResident
                                                   : kFittingResident;
-  // If lanes have more than two packs, two rows share a multiprocessor,
-  // provided that each row takes half of its threads.
+  // If lanes have more than two packs, two rows share a multiprocessor. Each of
+  // them must take half of its threads.
   if (layout.getPacks() > 2)
     return layout.getLanes() == getHalf(machine) ? 2 : kAnyResident;
   return kFittingResident;
 }
 
-/// The 32-bit registers for rows that a thread has in flight at once: those
-/// that one block loads, and those that a loop carries. Assemblers convert fp8
-/// to f16 on arrival.
+/// Returns the number of 32-bit registers for rows that a thread has in flight
+/// at once: the rows that one basic block loads, and those that a loop carries.
+/// Assemblers convert fp8 to f16 on arrival.
 static int64_t countRowRegisters(KernelOp kernel) {
   constexpr int64_t kNarrowestFloat = 16;
   auto registers = [](Type type) -> int64_t {
@@ -81,8 +82,8 @@ static int64_t countRowRegisters(KernelOp kernel) {
   return most;
 }
 
-/// True if a loop loads rows from its first iteration on, which is known before
-/// anything is loaded.
+/// True if a loop loads rows, and its first iteration does not depend on loaded
+/// values.
 static bool loadsInLoop(KernelOp kernel) {
   return kernel
       .walk([](Operation *op) {
@@ -96,7 +97,7 @@ static bool loadsInLoop(KernelOp kernel) {
       .wasInterrupted();
 }
 
-/// True if a launch determines the distance between rows.
+/// True if the distance between rows is known only at launch.
 static bool hasStridedRows(KernelOp kernel) {
   return kernel
       .walk([&](Operation *op) {
@@ -111,7 +112,7 @@ static bool hasStridedRows(KernelOp kernel) {
 }
 
 /// True if lanes exchange their parts of a row, in a kernel that sends no rows.
-/// (Rows to send are reduced before received ones are loaded.)
+/// (A kernel that sends rows reduces them before it loads the received ones.)
 static bool reducesRows(KernelOp kernel) {
   bool isSent = !kernel.getBody().getOps<BeginExchangeOp>().empty();
   return !isSent && kernel
@@ -122,11 +123,11 @@ static bool reducesRows(KernelOp kernel) {
                         .wasInterrupted();
 }
 
-/// The number of blocks for which there are registers. A kernel that holds one
-/// pack of each row is bound by latency. As many warps as registers allow hide
-/// it, and assemblers differ in how few registers they use by themselves. If
-/// lanes reduce rows and need more than residentRegisters, that many warps
-/// would leave too few.
+/// Returns the number of blocks for which a multiprocessor has registers. A
+/// kernel that holds one pack of each row is bound by latency, which as many
+/// warps as possible hide. Assemblers alone do not economise on registers
+/// reliably. If lanes reduce rows and need more than residentRegisters, that
+/// many warps would leave each of them too few registers.
 static int64_t countFittingBlocks(KernelOp kernel,
                                   const MachineModel &machine) {
   LayoutAttr layout = kernel.getLayoutAttr();
@@ -134,12 +135,13 @@ static int64_t countFittingBlocks(KernelOp kernel,
   bool isTight = loaded <= machine.tightRowRegisters && hasStridedRows(kernel);
   int64_t others = layout.getPacks() == 1 && !isTight ? machine.otherRegisters
                                                       : machine.tightRegisters;
-  // A loop's addresses are kept in addition to those of its first iteration,
-  // which is prefetched (OverlapGrids.cpp).
+  // The addresses of a loop occupy registers beside those of its first
+  // iteration, which is prefetched (OverlapGrids.cpp).
   if (kernel.getPlanAttr().has(PlanField::DependentLaunch) &&
       loadsInLoop(kernel))
     others += machine.loopRegisters;
-  // An f32 row. A kernel that reduces the row holds all its packs.
+  // Registers for an f32 row. A kernel that reduces the row holds all of its
+  // packs.
   bool reduces = reducesRows(kernel);
   int64_t row = layout.getPack() * (reduces ? layout.getPacks() : 1);
   int64_t perThread =
@@ -153,7 +155,7 @@ static int64_t countFittingBlocks(KernelOp kernel,
 
 int64_t mlafix::getResidentBlocks(KernelOp kernel) {
   LayoutAttr layout = kernel.getLayoutAttr();
-  // Rows that are read of other ranks come over a link, which fewer warps fill.
+  // Rows read from other ranks come over a link, which fewer warps saturate.
   if (!kernel.getBody().getOps<WaitPeersOp>().empty())
     return 0;
   int64_t planned = getPlanned(kernel, PlanField::Resident);

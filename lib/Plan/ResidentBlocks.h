@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A plan says how many blocks a multiprocessor is to hold, or that the number
-// follows from registers, which are known once code has been generated.
+// A plan states how many blocks a multiprocessor must hold. Alternatively, it
+// lets the number follow from registers, which are known after code generation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,17 +18,17 @@
 
 namespace mlafix {
 
-/// The field `resident` for `version`, which has this layout.
+/// Returns the field `resident` for `version` with this layout.
 int64_t planResident(KernelOp version, LayoutAttr layout,
                      const MachineModel &machine);
 
-/// The number of blocks that a multiprocessor should hold for `kernel`, a
-/// thread's program for a GPU. 0: no requirement.
+/// Returns the number of blocks of `kernel`, a thread's program for a GPU, that
+/// a multiprocessor should hold. Returns 0 if there is no requirement.
 int64_t getResidentBlocks(KernelOp kernel);
 
 /// Returns `variant` with the number of blocks that fit into a multiprocessor
-/// if the code takes `registers` per thread. Unchanged if its geometry does not
-/// need that number.
+/// if each thread takes `registers`. Returns it unchanged if its geometry does
+/// not need that number.
 VariantAttr fitBlocks(VariantAttr variant, const MachineModel &machine,
                       int64_t registers);
 
