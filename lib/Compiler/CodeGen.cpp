@@ -33,28 +33,29 @@ using namespace mlafix::target;
 
 namespace {
 
-/// A unit of code generation: the whole kernel, or one of its code versions.
-/// One thread works on it.
+/// A unit of work for one thread: the whole kernel, or one of its code
+/// versions.
 struct Part {
-  mlir::OwningOpRef<mlir::ModuleOp> source; ///< one code version; consumed by
-                                            ///< the translation to LLVM IR
+  /// The kernel or version; consumed by the translation to LLVM IR.
+  mlir::OwningOpRef<mlir::ModuleOp> source;
   LLVMContext context;
   std::unique_ptr<llvm::Module> module;
   std::string code;               ///< PTX, or a CPU's object
-  StringMap<uint64_t> stackBytes; ///< CPU only: by function
+  StringMap<uint64_t> stackBytes; ///< CPU only: stack bytes by function
 };
 
-/// A cubin, and its information about its kernels.
+/// A cubin, and the resources that each kernel in it takes.
 struct AssembledCode {
   std::string cubin;
   StringMap<KernelResources> resources;
 };
 
-/// Stacks of this size are assumed; units record only larger needs.
+/// Hosts are assumed to have stacks of this size. Units record only larger
+/// needs.
 constexpr uint64_t smallStackBytes = 64 << 10;
 
-/// Takes one kernel for one target from the lowered module to its code. Members
-/// are filled in the order of the stages. Errors are reported at the module.
+/// Compiles one kernel for one target, from the lowered module to its code.
+/// Each stage fills some members. Errors are reported at the module.
 class Generator {
 public:
   Generator(mlir::ModuleOp module, const TargetSpec &target,
@@ -102,7 +103,7 @@ private:
 /// Splits the module into one part per code version, if possible.
 void Generator::split() {
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> versions;
-  // With line information, each module would number its files from 1.
+  // With line information, each separate module would number its files from 1.
   if (target.isGPU() && !emits(Emit::LLVM) && !options.lineInfo)
     versions = splitCodeVersions(module, entries);
   parts.resize(std::max<size_t>(1, versions.size()));
@@ -112,8 +113,8 @@ void Generator::split() {
     part->source = std::move(version);
 }
 
-/// Indices of the parts, longest first, so that with fewer cores than parts a
-/// short one finishes last.
+/// Returns the indices of the parts, longest part first. If there are fewer
+/// cores than parts, a short part then finishes last.
 std::vector<size_t> Generator::byLength() {
   std::vector<size_t> lengths, order(parts.size());
   for (const std::unique_ptr<Part> &part : parts) {
@@ -127,7 +128,7 @@ std::vector<size_t> Generator::byLength() {
   return order;
 }
 
-/// Stack bytes of a call of `function`, from its allocas.
+/// Returns the stack bytes of a call of `function`, counted from its allocas.
 static uint64_t countStackBytes(const llvm::Function &function) {
   const llvm::DataLayout &layout = function.getDataLayout();
   uint64_t bytes = 0;
@@ -138,8 +139,8 @@ static uint64_t countStackBytes(const llvm::Function &function) {
   return bytes;
 }
 
-/// Optimises the LLVM IR of a part and, unless only IR is to be emitted,
-/// generates its code.
+/// Optimises the LLVM IR of a part. Generates its code too, unless only IR is
+/// emitted.
 Error Generator::generatePart(Part &part, unsigned ptxVersion) {
   auto machine = leaseTargetMachine(target, ptxVersion);
   if (!machine)
@@ -175,7 +176,7 @@ LogicalResult Generator::generate() {
     std::vector<std::string> errors(parts.size());
     {
       SharedContext shared(*module.getContext());
-      // Sort diagnostics of the threads by code version.
+      // Report the diagnostics of all threads in the order of code versions.
       mlir::ParallelDiagnosticHandler diagnostics(module.getContext());
       parallelFor(parts.size(), [&](size_t next) {
         size_t i = order[next];
@@ -191,7 +192,7 @@ LogicalResult Generator::generate() {
   });
 }
 
-/// Reads the parts of the manifest that the passes wrote as attributes.
+/// Reads the parts of the manifest that passes recorded as attributes.
 LogicalResult Generator::readManifest() {
   Expected<json::Value> signature = toJson(info.signature);
   if (!signature)
@@ -222,7 +223,7 @@ Generator::noteResources(const StringMap<KernelResources> &resources) {
   return success();
 }
 
-/// The entries that have registers in local memory.
+/// Returns the entries that keep registers in local memory.
 std::vector<StringRef>
 Generator::findSpills(StringRef ptx,
                       const StringMap<KernelResources> &resources) {
@@ -245,9 +246,9 @@ void Generator::remarkOnSpills(ArrayRef<StringRef> spilling, StringRef remedy) {
 }
 
 /// Assembles `ptx`. If entries spill registers, assembles it again with little
-/// optimisation. If that still spills, gives those entries more registers in
-/// `ptx` and starts over (PtxasFaults.cpp). That is the last resort, since more
-/// registers leave room for fewer blocks.
+/// optimisation. If they still spill, gives these entries more registers in
+/// `ptx` and starts over (PtxasFaults.cpp). This is the last resort: with more
+/// registers per thread, fewer blocks fit.
 Expected<AssembledCode> Generator::assembleBy(Assembler &assembler,
                                               std::string &ptx) {
   AssemblyOptions how = Assemblers::assemblyOptions(options);
@@ -276,8 +277,8 @@ Expected<AssembledCode> Generator::assembleBy(Assembler &assembler,
   }
 }
 
-/// Tries the assemblers in turn. A unit has no cubin if there is no assembler
-/// or if none knows the chip.
+/// Tries the assemblers in order. If there is none, or none knows the chip, a
+/// unit contains no cubin.
 LogicalResult Generator::assemble(std::string &ptx) {
   std::string reason = assemblers.all.empty() ? noAssemblerMessage().str() : "";
   for (Assembler *assembler : assemblers.all) {

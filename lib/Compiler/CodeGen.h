@@ -17,18 +17,18 @@
 
 namespace mlafix {
 
-/// The code of one kernel with one set of bindings, for one target.
+/// The generated code of one kernel, for one set of bindings and one target.
 struct KernelCode {
-  std::string output;           // the output file, unless a unit is emitted
-  llvm::json::Object signature; // for a unit: the manifest's entry
-  target::UnitCode code;        // for a unit
+  std::string output; // contents of the output file; empty if a unit is emitted
+  llvm::json::Object signature; // if a unit is emitted: the manifest's entry
+  target::UnitCode code;        // if a unit is emitted: the unit's code
   std::vector<ResourceUsage> resources;
 };
 
-/// The assemblers to use, for emissions that need one.
+/// The assemblers to use. Empty for emissions that need none.
 struct Assemblers {
   std::vector<target::Assembler *> all; // best first
-  /// The first assembler, already started for the next kernel.
+  /// The first assembler, already started for the next kernel. May be null.
   std::unique_ptr<target::Assembly> begun;
 
   /// Starts the first assembler for the next kernel and `target`.
@@ -44,8 +44,8 @@ struct Assemblers {
   }
 };
 
-/// Generates what `options.emit` asks for from `module` (LLVM dialect), which
-/// it consumes. Emits an error on failure.
+/// Generates the output that `options.emit` names from `module`, which is in
+/// the LLVM dialect and is consumed. Emits an error on failure.
 llvm::FailureOr<KernelCode> generateKernel(mlir::ModuleOp module,
                                            const target::TargetSpec &target,
                                            const CompileOptions &options,

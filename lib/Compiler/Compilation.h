@@ -21,10 +21,10 @@
 
 namespace mlafix {
 
-/// True if `emit` does not depend on the target.
+/// True if the output of `emit` does not depend on the target.
 inline bool needsNoTarget(Emit emit) { return emit < Emit::Layout; }
 
-/// True if `emit` covers all kernels and bindings of a unit.
+/// True if `emit` produces one output for all kernels and bindings together.
 inline bool isOfUnit(Emit emit) {
   return emit == Emit::Unit || emit == Emit::Header || emit == Emit::TvmFfi;
 }
@@ -33,7 +33,7 @@ inline llvm::StringRef kernelName(mlir::Operation *kernel) {
   return mlir::SymbolTable::getSymbolName(kernel).getValue();
 }
 
-/// One call of compile(): its context, source and results.
+/// The state of one call of compile(): its context, source and results.
 class Compilation {
 public:
   Compilation(llvm::StringRef source, llvm::StringRef name,
@@ -66,7 +66,7 @@ private:
                          llvm::StringRef target) const;
   llvm::LogicalResult addToUnit(mlir::Operation *kernel,
                                 std::vector<target::UnitKernel> entry);
-  /// Appends text in MLIR's syntax to the output.
+  /// Appends `module` to the output, in MLIR's syntax.
   void print(mlir::ModuleOp module);
   llvm::LogicalResult describe();
   llvm::LogicalResult describeForHost(mlir::Operation *kernel,
@@ -75,7 +75,7 @@ private:
                                const target::TargetSpec &target,
                                std::vector<target::UnitKernel> &kernels);
 
-  /// Reports an error without a location in the source.
+  /// Reports an error that has no location in the source. Returns failure.
   llvm::LogicalResult fail(const llvm::Twine &message,
                            Diagnostic::Kind kind = Diagnostic::Kind::Other,
                            std::string subject = {}) {
@@ -101,7 +101,7 @@ private:
   Assemblers assemblers;
   std::vector<mlir::Operation *> kernels;
   std::vector<target::UnitKernel> unitKernels;
-  llvm::StringSet<> unitNames; ///< kernel names with bindings in the unit
+  llvm::StringSet<> unitNames; ///< name and bindings of each kernel in the unit
 };
 
 } // namespace mlafix

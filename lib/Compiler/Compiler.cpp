@@ -46,14 +46,14 @@ using mlafix::target::TargetSpec;
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
 
 namespace {
-/// While in scope, turns the remarks of passes (mlir/IR/Remarks.h) into
-/// diagnostics: "KERNEL on WHERE: TEXT [KIND: NAME]", where KIND is passed,
-/// missed or analysis. A remark with a cost ends in "[KIND: NAME, N bytes a
-/// row]".
+/// Turns the remarks of passes (mlir/IR/Remarks.h) into diagnostics while in
+/// scope. A diagnostic reads "KERNEL on WHERE: TEXT [KIND: NAME]", where KIND
+/// is passed, missed or analysis. If a remark has a cost, it ends in "[KIND:
+/// NAME, N bytes a row]".
 class RemarkMessages {
 public:
-  /// `where`: the target, and whatever else distinguishes compilations of a
-  /// kernel.
+  /// `where` names the target, and whatever else distinguishes the compilations
+  /// of a kernel.
   RemarkMessages(mlir::MLIRContext &context, std::string where);
   ~RemarkMessages();
   RemarkMessages(const RemarkMessages &) = delete;
@@ -99,7 +99,7 @@ RemarkMessages::RemarkMessages(mlir::MLIRContext &context, std::string where)
     : context(context) {
   mlir::remark::RemarkCategories all;
   all.passed = all.missed = all.analysis = all.failed = ".*";
-  // Fails if the context already has a remark engine.
+  // This fails if the context already has a remark engine.
   [[maybe_unused]] auto enabled = mlir::remark::enableOptimizationRemarks(
       context, std::make_unique<Streamer>(std::move(where)),
       std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), all);
@@ -112,7 +112,7 @@ RemarkMessages::~RemarkMessages() { context.setRemarkEngine(nullptr); }
 // Checks of the source
 //===----------------------------------------------------------------------===//
 
-/// Dialects whose operations may all occur in a kernel.
+/// Dialects all of whose operations may occur in a kernel.
 static constexpr StringLiteral dialects[] = {"mlafix", "arith", "math", "scf"};
 
 static LogicalResult checkOperation(mlir::Operation *op) {
@@ -128,9 +128,9 @@ static LogicalResult checkOperation(mlir::Operation *op) {
                          << "'";
 }
 
-/// Emits an error at every operation that a kernel may not contain: operations
-/// of other dialects, and valid ones that crash MLIR's folders. Fails if there
-/// is one.
+/// Emits an error at every operation that a kernel may not contain, and fails
+/// if there is one. They are operations of other dialects, and valid ones that
+/// crash MLIR's folders.
 static LogicalResult checkSource(mlir::ModuleOp module) {
   bool failed = false;
   module.walk([&](mlir::Operation *op) {
@@ -144,7 +144,8 @@ static LogicalResult checkSource(mlir::ModuleOp module) {
 // Declarations
 //===----------------------------------------------------------------------===//
 
-/// The declaration of a kernel with unbound names, for hosts (Emit::Signature).
+/// Returns the declaration of a kernel with unbound names, for hosts
+/// (Emit::Signature).
 static Expected<json::Object> declare(KernelOp kernel) {
   Expected<json::Value> value = target::toJson(getSignature(kernel));
   if (!value)
@@ -164,8 +165,8 @@ static Expected<json::Object> declare(KernelOp kernel) {
           !findUseAsNumber(kernel, name.getValue()))
         arg["dtype_moved"] = true;
     }
-  // Dynamic dims and optional arguments need no binding; they are listed as
-  // arguments.
+  // Dynamic dims and optional arguments need no binding. They are listed among
+  // the arguments.
   for (const BindableName &name : getBindableNames(kernel))
     if (name.kind != BindableName::DynamicDim &&
         name.kind != BindableName::Presence)
@@ -201,9 +202,9 @@ static Stage lastStage(Emit emit) {
   }
 }
 
-/// True if the IR is verified after each pass: in builds with assertions, and
-/// if MLAFIX_VERIFY_PASSES is set, as the tests do. Otherwise it is verified
-/// once at the end, since verifying takes as long as the passes themselves.
+/// True if the IR is verified after each pass: in builds with assertions, or if
+/// MLAFIX_VERIFY_PASSES is set, as in the tests. Otherwise it is verified once
+/// at the end, because verifying takes as long as the passes themselves.
 static bool verifiesPasses() {
 #ifdef NDEBUG
   return std::getenv("MLAFIX_VERIFY_PASSES");
@@ -212,7 +213,8 @@ static bool verifiesPasses() {
 #endif
 }
 
-/// "sm_90", or "sm_90 with D=128,T=bf16" if other bindings are compiled too.
+/// Returns "sm_90", or "sm_90 with D=128,T=bf16" if several sets of bindings
+/// are compiled.
 std::string Compilation::nameTarget(const Bindings &bindings,
                                     StringRef target) const {
   std::string text = target.empty() ? "any target" : target.str();
@@ -226,7 +228,8 @@ std::string Compilation::nameTarget(const Bindings &bindings,
   return text;
 }
 
-/// Fails if the program has not registered pass options.
+/// Applies the command-line options for passes, if requested. Ignores the
+/// failure if the program has not registered them.
 void Compilation::applyPassOptions(mlir::PassManager &passes) const {
   if (options.passOptions)
     (void)mlir::applyPassManagerCLOptions(passes);
@@ -241,7 +244,8 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
   pipeline.variant = options.variant;
   pipeline.plan = options.plan;
   return stopwatch.time("passes", [&]() -> LogicalResult {
-    // The source may be invalid for these bindings; the verifiers report how.
+    // The source may be invalid for these bindings. If so, the verifiers report
+    // it.
     mlir::PassManager binding(context.get());
     Stage last = lastStage(options.emit);
     pipeline.last = std::min(last, Stage::Specialized);
@@ -249,7 +253,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     applyPassOptions(binding);
     pipeline.first = Stage::Canonical;
     pipeline.last = last;
-    // Key of everything that the passes after binding depend on.
+    // The name contains everything that the passes after binding depend on.
     std::string name =
         (target + "/" + options.variant + "/" + join(options.plan, ",") + "/" +
          Twine(int(last)) + "/" + Twine(options.passOptions))
@@ -265,7 +269,8 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
       remarks.emplace(*context, nameTarget(bindings, target));
     if (failed(binding.run(module)))
       return failure();
-    // Sort remarks and printed IR by code version.
+    // Without threads, remarks and printed IR are in the order of code
+    // versions.
     std::optional<SharedContext> shared;
     if (!remarks && !options.passOptions)
       shared.emplace(*context);
@@ -304,15 +309,15 @@ LogicalResult Compilation::generate(mlir::ModuleOp module,
     result.output = std::move(code->output);
     return success();
   }
-  // The signature is the same for all targets: keep the first.
+  // The signature is the same for all targets, so keep the first one.
   if (kernels.empty())
     kernels.push_back({std::move(code->signature), {}});
   kernels.front().code.push_back(std::move(code->code));
   return success();
 }
 
-/// A module with `kernel` and everything that is not a kernel. Errors about the
-/// module as a whole are located at the kernel.
+/// Returns a module with `kernel` and everything in `module` that is not a
+/// kernel. Errors about the new module as a whole are located at the kernel.
 static OwningModule isolate(mlir::ModuleOp module, mlir::Operation *kernel) {
   OwningModule isolated = mlir::ModuleOp::create(kernel->getLoc());
   for (mlir::Operation &op : *module.getBody())
@@ -321,14 +326,16 @@ static OwningModule isolate(mlir::ModuleOp module, mlir::Operation *kernel) {
   return isolated;
 }
 
-/// True if the name is valid in PTX; for others LLVM aborts the process.
+/// True if the name is valid in PTX. With an invalid name, LLVM aborts the
+/// process.
 static bool isPtxName(StringRef name) {
   return !name.empty() && !isDigit(name.front()) && all_of(name, [](char c) {
     return isAlnum(c) || c == '_' || c == '$';
   });
 }
 
-/// Adds a kernel and its code to the unit, after checking the runtime's limits.
+/// Adds a kernel and its code to the unit. Fails if it exceeds the runtime's
+/// limits.
 LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
                                      std::vector<target::UnitKernel> entry) {
   Expected<json::Object> declaration = declare(cast<KernelOp>(kernel));
@@ -355,7 +362,8 @@ LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
   return success();
 }
 
-/// Writes the output of emissions without a target: IR as text, or an analysis.
+/// Writes the output of an emission without a target: IR as text, or an
+/// analysis.
 LogicalResult Compilation::writeAnalysis(mlir::ModuleOp isolated) {
   if (options.emit != Emit::Report && options.emit != Emit::Faults) {
     print(isolated);
@@ -402,8 +410,7 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
   return success();
 }
 
-/// Adds the signature that the unit will contain. It is the same for all
-/// targets.
+/// Adds the kernel's signature to the unit. It is the same for all targets.
 LogicalResult Compilation::describeForHost(mlir::Operation *kernel,
                                            const Bindings &bindings) {
   OwningModule isolated = isolate(*module, kernel);
@@ -432,7 +439,7 @@ LogicalResult Compilation::writeHostText() {
   return success();
 }
 
-/// Writes the kernel's signature as JSON.
+/// Writes the signature of the kernel as JSON.
 LogicalResult Compilation::describe() {
   Expected<json::Object> signature = declare(cast<KernelOp>(kernels.front()));
   if (!signature)
@@ -442,7 +449,8 @@ LogicalResult Compilation::describe() {
   return success();
 }
 
-/// Omits the source line from the message: it may be most of the text.
+/// Fails if the source text exceeds a limit of TextCheck.h. The message omits
+/// the source line, which may be most of the text.
 LogicalResult Compilation::checkSourceText() {
   const MemoryBuffer *text = sources.getMemoryBuffer(sources.getMainFileID());
   std::optional<TextError> error = checkText(text->getBuffer());
@@ -534,9 +542,10 @@ CompileResult mlafix::compile(std::string_view source, std::string_view name,
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/// LLVM's bump allocator poisons its slabs where it is inlined into our code.
-/// The linked LLVM is built without sanitizers and never unpoisons them, so
-/// long-lived contexts cause false alarms.
+/// Turns off user poisoning in AddressSanitizer. LLVM's bump allocator poisons
+/// its slabs where it is inlined into this code. The linked LLVM, built without
+/// sanitizers, never unpoisons them, so contexts that live long would cause
+/// false alarms.
 extern "C" const char *__asan_default_options() {
   return "allow_user_poisoning=0";
 }

@@ -22,17 +22,19 @@ struct ContextPool {
 };
 } // namespace mlafix
 
-/// Never destroyed: other threads may still compile at exit.
+/// Returns the pool. It is never destroyed, because other threads may still
+/// compile at exit.
 static ContextPool &pool() {
   static ContextPool &made = *new ContextPool;
   return made;
 }
 
-/// Uses per context: a hundred kernels retain a few megabytes.
+/// Uses of a context before it is destroyed. A hundred kernels retain a few
+/// megabytes.
 static constexpr unsigned maximalUses = 100;
-/// More idle contexts than this would stay unused.
+/// The most idle contexts to keep. Further ones would stay unused.
 static constexpr size_t maximalIdle = 8;
-/// Pass managers per context: few processes compile for more targets.
+/// The most pass managers per context. Few processes compile for more targets.
 static constexpr size_t maximalPasses = 8;
 
 ContextLease::ContextLease() {
@@ -48,9 +50,10 @@ ContextLease::ContextLease() {
     return;
   pooled.context = std::make_unique<mlir::MLIRContext>(
       dialectRegistry(), mlir::MLIRContext::Threading::DISABLED);
-  // Keep whole operations out of diagnostics.
+  // Do not print whole operations in diagnostics.
   pooled.context->printOpOnDiagnostic(false);
-  // Builders create operations before a parser or pass loads their dialects.
+  // Load all dialects now: builders create operations before a parser or a pass
+  // would load them.
   pooled.context->loadAllAvailableDialects();
 }
 

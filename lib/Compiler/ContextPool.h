@@ -16,10 +16,10 @@
 
 namespace mlafix {
 
-/// An MLIR context for the exclusive use of one thread. Contexts are pooled
-/// because creating one and loading its dialects takes longer than parsing a
-/// kernel. A context never frees uniqued objects (types, attributes,
-/// locations), so it is destroyed after a number of uses.
+/// Leases an MLIR context to one thread. Contexts are pooled, because creating
+/// one and loading its dialects takes longer than parsing a kernel. A context
+/// never frees uniqued objects (types, attributes, locations), so it is
+/// destroyed after a number of uses.
 class ContextLease {
 public:
   ContextLease();
@@ -31,9 +31,9 @@ public:
   mlir::MLIRContext *operator->() const { return pooled.context.get(); }
   mlir::MLIRContext *get() const { return pooled.context.get(); }
 
-  /// The context's pass manager called `name`, built by `build` on first use.
-  /// Patterns of canonicalizers and other initialisation are set up once per
-  /// context.
+  /// Returns the pass manager that the context keeps under `name`. On the first
+  /// use of a name, `build` adds its passes. Thus canonicalization patterns and
+  /// other initialisation are set up once per context.
   mlir::PassManager &
   passes(llvm::StringRef name,
          llvm::function_ref<void(mlir::PassManager &)> build);
@@ -41,7 +41,7 @@ public:
 private:
   friend struct ContextPool;
 
-  /// A context and its pass managers.
+  /// An MLIR context and its pass managers.
   struct Pooled {
     std::unique_ptr<mlir::MLIRContext> context;
     llvm::StringMap<std::unique_ptr<mlir::PassManager>> passes;

@@ -88,7 +88,7 @@ RepeatedWarnings::RepeatedWarnings(mlir::MLIRContext *context)
              .insert({diagnostic.getLocation().getAsOpaquePointer(),
                       diagnostic.str()})
              .second;
-    return llvm::success(isRepeated); // failure passes it on to the next
-                                      // handler
+    // Failure passes it on to the next handler.
+    return llvm::success(isRepeated);
   });
 }

@@ -15,30 +15,32 @@
 
 namespace mlafix {
 
-/// The source range of `location`; an unknown one if it has none.
+/// Returns the source range of `location`. The range is unknown if `location`
+/// has none.
 SourceLocation toSourceLocation(mlir::Location location);
 
-/// The inverse of toSourceLocation().
+/// Returns the MLIR location of a source range: the inverse of
+/// toSourceLocation().
 mlir::Location fromSourceLocation(mlir::MLIRContext *context,
                                   const SourceLocation &location);
 
-/// Collects every diagnostic while in scope. With `forward`, earlier handlers
-/// get them as well.
+/// Collects every diagnostic while in scope. With `forward`, handlers that were
+/// installed earlier receive them as well.
 class DiagnosticCollector : public mlir::ScopedDiagnosticHandler {
 public:
   DiagnosticCollector(mlir::MLIRContext *context,
                       std::vector<Diagnostic> &diagnostics, bool forward);
 };
 
-/// Drops warnings that were already given while it is in scope; otherwise each
-/// target and each set of bindings would repeat them.
+/// Drops repeated warnings while in scope. Without it, each target and each set
+/// of bindings would repeat the same warnings.
 class RepeatedWarnings : public mlir::ScopedDiagnosticHandler {
 public:
   explicit RepeatedWarnings(mlir::MLIRContext *context);
 
 private:
   std::set<std::pair<const void *, std::string>>
-      given; ///< (location, message) pairs
+      given; ///< (location, message) pairs already seen
 };
 
 } // namespace mlafix

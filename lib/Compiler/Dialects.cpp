@@ -29,7 +29,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 mlir::DialectRegistry &mlafix::dialectRegistry() {
-  // Read-only once created, so threads may share it.
+  // The registry does not change once it is created, so threads may share it.
   static mlir::DialectRegistry &registry = *[] {
     auto *made = new mlir::DialectRegistry;
     made->insert<MlafixDialect, mlir::LLVM::LLVMDialect,

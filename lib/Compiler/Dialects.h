@@ -14,8 +14,8 @@ class DialectRegistry;
 
 namespace mlafix {
 
-/// The dialects of kernels and of every lowering stage, with their translations
-/// to LLVM IR. Created once per process.
+/// Returns the dialects of kernels and of all lowering stages, with their
+/// translations to LLVM IR. The registry is created once per process.
 mlir::DialectRegistry &dialectRegistry();
 
 } // namespace mlafix

@@ -13,10 +13,10 @@
 
 namespace mlafix {
 
-/// While in scope, this thread uses the "C" locale, rounds to nearest, keeps
-/// subnormals and traps no floating-point exception. LLVM prints doubles with
-/// printf, and passes fold constants with host floats; without this, code would
-/// depend on the settings of the host program.
+/// Makes number handling independent of the host program's settings. While in
+/// scope, this thread uses the "C" locale, rounds to nearest, keeps subnormals
+/// and traps no floating-point exception. This matters because LLVM prints
+/// doubles with printf, and passes fold constants with host floats.
 class DefaultNumbers {
 public:
   DefaultNumbers() : locale(uselocale(plainLocale())) {
@@ -31,7 +31,8 @@ public:
   DefaultNumbers &operator=(const DefaultNumbers &) = delete;
 
 private:
-  /// Null if out of memory; the thread then keeps its locale.
+  /// Returns the "C" locale, or null if out of memory. With null, the thread
+  /// keeps its locale.
   static locale_t plainLocale() {
     static locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
     return plain;

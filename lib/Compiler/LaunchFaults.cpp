@@ -14,7 +14,8 @@
 using namespace llvm;
 using namespace mlafix;
 
-/// Converts a JSON number to the interpreter's form: an f32 as its bits.
+/// Converts a JSON number to the interpreter's form, in which an f32 is its
+/// bits. Returns nullopt if it is not a number of `type`.
 static std::optional<int64_t> readNumber(const json::Value &value,
                                          mlir::Type type) {
   if (isa<mlir::FloatType>(type)) {
@@ -34,7 +35,8 @@ static std::optional<int64_t> readNumber(const json::Value &value,
   return value.getAsInteger();
 }
 
-/// Returns an error about `name`. `got` is null if the value is missing.
+/// Returns an error about argument `name`. A null `got` means that the value is
+/// missing.
 static Error wrong(StringRef name, const Twine &expected,
                    const json::Value *got) {
   return createStringError("argument \"" + name + "\": expected " + expected +
@@ -79,7 +81,7 @@ static Error readTensor(const json::Value &value, StringRef name,
   return Error::success();
 }
 
-/// Reads the expected contents of outputs: {"tolerance": …, "out": […]}.
+/// Reads the expected contents of outputs from {"tolerance": …, "out": […]}.
 static Error readExpected(KernelOp kernel, const json::Object &expected,
                           SmallLaunch &launch) {
   launch.tolerance = expected.getNumber("tolerance").value_or(0);
@@ -133,8 +135,8 @@ static Expected<SmallLaunch> readLaunch(KernelOp kernel, StringRef text) {
   return launch;
 }
 
-/// The size of a factor of a dim: a literal, or the size of another dim with
-/// its name; 0 if unknown.
+/// Returns the size of a factor of a dim: a literal, or the size of a dim with
+/// the factor's name. Returns 0 if it is unknown.
 static int64_t findFactor(KernelOp kernel, const SmallLaunch &launch,
                           DimAttr factor) {
   if (factor.isBound())
@@ -146,7 +148,7 @@ static int64_t findFactor(KernelOp kernel, const SmallLaunch &launch,
   return 0;
 }
 
-/// Sets the group sizes that follow from the launch.
+/// Sets the group sizes that follow from the sizes of the launch.
 static void findGroups(KernelOp kernel, SmallLaunch &launch) {
   for (auto &[index, sizes] : launch.sizes) {
     DimAttr dim = sizes.empty() ? DimAttr()

@@ -17,10 +17,11 @@ namespace mlafix {
 /// Interprets the rows of one launch on the host and reports violations.
 /// `launch` is a JSON object with one entry per argument. A tensor is {"sizes":
 /// […]}, with "elements": […] in row-major order if the kernel reads it element
-/// by element; an omitted tensor is null; a scalar is its value. Returns
-/// {"faults", "unknown_rows", "is_whole"}; each fault is {"question",
-/// "argument", "element", "row"} and the location of the access. Error:
-/// `launch` is malformed.
+/// by element. An omitted tensor is null. A scalar is its value.
+///
+/// Returns {"faults", "unknown_rows", "is_whole"}. Each fault is {"question",
+/// "argument", "element", "row"} and the location of the access. Returns an
+/// error if `launch` is malformed.
 llvm::Expected<llvm::json::Value> findLaunchFaults(KernelOp kernel,
                                                    llvm::StringRef launch);
 

@@ -28,7 +28,8 @@ static constexpr std::pair<StringLiteral, AssemblerKind> assemblers[] = {
 #include "mlafix/CompilerOptions.def"
 };
 
-/// Sets `value` to the entry of `spellings` that matches `text`.
+/// Sets `value` to the candidate whose spelling is `text`. Sets `error` and
+/// returns false if there is none.
 template <typename Value>
 static bool parseOneOf(Spellings<Value> spellings, StringRef text, Value &value,
                        std::string &error) {
@@ -73,7 +74,7 @@ bool mlafix::parseBindings(std::string_view text, Bindings &bindings,
   SmallVector<StringRef> items;
   StringRef(text).split(items, ',');
   for (StringRef item : items) {
-    // C++17 lambdas cannot capture structured bindings.
+    // A C++17 lambda cannot capture a structured binding.
     StringRef name, value;
     std::tie(name, value) = item.trim().split('=');
     if (name.empty() || value.empty()) {

@@ -20,7 +20,7 @@
 using namespace llvm;
 using namespace mlafix;
 
-/// Number of additional threads that may be started.
+/// Returns the number of helper threads that may still be started.
 static std::atomic<int> &spareCores() {
   static std::atomic<int> spare(
       static_cast<int>(hardware_concurrency().compute_thread_count()) - 1);
@@ -53,8 +53,9 @@ struct Job {
   }
 };
 
-/// Threads get the stack size of a main thread: the default may be a few pages
-/// (musl), and LLVM recurses deeply. Unused stack takes no memory.
+/// Attributes that give helper threads the stack size of a main thread. The
+/// default may be a few pages (musl), and LLVM recurses deeply. Unused stack
+/// takes no memory.
 class ThreadAttributes {
 public:
   ThreadAttributes() {
@@ -67,7 +68,7 @@ public:
     if (isMade)
       pthread_attr_destroy(&attributes);
   }
-  /// Null if out of memory; threads then get default attributes.
+  /// Returns null if out of memory. Threads then get default attributes.
   const pthread_attr_t *get() const { return isMade ? &attributes : nullptr; }
 
 private:
@@ -78,13 +79,13 @@ private:
 
 void mlafix::parallelFor(size_t count, function_ref<void(size_t)> work) {
   Job job{count, work};
-  // A thread starts in about 20 us and works for milliseconds. A pool of
-  // waiting threads would not survive a fork.
+  // Start threads for each call: a start takes about 20 us, and the work takes
+  // milliseconds. A pool of waiting threads would not survive a fork.
   SmallVector<pthread_t, 4> threads;
   ThreadAttributes attributes;
   while (threads.size() + 1 < count && takeCore()) {
     pthread_t thread;
-    // If the process may start no more threads, this one does all the work.
+    // If the process may not start more threads, this thread does all the work.
     if (pthread_create(&thread, attributes.get(), Job::run, &job) != 0) {
       giveCore();
       break;
@@ -98,12 +99,12 @@ void mlafix::parallelFor(size_t count, function_ref<void(size_t)> work) {
   }
 }
 
-/// Runs tasks when they are waited for. MLIR adds tasks and then waits for
-/// them, so no thread has to live between passes.
+/// Runs tasks when MLIR waits for them, right after it has added them. No
+/// thread has to live between passes.
 class SharedContext::Tasks final : public ThreadPoolInterface {
 public:
-  /// MLIR copies the passes once per thread. Few kernels have more code
-  /// versions.
+  /// MLIR copies the passes once per thread. Few kernels have more than four
+  /// code versions.
   unsigned getMaxConcurrency() const override { return 4; }
 
   void wait(ThreadPoolTaskGroup &) override { wait(); }
@@ -126,5 +127,6 @@ SharedContext::SharedContext(mlir::MLIRContext &context)
   context.setThreadPool(*tasks);
 }
 
-/// The context keeps a pointer to the tasks until this call.
+/// MLIR's context keeps a pointer to the tasks until it is made
+/// single-threaded.
 SharedContext::~SharedContext() { context.disableMultithreading(); }

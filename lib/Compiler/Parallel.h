@@ -18,14 +18,15 @@ class MLIRContext;
 
 namespace mlafix {
 
-/// Calls `work` with each number below `count`, on this thread and on helper
-/// threads. All concurrent calls together start at most as many helpers as the
-/// process has further cores. Returns when all calls have returned.
+/// Calls `work` with each number from 0 to `count` - 1, on this thread and on
+/// helper threads. Returns when all calls have returned. All concurrent calls
+/// of parallelFor together start at most one helper per additional core of the
+/// process.
 void parallelFor(std::size_t count, llvm::function_ref<void(std::size_t)> work);
 
-/// While in scope, several threads may use `context`, and passes on kernels or
-/// functions of a module run in parallel through parallelFor. Otherwise
-/// `context` belongs to one thread.
+/// Lets several threads use `context` while in scope. Passes on the kernels or
+/// functions of a module then run in parallel through parallelFor. Out of
+/// scope, `context` belongs to one thread.
 class SharedContext {
 public:
   explicit SharedContext(mlir::MLIRContext &context);

@@ -23,14 +23,16 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Every region has a single block, so block simplification is turned off.
+/// Creates a canonicalizer without block simplification, since every region has
+/// a single block.
 static std::unique_ptr<Pass> createCanonicalizer() {
   GreedyRewriteConfig config;
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   return createCanonicalizerPass(config);
 }
 
-/// Options of the passes that depend on the target.
+/// Returns options of a pass that depends on the target. The target and the
+/// overrides of its model are set.
 template <typename PassOptions>
 static PassOptions forTarget(const PipelineOptions &options) {
   PassOptions result;
@@ -39,8 +41,8 @@ static PassOptions forTarget(const PipelineOptions &options) {
   return result;
 }
 
-/// From folded kernels to row tiles and scalars: lowers merges, copies in place
-/// and states.
+/// Adds the passes from folded kernels to row tiles and scalars. They lower
+/// merges, copies in place and states.
 static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   ProvePassOptions prove;
   prove.refuses = true;
@@ -70,15 +72,15 @@ static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
     pm.addNestedPass<KernelOp>(createHoistLoadsPass());
 }
 
-/// Turns the program of one row into that of one thread. Each pass skips
-/// kernels that it does not apply to.
+/// Adds the passes that turn the program of one row into that of one thread.
+/// Each pass skips kernels that it does not apply to.
 static void addDistributionPasses(OpPassManager &pm) {
-  // The grid, for GPUs and CPUs.
+  // Lower the grid, for GPUs and CPUs.
   pm.addPass(createLowerGridPass());
   pm.addPass(createPlaceCollectivesPass());
   pm.addPass(createSeparateLanesPass());
   pm.addPass(createPrefetchRowsPass());
-  // Rows.
+  // Lower rows.
   pm.addPass(createJoinMembersPass());
   pm.addPass(createSpillRowsPass());
   pm.addPass(createLoopOverPacksPass());
@@ -88,7 +90,7 @@ static void addDistributionPasses(OpPassManager &pm) {
   pm.addPass(createInlineRowsPass());
 }
 
-/// Turns distributed kernels into NVVM functions.
+/// Adds the passes that turn distributed kernels into NVVM functions.
 static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
   pm.addNestedPass<KernelOp>(createSkipZeroWeightAddsPass());
@@ -103,7 +105,7 @@ static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<LLVM::LLVMFuncOp>(createMathToNVVMPass());
 }
 
-/// Turns distributed kernels into host functions.
+/// Adds the passes that turn distributed kernels into host functions.
 static void addCPUPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
   pm.addNestedPass<KernelOp>(createConvertFp8Pass());
@@ -118,7 +120,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   assert(options.first <= Stage::Canonical && "only binding can be left out");
   auto isLast = [&](Stage stage) { return options.last <= stage; };
 
-  // Language: bind names, apply algebraic folds.
+  // Language: bind names and fold by algebraic rules.
   SpecializePassOptions specialize;
   for (const auto &[name, value] : options.bindings)
     specialize.bindings.push_back(name + "=" + value);
@@ -127,7 +129,8 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     pm.addPass(createSpecializePass(specialize));
   if (isLast(Stage::Specialized))
     return;
-  // Must precede the first fold: upstream folds some operands to poison.
+  // This pass must precede the first fold, because upstream folds some operands
+  // to poison.
   pm.addNestedPass<KernelOp>(createDefineEdgeCasesPass());
   pm.addNestedPass<KernelOp>(createFillOutputsPass());
   pm.addPass(createCanonicalizer());
@@ -137,7 +140,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   if (isLast(Stage::Lowered))
     return;
 
-  // Target: code versions and their plans, the program of one thread.
+  // Target: plan code versions and lower each to the program of one thread.
   auto plan = forTarget<PlanKernelPassOptions>(options);
   plan.variant = options.variant;
   plan.fields.assign(options.plan.begin(), options.plan.end());
@@ -151,7 +154,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   if (isLast(Stage::Distributed))
     return;
 
-  // LLVM.
+  // Lower to the LLVM dialect.
   if (isGPU(options.target))
     addNVVMPasses(pm);
   else

@@ -27,34 +27,36 @@ enum class Stage {
 
 /// The target and bindings to compile for.
 struct PipelineOptions {
-  /// (name, value) of every compile-time dim and dtype variable: {"H", "128"},
-  /// {"T", "bf16"}.
+  /// The (name, value) pairs of all compile-time dims and dtype variables:
+  /// {"H", "128"}, {"T", "bf16"}.
   llvm::SmallVector<std::pair<std::string, std::string>> bindings;
-  /// A name of mlafix/Targets.def.
+  /// The target's name in mlafix/Targets.def. Empty for no target.
   std::string target;
   /// Overrides of the target's model (lib/Machine/MachineModel.def), each as
   /// "NAME=VALUE".
   std::vector<std::string> machine;
-  /// Fields of plans that are given (mlafix-plan-kernel): NAME=VALUE or
-  /// VERSION.NAME=VALUE each.
+  /// Plan fields that override those of mlafix-plan-kernel, each as NAME=VALUE
+  /// or VERSION.NAME=VALUE.
   std::vector<std::string> plan;
-  /// The code version to keep; all if empty.
+  /// The name of the only code version to keep. If empty, all are kept.
   std::string variant;
   /// The first stage to run and the last one.
   Stage first = Stage::Specialized;
   Stage last = Stage::LLVM;
 };
 
-/// Appends all passes from the mlafix dialect to the LLVM dialect, or to the
-/// stage that `options` names. The stages before the layout need neither
-/// bindings nor a target; names stay unbound without them. Afterwards a module
-/// with one kernel has one llvm.func per code version, each with a
-/// `mlafix.variant` attribute, and carries `mlafix.signature`.
+/// Appends the passes from `options.first` to `options.last`, at most from the
+/// mlafix dialect to the LLVM dialect. The stages before the layout need
+/// neither bindings nor a target; without them, names stay unbound.
+///
+/// If the pipeline is complete, a module with one kernel has one llvm.func per
+/// code version, each with a `mlafix.variant` attribute. The module carries
+/// `mlafix.signature`.
 void buildMlafixPipeline(mlir::OpPassManager &pm,
                          const PipelineOptions &options);
 
-/// Registers the passes, and the pipeline `mlafix-pipeline{bindings=… target=…
-/// machine=…}`, for command lines.
+/// Registers the passes for command lines, and the pipeline
+/// `mlafix-pipeline{bindings=… target=… machine=…}`.
 void registerMlafixPasses();
 
 } // namespace mlafix

@@ -58,7 +58,7 @@ static bool isReadByElement(KernelOp kernel, unsigned argument) {
   });
 }
 
-/// The accesses of an argument that `mlafix-guard-bounds` guards.
+/// Describes the accesses of an argument that `mlafix-guard-bounds` guards.
 static json::Array describeGuards(const KernelProofs &proofs,
                                   unsigned argument) {
   json::Array guarded;
@@ -72,7 +72,7 @@ static json::Array describeGuards(const KernelProofs &proofs,
   return guarded;
 }
 
-/// The author's promises, and what checks each of them.
+/// Describes the author's promises, and what checks each of them.
 static json::Array describePromises(KernelOp kernel) {
   json::Array promises;
   kernel.walk([&](mlir::Operation *op) {

@@ -13,18 +13,21 @@
 
 namespace mlafix {
 
-/// Answers all questions about a kernel whose states are not lowered:
-/// {"kernel", "microseconds", "args", "warnings"}. Each tensor argument is
-/// {"name", "answers"}, each answer {"question", "verdict", "microseconds"}. An
-/// answer that is not proved has a "reason", an "element" if refuted, and the
-/// location of the access: "file", "line", "column", "end_line" and
-/// "end_column". An argument with accesses not proved in bounds has "guarded":
-/// "dim" and location of each guarded index. An argument read element by
-/// element has "by_element". A warning (docs/Proofs.md lists them) is
-/// {"message"} with a location.
+/// Answers all questions about a kernel whose states are not lowered. Returns
+/// {"kernel", "microseconds", "args", "warnings"}.
+///
+/// Each tensor argument is {"name", "answers"}. It also has "guarded" if some
+/// accesses are not proved in bounds: the "dim" and the location of each
+/// guarded index. It has "by_element" if it is read element by element.
+///
+/// Each answer is {"question", "verdict", "microseconds"}. An answer that is
+/// not proved also has a "reason", and the location of the access as in
+/// addLocation(). A refuted answer has an "element". A warning (docs/Proofs.md
+/// lists them) is {"message"} with a location.
 llvm::json::Value reportProofs(KernelOp kernel);
 
-/// Adds "file", "line", "column", "end_line" and "end_column" of `op` if known.
+/// Adds the location of `op` to `object`, if it is known: "file", "line",
+/// "column", "end_line" and "end_column".
 void addLocation(llvm::json::Object &object, mlir::Operation *op);
 
 } // namespace mlafix

@@ -13,8 +13,8 @@ using namespace llvm;
 using namespace mlafix;
 using mlafix::target::TargetSpec;
 
-/// An element's index in its row must fit an i32. The specialize pass checks
-/// names and dtypes.
+/// Fails if a bound size exceeds an i32, the type of an element's index in its
+/// row. The specialize pass checks names and dtypes.
 LogicalResult Compilation::checkBindings() {
   constexpr uint64_t largest = INT32_MAX;
   for (const Bindings &bindings : options.specializations)
@@ -82,7 +82,9 @@ LogicalResult Compilation::selectKernels() {
               "), got '" + options.kernel + "'");
 }
 
-/// Every emission except units and host text is for a single kernel.
+/// Fails if several kernels, targets or sets of bindings are given for an
+/// emission that takes one. Only units and host text take several; they fail if
+/// a single code version is chosen.
 LogicalResult Compilation::checkSingle() {
   if (isOfUnit(options.emit)) {
     if (options.variant.empty())

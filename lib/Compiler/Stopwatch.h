@@ -13,7 +13,8 @@
 
 namespace mlafix {
 
-/// Accumulates the time of named stages, in the order of their first use.
+/// Adds up the time of each named stage. Stages are in the order of their first
+/// use.
 class Stopwatch {
   using Clock = std::chrono::steady_clock;
 

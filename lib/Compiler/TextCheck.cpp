@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tokens are those of MLIR's lexer. If the role of a token is ambiguous, such
-// as that of '<' and '>', the check assumes the deeper nesting.
+// The tokens are those of MLIR's lexer. If the role of a token is ambiguous
+// ('<' and '>', for example), the check assumes the deeper nesting.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,8 +100,8 @@ private:
     return StringRef(",=:").contains(c) ? Token::Separator : Token::Other;
   }
 
-  /// Length up to the first quote without a backslash, or to where MLIR's lexer
-  /// stops.
+  /// Returns the length of a string up to its closing quote, or to where MLIR's
+  /// lexer stops.
   static size_t stringLength(StringRef text) {
     size_t end = 1;
     while (end < text.size() && text[end] != '"' &&
@@ -123,7 +123,7 @@ private:
     else
       while (end < text.size() && isPart(text[end]))
         ++end;
-    // Names with a dot are a dialect's attributes or types.
+    // A name with a dot is an attribute or a type of a dialect, not an alias.
     bool isAlias = (text[0] == '#' || text[0] == '!') &&
                    !text.take_front(end).contains('.');
     return take(isAlias ? Token::Alias : Token::Word, end);
@@ -172,7 +172,7 @@ private:
   size_t at = 0;
 };
 
-/// The cost of an alias after expansion.
+/// The cost of an alias after expansion: its nesting and its tokens.
 struct Cost {
   unsigned depth = 0;
   uint64_t tokens = 0;
@@ -185,8 +185,8 @@ public:
   std::optional<TextError> run();
 
 private:
-  /// An open bracket, and the operators since its last separator. The first
-  /// level is the text itself.
+  /// An open bracket, and the number of operators since its last separator. The
+  /// first level is the text itself.
   struct Level {
     char open;
     unsigned operators = 0;
@@ -214,8 +214,8 @@ private:
   uint64_t tokens = 0;
 
   StringMap<Cost> aliases;
-  Cost *defined = nullptr; ///< the alias whose value is being read
-  bool isComplete = false; ///< the value may end here
+  Cost *defined = nullptr; ///< alias whose value is being read; else null
+  bool isComplete = false; ///< true if the alias's value may end here
 };
 
 } // namespace
@@ -235,8 +235,8 @@ void Check::open(char bracket) {
   ++depth;
 }
 
-/// Ignores a bracket without a match: '>' may be a comparison, as may '<'
-/// inside brackets of another kind.
+/// Closes the bracket that matches `bracket`. Ignores a bracket without a
+/// match: '>' may be a comparison, and so may '<' inside other brackets.
 void Check::close(char bracket) {
   constexpr StringLiteral opens = "([{<", closes = ")]}>";
   char opened = opens[closes.find(bracket)];
@@ -273,7 +273,7 @@ void Check::followAlias(const Token &token) {
     isComplete = true;
     return;
   case Token::Open:
-    if (token.text.size() > 1) // start of the resource section of the file
+    if (token.text.size() > 1) // the resource section of the file begins
       defined = nullptr;
     return;
   default:

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// MLIR's parser recurses for each level of nesting without a limit. Aliases
-// expand to more levels and more text than the source has, and parsing a number
-// takes quadratic time. Kernels stay far below these limits.
+// Checks that MLIR's parser can handle a text in limited time and stack space.
+// The parser recurses for each level of nesting, without a limit. Aliases
+// expand to more levels and more text than the source has. Parsing a number
+// takes quadratic time. Kernels stay far below the limits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,27 +22,27 @@
 namespace mlafix {
 
 namespace text_limits {
-/// Limit of nested brackets after alias expansion. Operators of affine
-/// expressions count too, since each adds a level of recursion.
+/// The most nested brackets after alias expansion. Operators of affine
+/// expressions count as well, since each adds a level of recursion.
 constexpr unsigned nesting = 250;
-/// Limit of the characters of a number.
+/// The most characters of a number.
 constexpr unsigned numberLength = 256;
-/// Limit of the tokens of an expanded alias.
+/// The most tokens of an expanded alias.
 constexpr unsigned aliasTokens = 10000;
-/// Limit of the tokens of the whole text after alias expansion.
+/// The most tokens of the whole text after alias expansion.
 constexpr unsigned tokens = 10000000;
 } // namespace text_limits
 
 struct TextError {
-  size_t offset; ///< offset in the text
+  size_t offset; ///< position in the text, in bytes
   std::string message;
 };
 
-/// `source` without the byte order mark that some editors put in front.
+/// Returns `source` without the byte order mark that some editors put in front.
 llvm::StringRef dropByteOrderMark(llvm::StringRef source);
 
-/// The first location in `source` (MLIR text) that exceeds a limit; nullopt if
-/// none does.
+/// Returns the first place in `source` (MLIR text) that exceeds a limit;
+/// nullopt if there is none.
 std::optional<TextError> checkText(llvm::StringRef source);
 
 } // namespace mlafix

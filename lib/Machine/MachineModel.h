@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every number by which passes decide and that depends on the target, so that
-// it is in one place: MachineModel.def says what each means, in which unit, and
-// where it comes from.
+// Collects every target-dependent number that passes use in decisions.
+// MachineModel.def states the meaning, the unit and the source of each number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +25,10 @@ struct MachineModel {
   int64_t NAME = VALUE;
 #include "lib/Machine/MachineModel.def"
 
-  /// The model of `target` (mlafix/Targets.def). `overrides` are "NAME=VALUE",
-  /// where NAME is a member and VALUE an integer >= 0. An empty target has the
-  /// defaults of the table. Error: an invalid target or override.
+  /// Returns the model of `target`, a name of mlafix/Targets.def. An empty name
+  /// gives the defaults of MachineModel.def. Each override is "NAME=VALUE",
+  /// where NAME is a member and VALUE an integer >= 0. Returns an error if the
+  /// target or an override is invalid.
   static llvm::Expected<MachineModel>
   get(llvm::StringRef target, llvm::ArrayRef<std::string> overrides = {});
 };

@@ -455,8 +455,8 @@ static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
 
 /// Returns fewer than `lanes` lanes for a row that exceeds a warp, if that
 /// costs less. Fewer lanes exchange less, repeat less work, and leave fewer
-/// lanes without a pack. But if rows are reduced only once, a multiprocessor
-/// should have many lanes' loads in flight.
+/// lanes without a pack. Rows that are reduced only once keep more lanes, so
+/// that a lane holds at most reducedBytes of a row.
 static int64_t chooseFewerLanes(const MachineModel &machine,
                                 const RowShape &shape, int64_t needed,
                                 int64_t pack, int64_t lanes) {
