@@ -34,7 +34,7 @@ static constexpr float kLargest = 6.0f;
 // On every target
 //===----------------------------------------------------------------------===//
 
-/// Elements `first`, `first + 2`, … of a vector.
+/// Returns elements `first`, `first + 2`, … of a vector.
 static Value everySecond(ShapedBuilder s, Value x, int64_t first) {
   int64_t count = cast<VectorType>(x.getType()).getNumElements();
   SmallVector<int64_t> places;
@@ -43,17 +43,20 @@ static Value everySecond(ShapedBuilder s, Value x, int64_t first) {
   return vector::ShuffleOp::create(s.b, s.loc, x, x, places);
 }
 
-/// Narrows `x`, a vector of an even number of f32 already clamped to [-6, 6],
-/// to the nearest fp4 codes, a vector of i4. Two codes are computed in one
-/// word. Adding a power of two rounds a magnitude in units of its fraction. It
-/// also adds the power's exponent to the code; 6 more units make that
-/// contribution a multiple of 16, so that it drops out.
+/// Narrows `x` to the nearest fp4 codes, a vector of i4. `x` is a vector of an
+/// even number of f32, already clamped to [-6, 6]. Two codes are computed in
+/// one word.
+///
+/// Adding a power of two rounds a magnitude to units of its fraction. It also
+/// adds the exponent of the power to the code. kMore = 6 further units make
+/// this contribution a multiple of 16, which the i4 drops.
 static Value narrowFp4(ShapedBuilder s, Value x) {
   constexpr int64_t kExponent = 0x7f800000, kUnits = 22 << 23, kMore = 6;
   auto type = cast<VectorType>(x.getType());
   Value magnitude = s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff));
   Value least =
-      s.op<arith::MaxUIOp>(magnitude, s.bits(s.f(1.0f))); // as floats do
+      // Integers order these floats.
+      s.op<arith::MaxUIOp>(magnitude, s.bits(s.f(1.0f)));
   Value power = s.op<arith::AddIOp>(s.op<arith::AndIOp>(least, s.i(kExponent)),
                                     s.i(kUnits + kMore));
   Value sum =
@@ -74,7 +77,7 @@ static Value narrowFp4(ShapedBuilder s, Value x) {
       bytes);
 }
 
-/// The f32 values of the fp4 codes `halves`, a vector of i4.
+/// Returns the f32 values of the fp4 codes `halves`, a vector of i4.
 static Value widenFp4(ShapedBuilder s, Value halves) {
   using I = arith::CmpIPredicate;
   auto type = cast<VectorType>(halves.getType());
@@ -91,7 +94,7 @@ static Value widenFp4(ShapedBuilder s, Value halves) {
   Value code = vector::ShuffleOp::create(s.b, s.loc, low, high, places);
   Value sign = s.op<arith::ShLIOp>(s.op<arith::AndIOp>(code, s.i(8)), s.i(28));
   Value magnitude = s.op<arith::AndIOp>(code, s.i(7));
-  // The exponent and the first fraction bit have the same order as in f32.
+  // The exponent and the first fraction bit are in the same order as in an f32.
   Value normal = s.op<arith::AddIOp>(s.op<arith::ShLIOp>(magnitude, s.i(22)),
                                      s.i(int64_t(126) << 23));
   Value half = s.bits(s.f(0.5f));
@@ -104,7 +107,7 @@ static Value widenFp4(ShapedBuilder s, Value halves) {
 // On GPUs
 //===----------------------------------------------------------------------===//
 
-/// If `x` is clamp(y, -6, 6), returns y, else null.
+/// Returns y if `x` is clamp(y, -6, 6), else null.
 static Value getUnbounded(Value x) {
   auto isBound = [](Value value, float bound) {
     APFloat number(0.0f);
@@ -118,24 +121,24 @@ static Value getUnbounded(Value x) {
   return lower && isBound(lower.getRhs(), kLargest) ? lower.getLhs() : Value();
 }
 
-/// True if NaN in `x` has no sign: a multiplication yields 0x7fffffff (PTX ISA,
-/// `mul`). A product with a constant does not count: it may be folded to a
-/// negation, or away.
+/// True if NaN in `x` has no sign. The result of a multiplication does not: its
+/// NaN is 0x7fffffff (PTX ISA, `mul`). A product with a constant does not
+/// count, because it may be folded to a negation, or away.
 static bool hasPositiveNaN(Value x) {
   auto product = x.getDefiningOp<arith::MulFOp>();
   return product && !matchPattern(product.getLhs(), m_Constant()) &&
          !matchPattern(product.getRhs(), m_Constant());
 }
 
-/// Number of fp4 codes per 32-bit word.
+/// The number of fp4 codes in a 32-bit word.
 static constexpr int64_t kWordElements = 8;
 
-/// Constants with a unit of 1: adding one rounds to an integer. The second
-/// element of each word uses another one: the bits c and d of the two satisfy c
-/// + 16 * d = 0 and 256 * c = 0 modulo 2^32, so that they cancel in a word.
+/// Floats whose unit is 1: adding one rounds to an integer. The second element
+/// of each word uses kSecondUnits. The bits c and d of the two floats satisfy c
+/// + 16 * d = 0 and 256 * c = 0 modulo 2^32, so they cancel in a word.
 static constexpr float kUnits = 8388608.0f, kSecondUnits = 13631488.0f;
 
-/// kUnits or kSecondUnits, plus `more`, for each element of a pack.
+/// Returns `more` plus kUnits or kSecondUnits for each element of a pack.
 static Value buildUnits(ShapedBuilder s, float more) {
   auto type = cast<VectorType>(s.typeOf(s.b.getF32Type()));
   int64_t count = type.getNumElements(),
@@ -147,14 +150,15 @@ static Value buildUnits(ShapedBuilder s, float more) {
       s.b, s.loc, DenseElementsAttr::get(type, ArrayRef<float>(units)));
 }
 
-/// The code of each magnitude (at most 6), plus the bits of its units. The code
-/// as a function of x is the lowest of three lines:
+/// Returns the code of each magnitude (at most 6), plus the bits of its units.
+/// The code as a function of the magnitude x is the minimum of three lines:
 ///
-/// 2 x where values are 0.5 apart, x + 2 where 1, x / 2 + 4 where 2
+/// 2 x (values are 0.5 apart), x + 2 (1 apart), x / 2 + 4 (2 apart)
 ///
-/// Each line is rounded once, by adding it to the units. Rounding is monotonic,
-/// so the lowest rounded line is the rounded lowest line; ties go to even
-/// codes. `asBits`: compares as integers, which order positive floats alike.
+/// Each line is rounded once, when it is added to the units. Rounding is
+/// monotonic, so the minimum of the rounded lines is the rounded minimum. Ties
+/// go to even codes. With `asBits`, the minimum compares bits as integers,
+/// which have the same order as positive floats.
 static Value buildCodes(ShapedBuilder s, Value magnitudes, bool asBits) {
   Value halves = s.fma(magnitudes, s.f(2.0f), buildUnits(s, 0.0f));
   Value ones = s.op<arith::AddFOp>(magnitudes, buildUnits(s, 2.0f));
@@ -168,18 +172,19 @@ static Value buildCodes(ShapedBuilder s, Value magnitudes, bool asBits) {
 }
 
 namespace {
-/// Packs up to eight codes per word, from the sums of buildCodes() and the bits
-/// of floats with the signs.
+/// Packs up to eight codes into a word. `sums` are the results of buildCodes();
+/// `signs` are the bits of floats with the signs of the codes.
 class WordBuilder {
 public:
   WordBuilder(OpBuilder &b, Location loc, Value sums, Value signs)
       : s(b, loc, b.getI32Type()), sums(sums), signs(signs) {}
 
-  /// The word with elements [first, first + count) in its low bits.
+  /// Returns the word with elements [first, first + count) in its low bits.
   Value build(int64_t first, int64_t count) {
     Value even = gatherSigns(first, count / 2);
     Value odd = gatherSigns(first + 1, count / 2);
-    // Sum first, then signs: each step is one instruction with a mask (LOP3).
+    // Add the sums first, then the signs. Each step is one instruction with a
+    // mask (LOP3).
     Value word = addBits(addSums(first, count), even, 0x08080808);
     return addBits(word, odd, 0x80808080);
   }
@@ -191,7 +196,7 @@ private:
   Value addBits(Value word, Value x, uint32_t mask) {
     return s.op<arith::OrIOp>(word, s.op<arith::AndIOp>(x, s.i(mask)));
   }
-  /// Picks bytes of two words with PTX's `prmt`.
+  /// Picks bytes from two words with PTX's `prmt`.
   Value permute(Value low, Value high, uint32_t selector) {
     return buildPermute(s.b, s.loc, low, high, s.i(selector));
   }
@@ -203,7 +208,8 @@ private:
 };
 } // namespace
 
-/// The sum of the elements, each multiplied by 16 to the power of its position.
+/// Returns the sum of the elements, each multiplied by 16 to the power of its
+/// position.
 Value WordBuilder::addSums(int64_t first, int64_t count) {
   if (count == 1)
     return get(sums, first);
@@ -212,7 +218,8 @@ Value WordBuilder::addSums(int64_t first, int64_t count) {
   return s.op<arith::AddIOp>(s.op<arith::ShLIOp>(high, s.i(2 * count)), low);
 }
 
-/// Bytes 0 or 0xff for the signs of `count` elements `first`, `first + 2`, ….
+/// Returns a byte, 0 or 0xff, for the sign of each of the `count` elements
+/// `first`, `first + 2`, ….
 Value WordBuilder::gatherSigns(int64_t first, int64_t count) {
   constexpr uint32_t kSignOfLow = 0xb, kSignOfHigh = 0xf;
   if (count == 4)
@@ -222,8 +229,9 @@ Value WordBuilder::gatherSigns(int64_t first, int64_t count) {
   return permute(low, high, kSignOfLow | kSignOfHigh << 4);
 }
 
-/// As narrowFp4(), with the fewest GPU instructions. The number of elements is
-/// 2, 4 or a multiple of 8. `asBits`: compares positive floats as integers.
+/// Does the same as narrowFp4(), with the fewest GPU instructions. The number
+/// of elements is 2, 4 or a multiple of 8. With `asBits`, compares positive
+/// floats as integers.
 static Value narrowFp4OnGPU(ShapedBuilder s, Value x, bool asBits) {
   Value unbounded = getUnbounded(x);
   Value magnitudes, signs = x;
@@ -257,32 +265,33 @@ static Value narrowFp4OnGPU(ShapedBuilder s, Value x, bool asBits) {
 // fp8
 //===----------------------------------------------------------------------===//
 
-/// True if the type holds only powers of two.
+/// True if the type represents only powers of two.
 static bool isPower(Type type) {
   return isa<Float8E8M0FNUType>(getElementTypeOrSelf(type));
 }
 
 namespace {
-/// The format of an fp8 type. Codes without the sign are 0 to 0x7f.
+/// The format of an fp8 type. Codes without the sign bit are 0 to 0x7f.
 struct Format {
   Type type;
   int64_t fraction; ///< number of fraction bits
   int64_t bias;     ///< exponent bias
-  int64_t largest;  ///< code of the largest number; inf and NaN follow
+  int64_t largest; ///< code of the largest finite number; inf and NaN follow it
 
   static Format of(Type fp8) {
     Type type = getElementTypeOrSelf(fp8);
     return isa<Float8E4M3FNType>(type) ? Format{type, 3, 7, 0x7e}
                                        : Format{type, 2, 15, 0x7b};
   }
-  /// The shift of a fraction between this format and f32.
+  /// Returns how many fraction bits f32 has more than this format.
   int64_t shift() const { return 23 - fraction; }
-  /// The difference of the exponent biases, as bits of f32.
+  /// Returns the difference of the exponent biases, in place as f32 exponent
+  /// bits.
   int64_t exponents() const { return (127 - bias) << 23; }
-  /// The least normal number, as bits of f32.
+  /// Returns the f32 bits of the least normal number.
   int64_t minNormal() const { return (127 + 1 - bias) << 23; }
-  /// The power of two whose unit in f32 equals the subnormals' unit, as bits of
-  /// f32.
+  /// Returns the f32 bits of a power of two. Its unit in f32 equals the unit of
+  /// this format's subnormals.
   int64_t magic() const { return (127 + 1 - bias - fraction + 23) << 23; }
 };
 } // namespace
@@ -295,7 +304,7 @@ static constexpr int64_t kNaN = 0x7f;       // the NaN that is stored
 // By integer arithmetic
 //===----------------------------------------------------------------------===//
 
-/// The nearest fp8 code of x (i8), saturating. NaN becomes the code that
+/// Returns the nearest fp8 code (i8) of x, saturated. NaN becomes the code that
 /// NVIDIA's instruction yields.
 static Value narrowByIntegers(ShapedBuilder s, Format format, Value x) {
   using I = arith::CmpIPredicate;
@@ -311,7 +320,8 @@ static Value narrowByIntegers(ShapedBuilder s, Format format, Value x) {
   Value normal = s.op<arith::ShRUIOp>(
       s.op<arith::SubIOp>(rounded, s.i(format.exponents())),
       s.i(format.shift()));
-  // Below the least normal number, adding the power of two rounds.
+  // Below the least normal number, adding this power of two rounds to the
+  // subnormals' unit.
   Value magic = s.i(format.magic());
   Value subnormal = s.op<arith::SubIOp>(
       s.bits(s.op<arith::AddFOp>(s.floatOf(magnitude), s.floatOf(magic))),
@@ -325,7 +335,7 @@ static Value narrowByIntegers(ShapedBuilder s, Format format, Value x) {
   return arith::TruncIOp::create(s.b, s.loc, s.typeOf(s.b.getI8Type()), code);
 }
 
-/// The f32 value of the fp8 code `byte`, i8.
+/// Returns the f32 value of the fp8 code `byte` (i8).
 static Value widenByIntegers(ShapedBuilder s, Format format, Value byte) {
   using I = arith::CmpIPredicate;
   Value code = arith::ExtUIOp::create(s.b, s.loc, s.i32(), byte);
@@ -334,7 +344,8 @@ static Value widenByIntegers(ShapedBuilder s, Format format, Value byte) {
   Value magnitude = s.op<arith::AndIOp>(code, s.i(kMagnitude));
   Value moved = s.op<arith::ShLIOp>(magnitude, s.i(format.shift()));
   Value normal = s.op<arith::AddIOp>(moved, s.i(format.exponents()));
-  // A subnormal is the power of two plus a number of units, less the power.
+  // A subnormal is a number of units: add them to the power of two as bits,
+  // then subtract the power.
   Value magic = s.i(format.magic());
   Value subnormal = s.bits(s.op<arith::SubFOp>(
       s.floatOf(s.op<arith::AddIOp>(magnitude, magic)), s.floatOf(magic)));
@@ -353,8 +364,8 @@ static constexpr int64_t kLeastPower = 0x00400000; // 2^-127, as bits of f32
 static constexpr int64_t kLargestPowerCode = 0xfe; // 2^127
 static constexpr int64_t kPowerNaN = 0xff;
 
-/// The code (i8) of the least power of two >= x, saturating. Numbers <= 0
-/// become 2^-127.
+/// Returns the code (i8) of the least power of two >= x, saturated. Numbers <=
+/// 0 become 2^-127.
 static Value narrowPower(ShapedBuilder s, Value x) {
   using I = arith::CmpIPredicate;
   APFloat least(0.0f);
@@ -363,7 +374,7 @@ static Value narrowPower(ShapedBuilder s, Value x) {
                   matchPattern(bound.getRhs(), m_ConstantFloat(&least)) &&
                   least >= APFloat(0x1p-126f);
   Value bits = s.bits(x);
-  // A nonzero fraction carries into the exponent.
+  // A nonzero fraction carries into the exponent, which rounds up.
   Value code =
       s.op<arith::ShRUIOp>(s.op<arith::AddIOp>(bits, s.i(0x7fffff)), s.i(23));
   code = s.op<arith::MinUIOp>(code, s.i(kLargestPowerCode));
@@ -374,8 +385,8 @@ static Value narrowPower(ShapedBuilder s, Value x) {
   return arith::TruncIOp::create(s.b, s.loc, s.typeOf(s.b.getI8Type()), code);
 }
 
-/// Extends `byte` (i8) to i32. If it was truncated from an i32, skips the byte,
-/// since GPUs have no byte arithmetic.
+/// Extends `byte` (i8) to i32. If it was truncated from an i32, returns that
+/// i32 instead, because GPUs have no byte arithmetic.
 static Value extendByte(ShapedBuilder s, Value byte) {
   while (auto cast = byte.getDefiningOp<UnrealizedConversionCastOp>()) {
     auto inner = cast.getOperand(0).getDefiningOp<UnrealizedConversionCastOp>();
@@ -395,7 +406,7 @@ static Value extendByte(ShapedBuilder s, Value byte) {
       s.i(0xff));
 }
 
-/// The f32 with `byte` (i8) as its exponent.
+/// Returns the f32 with `byte` (i8) as its exponent.
 static Value widenPower(ShapedBuilder s, Value byte) {
   using I = arith::CmpIPredicate;
   Value code = extendByte(s, byte);
@@ -409,9 +420,9 @@ static Value widenPower(ShapedBuilder s, Value byte) {
 // By an instruction, two elements at once
 //===----------------------------------------------------------------------===//
 
-/// `cvt.rn.satfinite.e4m3x2.f32` or its e5m2 form. Pairs stay whole: otherwise
-/// they are reassembled from words that are half undefined, on which ptxas 13.0
-/// crashes for sm_90 and sm_100.
+/// Narrows by `cvt.rn.satfinite.e4m3x2.f32` or its e5m2 form. Pairs stay whole.
+/// Otherwise they would be reassembled from half-undefined words, on which
+/// ptxas 13.0 crashes for sm_90 and sm_100.
 static Value narrowByInstruction(OpBuilder &b, Location loc, Format format,
                                  Value x) {
   Type i8 = b.getI8Type(), i16 = b.getI16Type();
@@ -442,8 +453,8 @@ static Value narrowByInstruction(OpBuilder &b, Location loc, Format format,
   return vector::BitCastOp::create(b, loc, VectorType::get({count}, i8), words);
 }
 
-/// The pair (i16) that has `byte` as its low byte: narrowByInstruction's result
-/// if `byte` was taken from one, else `byte` extended by zeros.
+/// Returns a pair (i16) with `byte` as its low byte. If `byte` was truncated
+/// from an i16, returns that i16; otherwise extends `byte` with zeros.
 static Value getPair(OpBuilder &b, Location loc, Value byte) {
   if (auto truncation = byte.getDefiningOp<arith::TruncIOp>())
     if (truncation.getIn().getType().isInteger(16))
@@ -451,7 +462,8 @@ static Value getPair(OpBuilder &b, Location loc, Value byte) {
   return arith::ExtUIOp::create(b, loc, b.getI16Type(), byte);
 }
 
-/// `cvt.rn.f16x2.e4m3x2` or its e5m2 form; f16 represents every number of both.
+/// Widens by `cvt.rn.f16x2.e4m3x2` or its e5m2 form. f16 represents every
+/// number of both formats.
 static Value widenByInstruction(OpBuilder &b, Location loc, Format format,
                                 Value bytes) {
   Type i8 = b.getI8Type(), i16 = b.getI16Type(), f32 = b.getF32Type();
@@ -491,9 +503,9 @@ static Value widenByInstruction(OpBuilder &b, Location loc, Format format,
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// `x` without a clamp to the finite range of `type`, since the conversion
-/// saturates anyway. Such clamps exist because upstream's folds do not
-/// saturate, or come from the kernel.
+/// Returns `x` without a clamp to the finite range of `type`, since the
+/// conversion saturates anyway. A clamp comes from the kernel, or exists
+/// because upstream's folds do not saturate.
 static Value dropBounds(Value x, Type type) {
   bool isE4M3 = isa<Float8E4M3FNType>(getElementTypeOrSelf(type));
   float largest = isPower(type) ? 0x1p127f : isE4M3 ? 448.0f : 57344.0f;
@@ -511,15 +523,15 @@ static Value dropBounds(Value x, Type type) {
 }
 
 namespace {
-/// The conversions of the target.
+/// The conversion methods that the target has.
 struct Conversions {
   bool isOnGPU;
   bool byInstruction; ///< fp8 conversion instructions exist
-  bool asBits;        ///< compares positive floats as integers
+  bool asBits;        ///< compare positive floats as integers
 };
 } // namespace
 
-/// Erases the ops of a clamp that ends in `x` if they are unused.
+/// Erases the ops of a clamp that ends in `x`, as far as they are unused.
 static void eraseDeadBounds(Value x) {
   while (Operation *op = x.getDefiningOp()) {
     if (!op->use_empty() || !isa<arith::MaximumFOp, arith::MinimumFOp,
@@ -530,8 +542,8 @@ static void eraseDeadBounds(Value x) {
   }
 }
 
-/// The nearest code of `type` (i8 or i4) for x; for powers of two, the nearest
-/// that is not below x.
+/// Returns the code of `type` (i8 or i4) that is nearest to x. For powers of
+/// two, it is the least one that is not below x.
 static Value narrowToBits(OpBuilder &b, Location loc, Type type, Value x,
                           Conversions has) {
   if (!sharesByte(type))
@@ -545,7 +557,7 @@ static Value narrowToBits(OpBuilder &b, Location loc, Type type, Value x,
                            : narrowByIntegers(s, Format::of(type), x);
 }
 
-/// Folds narrowing of a widened power of two to the original.
+/// Folds the narrowing of a widened power of two to the original code.
 static void foldPower(arith::TruncFOp op) {
   if (!isPower(op.getType()))
     return;
@@ -564,7 +576,7 @@ static Value narrow(OpBuilder &b, arith::TruncFOp op, Conversions has) {
       .getResult(0);
 }
 
-/// The bits of `narrow`; looks through a bitcast from bits.
+/// Returns the bits of `narrow`. If it was cast from bits, returns those bits.
 static Value castToBits(OpBuilder &b, Value narrow, Type type) {
   auto cast = narrow.getDefiningOp<UnrealizedConversionCastOp>();
   if (cast && cast.getOperand(0).getType() == type)
@@ -591,8 +603,9 @@ namespace {
 class ConvertFp8Pass : public mlafix::impl::ConvertFp8PassBase<ConvertFp8Pass> {
 public:
   void runOnOperation() override {
-    // sm_90 has a three-operand integer minimum; targets with packed f32
-    // arithmetic have it for floats.
+    // Compare as integers unless the target has packed f32 arithmetic: sm_90
+    // has a three-operand integer minimum, and targets with packed arithmetic
+    // have one for floats.
     MachineModel machine = getMachine(getOperation());
     Conversions has{isGPU(getTarget(getOperation())),
                     machine.fp8Conversion != 0, machine.pairArithmetic == 0};

@@ -24,7 +24,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// True if `op` only copies its values.
+/// True if `op` only copies values, without arithmetic on them.
 static bool isMove(Operation *op) {
   return isa<arith::ConstantOp, arith::SelectOp, arith::BitcastOp, scf::ForOp,
              scf::IfOp, scf::WhileOp, scf::ConditionOp, scf::YieldOp,
@@ -36,7 +36,7 @@ static bool isMove(Operation *op) {
              UnrealizedConversionCastOp>(op);
 }
 
-/// The integer type for the bits of a float, in the shape of `type`.
+/// Returns the integer type for the bits of a float, in the shape of `type`.
 static Type getBits(Type type) {
   auto element = cast<FloatType>(getElementTypeOrSelf(type));
   Type bits = IntegerType::get(type.getContext(), element.getWidth());
@@ -86,12 +86,14 @@ private:
 
   LLVM::LLVMFuncOp function;
   unsigned width;
-  /// Ops that keep operating on floats: conversions, and bitcasts around them.
+  /// Ops that keep their float types: conversions, and the bitcasts around
+  /// them.
   llvm::SmallPtrSet<Operation *, 16> kept;
 };
 } // namespace
 
-/// Inserts bitcasts around a conversion, so that only it sees the float type.
+/// Inserts bitcasts around a conversion, so that no other op sees its narrow
+/// float type.
 void BitReplacement::isolate(Operation *conversion) {
   Location loc = conversion->getLoc();
   OpBuilder b(conversion);
@@ -136,7 +138,7 @@ LogicalResult BitReplacement::run() {
   WalkResult walk = function.getBody().walk([&](Operation *op) {
     if (!touches(op))
       return WalkResult::advance();
-    // LLVM supports f16 on all targets, if only by emulation.
+    // LLVM supports f16 on all targets, though some emulate it.
     auto isHalf = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
     if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
         (isHalf(op->getOperand(0).getType()) ||

@@ -30,7 +30,7 @@ using namespace mlafix;
 // Offsets
 //===----------------------------------------------------------------------===//
 
-/// If the indices are x / size and x % size, returns x, else null.
+/// Returns x if the indices are x / size and x % size, else null.
 static Value joinIndices(Value quotient, Value remainder, int64_t size) {
   auto strip = [](Value index) {
     auto cast = index.getDefiningOp<arith::IndexCastUIOp>();
@@ -49,7 +49,8 @@ static Value joinIndices(Value quotient, Value remainder, int64_t size) {
              : Value();
 }
 
-/// Extends an index, or the integer that it was made from, to i64.
+/// Extends an index to i64. `index` may also be the integer that an index was
+/// made from.
 static Value toI64(OpBuilder &b, Location loc, Value index) {
   Type i64 = b.getI64Type();
   if (index.getType().isIndex())
@@ -59,12 +60,12 @@ static Value toI64(OpBuilder &b, Location loc, Value index) {
              : Value(arith::ExtUIOp::create(b, loc, i64, index));
 }
 
-/// The sum of index * stride in elements, i64; null without indices. Dynamic
-/// strides come from `dynamicStride`.
+/// Returns the sum of index * stride, in elements (i64); null without indices.
+/// `dynamicStride` returns the strides that are known only at launch.
 ///
-/// Factors constant strides: (i * 128 + j) * 64 instead of i * 8192 + j * 64.
-/// If i and j were computed from one row number, the bracket simplifies to that
-/// number.
+/// Constant strides are factored: (i * 128 + j) * 64 instead of i * 8192 + j *
+/// 64. If i and j were computed from one row number, the bracket simplifies to
+/// it.
 static Value
 buildOffset(OpBuilder &b, Location loc, ValueRange indices,
             ArrayRef<int64_t> strides,
@@ -79,7 +80,7 @@ buildOffset(OpBuilder &b, Location loc, ValueRange indices,
                              arith::ConstantIntOp::create(b, loc, factor, 64)));
   };
   Value offset, factored; // `factored` is in units of `unit` elements
-  Value joined;           // set while `factored` is a single index
+  Value joined;           // null unless `factored` is a single index
   int64_t unit = 1;
   for (auto [dim, index, stride] : llvm::enumerate(indices, strides)) {
     if (ShapedType::isDynamic(stride)) {
@@ -103,10 +104,11 @@ buildOffset(OpBuilder &b, Location loc, ValueRange indices,
   return factored ? add(offset, scale(factored, unit)) : offset;
 }
 
-/// The element offset (i64) of `row` and `column` in tiled storage
-/// (mlafix.swizzle) with rows `pitch` apart. In a tile of 128 rows, rows 32
-/// apart are adjacent; in one of 8, rows are in order. `columns` is their
-/// number or kDynamic: offsets of few columns are computed in 32 bits.
+/// Returns the offset (in elements, i64) of `row` and `column` in tiled storage
+/// (mlafix.swizzle) with rows `pitch` apart. In a tile of 128 rows, rows that
+/// are 32 apart are adjacent. In a tile of 8 rows, rows are in order. `columns`
+/// is the number of columns, or kDynamic; offsets of few columns are computed
+/// in 32 bits.
 static Value buildSwizzledOffset(OpBuilder &b, Location loc, int64_t tileRows,
                                  Value row, Value column, int64_t columns,
                                  Value pitch) {
@@ -137,7 +139,7 @@ static Value buildSwizzledOffset(OpBuilder &b, Location loc, int64_t tileRows,
       arith::MulIOp::create(b, loc, above(row, llvm::Log2_64(tileRows)), pitch);
   Value inRow = shorten(column); // offset within a row
   Value inColumn = shorten(row);
-  // Combine parts that share no bits.
+  // Combine parts by `or`, since they share no bits.
   Value inTile;
   if (tileRows == 8) {
     inTile = bits(times(inColumn, 4), 7 * 4);
@@ -211,14 +213,14 @@ private:
   const llvm::DenseSet<Value> &streamed;
   OpBuilder b;
   llvm::DenseMap<Value, Value> localPointers;
-  int64_t commonBytes = 0; // memory shared by all exchanges; 0: each has its
-                           // own
+  // Bytes that all exchanges share; 0 if each has its own memory.
+  int64_t commonBytes = 0;
   LLVM::GlobalOp commonScratch; // null until used
 };
 } // namespace
 
-/// The type in memory: LLVM addresses bytes, so a boolean, or two elements that
-/// share a byte, become i8. Signs are dropped.
+/// Returns the type of a value in memory. LLVM addresses bytes, so a boolean
+/// becomes i8, and so do two elements that share a byte. Signs are dropped.
 static Type getMemoryType(Type type) {
   Type element = getElementTypeOrSelf(type);
   bool isShared = sharesByte(element);
@@ -231,8 +233,9 @@ static Type getMemoryType(Type type) {
   return element;
 }
 
-/// The base address of one tensor of an argument with several (peers or a
-/// list). Tables belong to the launch, so loads from them are invariant.
+/// Returns the base address of tensor `which` of an argument with several
+/// tensors (peers or a list). A table does not change during a launch, so loads
+/// from it are invariant.
 Value BodyLowering::buildTableBase(Location loc, BlockArgument argument,
                                    Value which) {
   Value table = find(ParamKind::Peers, argument.getArgNumber());
@@ -245,9 +248,9 @@ Value BodyLowering::buildTableBase(Location loc, BlockArgument argument,
                               /*isInvariant=*/true);
 }
 
-/// Joins the indices of dim `dim` and the next one, which are packed, to one
-/// index (i64). With fewer than 2^31 rows the size fits 32 bits, so one
-/// widening multiplication suffices.
+/// Joins the indices of dim `dim` and the next dim, which are packed, to one
+/// index (i64). If a guard limits the rows to fewer than 2^31, the size fits in
+/// 32 bits, so one widening multiplication suffices.
 Value BodyLowering::joinPacked(Location loc, unsigned arg, unsigned dim,
                                Value index, Value next) {
   auto [of, position] = getSizeOwner(kernel, arg, dim + 1);
@@ -260,8 +263,9 @@ Value BodyLowering::joinPacked(Location loc, unsigned arg, unsigned dim,
   return arith::AddIOp::create(b, loc, before, toI64(b, loc, next));
 }
 
-/// The offset in elements, or in bytes if two elements share a byte. Null
-/// without indices. `first`: the first dim with a stride.
+/// Returns the offset of an access in elements, or in bytes if two elements
+/// share a byte. Returns null if there are no indices. `first` is the first dim
+/// with a stride.
 Value BodyLowering::buildElementOffset(Location loc,
                                        const LoweredAccess &access,
                                        unsigned first) {
@@ -294,7 +298,7 @@ Value BodyLowering::buildElementOffset(Location loc,
     for (unsigned dim = first; dim + 1 < strides.size(); ++dim)
       if (isGuardedPacked(kernel.getGuardsAttr(), argument.getArgNumber(),
                           dim)) {
-        // One index replaces both dims.
+        // Replace the indices of both dims by one index.
         indices[dim - first] =
             joinPacked(loc, argument.getArgNumber(), dim, indices[dim - first],
                        indices[dim + 1 - first]);
@@ -309,7 +313,7 @@ Value BodyLowering::buildElementOffset(Location loc,
   return build(indices, first);
 }
 
-/// The address of the access.
+/// Returns the address of the access.
 Value BodyLowering::buildAddress(Location loc, const LoweredAccess &access) {
   BlockArgument argument = getKernelArgument(access.memref);
   unsigned first = 0; // first dim with a stride
@@ -326,8 +330,8 @@ Value BodyLowering::buildAddress(Location loc, const LoweredAccess &access) {
   return LLVM::GEPOp::create(b, loc, base.getType(), element, base, offset);
 }
 
-/// Bitcasts between types of equal size: integers of any signedness, floats, or
-/// two elements in a byte.
+/// Bitcasts `value` to a type of equal size. Its elements may be integers of
+/// any signedness, floats, or two elements in a byte.
 Value BodyLowering::castBits(Location loc, Value value, Type type) {
   auto cast = [&](Value from, Type to) {
     return UnrealizedConversionCastOp::create(b, loc, to, from).getResult(0);
@@ -347,7 +351,7 @@ Value BodyLowering::castBits(Location loc, Value value, Type type) {
       type);
 }
 
-/// The value that `op` loads from `pointer`.
+/// Returns the value that `op` loads from `pointer`.
 Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
                               Value pointer) {
   Location loc = op->getLoc();
@@ -357,14 +361,14 @@ Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
                                           isPackOfF32(access.type));
   Value value;
   if (access.mask) {
-    // Booleans are bytes in memory.
+    // A boolean is a byte in memory.
     Value none = access.passThru;
     if (isBoolean)
       none = arith::ExtUIOp::create(b, loc, memory, none);
     else if (memory != access.type)
       none = castBits(loc, none, memory);
     Value mask = access.mask;
-    if (sharesByte(access.type)) // masks are uniform
+    if (sharesByte(access.type)) // mask bits are the same for all elements
       mask = vector::ExtractStridedSliceOp::create(
           b, loc, mask, /*offsets=*/{0}, cast<VectorType>(memory).getShape(),
           /*strides=*/{1});
@@ -381,7 +385,7 @@ Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
     value =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zero);
   }
-  // Bodies do not distinguish unsigned from signless bytes.
+  // The code below does not distinguish unsigned from signless bytes.
   Type type = op->getResult(0).getType();
   return castBits(loc, value, type);
 }
@@ -398,8 +402,8 @@ void BodyLowering::buildStore(Location loc, const LoweredAccess &access,
                         /*isVolatile=*/false, access.isStreamed);
 }
 
-/// An atomic maximum of integers within the block; barriers order it with other
-/// accesses.
+/// Builds an atomic maximum of integers within the block. Barriers order it
+/// with other accesses.
 Value BodyLowering::buildAtomic(memref::AtomicRMWOp op, Value pointer) {
   assert(op.getKind() == arith::AtomicRMWKind::maxs &&
          "expected the larger integer");
@@ -425,14 +429,14 @@ void BodyLowering::lowerAccess(Operation *op, const LoweredAccess &access) {
   op->erase();
 }
 
-/// True for the memory of an exchange.
+/// True if the memory belongs to an exchange of lanes.
 static bool isScratch(MemRefType type) {
   return isa_and_present<ScratchAttr>(type.getMemorySpace());
 }
 
-/// Decides if exchanges share memory: if there is not enough for each, or if
-/// separate memory would reduce the number of resident blocks. Reports an error
-/// if the rest does not fit.
+/// Decides if all exchanges of lanes share memory. They do if there is not
+/// enough memory for each, or if separate memory would reduce the number of
+/// resident blocks. Reports an error if the memory does not suffice even so.
 LogicalResult BodyLowering::planSharedMemory() {
   int64_t own = 0, scratch = 0, most = 0;
   memref::AllocaOp largest;
@@ -466,7 +470,7 @@ LogicalResult BodyLowering::planSharedMemory() {
   return success();
 }
 
-/// The address of shared memory, a global of the module.
+/// Returns the address of shared memory, which is a global of the module.
 Value BodyLowering::buildShared(memref::AllocaOp op, Type type) {
   constexpr unsigned kShared = 3;
   bool isCommon = commonBytes != 0 && isScratch(op.getType());
@@ -489,8 +493,8 @@ Value BodyLowering::buildShared(memref::AllocaOp op, Type type) {
   return LLVM::AddressOfOp::create(b, op.getLoc(), global);
 }
 
-/// Lowers GPU shared memory to a global of the module, and a row buffer on a
-/// CPU to the stack.
+/// Lowers memory that the kernel allocates. On a GPU, shared memory becomes a
+/// global of the module. On a CPU, a row buffer goes on the stack.
 void BodyLowering::lowerAlloca(memref::AllocaOp op) {
   MemRefType type = op.getType();
   if (!type.getMemorySpace()) {
@@ -576,7 +580,8 @@ LogicalResult BodyLowering::lower(Operation *op) {
   return success();
 }
 
-/// Lowers a comparison of argument addresses, or of one with null.
+/// Lowers a comparison of two arguments' addresses, or of one address with
+/// null.
 void BodyLowering::lowerComparison(Operation *op,
                                    ArrayRef<BlockArgument> addressed) {
   Location loc = op->getLoc();

@@ -13,11 +13,11 @@
 
 namespace mlafix {
 
-/// Builds the function's body from the kernel's. `params` has a value of type
-/// getParamType for every parameter. Sizes, strides and scalars are replaced by
-/// parameters; accesses become pointer arithmetic, loads and stores. Caches
-/// need not keep rows that are loaded from `streamed`. Consumes the kernel's
-/// body.
+/// Moves the body of `kernel` into `function` and lowers it; the kernel's body
+/// is consumed. `values` has one value of type getParamType for each of
+/// `params`. These values replace sizes, strides and scalars. Accesses become
+/// pointer arithmetic, loads and stores. Loads from the tensors in `streamed`
+/// tell the caches not to keep the rows.
 mlir::LogicalResult lowerBody(KernelOp kernel, mlir::LLVM::LLVMFuncOp function,
                               llvm::ArrayRef<ParamAttr> params,
                               mlir::ValueRange values, unsigned addressSpace,

@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// The properties of a tensor argument that the body uses.
+/// Says which properties of a tensor argument the body uses.
 struct TensorUses {
   bool pointer = false;
   bool lines = false;
@@ -95,7 +95,7 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
     uses[argument.getArgNumber()].pointer = true;
     int64_t owner =
         getStrideOwner(kernel.getGuardsAttr(), argument.getArgNumber());
-    // The addresses of several tensors have no stride in between.
+    // Addresses of separate tensors have no stride between them.
     bool isMany = kernel.isArgMany(argument.getArgNumber());
     for (auto [dim, stride] : llvm::enumerate(getStrides(access->memref)))
       if (isGuardedPacked(kernel.getGuardsAttr(), argument.getArgNumber(),
@@ -110,15 +110,14 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
   return uses;
 }
 
-/// True if `arg` is the number of lane groups, which the launch chooses
+/// True if `arg` is the number of threads of a lane group, chosen by the launch
 /// (GridToGroups.cpp).
 static bool isGroupThreads(KernelOp kernel, unsigned arg) {
   return kernel.getLayoutAttr().isGrouped() &&
          arg + 1 == kernel.getNumArguments();
 }
 
-/// Appends the parameters that ranks of a collective kernel need to
-/// synchronise.
+/// Appends the parameter by which the ranks of a collective kernel synchronise.
 static void addGroup(KernelOp kernel, SmallVectorImpl<ParamAttr> &params) {
   Region &body = kernel.getBody();
   if (body.getOps<WaitPeersOp>().empty() &&

@@ -12,36 +12,38 @@
 
 namespace mlafix {
 
-/// The parameters of a distributed kernel: addresses, dynamic sizes and
-/// strides, and scalars, as far as they are used. Excludes the `last` arguments
-/// at the end (the range of a CPU kernel).
+/// Returns the parameters that a distributed kernel uses: addresses, dynamic
+/// sizes and strides, and scalars. Leaves out the last `last` arguments (the
+/// range of a CPU kernel).
 llvm::SmallVector<ParamAttr> collectParams(KernelOp kernel, unsigned last);
 
-/// The LLVM type of a parameter; pointers are in `addressSpace`. Values per
-/// rank are passed in memory (getTableType).
+/// Returns the LLVM type of a parameter. Pointers are in `addressSpace`. Values
+/// per rank are passed by a pointer to a table (see getTableType).
 mlir::Type getParamType(KernelOp kernel, ParamAttr param,
                         unsigned addressSpace);
 
-/// The type of the memory behind a parameter. Kind Peers: an address per rank.
-/// Kind Group: this rank and the number of ranks (i32), the timeout in ns
-/// (i64), the failure address, and the addresses of all workspaces. Null for
-/// other kinds.
+/// Returns the type of the table behind a parameter with a value per rank; null
+/// for other kinds. For kind Peers, it holds an address per rank. For kind
+/// Group, it holds this rank (i32), the number of ranks (i32), the timeout in
+/// ns (i64), the failure address, and the addresses of all workspaces.
 mlir::Type getTableType(ParamAttr param, unsigned addressSpace);
 
-/// The kernel argument of a parameter other than a size or stride.
+/// Returns the kernel argument that `param` passes. `param` must not be a size
+/// or a stride.
 mlir::BlockArgument getParamArgument(KernelOp kernel, ParamAttr param);
 
-/// The argument whose lines are passed for this tensor: an argument with the
-/// same dims and, by a guard, the same strides; else the tensor itself.
+/// Returns the argument whose lines are passed for the tensor of `lines`. It is
+/// an argument with the same dims and, by a guard, the same strides, or the
+/// tensor itself.
 unsigned getTableOwner(KernelOp kernel, TableLinesOp lines);
 
-/// Returns the (argument, dim) whose size is passed for dim `dim` of `arg`: the
-/// first dim with the same name in a tensor that every call passes, or else
-/// (`arg`, `dim`).
+/// Returns the (argument, dim) whose size is passed for dim `dim` of `arg`. It
+/// is the first dim with the same name in a tensor that every call passes. If
+/// there is none, it is (`arg`, `dim`).
 std::pair<unsigned, unsigned> getSizeOwner(KernelOp kernel, unsigned arg,
                                            unsigned dim);
 
-/// Describes the kernel, a code version, for a unit.
+/// Describes `kernel`, a code version with `params`, for a unit.
 VariantAttr describeCodeVersion(KernelOp kernel,
                                 llvm::ArrayRef<ParamAttr> params);
 

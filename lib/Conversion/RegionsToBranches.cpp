@@ -22,9 +22,9 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Defers the erasure of ops until its destruction. The patterns are written
-/// for the conversion driver, which does the same: they read operands of ops
-/// that were already replaced.
+/// A rewriter that erases ops only in its destructor. The patterns are written
+/// for the conversion driver, which defers erasure, too: they read operands of
+/// ops that were already replaced.
 class KeepingRewriter final : public PatternRewriter {
 public:
   using PatternRewriter::PatternRewriter;
@@ -65,9 +65,10 @@ public:
     PatternApplicator applicator(patterns);
     applicator.applyDefaultCostModel();
     KeepingRewriter rewriter(&getContext());
-    // Convert the last op first, and outer before inner ones: each moves the
-    // rest of its block, which then ends at the branch of the op after it. The
-    // pattern for `scf.while` requires a region of one block.
+    // Convert the last op first, and outer ops before inner ones. Each
+    // conversion moves the rest of its block, which then ends at the branch of
+    // the op after it. The pattern for `scf.while` requires a region of one
+    // block.
     for (Operation *op : llvm::reverse(ops)) {
       rewriter.setInsertionPoint(op);
       if (succeeded(applicator.matchAndRewrite(op, rewriter)))

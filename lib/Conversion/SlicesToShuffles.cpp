@@ -32,15 +32,15 @@ public:
   }
 
   void runOnOperation() override {
-    // MLIR merges blocks that are alike, which may take minutes if there are
-    // hundreds.
+    // Do not merge equal blocks if there are hundreds: MLIR may take minutes
+    // for them.
     constexpr size_t kMostMerged = 128;
     GreedyRewriteConfig config;
     if (llvm::any_of(getOperation()->getRegions(), [](Region &region) {
           return region.getBlocks().size() > kMostMerged;
         }))
       config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Normal);
-    // Remaining slices fail in the translation to LLVM IR.
+    // If slices remain, the translation to LLVM IR fails.
     (void)applyPatternsGreedily(getOperation(), patterns, config);
   }
 

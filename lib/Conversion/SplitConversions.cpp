@@ -24,15 +24,16 @@ static bool isNarrow(Type type) {
   return element && element.getWidth() < 32;
 }
 
-/// f32 in the shape of `type`.
+/// Returns f32 in the shape of `type`.
 static Type getWide(Type type) {
   Type f32 = Float32Type::get(type.getContext());
   auto shaped = dyn_cast<ShapedType>(type);
   return shaped ? Type(shaped.clone(f32)) : f32;
 }
 
-/// Routes a conversion of a narrow float through f32, except on the side where
-/// `op` is the extension from it or the truncation to it.
+/// Routes a conversion between narrow floats and other types through f32.
+/// Leaves a narrow operand if `op` is an extension, and a narrow result if it
+/// is a truncation.
 static void splitConversion(Operation *op) {
   Value from = op->getOperand(0), to = op->getResult(0);
   bool ends = isa<arith::TruncFOp>(op), begins = isa<arith::ExtFOp>(op);

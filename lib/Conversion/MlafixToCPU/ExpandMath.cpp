@@ -29,12 +29,13 @@ namespace {
 
 using P = arith::CmpFPredicate;
 
-/// 2^x. With n the nearest integer to x and f = x - n in [-1/2, 1/2], 2^f is a
-/// Taylor polynomial of degree 7 (relative error 6e-9 before rounding). 2^n is
-/// applied as two factors, so that results below 2^-126 are rounded once. 2^0
-/// is exactly 1.
+/// Computes 2^x as 2^n * 2^f. Here n is the integer nearest to x, and f = x - n
+/// is in [-1/2, 1/2]. 2^f is a Taylor polynomial of degree 7 (relative error
+/// 6e-9 before rounding). 2^n is applied as two factors, so that results below
+/// 2^-126 are rounded once. 2^0 is exactly 1.
 Value expandExp2(ShapedBuilder s, Value x) {
-  // Outside this range 2^x is inf or rounds to 0; NaN passes both comparisons.
+  // Outside this range, 2^x is inf or rounds to 0. NaN fails both comparisons
+  // and stays.
   x = s.select(s.cmp(P::OGT, x, s.f(129.0f)), s.f(129.0f), x);
   x = s.select(s.cmp(P::OLT, x, s.f(-151.0f)), s.f(-151.0f), x);
   // Adding 1.5 * 2^23 puts the nearest integer into the low bits of the sum.
@@ -68,8 +69,8 @@ Value truncateBF16(ShapedBuilder s, Value x, Type type) {
   return arith::BitcastOp::create(s.b, s.loc, type, upper);
 }
 
-/// A multiplication by 2^112 adjusts the exponent; it is exact for subnormals
-/// too.
+/// Extends f16 to f32. A multiplication by 2^112 adjusts the exponent, which is
+/// exact for subnormals as well.
 Value extendF16(ShapedBuilder s, Value x) {
   Value half = arith::ExtUIOp::create(
       s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
@@ -85,8 +86,8 @@ Value extendF16(ShapedBuilder s, Value x) {
       s.op<arith::OrIOp>(sign, s.select(isSpecial, special, finite)));
 }
 
-/// Rounds to nearest even. Results below 2^-14 have a unit of 2^-24, and adding
-/// 1/2 rounds to that.
+/// Truncates f32 to f16, rounding to nearest even. Results below 2^-14 have a
+/// unit of 2^-24. Adding 1/2, whose unit is 2^-24, rounds to it.
 Value truncateF16(ShapedBuilder s, Value x, Type type) {
   using I = arith::CmpIPredicate;
   Value bits = s.bits(x);
@@ -113,7 +114,7 @@ Value truncateF16(ShapedBuilder s, Value x, Type type) {
   return arith::BitcastOp::create(s.b, s.loc, type, half);
 }
 
-/// x * y is exact in f64; the sum is then rounded to f64 and to f32.
+/// Computes x * y exactly in f64. The sum is then rounded to f64 and to f32.
 Value expandFma(ShapedBuilder s, math::FmaOp op) {
   Type f64 = s.typeOf(s.b.getF64Type());
   auto wide = [&](Value x) -> Value {
@@ -125,8 +126,9 @@ Value expandFma(ShapedBuilder s, math::FmaOp op) {
                                  s.op<arith::AddFOp>(product, wide(op.getC())));
 }
 
-/// floor, ceil, trunc or roundeven. Below 2^23 a number may have a fraction:
-/// converts to integer and back, or for roundeven adds 2^23.
+/// Computes floor, ceil, trunc or roundeven. Only numbers below 2^23 may have a
+/// fraction. They are converted to an integer and back. For roundeven, adding
+/// and subtracting 2^23 rounds them.
 Value expandRound(ShapedBuilder s, Value x, Operation *op) {
   Value magnitude = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
   Value rounded;
@@ -149,7 +151,7 @@ Value expandRound(ShapedBuilder s, Value x, Operation *op) {
   return s.select(s.cmp(P::OLT, magnitude, s.f(8388608.0f)), rounded, x);
 }
 
-/// The expansion of `op`, or null if it stays.
+/// Returns the expansion of `op`, or null if the op stays.
 Value expand(OpBuilder &b, Operation *op, bool writesOut) {
   if (op->getNumResults() != 1 || op->getNumOperands() == 0)
     return {};
@@ -199,8 +201,8 @@ static LogicalResult expandMath(LLVM::LLVMFuncOp function, bool writesOut) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops) {
-    // LLVM would use a reciprocal estimate for vectors, but not for scalars: a
-    // row's result would depend on its neighbours (N9).
+    // For vectors, LLVM would use a reciprocal estimate, but not for scalars.
+    // The result of a row would then depend on its neighbours (N9).
     if (auto division = dyn_cast<arith::DivFOp>(op))
       division.setFastmath(arith::FastMathFlags::none);
     OpBuilder b(op);

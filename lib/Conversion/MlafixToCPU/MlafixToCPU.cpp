@@ -23,8 +23,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Loads a parameter from its first 8-byte slot; for tables, returns the slot's
-/// address.
+/// Loads a parameter from slot `first`, an 8-byte slot. If the parameter is a
+/// table, returns the address of the slot instead.
 static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned first,
                        ParamAttr param, Type type) {
   Value slot =
@@ -35,8 +35,8 @@ static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned first,
              : Value(LLVM::LoadOp::create(b, loc, type, slot, /*alignment=*/8));
 }
 
-/// Streaming stores are not ordered with other stores: a fence completes them
-/// before the rows count as done.
+/// Adds a fence if there are streaming stores, which are not ordered with other
+/// stores. It completes them before the rows count as done.
 static void finishStreamedStores(LLVM::LLVMFuncOp function) {
   bool isStreamed = function
                         .walk([](LLVM::StoreOp store) {
@@ -67,7 +67,7 @@ public:
 
 private:
   LogicalResult convert(KernelOp kernel) {
-    constexpr unsigned kRange = 2; // begin and end
+    constexpr unsigned kRange = 2; // the two arguments for begin and end
     StringRef target = getTarget(kernel);
     if (!isa_and_present<CpuGeometryAttr>(kernel.getGeometryAttr()) ||
         isGPU(target) || kernel.getNumArguments() < kRange ||

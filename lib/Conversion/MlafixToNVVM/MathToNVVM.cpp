@@ -25,7 +25,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// A function of one f32 built from approximate hardware instructions.
+/// A function of one f32, built from approximate hardware instructions.
 using ScalarFn = function_ref<Value(OpBuilder &, Location, Value)>;
 
 static Value callIntrinsic(OpBuilder &b, Location loc, StringRef name,
@@ -35,8 +35,8 @@ static Value callIntrinsic(OpBuilder &b, Location loc, StringRef name,
       .getResults();
 }
 
-/// Applies a scalar function to a scalar or to each element of a vector.
-/// Results have type `element`, by default the operands' type.
+/// Applies `fn` to a scalar, or to each element of a vector. The results have
+/// type `element`, which defaults to the type of the operands.
 static Value applyToElements(OpBuilder &b, Location loc, Value x, ScalarFn fn,
                              Type element = Type()) {
   auto vector = dyn_cast<VectorType>(x.getType());
@@ -51,7 +51,7 @@ static Value applyToElements(OpBuilder &b, Location loc, Value x, ScalarFn fn,
   return result;
 }
 
-/// Applies an instruction on one f32 to a scalar or to each element of a
+/// Applies an instruction for one f32 to a scalar, or to each element of a
 /// vector.
 static Value callOnElements(OpBuilder &b, Location loc, StringRef name,
                             Value x) {
@@ -60,8 +60,8 @@ static Value callOnElements(OpBuilder &b, Location loc, StringRef name,
   });
 }
 
-/// 1 / x by an instruction that flushes subnormals; divisors are never
-/// subnormal here.
+/// Computes 1 / x by an instruction that treats subnormals as 0. Divisors are
+/// never subnormal here.
 static Value reciprocal(OpBuilder &b, Location loc, Value x) {
   return callOnElements(b, loc, "llvm.nvvm.rcp.approx.ftz.f", x);
 }
@@ -72,8 +72,8 @@ static bool hasFlags(Operation *op, arith::FastMathFlags flags) {
                      math.getFastMathFlagsAttr().getValue(), flags);
 }
 
-/// log2. With `afn` uses the instruction, whose error is absolute (no digit may
-/// be correct near 1) and which treats subnormals as 0.
+/// Lowers log2. With `afn`, uses the hardware instruction. Its error is
+/// absolute (near 1, no digit may be correct), and it treats subnormals as 0.
 static Value lowerLog2(OpBuilder &b, Operation *op) {
   Location loc = op->getLoc();
   Value x = op->getOperand(0);
@@ -85,11 +85,12 @@ static Value lowerLog2(OpBuilder &b, Operation *op) {
   });
 }
 
-/// e^x for differences to a row's maximum whose exponentials are summed
-/// (`afn`). Rounding the exponent causes a relative error of 1.3 * 2^-24 |x| in
-/// each e^x, and in the sum that times the mean of |x| weighted by e^x. This
-/// mean, an entropy, is at most log(n) for n elements, so the error stays
-/// within the log2(n) * 2^-24 that the additions may lose anyway.
+/// Computes e^x if x is a difference to a row's maximum and the exponentials
+/// are summed (`afn`). Rounding the exponent causes a relative error of 1.3 *
+/// 2^-24 |x| in e^x. The relative error of the sum is 1.3 * 2^-24 times the
+/// mean of |x| weighted by e^x. This mean, an entropy, is at most log(n) for n
+/// elements. So the error stays within the log2(n) * 2^-24 that the additions
+/// may lose anyway.
 static Value lowerSummedExp(ShapedBuilder s, Value x) {
   Value exponent = s.op<arith::MulFOp>(x, s.f(llvm::numbers::log2ef));
   return callOnElements(s.b, s.loc, "llvm.nvvm.ex2.approx.ftz.f32", exponent);
@@ -124,7 +125,7 @@ static Value lowerMath(OpBuilder &b, Operation *op) {
   return {};
 }
 
-/// x / y as x * rcp(y), if reciprocals are allowed.
+/// Lowers x / y to x * rcp(y), if reciprocals are allowed.
 static Value lowerDivision(OpBuilder &b, arith::DivFOp op) {
   Value inverse = reciprocal(b, op.getLoc(), op.getRhs());
   return matchPattern(op.getLhs(), m_OneFloat())
@@ -132,9 +133,8 @@ static Value lowerDivision(OpBuilder &b, arith::DivFOp op) {
              : arith::MulFOp::create(b, op.getLoc(), op.getLhs(), inverse);
 }
 
-/// If the comparison is (x >= c) or (x > c) with a constant c <= 0, returns x,
-/// else null. An assembler might decide such a comparison without regard to
-/// NaN.
+/// Returns x if the comparison is (x >= c) or (x > c) with a constant c <= 0,
+/// else null. An assembler may decide such a comparison without regard to NaN.
 static Value getComparedWithNonPositive(arith::CmpFOp op) {
   auto isNonPositive = [](Value x) {
     APFloat value(0.0f);
@@ -153,10 +153,10 @@ static Value getComparedWithNonPositive(arith::CmpFOp op) {
   }
 }
 
-/// ptxas 13.0 folds `setp.ge.f32` of a value known not to be negative (an
-/// absolute value, a square, a power, a sum of these) and a constant <= 0 to
-/// true, which is wrong for NaN. An additional NaN test in assembly, opaque to
-/// LLVM, corrects the result.
+/// Works around a fold of ptxas 13.0. It folds `setp.ge.f32` of a value known
+/// to be nonnegative (an absolute value, a square, a power, or a sum of these)
+/// and a constant <= 0 to true. That is wrong for NaN. An additional NaN test
+/// in assembly, which ptxas and LLVM cannot fold, corrects the result.
 static Value lowerComparison(OpBuilder &b, arith::CmpFOp op) {
   Value x = getComparedWithNonPositive(op);
   if (!x || !getElementTypeOrSelf(x).isF32())
@@ -179,16 +179,16 @@ static Value lowerComparison(OpBuilder &b, arith::CmpFOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A saturated byte: the source is an f32 (rounded to nearest, NaN becomes 0)
-/// or an i32.
+/// A byte that `source` is saturated to. `source` is an f32 (rounded to
+/// nearest, NaN becomes 0) or an i32. It is null if nothing matched.
 struct SaturatedByte {
   Value source;
   bool isUnsigned;
 };
 } // namespace
 
-/// If `value` is clamped to the range of a byte, the value before the clamp,
-/// else null.
+/// Returns the value before the clamp if `value` is clamped to the range of a
+/// byte. Otherwise the source is null.
 template <typename LeastOp, typename MostOp>
 static SaturatedByte dropByteBounds(Value value) {
   auto upper = value.getDefiningOp<LeastOp>();
@@ -212,7 +212,7 @@ static SaturatedByte dropByteBounds(Value value) {
 }
 
 /// Matches the conversion from f32 to bytes that `narrow` (RowAccess.cpp)
-/// makes. Null for others.
+/// builds. The source is null if there is no match.
 static SaturatedByte getRounded(arith::FPToSIOp op) {
   auto isUnit = [](Value value) {
     APFloat number(0.0f);
@@ -238,7 +238,7 @@ static SaturatedByte getRounded(arith::FPToSIOp op) {
   return {x, byte.isUnsigned};
 }
 
-/// Packs two i32, saturated to bytes, below the lower half of `above`.
+/// Saturates two i32 to bytes, and packs them below the lower half of `above`.
 static Value packBytes(OpBuilder &b, Location loc, Value low, Value high,
                        Value above, bool isUnsigned) {
   std::string text = std::string("cvt.pack.sat.") + (isUnsigned ? "u8" : "s8") +
@@ -251,8 +251,8 @@ static Value packBytes(OpBuilder &b, Location loc, Value low, Value high,
       .getResult(0);
 }
 
-/// The leading bytes of `words` that `op` needs: less than a word, or words
-/// plus a half.
+/// Returns the leading bytes of `words` that `op` needs, if they are not whole
+/// words: one or two bytes, or words and a half word.
 static Value lowerFew(OpBuilder &b, arith::TruncIOp op, ValueRange words) {
   Location loc = op.getLoc();
   auto type = dyn_cast<VectorType>(op.getType());
@@ -266,8 +266,8 @@ static Value lowerFew(OpBuilder &b, arith::TruncIOp op, ValueRange words) {
       b, loc, all, /*offsets=*/{0}, type.getShape(), /*strides=*/{1});
 }
 
-/// Packs saturated bytes, two per instruction. ptxas merges it with the two
-/// preceding roundings.
+/// Lowers a truncation to saturated bytes, two bytes per instruction. ptxas
+/// merges the instruction with the two roundings before it.
 static Value lowerTruncation(OpBuilder &b, arith::TruncIOp op) {
   if (!getElementTypeOrSelf(op.getType()).isInteger(8) ||
       !getElementTypeOrSelf(op.getIn()).isInteger(32))
@@ -302,7 +302,7 @@ static Value lowerTruncation(OpBuilder &b, arith::TruncIOp op) {
     words.push_back(
         packBytes(b, loc, get(i), get(i + 1), upper, byte.isUnsigned));
   }
-  if (count % 4 != 0) // 1 or 2 bytes in the last word
+  if (count % 4 != 0) // the last word has 1 or 2 bytes
     return lowerFew(b, op, words);
   Value whole = vector::FromElementsOp::create(
       b, loc, VectorType::get({count / 4}, b.getI32Type()), words);

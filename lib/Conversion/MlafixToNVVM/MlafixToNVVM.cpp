@@ -30,8 +30,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The tensors whose f32 rows caches need not keep: those that are merged by a
-/// loop whose bounds come from memory.
+/// Returns the tensors whose f32 rows the caches need not keep. They are read
+/// by loops whose bounds come from memory.
 static llvm::DenseSet<Value> findListedRows(KernelOp kernel) {
   llvm::DenseSet<Value> listed;
   if (!kernel.getPlanAttr().has(PlanField::StreamsListedRows))
@@ -48,9 +48,9 @@ static llvm::DenseSet<Value> findListedRows(KernelOp kernel) {
   return listed;
 }
 
-/// Ensures that threads only store to the memory of cluster blocks that have
-/// started: each thread arrives at a cluster barrier at its start, and waits
-/// before the first such store or barrier.
+/// Prevents stores to the memory of a cluster block that has not started. Each
+/// thread arrives at a cluster barrier when it starts, and waits there before
+/// its first store to another block or its first cluster barrier.
 static void beginCluster(KernelOp kernel) {
   Block &body = kernel.getBody().front();
   for (Operation &op : body) {
@@ -69,8 +69,8 @@ static void beginCluster(KernelOp kernel) {
   }
 }
 
-/// Passes tables (per-rank values) by value in the parameters, which may be
-/// indexed.
+/// Passes tables (one value per rank) by value as kernel parameters, which code
+/// may index.
 static void passTablesByValue(LLVM::LLVMFuncOp function,
                               ArrayRef<ParamAttr> params,
                               unsigned addressSpace) {

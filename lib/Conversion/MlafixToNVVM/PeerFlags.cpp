@@ -23,10 +23,10 @@ using namespace mlafix;
 using LLVM::AtomicOrdering;
 
 namespace {
-/// NVPTX's name for the device-wide scope.
+/// The device-wide scope in NVPTX's spelling.
 inline constexpr llvm::StringLiteral kDevice = "device";
 
-/// Builds the synchronisation of ranks at the position of one op.
+/// Builds the synchronisation of ranks at the place of one op.
 class PeerFlags {
 public:
   PeerFlags(mlir::Operation *op, mlir::Value group, mlir::Type layout,
@@ -42,17 +42,17 @@ public:
 
   mlir::Value wait();
   mlir::Value release(mlir::Value arrived);
-  /// The result of `mlafix.begin_exchange`.
+  /// The results of `mlafix.begin_exchange`.
   struct Begin {
-    mlir::Value last; ///< number of the last collective, i64
-    mlir::Value turn; ///< index
+    mlir::Value last; ///< number of the last collective (i64)
+    mlir::Value turn; ///< half of the memory to use: `last` modulo 2 (index)
     mlir::Value sends;
   };
   Begin beginExchange();
   mlir::Value endExchange(mlir::Value last, mlir::Value sends);
 
 private:
-  /// Fields of the launch's group parameter.
+  /// The fields of the launch's group parameter, in order.
   enum Field { kRank, kRanks, kTimeout, kFailure, kWorkspaces };
 
   mlir::Value i32(int64_t value) {
@@ -112,25 +112,25 @@ private:
 // Exchanges
 //
 // Each block tells the same block of all ranks that its stores to them are
-// complete, and waits until those blocks have told it the same. There is no
-// wait at the end. The launches of the group are numbered by epochs. In epoch
-// e, a rank q stores to the half e % 2 of its part of p's memory, and p reads
-// that half after its waits. q does not overwrite a half that p still reads:
+// complete. It then waits until those blocks have told it the same. There is no
+// wait at the end. Epochs number the launches of the group. In epoch e, a rank
+// q stores to half e % 2 of its part of rank p's memory. p reads that half
+// after its waits. q does not overwrite a half that p still reads:
 //
 // 1. q stores in epoch e + 2 only if its epoch e + 1, which precedes it in q's
-//    stream, is complete without a failure. A block that misses a rank, or
-//    finds a failure, writes the failure's code to q's workspace before its
-//    grid is complete, and `sends` is false from then on.
-// 2. So every block of q (there is at least one) has then seen p's flags of
-//    epoch e + 1. p's blocks of epoch e + 1 run only after p's epoch e, with
-//    all its reads, is complete. Hence the half e % 2 is free.
+//    stream, is complete without a failure. If a block of q misses a rank or
+//    finds a failure, it writes the failure's code to q's workspace before its
+//    grid is complete. `sends` is false from then on.
+// 2. By then, every block of q has seen p's flags of epoch e + 1; q has at
+//    least one block. p's blocks of epoch e + 1 run only after p's epoch e,
+//    with all its reads, is complete. Hence half e % 2 is free.
 // 3. The stores of q in epoch e + 1 go to the other half.
 //
 // A flag that has reached e means that the block has made its stores of epoch
-// e: blocks that do not send set no flags, and a flag of e + 1 is set after the
+// e. Blocks that do not send set no flags, and a flag of e + 1 is set after the
 // grid of e. Hence a block reads the right data after its waits, and need not
 // look for failures again. A collective that pulls counts like any other
-// launch; its arrived flags also say that the preceding launch is complete.
+// launch. Its arrived flags also say that the preceding launch is complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -142,9 +142,9 @@ PeerFlags::Begin PeerFlags::beginExchange() {
           sends};
 }
 
-/// Counts the blocks whose threads have all loaded the epoch; the last one
+/// Counts the blocks whose threads have all loaded the epoch. The last block
 /// increments the epoch for the next launch. Nothing in this launch waits for
-/// it, since the next one starts later.
+/// the new epoch, since the next launch starts later.
 void PeerFlags::countLaunch(Value epoch) {
   LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
   Value before = LLVM::AtomicRMWOp::create(b, loc, LLVM::AtomicBinOp::add,
@@ -164,14 +164,14 @@ Value PeerFlags::endExchange(Value last, Value sends) {
   Type i32Type = b.getI32Type();
   Value step = buildBlockSize(b, loc);
   Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
-  // The barrier orders the stores of all threads before the flags.
+  // The barrier puts the stores of all threads before the flags.
   Value sent =
       buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, sends));
   sent = compare(arith::CmpIPredicate::ne, sent, i32(0));
   branch(sent, [&] {
     tell(group::slots, epoch, thread, step, AtomicOrdering::release);
   });
-  // Use a thread that waits for no rank, if there is one.
+  // Count in a thread that waits for no rank, if there is one.
   Value counts = compare(arith::CmpIPredicate::eq,
                          arith::AddIOp::create(b, loc, thread, i32(1)), step);
   branch(counts, [&] { countLaunch(epoch); });
@@ -205,7 +205,7 @@ Value PeerFlags::workspace(Value ofRank) {
                               /*isInvariant=*/true);
 }
 
-/// The index of this block's first flag among those of all blocks.
+/// Returns the index of this block's first flag among the flags of all blocks.
 Value PeerFlags::buildFirstSlot() {
   Type i64Type = b.getI64Type();
   Value block = arith::ExtUIOp::create(b, loc, i64Type, buildBlockId(b, loc));
@@ -213,8 +213,8 @@ Value PeerFlags::buildFirstSlot() {
   return arith::MulIOp::create(b, loc, block, count);
 }
 
-/// The address of the u64 at `offset`, or of rank `ofRank`'s entry in the flags
-/// that begin there.
+/// Returns the address of the u64 at `offset`. If flags begin there, returns
+/// the address of the flag of rank `ofRank`.
 Value PeerFlags::at(Value workspace, int64_t offset, Value ofRank) {
   Value index = i64(offset / 8);
   if (offset == group::slots)
@@ -267,9 +267,9 @@ void PeerFlags::forEachRank(Value first, Value step,
 // Flags
 //===----------------------------------------------------------------------===//
 
-/// Announces to every rank that this one is at `epoch`. The threads from
-/// `first` on share the ranks. With release ordering, or after a fence, earlier
-/// stores of this rank are visible to whoever reads the flag.
+/// Announces to every rank that this rank is at `epoch`. The threads from
+/// `first` on share the work. With release ordering, or after a fence, a rank
+/// that reads the flag also sees earlier stores of this rank.
 void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step,
                      AtomicOrdering ordering) {
   forEachRank(first, step, [&](Value other) {
@@ -278,8 +278,8 @@ void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step,
 }
 
 /// Reports the rank that did not arrive to all ranks and to the host. A rank
-/// that knows of the failure stops waiting. Ranks that may still read its
-/// memory must know as well before it overwrites that memory.
+/// that knows of the failure stops waiting. Before it overwrites its memory,
+/// ranks that may still read that memory must know of the failure as well.
 void PeerFlags::reportFailure() {
   Value code = load(at(own, group::failed), AtomicOrdering::monotonic);
   forEachRank(i32(0), i32(1), [&](Value other) {
@@ -291,9 +291,9 @@ void PeerFlags::reportFailure() {
   branch(isGiven, [&] { store(code, address, AtomicOrdering::release); });
 }
 
-/// Polls `flag` a limited number of times; returns true if it reached `epoch`.
+/// Polls `flag` a limited number of times. Returns true if it reached `epoch`.
 Value PeerFlags::poll(Value flag, Value epoch) {
-  // Some tens of microseconds: the most by which a timeout is late.
+  // This takes some tens of microseconds, by which a timeout may be late.
   constexpr int64_t kTimes = 64;
   Type i1 = b.getI1Type(), i32Type = b.getI32Type();
   auto loop =
@@ -312,8 +312,8 @@ Value PeerFlags::poll(Value flag, Value epoch) {
 }
 
 /// Waits until `flag` reaches `epoch`, the timeout expires, or some rank has
-/// failed. Returns true in the first case. Reading the clock takes longer than
-/// reading a flag, so it is read only if the flag is not there soon.
+/// failed. Returns true in the first case. The clock is read only if the flag
+/// is not there soon, because reading it takes longer than reading a flag.
 Value PeerFlags::waitFor(Value flag, Value epoch) {
   Type i1 = b.getI1Type(), i64Type = b.getI64Type();
   Value isSoon = poll(flag, epoch);
@@ -339,9 +339,9 @@ Value PeerFlags::waitFor(Value flag, Value epoch) {
   return op.getResult(0);
 }
 
-/// Waits for each rank from `first` on to reach `epoch`. Returns an i1: all
-/// have arrived, and no rank had failed when `failed` was loaded. `failed` is
-/// tested last, so that nothing waits for its load.
+/// Waits for each rank from `first` on to reach `epoch`. Returns an i1: true if
+/// all have arrived, and no rank had failed when `failed` was loaded. `failed`
+/// is tested last, so that nothing waits for its load.
 Value PeerFlags::waitForAll(int64_t flags, Value epoch, Value first, Value step,
                             Value failed) {
   auto loop =
@@ -374,8 +374,8 @@ Value PeerFlags::wait() {
   Value block = buildBlockId(b, loc);
   Value waits = compare(arith::CmpIPredicate::ult, thread, ranks);
   Value mine = arith::SelectOp::create(b, loc, waits, thread, i32(0));
-  // The three loads are in flight together. Ranks that have already arrived, as
-  // most have for later blocks of a large grid, cost nothing more.
+  // The three loads are in flight together. A rank that has already arrived
+  // costs nothing more. In the later blocks of a large grid, most ranks have.
   Value last = load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
   Value failed = load(at(own, group::failed), AtomicOrdering::monotonic);
   Value seen = load(at(own, group::arrived, mine), AtomicOrdering::acquire);
@@ -392,8 +392,9 @@ Value PeerFlags::wait() {
   return compare(arith::CmpIPredicate::ne, all, i32(0));
 }
 
-/// Executed by the block's first warp once all warps have read what they need.
-/// Returns true if no rank has failed so far.
+/// Releases the memory of other ranks. The block's first warp does this once
+/// all warps have read what they need. Returns true if no rank has failed so
+/// far.
 Value PeerFlags::release(Value arrived) {
   Type i1 = b.getI1Type(), i32Type = b.getI32Type();
   buildBarrier(b, loc);
@@ -407,7 +408,8 @@ Value PeerFlags::release(Value arrived) {
     scf::YieldOp::create(b, loc,
                          Value(arith::ConstantIntOp::create(b, loc, true, 1)));
     b.setInsertionPointToStart(first.thenBlock());
-    // Both loads are in flight while the fence waits for the block's stores.
+    // Both loads are in flight while the fence waits for the stores of the
+    // block.
     Value last =
         load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
     Value isValid = both(arrived, hasNotFailed());
@@ -420,8 +422,8 @@ Value PeerFlags::release(Value arrived) {
   return compare(arith::CmpIPredicate::ne, all, i32(0));
 }
 
-/// Counts this block as done. Returns an i1, the same in all threads of the
-/// warp: this was the last block.
+/// Counts this block as done. Returns an i1 that is the same in all threads of
+/// the warp: true if this was the last block.
 Value PeerFlags::countBlock() {
   Type i32Type = b.getI32Type(), i64Type = b.getI64Type();
   Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
@@ -430,7 +432,8 @@ Value PeerFlags::countBlock() {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(count.thenBlock());
-    // NVPTX ignores the ordering of the atomic itself.
+    // A fence is needed, because NVPTX ignores the ordering of the atomic
+    // itself.
     LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
     Value before = LLVM::AtomicRMWOp::create(
         b, loc, LLVM::AtomicBinOp::add, at(own, group::blocks), i64(1),
@@ -446,15 +449,15 @@ Value PeerFlags::countBlock() {
                  arith::AddIOp::create(b, loc, before, i32(1)), blocks);
 }
 
-/// In the last block: announces to all ranks that this one has finished
-/// reading, waits for theirs, and prepares the workspace for the next
-/// collective.
+/// Ends a collective in its last block. Announces to all ranks that this rank
+/// has finished reading, waits for the others to finish, and prepares the
+/// workspace for the next collective.
 void PeerFlags::finish(Value epoch, Value arrived) {
   Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
   branch(arrived, [&] {
     branch(isFirst, [&] {
-      // Only the thread that counted: the reads of other blocks precede its
-      // count, which precedes these stores. One fence orders both.
+      // Only the thread that counted does this. The reads of other blocks
+      // precede its count, which precedes these stores. One fence orders both.
       LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, StringRef());
       tell(group::done, epoch, i32(0), i32(1), AtomicOrdering::monotonic);
     });
@@ -469,7 +472,8 @@ void PeerFlags::finish(Value epoch, Value arrived) {
   });
 }
 
-/// Lowers `op`; `last` is what `mlafix.begin_exchange` loaded.
+/// Lowers `op` and returns true if it synchronises ranks. `last` carries the
+/// number that `mlafix.begin_exchange` loaded.
 static bool lowerOp(Operation *op, function_ref<PeerFlags()> flags,
                     Value &last) {
   if (auto wait = dyn_cast<WaitPeersOp>(op)) {

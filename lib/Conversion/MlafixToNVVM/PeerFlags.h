@@ -13,12 +13,13 @@
 
 namespace mlafix {
 
-/// Replaces `mlafix.wait_peers` and `mlafix.release_peers` in `function`, whose
-/// arguments are `params`, by stores to the ranks' workspaces
-/// (mlafix/GroupLayout.h) and loads from this rank's.
+/// Lowers `mlafix.wait_peers`, `mlafix.release_peers` and the exchange ops in
+/// `function`, whose arguments are `params`. They become stores to the
+/// workspaces of all ranks (mlafix/GroupLayout.h), and loads from this rank's
+/// workspace.
 ///
-/// Flags count collectives and only grow. A launch reads its number from the
-/// workspace, so that a graph may replay it.
+/// Flags hold the number of a collective, so they only grow. A launch reads its
+/// number from the workspace, so that a graph may replay it.
 void lowerPeerFlags(mlir::LLVM::LLVMFuncOp function,
                     llvm::ArrayRef<ParamAttr> params, unsigned addressSpace);
 

@@ -26,8 +26,9 @@ static bool mayStore(Operation *op) {
       .wasInterrupted();
 }
 
-/// The unconditional loads of `guard`. Only those before all stores, unless the
-/// stores are `toPeers`, which is other memory.
+/// Returns the unconditional loads in `guard` that may move ahead. They must
+/// precede all stores, unless the stores go to other ranks (`toPeers`), which
+/// is other memory.
 static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
   SmallVector<LLVM::LoadOp> loads;
   for (Operation &op : *guard.thenBlock()) {
@@ -40,8 +41,8 @@ static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
   return loads;
 }
 
-/// True if `load` can become predicated loads, without a branch: it loads 1, 2,
-/// 4 or 8 words of 32 bits, and its address is aligned for accesses of a GPU.
+/// True if `load` can become a predicated load, without a branch. It must load
+/// 1, 2, 4 or 8 words of 32 bits, at an address aligned for GPU accesses.
 static bool canBePredicated(LLVM::LoadOp load) {
   auto vector = dyn_cast<VectorType>(load.getType());
   uint64_t bits =
@@ -52,8 +53,8 @@ static bool canBePredicated(LLVM::LoadOp load) {
          (!alignment || *alignment >= std::min<uint64_t>(bits / 8, 16));
 }
 
-/// Moves `loads` of this rank's own tensors out of `guard`, to before `place`.
-/// It moves at most as many loads as a thread has registers to spare.
+/// Moves loads of this rank's own tensors out of `guard`, before `place`. Moves
+/// at most as many loads as the plan's field ExchangeLoads allows.
 static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
                       Operation *place) {
   auto plan =
@@ -78,9 +79,9 @@ static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
   }
 }
 
-/// True if `op`, or an op in it, between the two ends of an exchange stores to
-/// this rank's own tensors. The addresses of other ranks' tensors come from a
-/// table.
+/// True if `op`, or an op inside it, stores to this rank's own tensors. `op`
+/// lies between the two ends of an exchange. Addresses of other ranks' tensors
+/// come from a table, so they are not known before `begin`.
 static bool storesOwn(Operation *op, Operation *begin) {
   return op
       ->walk([&](LLVM::StoreOp store) {

@@ -12,10 +12,11 @@
 
 namespace mlafix {
 
-/// Loads the rows to send while `begin` determines if they are sent, and this
-/// rank's own rows, which are merged with received ones, while it waits for
-/// these. Does nothing if the kernel stores to this rank's tensors before its
-/// exchange.
+/// Moves loads out of the waits of an exchange. The rows to send are loaded
+/// while `begin` finds out if they are sent. This rank's own rows, which are
+/// merged with received rows, are loaded while it waits for the latter. Does
+/// nothing if the kernel stores to this rank's tensors before the exchange
+/// ends.
 void loadAheadOfWaits(BeginExchangeOp begin);
 
 } // namespace mlafix
