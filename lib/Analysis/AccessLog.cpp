@@ -1,4 +1,4 @@
-//===- AccessLog.cpp - who accessed which element -------------------------===//
+//===- AccessLog.cpp - records accesses and finds violations --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

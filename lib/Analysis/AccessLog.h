@@ -1,4 +1,4 @@
-//===- AccessLog.h - who accessed which element -----------------*- C++ -*-===//
+//===- AccessLog.h - records accesses and finds violations ------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

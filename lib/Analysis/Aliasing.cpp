@@ -1,4 +1,4 @@
-//===- Aliasing.cpp - which arguments may be one tensor -------------------===//
+//===- Aliasing.cpp - arguments that may be the same tensor ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- Aliasing.h - which arguments may be one tensor -----------*- C++ -*-===//
+//===- Aliasing.h - arguments that may be the same tensor -------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

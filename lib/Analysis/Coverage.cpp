@@ -1,4 +1,4 @@
-//===- Coverage.cpp - is every element written? ---------------------------===//
+//===- Coverage.cpp - proves that every element is written ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

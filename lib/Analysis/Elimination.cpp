@@ -1,4 +1,4 @@
-//===- Elimination.cpp - columns that are easily got rid of ---------------===//
+//===- Elimination.cpp - eliminates columns of a constraint set -----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- Elimination.h - columns that are easily got rid of -------*- C++ -*-===//
+//===- Elimination.h - eliminates columns of a constraint set ---*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -40,8 +40,8 @@ public:
 
   /// True if the set is known to be empty.
   bool isEmpty() const { return isContradiction; }
-  /// Returns the remaining rows. They are empty if the set is known to have a
-  /// point.
+  /// Returns the remaining rows. The list is empty if the set is known to have
+  /// a point.
   llvm::ArrayRef<SparseRow> getRows() const { return rows; }
   /// Returns the cost so far: the number of comparisons and additions of rows.
   int64_t getSteps() const { return steps; }

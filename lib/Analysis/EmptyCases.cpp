@@ -1,4 +1,4 @@
-//===- EmptyCases.cpp - a row's program where rows are empty --------------===//
+//===- EmptyCases.cpp - a row's program when rows are empty ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

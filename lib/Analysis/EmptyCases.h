@@ -1,11 +1,11 @@
-//===- EmptyCases.h - a row's program where rows are empty ------*- C++ -*-===//
+//===- EmptyCases.h - a row's program when rows are empty -------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds NaN that arise from empty rows, whose lse is infinite. Runs the row
+// Finds NaNs that arise from empty rows, whose lse is infinite. Runs the row
 // program on classes of floats, once for each case. A case fixes the class of
 // each lse, and the outcome of each comparison that the classes leave open. A
 // dataflow analysis with one class per value is too weak: `lse - max` is NaN
@@ -58,11 +58,11 @@ private:
   /// state is the class of its lse, or NaN if its row is NaN.
   struct Number {
     unsigned symbol = 0; ///< equal symbols mean equal values
-    LseSet lses = 0; ///< set of lses that it depends on
+    LseSet lses = 0;     ///< set of lses that it depends on
   };
   struct Symbol {
     FloatClass cls;
-    /// ops that made the NaN, as positions in `found`
+    /// The ops that made the NaN, as a set of positions in `found`.
     std::uint64_t origins = 0;
     LoadOp payload = nullptr; ///< the load, if this is a loaded row; else null
   };
@@ -135,11 +135,11 @@ private:
   unsigned position = 0;
   bool isOver = false; ///< true if the rest of this case is already known
   unsigned budget, depth = 0;
-  /// choices and carried values at the loop entries seen so far
+  /// The choices and carried values at each loop entry seen so far.
   std::set<std::vector<unsigned>> heads;
 
   std::vector<Memo> memos;
-  /// the current epoch of each loop; 0 is the whole case
+  /// The current epoch of each loop. Entry 0 stands for the whole case.
   std::vector<unsigned> epochs;
   unsigned lastEpoch = 0;
   std::vector<Symbol> symbols;

@@ -1,4 +1,4 @@
-//===- Exhaustive.cpp - all small launches, run ---------------------------===//
+//===- Exhaustive.cpp - executes all small launches -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

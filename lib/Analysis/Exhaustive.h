@@ -1,4 +1,4 @@
-//===- Exhaustive.h - all small launches, run -------------------*- C++ -*-===//
+//===- Exhaustive.h - executes all small launches ---------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

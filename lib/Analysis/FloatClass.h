@@ -16,10 +16,10 @@
 
 namespace mlafix {
 
-/// A set of classes that a float may be in. Results ignore overflow and
-/// underflow: sums, products and quotients of finite numbers are finite, and
-/// products and quotients of nonzero numbers are nonzero. Only an exponential
-/// may underflow to zero.
+/// A set of classes that a float may be in. Operations on it ignore overflow
+/// and underflow: sums, products and quotients of finite numbers are finite,
+/// and products and quotients of nonzero numbers are nonzero. Only an
+/// exponential may underflow to zero.
 struct FloatClass {
   enum Bits : std::uint8_t {
     NaN = 1,
@@ -65,7 +65,7 @@ unsigned swapRelation(unsigned relation);
 unsigned relationsOf(mlir::arith::CmpFPredicate predicate);
 
 /// Returns the possible classes of the result of `op`. NaN is left out unless
-/// it is the only one. An unknown operation may yield any finite number.
+/// it is the only class. An unknown operation may yield any finite number.
 FloatClass apply(mlir::Operation *op, llvm::ArrayRef<FloatClass> operands);
 
 /// Returns the possible classes of a - b, as apply() does, if only the

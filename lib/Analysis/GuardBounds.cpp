@@ -1,4 +1,4 @@
-//===- GuardBounds.cpp - no access outside of its tensor ------------------===//
+//===- GuardBounds.cpp - guards accesses against their bounds -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

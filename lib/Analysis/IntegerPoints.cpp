@@ -1,4 +1,4 @@
-//===- IntegerPoints.cpp - is there an integer point? ---------------------===//
+//===- IntegerPoints.cpp - decides if integer points exist ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- IntegerPoints.h - is there an integer point? -------------*- C++ -*-===//
+//===- IntegerPoints.h - decides if integer points exist --------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- JoinStores.cpp - stores of all branches as one ---------------------===//
+//===- JoinStores.cpp - joins the stores of all branches ------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

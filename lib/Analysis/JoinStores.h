@@ -1,4 +1,4 @@
-//===- JoinStores.h - stores of all branches as one -------------*- C++ -*-===//
+//===- JoinStores.h - joins the stores of all branches ----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

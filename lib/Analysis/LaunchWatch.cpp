@@ -1,4 +1,4 @@
-//===- LaunchWatch.cpp - what a watched launch says -----------------------===//
+//===- LaunchWatch.cpp - the findings of a replayed launch ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

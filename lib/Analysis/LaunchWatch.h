@@ -1,4 +1,4 @@
-//===- LaunchWatch.h - what a watched launch says ---------------*- C++ -*-===//
+//===- LaunchWatch.h - the findings of a replayed launch --------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -36,7 +36,7 @@ public:
   void finish(Replay &replay);
 
 private:
-  /// Records a broken promise, unless `broken.op` already has one.
+  /// Records a broken promise, unless one of the same op is known.
   void addBroken(BrokenPromise broken);
 
   std::vector<BrokenPromise> broken;

@@ -1,4 +1,4 @@
-//===- Linear.cpp - linear forms and conditions of them -------------------===//
+//===- Linear.cpp - linear forms and conditions on them -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- Linear.h - linear forms and conditions of them -----------*- C++ -*-===//
+//===- Linear.h - linear forms and conditions on them -----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -17,7 +17,7 @@
 
 namespace mlafix {
 
-/// A variable of a RowModel, as its position there.
+/// The position of a variable in a RowModel.
 using Var = unsigned;
 
 /// A linear form: constant + sum of coefficient * variable.
@@ -45,8 +45,8 @@ struct Linear {
   }
 };
 
-/// The largest number of terms of a form, and of constraints of a conjunct.
-/// Larger ones are treated as unknown.
+/// The most terms of a form, and the most constraints of a conjunct. Forms and
+/// conjuncts beyond these limits are treated as unknown.
 inline constexpr size_t kMaxTerms = 16, kMaxConstraints = 48;
 
 /// Returns x + factor * y. Returns nullopt if the form gets too long or a
@@ -77,7 +77,8 @@ struct Condition {
   }
 };
 
-/// The largest number of disjuncts. Larger conditions are treated as unknown.
+/// The most disjuncts of a condition. Conditions beyond this limit are treated
+/// as unknown.
 inline constexpr size_t kMaxDisjuncts = 32;
 
 /// Return the conjunction and the disjunction of `a` and `b`. Return nullopt if

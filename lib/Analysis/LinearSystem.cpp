@@ -1,5 +1,4 @@
-//===- LinearSystem.cpp - constraints of one or two rows
-//------------------------===//
+//===- LinearSystem.cpp - constraints on one or two rows ------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,4 @@
-//===- LinearSystem.h - constraints of one or two rows ----------------*- C++
-//-*-===//
+//===- LinearSystem.h - constraints on one or two rows ----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -36,17 +35,17 @@ struct Form {
 struct Budget {
   static constexpr unsigned columns = 40;
   static constexpr unsigned disjuncts = 32;
-  // Number of disjuncts up to which empty ones are dropped.
+  // The most disjuncts for which a search for empty ones pays.
   static constexpr unsigned candidates = 128;
   static constexpr unsigned rows = 96; // per disjunct
-  // Existential columns per disjunct that no equality determines. If there is
-  // more than one, `factor` limits the magnitude of their coefficients, because
-  // solving time grows with it.
+  // The most existential columns of a disjunct that no equality determines. If
+  // there is more than one, `factor` limits the magnitude of their
+  // coefficients, because solving time grows with that magnitude.
   static constexpr unsigned locals = 2;
   static constexpr int64_t factor = 64;
   static constexpr unsigned pieces = 32; // of a set difference
-  // Columns of a set in which MLIR's Presburger library looks for a point. Its
-  // time is exponential in this number.
+  // The most columns of a set in which MLIR's Presburger library looks for a
+  // point. The library's time is exponential in the number of columns.
   static constexpr unsigned sampled = 13;
   // Per kernel: the examples to execute, and the total of ops that they
   // execute.

@@ -1,4 +1,4 @@
-//===- LseValues.cpp - what depends on a log-sum-exp ----------------------===//
+//===- LseValues.cpp - values that depend on a log-sum-exp ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

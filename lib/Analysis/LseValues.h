@@ -1,4 +1,4 @@
-//===- LseValues.h - what depends on a log-sum-exp --------------*- C++ -*-===//
+//===- LseValues.h - values that depend on a log-sum-exp --------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -25,7 +25,7 @@ class LseValues {
 public:
   explicit LseValues(KernelOp kernel);
 
-  /// Returns the loads of lses by load ops rather than by state ops. An LseSet
+  /// Returns the ops that load lses directly, not as part of a state. An LseSet
   /// refers to a load by its position in this list.
   llvm::ArrayRef<LoadOp> getLses() const { return lses; }
   /// Returns the position of `value` in getLses(), or nullopt if it is no lse.

@@ -1,4 +1,4 @@
-//===- Proofs.h - what is shown of a kernel ---------------------*- C++ -*-===//
+//===- Proofs.h - answers about the properties of a kernel ------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -43,7 +43,7 @@ enum class Verdict {
   Refuted,
 };
 
-/// The `Answer::reason` if the budget of a question runs out.
+/// The reason in an answer whose question exceeded its budget.
 inline constexpr llvm::StringLiteral kTooManyCases =
     "too many cases to look at";
 
@@ -60,7 +60,7 @@ struct Answer {
   Question question;
   unsigned argument;
   Verdict verdict;
-  /// The access that is not proved. Null if it is not a single access.
+  /// The access that is not proved. Null if no single access is to blame.
   mlir::Operation *op = nullptr;
   /// The second access if the question is about a pair of accesses; else null.
   mlir::Operation *other = nullptr;
@@ -104,7 +104,7 @@ private:
 /// independence must not be refuted unless the kernel allows races.
 bool refuse(KernelOp kernel, const Answer &answer);
 
-/// A possible fault of a kernel of which its author should know.
+/// A possible fault of a kernel, to report to the kernel's author.
 struct ProofWarning {
   mlir::Operation *op; ///< the access, or the kernel
   std::string message;

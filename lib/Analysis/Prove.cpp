@@ -1,4 +1,4 @@
-//===- Prove.cpp - the answers as remarks ---------------------------------===//
+//===- Prove.cpp - reports the answers of the proofs ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- Prover.cpp - the questions, one by one -----------------------------===//
+//===- Prover.cpp - proves the answers to the questions -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

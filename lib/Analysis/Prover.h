@@ -1,4 +1,4 @@
-//===- Prover.h - the questions, one by one ---------------------*- C++ -*-===//
+//===- Prover.h - proves the answers to the questions -----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -102,15 +102,15 @@ private:
   /// Answers bounds for index `dim`, with `wantsExample` as in askBounds().
   Answer askIndex(const RowAccess &access, unsigned dim, bool wantsExample);
 
-  // Promises. keepByPromise() returns the promises that make `wrong` or `pair`
-  // empty, in words. Returns nullopt if it stays possible.
+  // Promises
+  /// Describes the promises under which the system `wrong` (or `pair`) has no
+  /// point. Returns nullopt if it may have one.
   std::optional<std::string> keepByPromise(const LinearSystem &wrong,
                                            const RowAccess &access);
   std::optional<std::string>
   keepByPromise(LinearSystem pair, const RowAccess &a, const RowAccess &b);
-  /// Returns the promises that make `pair` empty, in words. `pair` already
-  /// assumes that segments do not overlap. Returns nullopt if it stays
-  /// possible.
+  /// Describes the promises under which `pair` has no point. `pair` already
+  /// assumes that segments do not overlap. Returns nullopt if it may have one.
   std::optional<std::string> keepBySegments(const LinearSystem &pair,
                                             const RowAccess &a,
                                             const RowAccess &b);

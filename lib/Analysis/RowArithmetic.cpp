@@ -1,5 +1,4 @@
-//===- RowArithmetic.cpp - results of operations as linear forms and conditions
-//-===//
+//===- RowArithmetic.cpp - models arithmetic as linear forms --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

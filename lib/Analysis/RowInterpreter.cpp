@@ -1,4 +1,4 @@
-//===- RowInterpreter.cpp - a kernel's accesses, run ----------------------===//
+//===- RowInterpreter.cpp - interprets a kernel's rows --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- RowInterpreter.h - a kernel's accesses, run --------------*- C++ -*-===//
+//===- RowInterpreter.h - interprets a kernel's rows ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -56,7 +56,7 @@ inline constexpr int64_t kMaxSize = int64_t(1) << 48;
 
 struct Variable {
   enum Kind {
-    Size, ///< a dim's size in an argument
+    Size,    ///< a dim's size in an argument
     Scalar,  ///< an integer or boolean argument
     Present, ///< 1 if an optional argument is passed, otherwise 0
     Grid,    ///< a grid index
@@ -91,8 +91,8 @@ struct FloatComparison {
 /// One access in the program of a row, with its indices and conditions.
 struct RowAccess {
   MemoryAccess access;
-  /// The indices of `access`. If it accesses a part of a row, followed by the
-  /// indices within that part (see RowModel::getRank).
+  /// The indices of `access`. If it accesses a part of a row, the indices
+  /// within that part follow (see RowModel::getRank).
   llvm::SmallVector<Linear, 4> indices;
   /// The condition under which the op executes in an iteration of `loops`: its
   /// predicate, the enclosing branches, and the presence of an optional
@@ -161,9 +161,9 @@ public:
   bool isLaunch(const Linear &linear) const;
   bool isUncertain(const Linear &linear) const;
   bool isUncertain(const Condition &condition) const;
-  /// The variables that an access depends on, without duplicates: those of its
-  /// indices, `also`, its loops and its condition, then those in the
-  /// definitions of these.
+  /// Returns the variables that an access depends on, without duplicates. First
+  /// come the variables of its indices, `also`, its loops and its condition.
+  /// The variables in the definitions of these follow.
   llvm::SmallSetVector<Var, 16>
   getVariables(const RowAccess &access, llvm::ArrayRef<Var> also = {}) const;
 
@@ -226,7 +226,7 @@ private:
   std::vector<RowAccess> accesses;
   std::optional<std::pair<Var, Var>> segmentEnds;
   Condition launchCheck = Condition::always();
-  // Inside the grid, so not checked at launch.
+  // The assumptions inside the grid, which a launch does not check.
   llvm::SmallVector<AssumeOp> assumptions;
   llvm::StringMap<Var> namedSizes;
   llvm::DenseMap<std::pair<unsigned, unsigned>, Var> otherSizes;

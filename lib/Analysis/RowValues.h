@@ -37,7 +37,7 @@ mlir::Attribute attributeOf(mlir::Type type, int64_t number);
 std::optional<int64_t> foldFloats(mlir::Operation *op,
                                   llvm::ArrayRef<mlir::Attribute> operands);
 
-/// The floats that are not finite numbers.
+/// The kinds of floats that are not finite.
 enum class OddFloat { NaN, Infinity };
 
 /// True if the f32 with these bits is of the given kind.
@@ -47,7 +47,7 @@ bool isOdd(OddFloat kind, int64_t bits);
 struct OddOrigin {
   mlir::Operation *op = nullptr; ///< null if unknown
   bool isInput = false; ///< true if read from memory, an argument or a constant
-  std::string how; ///< the operands: "-inf and -inf"
+  std::string how;      ///< the operands: "-inf and -inf"
 };
 
 class RowValues {

@@ -1,4 +1,4 @@
-//===- SetDifference.cpp - a set minus many -------------------------------===//
+//===- SetDifference.cpp - subtracts many sets from one -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- Signature.cpp - what a host must know of a kernel ------------------===//
+//===- Signature.cpp - a kernel's signature for hosts ---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- Signature.h - what a host must know of a kernel ----------*- C++ -*-===//
+//===- Signature.h - a kernel's signature for hosts -------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

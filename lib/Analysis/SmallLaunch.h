@@ -1,4 +1,4 @@
-//===- SmallLaunch.h - a launch that is run on paper ------------*- C++ -*-===//
+//===- SmallLaunch.h - a launch to interpret, and its findings --*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -18,7 +18,7 @@ namespace mlafix {
 /// dividend.
 struct SplitIndex {
   unsigned quotient, remainder; ///< positions among the indices
-  mlir::Type type; ///< type of the dividend
+  mlir::Type type;              ///< type of the dividend
   Linear dividend;
   mlir::Value divisor; ///< the same value in all rows
   /// True if the dividend is >= 0 whenever both indices are >= 0.

@@ -1,4 +1,4 @@
-//===- WarnNaN.cpp - warns of NaN that empty rows make --------------------===//
+//===- WarnNaN.cpp - warns of NaN that empty rows cause -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

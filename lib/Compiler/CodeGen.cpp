@@ -1,4 +1,4 @@
-//===- CodeGen.cpp - a lowered kernel to code -----------------------------===//
+//===- CodeGen.cpp - compiles a lowered kernel to code --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

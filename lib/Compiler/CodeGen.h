@@ -1,4 +1,4 @@
-//===- CodeGen.h - a lowered kernel to code ---------------------*- C++ -*-===//
+//===- CodeGen.h - compiles a lowered kernel to code ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- Compiler.cpp - source and targets to a unit ------------------------===//
+//===- Compiler.cpp - compiles a source for targets to a unit -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

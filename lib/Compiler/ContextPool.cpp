@@ -1,4 +1,4 @@
-//===- ContextPool.cpp - MLIR contexts that are used again ----------------===//
+//===- ContextPool.cpp - a pool of MLIR contexts --------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- ContextPool.h - MLIR contexts that are used again ----*- C++ -*-===//
+//===- ContextPool.h - a pool of MLIR contexts ------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- Diagnostics.h - MLIR's diagnostics as plain structs ----*- C++ -*-===//
+//===- Diagnostics.h - MLIR's diagnostics as plain structs ------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

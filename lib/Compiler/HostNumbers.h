@@ -1,4 +1,4 @@
-//===- HostNumbers.h - arithmetic and text of the host ----------*- C++ -*-===//
+//===- HostNumbers.h - default number settings while in scope ---*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

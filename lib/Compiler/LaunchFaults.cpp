@@ -1,4 +1,4 @@
-//===- LaunchFaults.cpp - what a launch does wrong, as JSON ---------------===//
+//===- LaunchFaults.cpp - the violations of a launch as JSON --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

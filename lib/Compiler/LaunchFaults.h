@@ -1,4 +1,4 @@
-//===- LaunchFaults.h - what a launch does wrong, as JSON -------*- C++ -*-===//
+//===- LaunchFaults.h - the violations of a launch as JSON ------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

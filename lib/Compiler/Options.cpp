@@ -1,4 +1,4 @@
-//===- Options.cpp - how options of a compilation are spelt ---------------===//
+//===- Options.cpp - parses and spells options of a compilation -----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- Parallel.h - work shared out over cores ------------------*- C++ -*-===//
+//===- Parallel.h - distributes work over cores -----------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

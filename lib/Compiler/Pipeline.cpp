@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - the one list of passes -*- C++ -*-===//
+//===- Pipeline.cpp - the list of all passes ------------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- Pipeline.h - the one list of passes -*- C++ -*-===//
+//===- Pipeline.h - the list of all passes ----------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- ProofReport.cpp - what is proved of a kernel, as JSON --------------===//
+//===- ProofReport.cpp - the proofs about a kernel as JSON ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

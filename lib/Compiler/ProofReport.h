@@ -1,4 +1,4 @@
-//===- ProofReport.h - what is proved of a kernel, as JSON ------*- C++ -*-===//
+//===- ProofReport.h - the proofs about a kernel as JSON --------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

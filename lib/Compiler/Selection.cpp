@@ -1,4 +1,4 @@
-//===- Selection.cpp - targets, assemblers and kernels of a call ----------===//
+//===- Selection.cpp - selects targets, assemblers and kernels ------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

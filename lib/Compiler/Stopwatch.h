@@ -1,4 +1,4 @@
-//===- Stopwatch.h - where the time goes ------------------------*- C++ -*-===//
+//===- Stopwatch.h - measures the time of each stage ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- TextCheck.cpp - what a text may make the parser do -----------------===//
+//===- TextCheck.cpp - checks a text against the parser's limits ----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- TextCheck.h - what a text may make the parser do ---------*- C++ -*-===//
+//===- TextCheck.h - checks a text against the parser's limits --*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- ConvertFp8.cpp - fp8 and fp4 in memory from and to f32 -------------===//
+//===- ConvertFp8.cpp - converts fp8 and fp4 from and to f32 --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- FloatsToBits.cpp - floats that are only moved become integers ------===//
+//===- FloatsToBits.cpp - turns copied floats into integers ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

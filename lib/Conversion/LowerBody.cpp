@@ -1,4 +1,4 @@
-//===- LowerBody.cpp - a kernel's body in LLVM ----------------------------===//
+//===- LowerBody.cpp - lowers a kernel's body to LLVM ---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

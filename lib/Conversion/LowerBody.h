@@ -1,4 +1,4 @@
-//===- LowerBody.h - a kernel's body in LLVM -------------------*- C++ -*-===//
+//===- LowerBody.h - lowers a kernel's body to LLVM -------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

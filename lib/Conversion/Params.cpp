@@ -1,4 +1,4 @@
-//===- Params.cpp - what a launch passes to a kernel ----------------------===//
+//===- Params.cpp - a kernel's parameters ---------------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- Params.h - what a launch passes to a kernel --------------*- C++ -*-===//
+//===- Params.h - a kernel's parameters -------------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

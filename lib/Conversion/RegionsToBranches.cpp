@@ -1,4 +1,4 @@
-//===- RegionsToBranches.cpp - structured control flow to branches --------===//
+//===- RegionsToBranches.cpp - lowers regions to branches -----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

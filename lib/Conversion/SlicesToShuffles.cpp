@@ -1,4 +1,4 @@
-//===- SlicesToShuffles.cpp - vectors as convert-to-llvm takes them -------===//
+//===- SlicesToShuffles.cpp - prepares vectors for convert-to-llvm --------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

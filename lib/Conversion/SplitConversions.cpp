@@ -1,4 +1,4 @@
-//===- SplitConversions.cpp - conversions of narrow floats through f32 ----===//
+//===- SplitConversions.cpp - routes conversions of narrow floats by f32 --===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- MachineModel.cpp - what the compiler knows of a target -------------===//
+//===- MachineModel.cpp - numbers that describe a target ------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- MachineModel.h - what the compiler knows of a target -----*- C++ -*-===//
+//===- MachineModel.h - numbers that describe a target ----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

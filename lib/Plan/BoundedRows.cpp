@@ -1,4 +1,4 @@
-//===- BoundedRows.cpp - code versions for sizes of the launch ------------===//
+//===- BoundedRows.cpp - code versions for shorter rows -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

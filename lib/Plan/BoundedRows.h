@@ -1,4 +1,4 @@
-//===- BoundedRows.h - code versions for sizes of the launch ----*- C++ -*-===//
+//===- BoundedRows.h - code versions for shorter rows -----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

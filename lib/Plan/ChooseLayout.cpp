@@ -1,4 +1,4 @@
-//===- ChooseLayout.cpp - how rows are shared out over lanes --------------===//
+//===- ChooseLayout.cpp - distributes rows over lanes ---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- ChooseLayout.h - how rows are shared out over lanes ------*- C++ -*-===//
+//===- ChooseLayout.h - distributes rows over lanes -------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- GivenPlan.cpp - fields of plans that a user gives ------------------===//
+//===- GivenPlan.cpp - plan fields that a user gives ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- GivenPlan.h - fields of plans that a user gives ----------*- C++ -*-===//
+//===- GivenPlan.h - plan fields that a user gives --------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- PlanGrid.cpp - how a code version's grid is launched ---------------===//
+//===- PlanGrid.cpp - plans the launch of a code version's grid -----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- PlanGrid.h - how a code version's grid is launched -------*- C++ -*-===//
+//===- PlanGrid.h - plans the launch of a code version's grid ---*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

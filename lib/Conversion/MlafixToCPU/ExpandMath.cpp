@@ -1,4 +1,4 @@
-//===- ExpandMath.cpp - math and conversions without a library -*- C++ -*-===//
+//===- ExpandMath.cpp - expands math and conversions on CPUs --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

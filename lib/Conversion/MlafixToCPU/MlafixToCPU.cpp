@@ -1,4 +1,4 @@
-//===- MlafixToCPU.cpp - distributed kernels become host functions --------===//
+//===- MlafixToCPU.cpp - lowers distributed kernels to host functions -----===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

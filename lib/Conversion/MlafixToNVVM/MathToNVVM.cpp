@@ -1,4 +1,4 @@
-//===- MathToNVVM.cpp - math becomes instructions ------------------------===//
+//===- MathToNVVM.cpp - lowers math to instructions -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

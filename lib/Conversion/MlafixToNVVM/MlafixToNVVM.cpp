@@ -1,4 +1,4 @@
-//===- MlafixToNVVM.cpp - distributed kernels become NVVM functions -------===//
+//===- MlafixToNVVM.cpp - lowers distributed kernels to NVVM functions ----===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

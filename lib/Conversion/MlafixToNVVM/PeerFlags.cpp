@@ -1,4 +1,4 @@
-//===- PeerFlags.cpp - ranks that wait for each other ---------------------===//
+//===- PeerFlags.cpp - synchronises the ranks of a group ------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- PeerFlags.h - ranks that wait for each other -------------*- C++ -*-===//
+//===- PeerFlags.h - synchronises the ranks of a group ----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

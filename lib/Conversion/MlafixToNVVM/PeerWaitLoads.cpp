@@ -1,4 +1,4 @@
-//===- PeerWaitLoads.cpp - loads that ranks do not wait for ---------------===//
+//===- PeerWaitLoads.cpp - moves loads out of waits for ranks -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- PeerWaitLoads.h - loads that ranks do not wait for -------*- C++ -*-===//
+//===- PeerWaitLoads.h - moves loads out of waits for ranks -----*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
