@@ -112,7 +112,7 @@ int64_t Counterexample::choose(Value value, ArrayRef<int64_t> row,
         {SmallVector<int64_t>(row), op.getLhs(), op.getRhs(), relation});
     return comparison->outcomes >> relation & 1;
   }
-  if (auto itself = value.getDefiningOp<arith::CmpFOp>()) // x with x
+  if (auto itself = value.getDefiningOp<arith::CmpFOp>()) // x compared with x
     compared.push_back({SmallVector<int64_t>(row), itself.getLhs(),
                         itself.getRhs(), /*relation=*/1});
   if (std::optional<int64_t> chosen = find(unknowns.lookup(value), row))
@@ -120,7 +120,7 @@ int64_t Counterexample::choose(Value value, ArrayRef<int64_t> row,
   auto best = value.getDefiningOp<TopKOp>();
   if (value.getDefiningOp<ArgReduceOp>() ||
       (best && llvm::is_contained(best.getIndices(),
-                                  value))) // below the length of its row
+                                  value))) // an index in its row
     return find(*model.getValue(value).getVar(), row).value_or(0);
   if (value.getDefiningOp<TurnOp>())
     return other & 1;

@@ -240,7 +240,7 @@ void EmptyCases::runFor(scf::ForOp loop) {
 // Conditions
 //===----------------------------------------------------------------------===//
 
-/// Returns the relation decided so far between two numbers. It is that of the
+/// Returns the relation decided so far between two numbers: the relation of the
 /// number with the smaller symbol to the other number.
 unsigned &EmptyCases::factOf(Number a, Number b) {
   unsigned first = std::min(a.symbol, b.symbol),

@@ -236,7 +236,7 @@ struct Group {
   std::vector<const RowAccess *> stores;
   SmallVector<Linear, 4> indices;     ///< without the indices of joined slices
   SmallVector<Var, 2> loops;          ///< without the loops over joined slices
-  SmallVector<Operation *, 2> forOps; ///< source loops
+  SmallVector<Operation *, 2> forOps; ///< the loops around the stores
   int64_t size = 0; ///< row length if slices of rows are joined, else 0
 
   bool isLike(const Group &other) const {
@@ -301,8 +301,8 @@ static Guards splitShared(std::vector<Guards> &guards) {
   return shared;
 }
 
-/// True if in every case each element of the group's row (or its only element)
-/// is written by a store whose guards hold.
+/// True if a store whose guards hold writes each element of the group's row (or
+/// its only element) in every case.
 static bool coverRow(RowModel &model, const Group &group,
                      ArrayRef<Guards> guards) {
   // Between two neighbouring ends of slices, a store writes either all elements

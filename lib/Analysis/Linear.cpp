@@ -78,7 +78,7 @@ static Entailment compareConstraints(const Constraint &constraint,
         return p.first == q.first &&
                uint64_t(p.second) + uint64_t(q.second) == 0;
       });
-  // The value of x where y is 0.
+  // `room` is the value of x where y is 0.
   int64_t room;
   if ((!isEqual && !isOpposite) ||
       (isEqual ? __builtin_sub_overflow(x.constant, y.constant, &room)

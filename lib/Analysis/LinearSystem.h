@@ -43,7 +43,7 @@ struct Budget {
   // coefficients, because solving time grows with that magnitude.
   static constexpr unsigned locals = 2;
   static constexpr int64_t factor = 64;
-  static constexpr unsigned pieces = 32; // of a set difference
+  static constexpr unsigned pieces = 32; // per set difference
   // The most columns of a set in which MLIR's Presburger library looks for a
   // point. The library's time is exponential in the number of columns.
   static constexpr unsigned sampled = 13;

@@ -106,7 +106,7 @@ bool refuse(KernelOp kernel, const Answer &answer);
 
 /// A possible fault of a kernel, to report to the kernel's author.
 struct ProofWarning {
-  mlir::Operation *op; ///< the access, or the kernel
+  mlir::Operation *op; ///< the access; the kernel if none is to blame
   std::string message;
 };
 

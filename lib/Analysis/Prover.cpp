@@ -394,7 +394,7 @@ Answer Prover::proveWrittenFirst(unsigned argument) {
 }
 
 //===----------------------------------------------------------------------===//
-// All of them
+// All questions
 //===----------------------------------------------------------------------===//
 
 Prover::Prover(KernelOp kernel, bool followsWraps)

@@ -108,7 +108,7 @@ private:
   AccessLog log;
   LaunchWatch watch; // used by replays only
   int64_t steps = 0, maxSteps = 100000;
-  /// `isUnknown`: this row is abandoned.
+  /// `isUnknown` is true once the current row is abandoned.
   bool isReplay = false, isUnknown = false;
   int64_t unknownRows = 0;
 

@@ -30,8 +30,8 @@ using namespace mlir::presburger;
 using namespace mlafix;
 
 namespace {
-/// A linear form of the dims without its constant. If `modulus` is not 0, the
-/// remainder of that form by `modulus`.
+/// A linear form of the dims, without a constant. If `modulus` is not 0, the
+/// key stands for the remainder of this form by `modulus`.
 struct Key {
   /// The first coefficient is positive.
   std::vector<std::pair<unsigned, int64_t>> terms;
@@ -42,8 +42,8 @@ struct Key {
   }
 };
 
-/// A set of points: the dims for which values of further columns exist that
-/// satisfy all rows.
+/// A set of points in the dims. A point belongs to it if further columns have
+/// values with which all rows hold.
 struct Piece {
   std::vector<SparseRow> rows;
   unsigned numColumns;
@@ -122,7 +122,7 @@ static std::optional<std::pair<Key, int64_t>> readKey(const SparseRow &row,
   return std::pair(key, key.modulus ? llvm::mod(value, key.modulus) : value);
 }
 
-/// Adds a row. Of inequalities of the same form, keeps only the strictest.
+/// Adds a row. Keeps only the strictest of inequalities with the same form.
 static void addRow(std::vector<SparseRow> &rows, const SparseRow &row) {
   for (SparseRow &other : rows)
     if (other.terms == row.terms && other.isEquality == row.isEquality &&
@@ -247,7 +247,7 @@ bool Difference::add(const Piece &piece, const Subtrahends &others) {
 bool Difference::subtract(const Piece &piece,
                           llvm::ArrayRef<const Subtrahend *> others) {
   if (left.size() >= Budget::pieces)
-    return true; // enough for an answer
+    return true; // these pieces suffice for an answer
   if (others.empty()) {
     left.push_back(piece);
     return true;

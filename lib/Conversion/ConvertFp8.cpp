@@ -297,7 +297,7 @@ struct Format {
 } // namespace
 
 static constexpr int64_t kMagnitude = 0x7f;
-static constexpr int64_t kInf = 0x7f800000; // as f32 bits
+static constexpr int64_t kInf = 0x7f800000; // infinity, as f32 bits
 static constexpr int64_t kNaN = 0x7f;       // the NaN that is stored
 
 //===----------------------------------------------------------------------===//

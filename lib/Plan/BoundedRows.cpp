@@ -123,7 +123,7 @@ SmallVector<int64_t> mlafix::getSmallerBounds(KernelOp kernel,
                                               const RowShape &shape,
                                               int64_t pack, bool isGPU) {
   auto [longest, others] = countBoundedPacks(shape, pack);
-  // The ranks of a group must agree on a geometry, whatever their sizes.
+  // All ranks of a group must launch the same geometry, whatever their sizes.
   if (longest == 0 || kernel.getExchange() || hasKnownRows(kernel))
     return {};
   int64_t least = getLeastBound(kernel);

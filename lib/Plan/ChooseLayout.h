@@ -38,8 +38,9 @@ struct RowShape {
   std::map<int64_t, int64_t> elementBits;
   std::map<int64_t, DimAttr> argDims; // row dims, by argument index
   llvm::SmallSetVector<int64_t, 4> loaded, stored; // argument indices
-  // The subset of `loaded` and `stored` whose rows are only read into other
-  // rows. Few lanes access these rows, so packs are chosen for the other rows.
+  // Arguments whose rows are only read into other rows; they are in neither
+  // `loaded` nor `stored`. Few lanes access these rows, so packs are chosen for
+  // the other rows.
   llvm::SmallSetVector<int64_t, 4> shifted;
   bool isRagged = false;
   int64_t reductions = 0;                 // number that reduce rows or groups
@@ -50,8 +51,8 @@ struct RowShape {
   bool divides = false;                   // rows are divided by numbers, with
                                           // correct rounding
   bool exchanges = false;                 // rows are stored to other ranks
-  bool staysInBlock = false;              // the lanes of a row must be in one
-                                          // block, or in none at all
+  bool staysInBlock = false;              // all lanes of a row must be in one
+                                          // block
   int64_t moves = 0;                      // accesses to rows in flight at once
   int64_t operations = 0;                 // f32 operations per row element
   llvm::SmallSetVector<int64_t, 2> peers; // arguments loaded from the memory

@@ -113,8 +113,8 @@ bool GridPlanner::mayPrefetchRowsAhead() {
 void GridPlanner::planRowsAhead(ForallOp forall) {
   if (!mayPrefetchRowsAhead())
     return;
-  // The number of blocks on a multiprocessor. It reads their rows at the same
-  // time.
+  // The number of blocks that share a multiprocessor and read their rows at the
+  // same time.
   int64_t blocks =
       std::max<int64_t>(1, machine.registersPerMultiprocessor /
                                (machine.aheadRegisters * layout.getThreads()));

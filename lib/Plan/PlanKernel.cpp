@@ -482,7 +482,7 @@ LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
   FailureOr<RowShape> shape = RowShape::of(kernel, machine);
   if (failed(shape))
     return failure();
-  // The ranks of a group must agree on a geometry, whatever their sizes.
+  // All ranks of a group must launch the same geometry, whatever their sizes.
   KernelOp whole = kernel.getExchange()
                        ? KernelOp()
                        : cloneForWholePacks(kernel, *shape, widest);
@@ -677,13 +677,13 @@ void PlanKernelPass::runOnOperation() {
     if (failed(given))
       return signalPassFailure();
     for (AssumeOp check : kernel.getBody().getOps<AssumeOp>())
-      if (failed(check.verify())) // folding may have invalidated it
+      if (failed(check.verify())) // folding may have made it invalid
         return signalPassFailure();
     DictionaryAttr signature = getSignature(kernel);
     for (AssumeOp check :
          llvm::make_early_inc_range(kernel.getBody().getOps<AssumeOp>()))
       check.erase();                 // the check is now in the unit's signature
-    kernel->removeAttr(kProofsAttr); // code versions are copies of the kernel
+    kernel->removeAttr(kProofsAttr); // so that code versions do not copy it
     if (kernels.size() == 1)
       module->setAttr(kSignatureAttr, signature);
     auto aliases = signature.getAs<ArrayAttr>("aliases");

@@ -106,7 +106,7 @@ Value truncateF16(ShapedBuilder s, Value x, Type type) {
   Value result =
       s.select(s.cmp(I::ult, magnitude, s.i(0x38800000)), subnormal, normal);
   result = s.select(s.cmp(I::uge, magnitude, s.i(0x477ff000)), s.i(0x7c00),
-                    result); // from 65520 on
+                    result); // 65520 and above become inf
   result =
       s.select(s.cmp(I::ugt, magnitude, s.i(0x7f800000)), s.i(0x7e00), result);
   Value half = arith::TruncIOp::create(s.b, s.loc, s.i16(),
