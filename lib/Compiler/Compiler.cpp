@@ -129,8 +129,8 @@ static LogicalResult checkOperation(mlir::Operation *op) {
 }
 
 /// Emits an error at every operation that a kernel may not contain, and fails
-/// if there is one. They are operations of other dialects, and valid ones that
-/// crash MLIR's folders.
+/// if there is one. Such operations belong to other dialects, or they are valid
+/// but crash MLIR's folders.
 static LogicalResult checkSource(mlir::ModuleOp module) {
   bool failed = false;
   module.walk([&](mlir::Operation *op) {

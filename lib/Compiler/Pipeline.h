@@ -35,8 +35,8 @@ struct PipelineOptions {
   /// Overrides of the target's model (lib/Machine/MachineModel.def), each as
   /// "NAME=VALUE".
   std::vector<std::string> machine;
-  /// Plan fields that override those of mlafix-plan-kernel, each as NAME=VALUE
-  /// or VERSION.NAME=VALUE.
+  /// Plan fields that override the choices of mlafix-plan-kernel, each as
+  /// NAME=VALUE or VERSION.NAME=VALUE.
   std::vector<std::string> plan;
   /// The name of the only code version to keep. If empty, all are kept.
   std::string variant;

@@ -125,8 +125,8 @@ static bool reducesRows(KernelOp kernel) {
 
 /// Returns the number of blocks for which a multiprocessor has registers. A
 /// kernel that holds one pack of each row is bound by latency, which as many
-/// warps as possible hide. Assemblers alone do not economise on registers
-/// reliably. If lanes reduce rows and need more than residentRegisters, that
+/// warps as possible hide. Left alone, some assemblers use more registers than
+/// needed. If lanes reduce rows and need more than residentRegisters, that
 /// many warps would leave each of them too few registers.
 static int64_t countFittingBlocks(KernelOp kernel,
                                   const MachineModel &machine) {
