@@ -21,8 +21,9 @@ char UnsupportedByAssembler::ID;
 Assembly::~Assembly() = default;
 Assembler::~Assembler() = default;
 
-/// GPUs have seven registers for conditions, and ptxas 13.0 fails where it
-/// cannot spill enough of them.
+/// Returns advice for the author of a kernel that needs more predicate
+/// registers than exist. A GPU has seven of them, and ptxas 13.0 fails if it
+/// cannot spill the rest.
 StringRef mlafix::target::adviseOnLog(StringRef log) {
   return log.contains("Register allocation failed with register count of '7'")
              ? "; a row needs more conditions at once than this assembler can "
@@ -31,12 +32,12 @@ StringRef mlafix::target::adviseOnLog(StringRef log) {
              : "";
 }
 
-/// An environment variable's value, or "" where it is unset.
+/// Returns the value of an environment variable, or "" if it is not set.
 static std::string environment(const char *name) {
   return sys::Process::GetEnv(name).value_or("");
 }
 
-/// `root` and `parts` as one path.
+/// Appends `parts` to the path `root`.
 static std::string joined(StringRef root, ArrayRef<StringRef> parts) {
   SmallString<128> path(root);
   for (StringRef part : parts)
@@ -44,7 +45,8 @@ static std::string joined(StringRef root, ArrayRef<StringRef> parts) {
   return std::string(path);
 }
 
-/// Adds every `<root>/python3.*/<folder>` to `result`, newest Python first.
+/// Appends each existing `<root>/python3.*/<folder>` to `result`, with the
+/// newest Python first.
 static void addPythonFolders(StringRef root, StringRef folder,
                              std::vector<std::string> &result) {
   std::vector<std::string> found;
@@ -59,8 +61,8 @@ static void addPythonFolders(StringRef root, StringRef folder,
   llvm::append_range(result, found);
 }
 
-/// The folders in which PyPI wheels are unpacked, the user's own first. Mirrors
-/// Python's usual sys.path without starting Python.
+/// Returns the folders that may hold unpacked PyPI wheels. They follow Python's
+/// usual sys.path, which is found without starting Python.
 static std::vector<std::string> wheelFolders() {
   std::vector<std::string> folders;
   SmallVector<StringRef> pythonPath;
@@ -80,7 +82,8 @@ static std::vector<std::string> wheelFolders() {
   return folders;
 }
 
-/// The CUDA toolkits that the environment or convention names.
+/// Returns the folders of CUDA toolkits: those in CUDA_HOME and CUDA_PATH, then
+/// the conventional ones.
 static std::vector<std::string> toolkitFolders() {
   std::vector<std::string> folders;
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
@@ -100,7 +103,8 @@ static Assembler *findNvJitLink() {
     for (const std::string &toolkit : toolkits)
       for (StringRef folder : {"lib64", "lib"})
         candidates.push_back(joined(toolkit, {folder, soname}));
-    // A bare name makes the loader search its path, as torch does.
+    // dlopen() searches the loader's path for a name without a folder, as it
+    // does for torch.
     candidates.push_back(soname.str());
     for (const std::string &wheel : wheels)
       for (StringRef folder : {"cu13", "nvjitlink"})

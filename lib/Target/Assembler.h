@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// mlafix ships no assembler and needs none to build: it uses what it finds.
-// A `ptxas` process (12 ms for a code version, once it is started) comes before
-// nvJitLink in process (10 ms for one), because nvJitLink assembles as if more
-// code were to be linked in and so spends more registers: 39 against 32 on the
-// bf16 merge for sm_90, 48 against 40 on the fixup, and fewer blocks fit on a
-// multiprocessor.
+// mlafix ships no assembler and needs none to build: it uses those that it
+// finds on the machine. A `ptxas` process is preferred to the nvJitLink
+// library. After ptxas has started, both take about as long for a code version
+// (12 ms and 10 ms). But nvJitLink assembles for further linking and therefore
+// uses more registers, so fewer blocks fit on a multiprocessor. For sm_90 it
+// uses 39 registers instead of 32 for the bf16 merge, and 48 instead of 40 for
+// the fixup.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +26,12 @@
 
 namespace mlafix::target {
 
-/// Advice for the kernel's author if an assembler's log tells that the kernel
-/// exceeds a limit; else empty.
+/// Returns advice for the kernel's author if `log`, an assembler's messages,
+/// shows that the kernel exceeds a hardware limit. Otherwise returns "".
 llvm::StringRef adviseOnLog(llvm::StringRef log);
 
-/// The assembler is older than the chip or the PTX version; another one, or the
-/// driver, may succeed.
+/// Reports that the assembler is too old for the GPU or the PTX version.
+/// Another assembler, or the driver, may still accept the PTX.
 class UnsupportedByAssembler : public llvm::ErrorInfo<UnsupportedByAssembler> {
 public:
   static char ID;
@@ -45,65 +46,71 @@ private:
   std::string message;
 };
 
-/// A running assembler. Its PTX input need not exist yet.
+/// An assembler run that has started. Its PTX input may be generated later.
 class Assembly {
 public:
   virtual ~Assembly();
-  /// Assembles `ptx`. Errors contain the assembler's own message. Call once.
+  /// Assembles `ptx` and returns the cubin. An error contains the assembler's
+  /// own message. Call it only once.
   virtual llvm::Expected<std::string> finish(llvm::StringRef ptx) = 0;
 };
 
-/// Options of an assembly.
+/// Options of one assembler run.
 struct AssemblyOptions {
-  /// The PTX has a single entry, so parallel assembly is of no use.
+  /// True if the PTX has only one entry, so that ptxas need not use several
+  /// threads.
   bool isSingle = false;
-  /// Keeps the line table of the PTX in the cubin (LineInfo.h).
+  /// If true, keeps the line table of the PTX in the cubin (LineInfo.h).
   bool lineInfo = false;
-  /// Assembles with `-O1`, since ptxas may compute a wrong address where
-  /// optimised code spills registers (PtxasFaults.cpp).
+  /// If true, assembles with `-O1`. ptxas may compute a wrong address in
+  /// optimised code that spills registers (PtxasFaults.cpp).
   bool isCautious = false;
 };
 
-/// Something that assembles PTX. Lives as long as the process; safe to call
-/// from several threads.
+/// A program or library that assembles PTX. It is never destroyed and may be
+/// used by several threads.
 class Assembler {
 public:
   virtual ~Assembler();
-  /// Name and version for the manifest: "nvJitLink 13.0", "ptxas 13.0.88".
+  /// Returns the name and version for the manifest, for example "nvJitLink
+  /// 13.0" or "ptxas 13.0.88".
   virtual llvm::StringRef name() const = 0;
-  /// Starts whatever does not need the PTX; an earlier start makes finish()
-  /// faster. Destroying the result without finish() cancels it.
+  /// Does all work that does not need the PTX, for example starting the
+  /// process. Calling it early makes finish() faster. Destroying the result
+  /// without finish() cancels the run.
   virtual std::unique_ptr<Assembly> begin(const TargetSpec &target,
                                           const AssemblyOptions &options) = 0;
-  /// Assembles `ptx` for `target`.
+  /// Assembles `ptx` for `target` and returns the cubin.
   llvm::Expected<std::string> assemble(llvm::StringRef ptx,
                                        const TargetSpec &target) {
     return begin(target, {})->finish(ptx);
   }
 };
 
-/// Returns the assemblers of `kind` on this machine, best first; empty if there
-/// are none.
+/// Returns the assemblers of `kind` on this machine, best first. The list is
+/// empty if there are none.
 ///
-/// A named assembler takes precedence over those that are found: `ptxasPath`
-/// (an option), then the program that the environment variable MLAFIX_PTXAS
-/// names, then the library that MLAFIX_NVJITLINK names, then ptxas below
-/// CUDA_HOME, on PATH and in PyPI wheels, then libnvJitLink below CUDA_HOME, on
-/// the loader's path and in PyPI wheels. Naming something that is no assembler
-/// is an error.
+/// An assembler that the user names is used instead of any that a search would
+/// find. The user can name it by `ptxasPath` (an option), by the environment
+/// variable MLAFIX_PTXAS, or by MLAFIX_NVJITLINK. The search looks for ptxas
+/// below CUDA_HOME, on PATH and in PyPI wheels. Then it looks for libnvJitLink
+/// below CUDA_HOME, on the loader's path and in PyPI wheels. Returns an error
+/// if the user names something that is not an assembler.
 llvm::Expected<std::vector<Assembler *>>
 findAssemblers(AssemblerKind kind, llvm::StringRef ptxasPath);
 
-/// The message to a user for whom findAssemblers() found nothing.
+/// Returns the message for a user on whose machine findAssemblers() found
+/// nothing.
 llvm::StringRef noAssemblerMessage();
 
-// Opens each of the two kinds, for findAssemblers().
+// findAssemblers() opens assemblers with these two functions.
 
-/// Opens the nvJitLink library at `path` (or of that soname), once a process.
+/// Opens the nvJitLink library at `path`, which may also be its soname. Each
+/// path is opened once per process.
 llvm::Expected<Assembler *> openNvJitLink(llvm::StringRef path);
 
-/// Asks the program `name` (a path, or a name on PATH) for its version, once a
-/// process.
+/// Asks the program `name` (a path, or a name on PATH) for its version. Each
+/// program is asked once per process.
 llvm::Expected<Assembler *> openPtxas(llvm::StringRef name);
 
 } // namespace mlafix::target

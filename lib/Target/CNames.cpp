@@ -13,8 +13,9 @@
 using namespace llvm;
 using namespace mlafix::target;
 
-/// Keywords of C23 and C++20, and macros with plausible names that standard
-/// headers, or compilers in their default mode, define.
+/// Names that a generated C or C++ identifier must not have: the keywords of
+/// C23 and C++20, and likely names of macros. Standard headers or compilers
+/// define these macros.
 static constexpr StringLiteral reserved[] = {
     // clang-format off
     "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor",

@@ -15,11 +15,11 @@
 
 namespace mlafix::target {
 
-/// True if `name` is a C and C++ identifier, but no keyword of either or macro
-/// of their headers.
+/// Returns true if `name` is a valid identifier in C and C++. Keywords of
+/// either language and macros of their standard headers are not valid.
 bool isCName(llvm::StringRef name);
 
-/// Assigns distinct identifiers within one scope.
+/// Assigns distinct C identifiers within one scope.
 class CNames {
 public:
   CNames() = default;
@@ -28,13 +28,15 @@ public:
       used.insert(name);
   }
 
-  /// The identifier for `wanted`: itself if valid and free. Otherwise invalid
-  /// characters become '_', a leading digit gets the prefix "arg", and '_' is
-  /// appended until the name, with and without each of `suffixes`, is free.
+  /// Returns `wanted` if it is a valid identifier that is not in use yet.
+  /// Otherwise replaces invalid characters by '_' and puts "arg" before a
+  /// leading digit. Then appends '_' until the name is free, alone and with
+  /// each of `suffixes`.
   std::string make(llvm::StringRef wanted,
                    llvm::ArrayRef<llvm::StringRef> suffixes = {});
 
-  /// As make(), for the last part of an identifier, where keywords are allowed.
+  /// Like make(), but for the end of a longer identifier, where keywords are
+  /// valid.
   std::string makeEnd(llvm::StringRef wanted);
 
 private:

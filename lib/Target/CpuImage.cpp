@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// JITLink links the object at an address at which it will not run: every
-// relocation that remains is relative to the instruction, or on AArch64 to its
-// page of 4 KiB, so the bytes are valid at any address, or any page.
+// JITLink links the object for a fixed address, but the image runs at another
+// one. All remaining relocations are relative to the instruction or, on
+// AArch64, to its 4 KiB page. So the image works at any address on x86-64, and
+// at any page boundary on AArch64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +27,10 @@ using namespace llvm;
 using namespace llvm::jitlink;
 using namespace mlafix::target;
 
-// Address that the image is linked for, on a page boundary. Not 0, which
-// JITLink takes for null.
+// The address for which the image is linked, on a page boundary. It is not 0,
+// because JITLink treats 0 as null.
 static constexpr uint64_t linkAddress = 0x100000;
-// Alignment of the runtime's mapping and of images in a unit.
+// The alignment in bytes of images in a unit and of the runtime's mapping.
 static constexpr uint64_t imageAlignment = 64;
 
 static Error undefined(ArrayRef<std::string> names) {
@@ -39,14 +40,14 @@ static Error undefined(ArrayRef<std::string> names) {
 
 namespace {
 
-/// State shared by the parts of one link; it must outlive them.
+/// The state that all parts of one link share. It must outlive them.
 struct LinkState {
   ArrayRef<std::string> entries;
   CpuImage image;
   Error error = Error::success();
 };
 
-/// Leaves the finished bytes in place: nothing is mapped or executed.
+/// Keeps the linked bytes where they are. Nothing is mapped or executed.
 class InFlight final : public JITLinkMemoryManager::InFlightAlloc {
 public:
   void abandon(OnAbandonedFunction onAbandoned) override {
@@ -58,7 +59,7 @@ public:
   }
 };
 
-/// Lays out the sections consecutively in the image.
+/// Places the sections one after another in the image.
 class ImageMemory final : public JITLinkMemoryManager {
 public:
   explicit ImageMemory(LinkState &state) : state(state) {}
@@ -152,7 +153,7 @@ public:
   }
 
   Error modifyPassConfig(LinkGraph &, PassConfiguration &config) override {
-    // Runs after dead stripping, when GOT entries exist.
+    // Run the section check after dead stripping, when the GOT entries exist.
     config.PostPrunePasses.push_back(checkSections);
     config.PreFixupPasses.push_back(checkRelocations);
     return Error::success();
@@ -245,7 +246,7 @@ Error mlafix::target::checkDefined(StringRef object) {
 
 Expected<CpuImage> mlafix::target::linkCpuImage(StringRef object,
                                                 ArrayRef<std::string> entries) {
-  // Must outlive the graph: a failed lookup releases its names later.
+  // The pool must outlive the graph: a failed lookup releases its names late.
   auto names = std::make_shared<orc::SymbolStringPool>();
   auto graph =
       createLinkGraphFromObject(MemoryBufferRef(object, "kernel.o"), names);
@@ -253,7 +254,7 @@ Expected<CpuImage> mlafix::target::linkCpuImage(StringRef object,
     return graph.takeError();
   LinkState state;
   state.entries = entries;
-  // Nothing is asynchronous here: the link is complete on return.
+  // The link is synchronous: it is complete when link() returns.
   jitlink::link(std::move(*graph), std::make_unique<ImageContext>(state));
   if (state.error)
     return std::move(state.error);

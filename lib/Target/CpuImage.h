@@ -16,21 +16,22 @@
 
 namespace mlafix::target {
 
-/// Position-independent code; it must be mapped at a multiple of 64 bytes
-/// (x86-64) or 4096 bytes (AArch64). See docs/UnitFormat.md, "The kernel ABI".
+/// Linked, position-independent CPU code. It must be mapped at a multiple of 64
+/// bytes (x86-64) or 4096 bytes (AArch64). See docs/UnitFormat.md, "The kernel
+/// ABI".
 struct CpuImage {
   std::string bytes;
-  std::vector<uint64_t> offsets; // entry offsets, in the order of the request
+  std::vector<uint64_t> offsets; // offsets in bytes, in the order of `entries`
 };
 
-/// Returns an error that names the undefined symbols of `object`, if any:
-/// generated code calls nothing.
+/// Returns an error that lists the undefined symbols of `object`, if it has
+/// any. Generated code must call nothing outside itself.
 llvm::Error checkDefined(llvm::StringRef object);
 
-/// Links `object` (ELF, x86-64 or AArch64) into an image with the entry points
-/// `entries`; sections that they do not reach are left out. Errors, each naming
-/// the culprit: an undefined symbol, writable data, an absolute address, a
-/// missing entry.
+/// Links `object` (ELF for x86-64 or AArch64) into an image with the entry
+/// points `entries`. Sections that no entry point uses are left out. Returns an
+/// error for an undefined symbol, writable data, an absolute address or a
+/// missing entry point. The message names the cause.
 llvm::Expected<CpuImage> linkCpuImage(llvm::StringRef object,
                                       llvm::ArrayRef<std::string> entries);
 

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The assembler notes a kernel's needs in `.nv.info`, a list of attributes:
-// u8 format, u8 attribute, then a 16-bit value, or, for format 4, a 16-bit size
-// and as many bytes. The ones read here hold a symbol's index and a value, 32
-// bits each. Static shared memory is the size of `.nv.shared.<kernel>`.
+// The assembler records what a kernel needs in `.nv.info`, a list of
+// attributes. Each has a u8 format, a u8 attribute number and a 16-bit value.
+// In format 4 the 16-bit value is a size, and that many bytes follow. The
+// attributes read here have format 4: a 32-bit symbol index and a 32-bit value.
+// The size of `.nv.shared.<kernel>` is the kernel's static shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,8 @@ static Error truncated(size_t expected, size_t got) {
                            ": the cubin is truncated");
 }
 
-/// Calls `note(attribute, symbol index, value)` for each pair in `.nv.info`.
+/// Calls `note(attribute, symbol index, value)` for each format 4 attribute of
+/// `.nv.info` with a 32-bit value.
 template <typename Note>
 static Error readInfo(ArrayRef<uint8_t> bytes, Note note) {
   while (!bytes.empty()) {
@@ -108,7 +110,7 @@ mlafix::target::readResources(StringRef cubin) {
     if (Error error = readInfo(*contents, note))
       return error;
   }
-  // The driver's own sections (.nv.shared.reserved.0) belong to no kernel.
+  // The driver's own section `.nv.shared.reserved.0` belongs to no kernel.
   for (auto [kernel, bytes] : shared)
     if (auto found = kernels.find(kernel); found != kernels.end())
       found->second.sharedBytes = bytes;

@@ -14,15 +14,15 @@
 
 namespace mlafix::target {
 
-/// The resources of one kernel.
+/// The hardware resources that one kernel uses.
 struct KernelResources {
-  unsigned registers = 0;   // per thread
-  uint64_t localBytes = 0;  // stack frame per thread, spills included
-  uint64_t sharedBytes = 0; // static shared memory per block
+  unsigned registers = 0;   // registers per thread
+  uint64_t localBytes = 0;  // bytes of stack per thread, with spilled registers
+  uint64_t sharedBytes = 0; // bytes of static shared memory per block
 };
 
-/// Reads the resources of every kernel in `cubin` (a little-endian ELF64
-/// image), by the kernel's name.
+/// Returns the resources of every kernel in `cubin` (a little-endian ELF64
+/// image). The map's key is the kernel's name.
 llvm::Expected<llvm::StringMap<KernelResources>>
 readResources(llvm::StringRef cubin);
 

@@ -79,7 +79,7 @@ extern "C" {{
   std::vector<HostKernel> kernels = describeKernels(unit, signatures);
   writeEmbeddedUnit(stream, unit, kernels);
 
-  // All specialisations of a name share one function.
+  // Kernels that differ only in their bindings share one function.
   MapVector<StringRef, SmallVector<std::string>> functions;
   for (auto [index, signature] : enumerate(signatures))
     functions[*signature.getString("name")].push_back(std::to_string(index));

@@ -13,14 +13,15 @@
 
 namespace mlafix::target {
 
-/// Writes the definition of the variable `mlafix_unit_of_<unit>` (a
-/// mlafix_embedded with `kernels`). It embeds the file named by the macro
-/// <UNIT>_UNIT, if that is defined.
+/// Writes a C definition of `mlafix_unit_of_<unit>`, a variable of type
+/// mlafix_embedded for `kernels`. If the macro <UNIT>_UNIT is defined, the
+/// variable embeds the file that the macro names.
 void writeEmbeddedUnit(llvm::raw_ostream &stream, llvm::StringRef unit,
                        llvm::ArrayRef<HostKernel> kernels);
 
-/// The C source of a library with a TVM-FFI function `__tvm_ffi_<name>` per
-/// kernel name (docs/Embedding.md). Arguments and errors as in writeHeader.
+/// Returns the C source of a library with one TVM-FFI function
+/// `__tvm_ffi_<name>` per kernel name (docs/Embedding.md). See writeHeader()
+/// for the arguments and errors.
 llvm::Expected<std::string>
 writeTvmFfi(llvm::StringRef unit,
             llvm::ArrayRef<llvm::json::Object> signatures);

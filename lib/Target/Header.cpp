@@ -173,8 +173,8 @@ std::string HeaderWriter::parametersCpp(const HostKernel &kernel,
   return wrap(list);
 }
 
-/// The arguments of the C function, converted from those of the C++ function,
-/// followed by `tail`.
+/// Lists the arguments with which the C++ function calls the C function: the
+/// C++ arguments, converted, then `tail`.
 std::string HeaderWriter::argumentsCpp(const HostKernel &kernel,
                                        StringRef tail) {
   std::vector<std::string> list;

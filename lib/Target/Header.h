@@ -14,10 +14,11 @@
 
 namespace mlafix::target {
 
-/// The header through which C and C++ hosts call the kernels of a unit
-/// (docs/Embedding.md). `signatures` are the manifest's entries without "code",
-/// in the unit's order; `unit` is the program's name for the unit. Error: it is
-/// not a C identifier.
+/// Returns the text of the header through which C and C++ programs call the
+/// kernels of a unit (docs/Embedding.md). `signatures` are the kernels'
+/// manifest entries without "code", in the order of the unit. `unit` is the
+/// name that the header uses for the unit. Returns an error if it is not a
+/// valid C identifier.
 llvm::Expected<std::string>
 writeHeader(llvm::StringRef unit,
             llvm::ArrayRef<llvm::json::Object> signatures);

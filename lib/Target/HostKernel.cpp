@@ -24,7 +24,7 @@ static std::string asText(const json::Value &value) {
   return text;
 }
 
-/// A source name made safe for a C comment.
+/// Changes a source name so that it cannot end a C comment.
 static std::string inComment(StringRef name) {
   std::string text;
   for (char c : name)
@@ -68,7 +68,8 @@ static StringRef makerOf(StringRef dtype) {
       .Default("mlafix_bool_arg");
 }
 
-/// "bf16 [n, H = 16, 128], written".
+/// Describes a tensor argument in words, for example "bf16 [n, H = 16, 128],
+/// written".
 static std::string describeTensor(const json::Object &arg) {
   std::string text = arg.getString("dtype")->str() + " [";
   const json::Array &dims = *arg.getArray("dims");
@@ -123,7 +124,8 @@ static HostArg describeArgument(const json::Object &arg) {
   return made;
 }
 
-/// Chooses argument names, and lists for each argument those it may alias.
+/// Chooses argument names, and lists for each argument the others that it may
+/// alias.
 static void nameArguments(const json::Object &signature, HostKernel &kernel) {
   CNames names(
       {"args", "bound", "device", "flags", "kernel", "status", "stream"});
@@ -154,7 +156,8 @@ Error mlafix::target::checkUnitName(StringRef unit) {
                            unit + "'");
 }
 
-/// The names whose values differ among `bindings`.
+/// Returns the names in `bindings` whose values are not the same in all of
+/// them.
 static std::vector<std::string>
 differing(ArrayRef<const json::Object *> bindings) {
   std::vector<std::string> names;
@@ -170,8 +173,8 @@ differing(ArrayRef<const json::Object *> bindings) {
   return names;
 }
 
-/// A suffix such as "_D64_T_bf16" that distinguishes a specialisation from
-/// others of the same name.
+/// Returns a suffix such as "_D64_T_bf16", made of the bindings `names`. It
+/// tells a specialisation from others of the same kernel.
 static std::string suffixOf(const json::Object &bindings,
                             ArrayRef<std::string> names) {
   std::string suffix;

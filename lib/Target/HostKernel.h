@@ -17,35 +17,37 @@ namespace mlafix::target {
 
 struct HostArg {
   std::string cName;
-  /// C type of a scalar or of a tensor's elements: "int64_t", "mlafix::bf16".
+  /// The C++ type of a scalar, or of a tensor's elements: "int64_t" or
+  /// "mlafix::bf16".
   std::string cType;
-  std::string maker;       ///< function that converts the argument to a
-                           ///< mlafix_arg
-  std::string description; ///< dtype, shape and access, for comments
-  unsigned rank = 0;       ///< for tensors
+  std::string maker; ///< name of the function that converts the argument to a
+                     ///< mlafix_arg
+  std::string description; ///< dtype, shape and access, for a comment
+  unsigned rank = 0;       ///< number of dims of a tensor
   bool isTensor = false;
   bool isOptional = false;
   bool isWritten = false;
-  bool isAbsent = false; ///< has no parameter: every call omits it
+  bool isAbsent = false; ///< true if the binding omits it: no parameter
 };
 
 struct HostKernel {
   std::string cName;
-  std::string name;     ///< for comments
-  std::string bindings; ///< for comments: "D=128, T=bf16"
-  /// String-literal forms of the kernel's name and of its bindings (for
-  /// mlafix_unit_find_kernel).
+  std::string name;     ///< the kernel's name, for a comment
+  std::string bindings; ///< for a comment, such as "D=128, T=bf16"
+  /// The kernel's name and bindings as C string literals, for
+  /// mlafix_unit_find_kernel.
   std::string literal, bindingsLiteral;
   std::vector<HostArg> args;
 };
 
-/// Fails unless `unit` is a C identifier that does not clash with the
-/// runtime's.
+/// Fails unless `unit` is a C identifier that does not clash with one of the
+/// runtime.
 llvm::Error checkUnitName(llvm::StringRef unit);
 
-/// Describes the kernels of a unit and gives them C names: the kernel's name,
-/// prefixed by "<unit>_" unless it already is. Specialisations of one name get
-/// the bindings in which they differ as a suffix: "merge_D64".
+/// Describes the kernels of a unit and gives them C names. A C name is the
+/// kernel's name with the prefix "<unit>_", unless the name already has it. If
+/// several specialisations have one name, the bindings in which they differ are
+/// appended: "merge_D64".
 std::vector<HostKernel>
 describeKernels(llvm::StringRef unit,
                 llvm::ArrayRef<llvm::json::Object> signatures);

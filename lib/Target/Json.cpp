@@ -19,7 +19,7 @@ static Expected<json::Value> fromDictionary(mlir::DictionaryAttr dictionary) {
     Expected<json::Value> value = toJson(entry.getValue());
     if (!value)
       return value.takeError();
-    // Converts to std::string, since a StringRef would not be copied.
+    // Convert the key to std::string: a StringRef would not be copied.
     object[entry.getName().str()] = std::move(*value);
   }
   return json::Value(std::move(object));
@@ -41,7 +41,7 @@ Expected<json::Value> mlafix::target::toJson(mlir::Attribute attribute) {
   return TypeSwitch<mlir::Attribute, Result>(attribute)
       .Case<mlir::DictionaryAttr>(fromDictionary)
       .Case<mlir::ArrayAttr>(fromArray)
-      // Booleans are integer attributes too, so they are tested first.
+      // A BoolAttr is also an IntegerAttr, so test for BoolAttr first.
       .Case<mlir::BoolAttr>(
           [](mlir::BoolAttr value) -> Result { return value.getValue(); })
       .Case<mlir::IntegerAttr>([](mlir::IntegerAttr value) -> Result {

@@ -14,9 +14,9 @@
 
 namespace mlafix::target {
 
-/// Converts an attribute: dictionaries to objects; arrays of attributes or
-/// numbers to arrays; integers, booleans and strings to themselves; unit
-/// attributes to true. Anything else is an error.
+/// Converts an attribute to JSON. A dictionary becomes an object, an array of
+/// attributes or numbers an array, and a unit attribute true. Integers,
+/// booleans and strings keep their value. Other attributes are an error.
 llvm::Expected<llvm::json::Value> toJson(mlir::Attribute attribute);
 
 } // namespace mlafix::target

@@ -82,7 +82,7 @@ void mlafix::target::registerTranslations(mlir::DialectRegistry &registry) {
 Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
     mlir::ModuleOp module, const KernelInfo &info, const TargetSpec &target,
     TargetMachine &machine, LLVMContext &context) {
-  // Use the target's layout and triple, not what the lowering recorded.
+  // Use the layout and triple of `machine` instead of those in the module.
   module->removeAttr(mlir::LLVM::LLVMDialect::getDataLayoutAttrName());
   module->removeAttr(mlir::LLVM::LLVMDialect::getTargetTripleAttrName());
   std::unique_ptr<Module> result = mlir::translateModuleToLLVMIR(
@@ -112,12 +112,12 @@ Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
     function.setDSOLocal(true);
     if (target.isGPU() || function.isDeclaration())
       continue;
-    // No unwind tables: nothing unwinds through a kernel, and .eh_frame would
-    // need relocations. Use the widest vectors of the baseline.
+    // Emit no unwind tables: nothing unwinds through a kernel, and .eh_frame
+    // would need relocations.
     function.setDoesNotThrow();
     function.addFnAttr("target-cpu", machine.getTargetCPU());
-    // LLVM prefers 256 bits because early processors lowered their clock for
-    // wider vectors. These kernels are limited by memory.
+    // LLVM prefers 256-bit vectors, because early processors lowered their
+    // clock for wider ones. Memory limits these kernels, so use the full width.
     if (vectorBytes > 32)
       function.addFnAttr("prefer-vector-width",
                          std::to_string(8 * vectorBytes));
@@ -127,11 +127,11 @@ Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
 }
 
 namespace {
-/// While in scope, sets InstCombine's code sinking to `isWanted`. On a GPU,
-/// sinking would move the load of a conditionally stored row after the
-/// computations on other loads and lose the overlap. (Loads that belong in one
-/// branch have predicates.) LLVM offers only a process-wide option, so a module
-/// that needs the other setting waits.
+/// Turns InstCombine's code sinking on or off while in scope. On a GPU, sinking
+/// would move the load of a conditionally stored row behind the computations on
+/// other loads. The loads would then no longer overlap. (Loads that belong in
+/// one branch have predicates.) LLVM has only one such option per process, so a
+/// thread that needs the other setting waits.
 class CodeSinking {
 public:
   explicit CodeSinking(bool isWanted) {
@@ -159,7 +159,7 @@ public:
 private:
   static std::mutex mutex;
   static std::condition_variable isFree;
-  static int users; ///< modules compiling with the current setting
+  static int users; ///< number of modules that compile with the current setting
   bool isHeld = false;
 };
 } // namespace
@@ -168,18 +168,19 @@ std::mutex CodeSinking::mutex;
 std::condition_variable CodeSinking::isFree;
 int CodeSinking::users = 0;
 
-/// True if the module is so long that passes are left out that take quadratic
-/// time or unroll loops. Rows are vectors already, so these passes would find
-/// little. No kernel of the library is this long.
+/// Returns true if the module is too long for passes that unroll loops or take
+/// quadratic time. Rows are vectors already, so these passes would gain little.
+/// No kernel of the library is this long.
 static bool isLong(const Module &module) {
   constexpr unsigned kMostOptimized = 10000;
   return module.getInstructionCount() > kMostOptimized;
 }
 
 namespace {
-/// For GPUs, skips O3 passes that do not change the PTX of any kernel, a sixth
-/// of O3's time (docs/Experiments.md, LLVM's passes). For long modules (isLong)
-/// of all targets, skips passes of quadratic time.
+/// Selects the O3 passes to run. On GPUs it skips passes that do not change the
+/// PTX of any kernel, which saves a sixth of O3's time (docs/Experiments.md,
+/// "LLVM's passes"). For long modules (isLong) it skips passes that take
+/// quadratic time or unroll loops.
 class PassSelection {
 public:
   PassSelection(PassInstrumentationCallbacks &callbacks, bool isGPU,
@@ -201,13 +202,15 @@ private:
       return true;
     if (pass != "InstCombinePass")
       return !unwanted.contains(pass);
-    // LLVM 22 has eight rounds; later rounds find what these three find.
+    // LLVM 22 runs InstCombine eight times. Later rounds find what rounds 4, 5
+    // and 7 would find.
     unsigned number = ++combined[*any_cast<const Function *>(&unit)];
     return number != 4 && number != 5 && number != 7;
   }
 
-  /// Passes for loops that copy or fill memory, for loop distribution and
-  /// vectorisation, and repetitions after the loop passes.
+  /// Passes that GPU kernels do not need: loop distribution, loop
+  /// vectorisation, loops that copy or fill memory, and loop passes that clean
+  /// up repeatedly.
   const StringSet<> unwanted{"LoopDistributePass",   "LoopIdiomRecognizePass",
                              "LoopInstSimplifyPass", "LoopLoadEliminationPass",
                              "LoopSimplifyCFGPass",  "LoopVectorizePass",
@@ -230,10 +233,10 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   PipelineTuningOptions tuning;
   PassInstrumentationCallbacks callbacks;
   PassSelection selection(callbacks, isGPU, isLong(module));
-  // Limits vectorisation, which serves loops over scalars. Rows are vectors
-  // already, and the vectorizer follows every path through a row's expressions,
-  // for minutes in some cases. An instruction count, unlike a clock, gives the
-  // same code on every machine.
+  // Skip loop vectorisation in longer modules. Rows are vectors already, and
+  // the vectorizer can spend minutes on the paths through a row's expressions.
+  // The limit is an instruction count, not a time, so that all machines
+  // generate the same code.
   constexpr unsigned kMostVectorized = 500;
   if (!isGPU)
     tuning.LoopVectorization = module.getInstructionCount() <= kMostVectorized;
@@ -255,7 +258,8 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
 }
 
 namespace {
-/// Collects the code generator's errors; drops its remarks and warnings.
+/// Collects the error messages of the code generator. Drops remarks and
+/// warnings.
 struct ErrorCollector final : DiagnosticHandler {
   explicit ErrorCollector(std::string &errors) : errors(errors) {}
   bool handleDiagnostics(const DiagnosticInfo &info) override {
@@ -271,7 +275,8 @@ struct ErrorCollector final : DiagnosticHandler {
   std::string &errors;
 };
 
-/// The code generator's pass manager; adds our pass and drops some.
+/// The code generator's pass manager. It adds the pass for wide divisions and
+/// skips passes that take too long in long modules.
 class CodeGenPasses final : public legacy::PassManagerBase {
 public:
   explicit CodeGenPasses(const Module &module)
@@ -289,7 +294,7 @@ public:
       delete pass;
       return;
     }
-    // Insert behind loop strength reduction, the last pass that creates
+    // Insert the pass after loop strength reduction, the last pass that creates
     // divisions.
     if (name == "codegenprepare")
       passes.add(createWideDivisionsPass());
@@ -298,9 +303,9 @@ public:
   void run(Module &module) { passes.run(module); }
 
 private:
-  /// Limit in instructions. NVPTX's address passes compare each address with
-  /// all earlier ones: at 6,000 instructions they take four fifths of code
-  /// generation.
+  /// The number of instructions above which NVPTX's address passes are skipped.
+  /// They compare each address with all earlier ones. At 6,000 instructions
+  /// this takes four fifths of the code generation time.
   static constexpr unsigned kMostCompared = 3500;
   bool isLong, hasManyAddresses;
   legacy::PassManager passes;

@@ -24,62 +24,66 @@ class TargetMachine;
 
 namespace mlafix::target {
 
-/// A lowered kernel's signature and code versions, as the pipeline records
-/// them.
+/// The signature and code versions of a lowered kernel, as the pipeline records
+/// them in the module.
 struct KernelInfo {
   /// The kernel's manifest entry without "code".
   mlir::DictionaryAttr signature;
   llvm::SmallVector<VariantAttr> variants;
 };
 
-/// True if `module` has been through the pipeline (carries `mlafix.signature`).
+/// Returns true if `module` has been through the pipeline, which adds
+/// `mlafix.signature`.
 bool isLowered(mlir::ModuleOp module);
 
-/// Removes `mlafix.signature` and every `mlafix.variant` from `module` and
-/// returns them. Emits an error and fails if they are missing or malformed.
+/// Removes `mlafix.signature` and every `mlafix.variant` from `module`, and
+/// returns them. Emits an error and fails if one is missing or malformed.
 llvm::FailureOr<KernelInfo> takeKernelInfo(mlir::ModuleOp module);
 
 /// Registers the translations of all dialects that lowered kernels use.
 void registerTranslations(mlir::DialectRegistry &registry);
 
-/// Translates `module` to LLVM IR for `target`, whose code generator is
-/// `machine`. The entries of `info` stay external, everything else becomes
-/// internal. Fails if the translation emitted an error.
+/// Translates `module` to LLVM IR for `target` and its code generator
+/// `machine`. Only the entries of `info` stay external. Fails if the
+/// translation emits an error.
 llvm::Expected<std::unique_ptr<llvm::Module>>
 translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
                   const TargetSpec &target, llvm::TargetMachine &machine,
                   llvm::LLVMContext &context);
 
-/// Runs LLVM's O3. For NVPTX some passes are skipped, and avoidPtxasFaults()
-/// and streamLoads() run at the end. Functions are not recognised as C library
-/// functions, and no calls to these are created.
+/// Runs LLVM's O3 pipeline. On NVPTX it skips some passes, and runs
+/// avoidPtxasFaults() and streamLoads() at the end. It neither recognises C
+/// library functions nor creates calls to them.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
-/// For NVPTX: rewrites code that ptxas 13.0 miscompiles.
+/// Rewrites code that ptxas 13.0 would miscompile. Only for NVPTX.
 void avoidPtxasFaults(llvm::Module &module);
 
-/// Rewrites 32-bit negations in PTX as ~x + 1; see avoidPtxasFaults().
+/// Rewrites each 32-bit negation -x in PTX as ~x + 1; see avoidPtxasFaults().
 std::string rewriteNegations(llvm::StringRef ptx);
 
-/// The bytes of local memory that `entry`, a kernel of `ptx`, has for arrays of
-/// its own. Whatever else it takes there is spilled registers.
+/// Returns the size in bytes of the local arrays that the kernel `entry` of
+/// `ptx` declares. Any further local memory that the assembler reports holds
+/// spilled registers.
 uint64_t countLocalBytes(llvm::StringRef ptx, llvm::StringRef entry);
 
-/// Lets `entry`, a kernel of `ptx`, use more registers. If the number of
-/// resident blocks limits them, removes that limit. Otherwise allows as many as
-/// one block may have, since ptxas may spill before it uses all of these.
-/// Returns false if `entry` already may use those.
+/// Lets the kernel `entry` of `ptx` use more registers. If a directive requires
+/// several resident blocks per multiprocessor, removes it. Without such a
+/// directive, asks for one resident block, since ptxas may otherwise spill
+/// early. Returns false if the PTX already asks for one.
 bool giveRegisters(std::string &ptx, llvm::StringRef entry);
 
-/// For NVPTX: gives 16-byte loads with !nontemporal the evict-first cache hint.
+/// Gives 16-byte loads with !nontemporal the evict-first cache hint. Only for
+/// NVPTX.
 void streamLoads(llvm::Module &module);
 
-/// A code generator pass that replaces divisions of more than 64 bits, for
-/// which targets have no code, by 64-bit divisions or by loops over the bits.
+/// Creates a code generator pass that replaces divisions of more than 64 bits,
+/// for which targets have no instructions. It uses 64-bit divisions, or loops
+/// over the bits.
 llvm::FunctionPass *createWideDivisionsPass();
 
-/// Runs `machine`'s code generator. Errors that it would otherwise print are
-/// returned.
+/// Generates code for `module` with `machine`: assembly text, or an object
+/// file. Returns the errors that LLVM would otherwise print.
 llvm::Expected<std::string>
 generateCode(llvm::Module &module, llvm::TargetMachine &machine, bool assembly);
 

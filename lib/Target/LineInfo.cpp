@@ -14,7 +14,7 @@
 
 using namespace mlir;
 
-/// The first range of a file in `location`; null if there is none.
+/// Returns the first file range in `location`, or null if there is none.
 static FileLineColRange findRange(Location location) {
   FileLineColRange found;
   location->walk([&](Location nested) {
@@ -26,7 +26,7 @@ static FileLineColRange findRange(Location location) {
 
 static LLVM::DIFileAttr getFile(StringAttr path) {
   SmallString<256> absolute(path.getValue());
-  // Names that are no files ("-", "<stdin>") stay as they are.
+  // Keep names that are not paths, such as "-" and "<stdin>".
   if (path.getValue().contains('/'))
     (void)llvm::sys::fs::make_absolute(absolute);
   return LLVM::DIFileAttr::get(path.getContext(),
@@ -34,8 +34,9 @@ static LLVM::DIFileAttr getFile(StringAttr path) {
                                llvm::sys::path::parent_path(absolute));
 }
 
-/// The position of `range` in `scope`, or in a lexical block of `scope` for the
-/// other file if `range` is in an inlined function of another module.
+/// Returns the position of the start of `range` in `scope`. If `range` is in
+/// another file, from an inlined function, the position is in a lexical block
+/// of `scope` for that file.
 static Location getPosition(FileLineColRange range,
                             LLVM::DISubprogramAttr scope) {
   Location position = FileLineColLoc::get(

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Line information lets profilers and disassemblers show the kernel's source
-// line beside an instruction: `.loc` in PTX, the line table of a cubin. It
-// contains the source's path, so units whose bytes must not depend on that are
-// made without it.
+// Line information lets profilers and disassemblers show the source line of an
+// instruction. It is `.loc` in PTX and the line table in a cubin. It contains
+// the path of the source. So it is left out of units whose bytes must not
+// depend on that path.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,10 @@
 
 namespace mlafix::target {
 
-/// Gives every function of `module` (LLVM dialect) a debug scope with line
-/// directives only, and every operation one source position: the start of the
-/// first range in its location, or line 0 (no line) if there is none.
+/// Gives each function of `module` (LLVM dialect) a debug scope with line
+/// directives only, and each operation one source position. The position is the
+/// start of the first file range in the operation's location, or line 0
+/// (unknown) if it has none.
 void attachLineInfo(mlir::ModuleOp module);
 
 } // namespace mlafix::target

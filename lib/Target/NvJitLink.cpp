@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The library exports each function under a name that carries the version of
-// the header a caller was built with (`__nvJitLinkCreate_13_0`); a library has
-// those of its own and of earlier minor versions. The declarations are ours.
+// The library exports each function under a name with a CUDA version:
+// `__nvJitLinkCreate_13_0`. The version is that of the header with which the
+// caller was built. A library exports names of its own version and of earlier
+// minor versions. This file declares the functions itself and does not include
+// the header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +36,8 @@ enum : int {
 constexpr int inputPtx = 2;
 using LinkHandle = struct Link *;
 
-/// The functions used: member, unversioned name, parameters.
+/// The library functions used here: member of Functions, name without version,
+/// parameter types.
 #define MLAFIX_NVJITLINK_FUNCTIONS(X)                                          \
   X(create, "Create", LinkHandle *, uint32_t, const char *const *)             \
   X(destroy, "Destroy", LinkHandle *)                                          \
@@ -68,12 +71,12 @@ public:
     if (options.lineInfo)
       arguments.push_back("-lineinfo");
     if (options.isCautious)
-      arguments.push_back("-Xptxas=-O1"); // -O1 of its own is refused
+      arguments.push_back("-Xptxas=-O1"); // nvJitLink refuses its own -O1
     LinkHandle link = nullptr;
     if (int status =
             functions.create(&link, arguments.size(), arguments.data()))
       return failure(status, link);
-    // The size includes the terminating zero that the parser needs.
+    // `text.size() + 1` includes the terminating zero, which the parser needs.
     std::string text = ptx.str();
     int status = functions.addData(link, inputPtx, text.c_str(),
                                    text.size() + 1, "kernel.ptx");
@@ -92,7 +95,7 @@ public:
   }
 
 private:
-  /// Returns an error with the library's log, and destroys `link`.
+  /// Destroys `link` and returns an error with the library's log.
   Error failure(int status, LinkHandle link) const {
     std::string log;
     size_t size = 0;
@@ -119,7 +122,8 @@ private:
   std::string description;
 };
 
-/// The library runs in-process, so nothing can start early.
+/// An nvJitLink run. The library runs in this process, so nothing can start
+/// early.
 class NvJitLinkAssembly final : public Assembly {
 public:
   NvJitLinkAssembly(const NvJitLink &library, const TargetSpec &target,
@@ -140,8 +144,8 @@ std::unique_ptr<Assembly> NvJitLink::begin(const TargetSpec &target,
   return std::make_unique<NvJitLinkAssembly>(*this, target, options);
 }
 
-/// Fills `functions` with those of one version. Returns the name of the first
-/// that is missing, or "".
+/// Fills `functions` with the functions of the version major.minor. Returns the
+/// name of the first missing symbol, or "" if none is missing.
 std::string resolve(void *library, unsigned major, unsigned minor,
                     Functions &functions) {
   std::string symbol;
@@ -157,7 +161,7 @@ std::string resolve(void *library, unsigned major, unsigned minor,
 }
 
 Expected<std::unique_ptr<Assembler>> open(StringRef path) {
-  // Never closed: the library keeps threads and caches.
+  // Never close the library: it keeps threads and caches.
   void *library = dlopen(path.str().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return createStringError(dlerror());
@@ -169,7 +173,7 @@ Expected<std::unique_ptr<Assembler>> open(StringRef path) {
   std::string description =
       ("nvJitLink " + Twine(major) + "." + Twine(minor)).str();
   Functions functions;
-  std::string missing; // from the functions of the library's own version
+  std::string missing; // first symbol missing for the library's own version
   for (unsigned compatible = minor + 1; compatible-- > 0;) {
     std::string symbol = resolve(library, major, compatible, functions);
     if (symbol.empty())

@@ -34,16 +34,18 @@ static Error systemError(const Twine &what) {
                            what + ": " + sys::StrError(number));
 }
 
-/// A path through which a child process can open this process's descriptor.
+/// Returns a path through which a child process can open this process's file
+/// descriptor.
 static std::string descriptorPath(int descriptor) {
   return "/proc/self/fd/" + std::to_string(descriptor);
 }
 
 namespace {
 
-/// Write ends of the pipes. A child reads until all copies of an end are
-/// closed, and a concurrently forked process inherits a copy. It closes these
-/// at once; otherwise the child would wait for it.
+/// The open write ends of all pipes to child processes. A child reads until
+/// every copy of its pipe's write end is closed. A process that another thread
+/// forks inherits copies, so it closes them right after the fork. Otherwise the
+/// child would wait for that process.
 class WriteEnds {
 public:
   static WriteEnds &get() {
@@ -51,7 +53,7 @@ public:
     return made;
   }
 
-  /// Makes a pipe and registers its write end.
+  /// Creates a pipe and registers its write end.
   bool make(int ends[2]) {
     std::lock_guard<std::mutex> lock(mutex);
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -81,8 +83,8 @@ private:
   DenseSet<int> open;
 };
 
-/// While in scope, writing to a pipe without a reader returns an error instead
-/// of raising SIGPIPE in this thread, whatever the host's handler.
+/// While in scope, writing to a pipe that has no reader returns an error.
+/// SIGPIPE is not raised, whatever handler the host has installed.
 class NoPipeSignal {
 public:
   NoPipeSignal() {
@@ -137,7 +139,7 @@ public:
     writeEnd = -1;
   }
 
-  /// Writes `text` until all is written or the program stops reading.
+  /// Writes `text` until all of it is written or the program stops reading.
   void write(StringRef text) {
     NoPipeSignal quiet;
     while (!text.empty()) {
@@ -145,7 +147,7 @@ public:
       if (count < 0 && errno == EINTR)
         continue;
       if (count < 0)
-        return; // the program's own message says more
+        return; // the program's own message tells why
       text = text.drop_front(count);
     }
   }
@@ -211,8 +213,8 @@ Error Process::startIn(StringRef name, ArrayRef<StringRef> arguments,
   SmallVector<StringRef> all = {program};
   append_range(all, arguments);
   SmallVector<StringRef> variables(environment.begin(), environment.end());
-  // As in any C program, the host must not change its environment while another
-  // thread reads it: no common lock exists.
+  // The host must not change its environment while this loop reads it. As in
+  // any C program, there is no lock for it.
   for (char **variable = environ; *variable; ++variable) {
     StringRef text = *variable;
     if (none_of(environment, [&](StringRef ours) {
@@ -271,7 +273,7 @@ Process::End Process::wait(int &number) {
     ended = waitpid(process.Pid, &status, 0);
   while (ended < 0 && errno == EINTR);
   if (ended < 0)
-    return End::Unknown; // ECHILD: already reaped
+    return End::Unknown; // ECHILD: the host has already waited for it
   number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
   return WIFSIGNALED(status) ? End::Signal : End::Exit;
 }
@@ -279,7 +281,8 @@ Process::End Process::wait(int &number) {
 Process::~Process() {
   if (!running)
     return;
-  // If it was already reaped, its number may belong to another process.
+  // If the host has already waited for the child, its process id may belong to
+  // another process.
   if (waitpid(process.Pid, nullptr, WNOHANG) != 0)
     return;
   kill(process.Pid, SIGKILL);

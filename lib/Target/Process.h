@@ -17,28 +17,30 @@
 
 namespace mlafix::target {
 
-/// A child process that starts at construction and gets its standard input
-/// later, so that its startup overlaps other work. It uses no files on disk.
+/// A child process that starts before its input exists, so that its startup
+/// overlaps other work. Call finish() to pass its standard input. It uses no
+/// files on disk.
 class Process {
 public:
   struct Result {
-    /// nullopt if the host reaps all children (SIGCHLD ignored, or a handler
-    /// that waits for all): the status is then unavailable.
+    /// The exit status. It is nullopt if the host waits for all children itself
+    /// (it ignores SIGCHLD, or has a handler that waits).
     std::optional<int> status;
-    std::string output; // from standard output
-    std::string log;    // from standard error
+    std::string output; // text of standard output
+    std::string log;    // text of standard error
   };
 
-  /// Starts `program`, a path. `environment` ("NAME=value") extends and
-  /// overrides the caller's.
+  /// Starts the program at the path `program`. The entries "NAME=value" of
+  /// `environment` are added to the caller's environment and override it.
   static llvm::Expected<std::unique_ptr<Process>>
   start(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments,
         llvm::ArrayRef<std::string> environment = {});
 
-  /// Passes `input` and waits for the end. Call once.
+  /// Passes `input` to standard input and waits until the program ends. Call it
+  /// only once.
   llvm::Expected<Result> finish(llvm::StringRef input);
 
-  /// Kills the program if it has not finished.
+  /// Kills the program if it is still running.
   ~Process();
 
 private:
@@ -47,7 +49,8 @@ private:
 
   Process();
   enum class End { Exit, Signal, Unknown };
-  /// Waits for the end; sets `number` to the exit status or the signal.
+  /// Waits for the program to end. Sets `number` to the exit status or the
+  /// signal number.
   End wait(int &number);
   llvm::Error startIn(llvm::StringRef program,
                       llvm::ArrayRef<llvm::StringRef> arguments,

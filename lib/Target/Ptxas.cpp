@@ -20,9 +20,10 @@ using namespace mlafix::target;
 
 namespace {
 
-/// Requests huge pages for the 20 MB that ptxas faults in, where the system
-/// allows them on request: small-page faults took half of the time of a small
-/// kernel. The user's own tunables come last and win.
+/// Returns environment variables that make ptxas use huge pages for the 20 MB
+/// that it touches, if the system allows programs to request them. With small
+/// pages, page faults took half of the time of a small kernel. The user's own
+/// tunables come last and therefore override these.
 std::vector<std::string> allocatorVariables() {
   std::string tunables =
       "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432";
@@ -42,10 +43,10 @@ public:
 
   std::string path;
   std::string description;
-  bool splits; ///< supports --split-compile
+  bool splits; ///< true if it supports --split-compile
 };
 
-/// A ptxas process that initialises while its input is still being generated.
+/// A ptxas process, which initialises while its PTX is still being generated.
 class PtxasAssembly final : public Assembly {
 public:
   PtxasAssembly(const Ptxas &ptxas, const TargetSpec &target,
@@ -79,8 +80,8 @@ public:
   }
 
 private:
-  /// If there is no status, the output decides: a complete cubin and no error
-  /// message mean success.
+  /// Returns true if ptxas succeeded. Without an exit status, a complete cubin
+  /// and no error message mean success.
   static bool isDone(const Process::Result &result) {
     if (result.status)
       return *result.status == 0;
@@ -100,8 +101,8 @@ private:
     std::string arch = ("-arch=" + target.name).str();
     SmallVector<StringRef> arguments = {arch, "/dev/stdin", "-o",
                                         "/dev/stdout"};
-    // One thread per code version; kernels have up to four. For a single one it
-    // only costs time (0.5 ms of 17).
+    // Use one thread per code version, of which a kernel has up to four. With
+    // one version, threads only cost time (0.5 ms of 17 ms).
     if (ptxas.splits && !options.isSingle)
       arguments.push_back("--split-compile=4");
     if (options.lineInfo)
@@ -144,7 +145,7 @@ Expected<Assembler *> mlafix::target::openPtxas(StringRef name) {
   if (!answer)
     return answer.takeError();
   StringRef log = answer->output;
-  // "Cuda compilation tools, release 13.0, V13.0.88"
+  // The last line is "Cuda compilation tools, release 13.0, V13.0.88".
   auto [before, after] = log.split(", V");
   StringRef version =
       after.take_while([](char c) { return isDigit(c) || c == '.'; });

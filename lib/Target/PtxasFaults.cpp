@@ -20,8 +20,8 @@
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-/// -x as ~x + 1 in assembly, so that neither LLVM nor ptxas turns it back into
-/// a negation.
+/// Computes -x as ~x + 1 in inline assembly, so that neither LLVM nor ptxas
+/// turns it back into a negation.
 static Value *negate(IRBuilder<> &b, Value *x) {
   auto *type = FunctionType::get(x->getType(), {x->getType()}, false);
   bool isWide = x->getType()->isIntegerTy(64);
@@ -35,19 +35,19 @@ static Value *negate(IRBuilder<> &b, Value *x) {
   return b.CreateCall(type, negation, {x});
 }
 
-/// True if ptxas may miscompile the negation of `x`. If one of three 32-bit
-/// integers is negated, 13.0 forms one maximum of them and drops the negation.
-/// 12.9 and 13.0 fold comparisons of -|x| with a constant wrongly,
-/// also as part of a 64-bit minimum.
+/// Returns true if ptxas may miscompile the negation of `x`. ptxas 13.0 merges
+/// maxima of three 32-bit integers into one instruction and loses a negation of
+/// one of them. ptxas 12.9 and 13.0 fold comparisons of -|x| with a constant
+/// wrongly, even inside a 64-bit minimum.
 static bool isNegationFaulty(Value *x) {
   Type *type = x->getType()->getScalarType();
   return type->isIntegerTy(32) ||
          (type->isIntegerTy(64) && match(x, m_Intrinsic<Intrinsic::abs>()));
 }
 
-// Each function below collects instructions first and replaces them later. It
-// reads operands at the replacement, since they may have been replaced
-// themselves.
+// Each function below first collects instructions and then replaces them. It
+// reads operands only when it replaces an instruction, since an earlier
+// replacement may have changed them.
 
 static void hideNegations(Module &module) {
   SmallVector<Instruction *> negations;
@@ -74,8 +74,8 @@ static void hideNegations(Module &module) {
   }
 }
 
-/// ptxas 13.0 implements a select of -0.0 and -1.0 as an integer 0 or -1 that
-/// it converts, which gives +0.0. Selecting bit patterns keeps the sign.
+/// Selects between -0.0 and -1.0 as bit patterns. ptxas 13.0 would select an
+/// integer 0 or -1 and convert it, which turns -0.0 into +0.0.
 static void chooseZerosAsBits(Module &module) {
   SmallVector<SelectInst *> selects;
   for (Function &function : module)
@@ -100,10 +100,10 @@ static void chooseZerosAsBits(Module &module) {
   }
 }
 
-/// PTX leaves the sign of `neg.f32` undefined for NaN. LLVM uses it for the
-/// sign of a packed 16-bit element, where the full word may be a NaN although
-/// the element is not (an infinity, for example). Take the sign with integer
-/// operations.
+/// Takes the sign of a negated f32 with integer operations. PTX leaves the sign
+/// of `neg.f32` undefined for NaN. LLVM uses `neg.f32` for the sign of a packed
+/// 16-bit element. The 32-bit word may be a NaN although that element is not,
+/// for example if it is an infinity.
 static void takeSignsAsBits(Module &module) {
   SmallVector<Instruction *> copies;
   for (Function &function : module)
@@ -126,7 +126,8 @@ static void takeSignsAsBits(Module &module) {
   }
 }
 
-/// True if `value` is a pair of narrow floats that was converted from f32.
+/// Returns true if `value` is a pair of narrow floats that was converted from
+/// f32.
 static bool isConvertedPair(const Value *value) {
   value = value->stripPointerCasts();
   while (const auto *cast = dyn_cast<BitCastInst>(value))
@@ -136,7 +137,8 @@ static bool isConvertedPair(const Value *value) {
   return callee && callee->getName().starts_with("llvm.nvvm.ff.to.e");
 }
 
-/// True if `value` is a pair of narrow floats that is converted to f32.
+/// Returns true if some use of `value`, a pair of narrow floats, converts it to
+/// f32.
 static bool isConvertedBack(const Value *value) {
   return llvm::any_of(value->users(), [](const User *user) {
     if (isa<BitCastInst>(user))
@@ -147,12 +149,12 @@ static bool isConvertedBack(const Value *value) {
   });
 }
 
-// Two pairs that are stored together become one word. ptxas 12.9 and 13.0 then
-// look for the pair in that word at other uses too, and lose one of the two if
-// a branch may have changed it.
+// LLVM joins two pairs of narrow floats that are stored together to one word.
+// ptxas 12.9 and 13.0 then read the pairs from that word at other uses too.
+// They lose one of the pairs if a branch may have changed it.
 
-/// Passes pairs through phis as separate words, so that no word is part of
-/// another.
+/// Extends each pair that passes through a phi to a word of its own, so that it
+/// cannot become part of another word.
 static void passPairsAsWords(Module &module) {
   SmallVector<PHINode *> pairs;
   for (Function &function : module)
@@ -167,7 +169,8 @@ static void passPairsAsWords(Module &module) {
     IRBuilder<> b(phi);
     Type *bits = b.getIntNTy(phi->getType()->getPrimitiveSizeInBits());
     PHINode *word = b.CreatePHI(b.getInt32Ty(), phi->getNumIncomingValues());
-    DenseMap<BasicBlock *, Value *> words; // a predecessor may occur twice
+    DenseMap<BasicBlock *, Value *>
+        words; // one per predecessor, which may occur twice
     for (auto [value, from] : zip(phi->incoming_values(), phi->blocks())) {
       b.SetInsertPoint(from->getTerminator());
       Value *&extended = words[from];
@@ -183,8 +186,9 @@ static void passPairsAsWords(Module &module) {
   }
 }
 
-/// LLVM's code generator forwards stored pairs to loads as well; assembly in
-/// between counts as a store and prevents that.
+/// Puts empty assembly before loads of pairs that were stored. LLVM's code
+/// generator would forward the stored pair to the load; the assembly counts as
+/// a store and prevents that.
 static void loadStoredPairs(Module &module) {
   for (Function &function : module) {
     SmallPtrSet<const Value *, 8> stored;
@@ -207,8 +211,8 @@ static void loadStoredPairs(Module &module) {
   }
 }
 
-/// The assembly of `op` if it packs integers into saturated bytes, as
-/// MathToNVVM.cpp writes it; else null.
+/// Returns the assembly of `op` if it packs integers into saturated bytes
+/// (MathToNVVM.cpp writes it). Otherwise returns null.
 static const InlineAsm *getBytePack(const Instruction &op) {
   const auto *call = dyn_cast<CallInst>(&op);
   const auto *assembly =
@@ -218,8 +222,8 @@ static const InlineAsm *getBytePack(const Instruction &op) {
              : nullptr;
 }
 
-/// False if ptxas surely does not see a maximum with zero in `x` (f32): a
-/// product, a sum, a conversion, a minimum, or a value from memory.
+/// Returns false if ptxas cannot find a maximum with zero in the f32 `x`. This
+/// holds for products, sums, conversions, minima and values from memory.
 static bool mayBeMaximum(const Value *x) {
   const auto *op = dyn_cast<Instruction>(x);
   if (!op)
@@ -259,7 +263,8 @@ static bool mayBeMaximum(const Value *x) {
   }
 }
 
-/// If `integer` is a rounded or truncated f32, that operand; else null.
+/// Returns the f32 operand if `integer` is a rounded or truncated f32, else
+/// null.
 static Use *getConverted(Value *integer) {
   auto *op = dyn_cast<Instruction>(integer);
   if (!op)
@@ -272,10 +277,10 @@ static Use *getConverted(Value *integer) {
              : nullptr;
 }
 
-/// ptxas (12.9 to 13.4, sm_86 and later) fuses a maximum with zero, a
-/// conversion to i32 and a byte pack to F2IP.RELU, which raises an illegal
-/// instruction on Hopper. A minimum that changes neither NaN nor the byte
-/// separates them.
+/// Puts a minimum between a maximum with zero and the byte pack that it feeds.
+/// ptxas (12.9 to 13.4, sm_86 and later) fuses the maximum, the conversion to
+/// i32 and the pack into F2IP.RELU. That instruction is illegal on Hopper and
+/// traps. The minimum changes neither NaN nor the resulting byte.
 static void keepMaximaFromPacks(Module &module) {
   MapVector<Use *, double> converted;
   for (Function &function : module)
@@ -291,9 +296,8 @@ static void keepMaximaFromPacks(Module &module) {
   }
 }
 
-// The code generator turns products and quotients by negative powers of two
-// into 32-bit negations, after all passes over the module. So the PTX is
-// rewritten.
+// This rewrites the PTX text: the code generator creates 32-bit negations after
+// all module passes, from products and quotients by negative powers of two.
 std::string mlafix::target::rewriteNegations(StringRef ptx) {
   constexpr StringLiteral negation = "\tneg.s32 \t";
   std::string result;
@@ -312,11 +316,12 @@ std::string mlafix::target::rewriteNegations(StringRef ptx) {
   return result;
 }
 
-// Where ptxas 13.0 spills registers, it computed an address from an overwritten
-// register: it copied `x * 2` for another use, but only after the instruction
-// that doubles x in place. -O1 and more registers gave right code.
+// When ptxas 13.0 spilled registers, it computed an address from an overwritten
+// register. It doubled x in place and copied `x * 2` for another use only
+// afterwards. With -O1, or with more registers, the code was correct.
 
-/// The positions in `ptx` where the directives of `entry` and its body begin.
+/// Returns two positions in `ptx`: the start of the directives of `entry`, and
+/// the start of its body.
 static std::pair<size_t, size_t> findDirectives(StringRef ptx,
                                                 StringRef entry) {
   size_t params = ptx.find((".entry " + entry + "(").str());

@@ -17,8 +17,8 @@ using namespace mlafix::target;
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
 using Definitions = SetVector<mlir::Operation *>;
 
-/// Adds everything that `op` uses, transitively, to `used`. Returns false if
-/// this cannot be determined.
+/// Adds all definitions that `op` uses, directly or indirectly, to `used`.
+/// Returns false if they cannot be determined.
 static bool addUses(mlir::Operation *op, const mlir::SymbolTable &symbols,
                     Definitions &used) {
   auto add = [&](StringRef name) {
@@ -32,8 +32,9 @@ static bool addUses(mlir::Operation *op, const mlir::SymbolTable &symbols,
              return add(use.getSymbolRef().getRootReference());
            });
   }
-  // MLIR's own symbol search is slow in bodies: it looks at every attribute.
-  // Ops with symbol uses have this interface; only personalities do not.
+  // MLIR's own symbol search is slow, since it looks at every attribute of a
+  // body. Except for personalities, all symbol uses are in ops with
+  // SymbolUserOpInterface.
   if (function.getPersonality())
     return false;
   mlir::WalkResult walked =
@@ -59,7 +60,8 @@ mlafix::target::splitCodeVersions(mlir::ModuleOp module,
                                   ArrayRef<std::string> entries) {
   if (entries.size() < 2)
     return {};
-  // Any other op may concern the whole module.
+  // Do not split a module with any other op, since it may apply to the whole
+  // module.
   for (mlir::Operation &op : *module.getBody())
     if (!isa<mlir::LLVM::LLVMFuncOp, mlir::LLVM::GlobalOp>(op))
       return {};
@@ -95,8 +97,8 @@ mlafix::target::splitCodeVersions(mlir::ModuleOp module,
 }
 
 std::string mlafix::target::joinPtx(ArrayRef<std::string> modules) {
-  // All modules begin with the same directives, which must occur once, at the
-  // top. The rest is local to its function, including labels.
+  // All modules begin with the same directives. Keep one copy, at the top.
+  // Everything after them, including labels, is local to a function.
   constexpr StringLiteral lastDirective = ".address_size 64\n";
   std::string result = modules.front();
   for (StringRef text : modules.drop_front()) {

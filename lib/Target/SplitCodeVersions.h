@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The code versions of a kernel share nothing, so that code for each can be
-// generated in parallel.
+// Splits the code versions of a kernel into separate modules. They share no
+// definitions, so their code can be generated in parallel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +20,15 @@
 
 namespace mlafix::target {
 
-/// Splits `module` (LLVM dialect) into one module per function in `entries`,
-/// each with everything it uses. Definitions move, declarations are copied.
-/// Returns an empty list and leaves `module` unchanged if there is only one
-/// entry, if two entries share a definition, or if uses cannot be determined
-/// (function pointers, for example).
+/// Splits `module` (LLVM dialect) into one module per function of `entries`.
+/// Each module gets all definitions that its entry uses. Definitions move;
+/// declarations are copied. Returns an empty list and leaves `module` unchanged
+/// in three cases: there is only one entry, two entries share a definition, or
+/// the uses cannot be determined (function pointers, for example).
 std::vector<mlir::OwningOpRef<mlir::ModuleOp>>
 splitCodeVersions(mlir::ModuleOp module, llvm::ArrayRef<std::string> entries);
 
-/// Joins the PTX of several modules for the same target.
+/// Joins the PTX of several modules for the same target into one PTX module.
 std::string joinPtx(llvm::ArrayRef<std::string> modules);
 
 } // namespace mlafix::target

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM 22 ignores !nontemporal for NVPTX. So such loads are replaced by inline
-// PTX after all optimisations.
+// LLVM 22 ignores !nontemporal for NVPTX. So this pass replaces such loads by
+// inline PTX after all optimisations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,21 +24,23 @@ using namespace llvm;
 static constexpr unsigned kWords = 4;
 static constexpr unsigned kGlobal = 1;
 
-/// True for vectors of four 32-bit elements.
+/// Returns true if `loaded` is a vector of four 32-bit elements.
 static bool hasFourWords(const Type *loaded) {
   auto *type = dyn_cast<FixedVectorType>(loaded);
   return type && type->getScalarSizeInBits() == 32 &&
          type->getNumElements() == kWords;
 }
 
-/// True for a streaming load of 16 bytes from global memory.
+/// Returns true if `load` is a !nontemporal load of 16 bytes from global
+/// memory.
 static bool isStreamed(const LoadInst &load) {
   return load.hasMetadata(LLVMContext::MD_nontemporal) && load.isSimple() &&
          load.getPointerAddressSpace() == kGlobal && load.getAlign() >= 16 &&
          hasFourWords(load.getType());
 }
 
-/// As above, for a masked load that reads zeros where masked off.
+/// Returns true if `load` is a masked !nontemporal load of 16 bytes from global
+/// memory whose masked-off elements read as zero.
 static bool isStreamed(const IntrinsicInst &load) {
   if (load.getIntrinsicID() != Intrinsic::masked_load ||
       !load.hasMetadata(LLVMContext::MD_nontemporal))
@@ -51,8 +53,9 @@ static bool isStreamed(const IntrinsicInst &load) {
          zero && zero->isNullValue();
 }
 
-/// Replaces `load` by the assembly `text`. Its results $0 to $3 are the words;
-/// `constraints` also describe `operands`.
+/// Replaces `load` by the inline assembly `text`. The results $0 to $3 are the
+/// four words loaded. `operands` are its inputs, and `constraints` describes
+/// results and inputs.
 static void replaceByAssembly(Instruction *load, StringRef text,
                               StringRef constraints,
                               ArrayRef<Value *> operands) {
@@ -63,8 +66,7 @@ static void replaceByAssembly(Instruction *load, StringRef text,
     types.push_back(operand->getType());
   auto *type = FunctionType::get(StructType::get(word, word, word, word), types,
                                  /*isVarArg=*/false);
-  // Marked as having effects so that it stays after the wait for the preceding
-  // grid.
+  // The side effect keeps the assembly after the wait for the preceding grid.
   auto *assembly =
       InlineAsm::get(type, text, constraints, /*hasSideEffects=*/true);
   Value *words = b.CreateCall(type, assembly, operands);

@@ -16,16 +16,16 @@ using namespace llvm;
 using namespace mlafix::target;
 
 namespace {
-/// Operations whose name begins with `prefix` need compute capability
-/// `capability` / 10.
+/// A minimum compute capability (10 * major + minor) for the operations whose
+/// name begins with `prefix`.
 struct Requirement {
   StringLiteral prefix;
   unsigned capability;
 };
 } // namespace
 
-// Operations without MLIR's trait NVVMRequiresSM, from the "target ISA notes"
-// of the PTX manual.
+// Requirements of operations that lack MLIR's trait NVVMRequiresSM, from the
+// "target ISA notes" of the PTX manual.
 static constexpr Requirement operationRequirements[] = {
     {"nvvm.griddepcontrol", 90},
     {"nvvm.convert.f32x2.to.f8x2", 89},
@@ -57,7 +57,8 @@ static constexpr Requirement intrinsicRequirements[] = {
     {"llvm.nvvm.cluster", 90},
 };
 
-// LLVM intrinsics that NVPTX can neither select nor call, at any precision.
+// Returns true for LLVM intrinsics for which NVPTX has neither an instruction
+// nor a library function, at any precision.
 static bool isUnselectable(StringRef name) {
   static const StringSet<> names = {"exp",  "exp10", "log",  "log2", "log10",
                                     "pow",  "powi",  "tan",  "tanh", "sinh",
@@ -121,7 +122,7 @@ LogicalResult mlafix::target::checkTarget(mlir::ModuleOp module,
   return failure(failed);
 }
 
-/// True if the op accesses 32 bytes at once.
+/// Returns true if `op` loads or stores 32 bytes at once.
 static bool isWide(mlir::Operation *op) {
   mlir::Type type;
   std::optional<uint64_t> alignment;
@@ -145,7 +146,8 @@ static bool convertsFp8(mlir::Operation *op) {
          name.contains("e5m2x2");
 }
 
-/// Matches the assembly that MathToNVVM.cpp writes.
+/// Returns true if `op` is the byte-packing assembly that MathToNVVM.cpp
+/// writes.
 static bool packsBytes(mlir::Operation *op) {
   auto assembly = dyn_cast<mlir::LLVM::InlineAsmOp>(op);
   return assembly && assembly.getAsmString().starts_with("cvt.pack");
@@ -157,7 +159,7 @@ static bool arrivesRelaxed(mlir::Operation *op) {
 
 unsigned mlafix::target::requiredPtxVersion(mlir::ModuleOp module,
                                             const TargetSpec &target) {
-  // LLVM's own choice for the chips left out here is already high enough.
+  // For chips that this switch does not list, LLVM's own choice is new enough.
   bool (*needsMore)(mlir::Operation *) = nullptr;
   unsigned version = 0;
   switch (target.capability) {

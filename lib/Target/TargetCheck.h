@@ -13,15 +13,16 @@
 
 namespace mlafix::target {
 
-/// Emits an error at every operation of `module` (LLVM and NVVM dialects) for
-/// which `target` (a GPU) or its code generator has no instruction, and fails
-/// if there is one. LLVM would abort the process.
+/// Emits an error at each operation of `module` (LLVM and NVVM dialects) that
+/// `target`, a GPU, has no instruction for. Fails if there is such an
+/// operation. Without this check, LLVM would abort the process.
 llvm::LogicalResult checkTarget(mlir::ModuleOp module,
                                 const TargetSpec &target);
 
-/// The PTX `.version` (10 * major + minor) that `module` (LLVM dialect) needs
-/// beyond the lowest for `target`, else 0: 8.1 for fp8 on sm_89; 8.8 for
-/// 32-byte accesses, which LLVM would otherwise split silently.
+/// Returns the PTX version (10 * major + minor) that `module` (LLVM dialect)
+/// needs if the lowest version for `target` is too old, else 0. It is 8.1 for
+/// fp8 on sm_89. It is 8.8 for 32-byte accesses, which LLVM would otherwise
+/// split.
 unsigned requiredPtxVersion(mlir::ModuleOp module, const TargetSpec &target);
 
 } // namespace mlafix::target

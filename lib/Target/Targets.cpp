@@ -56,7 +56,8 @@ mlafix::target::expandTargets(ArrayRef<std::string> names) {
       return target.takeError();
     result.push_back(*target);
   }
-  // The table is one array, so sorting by address gives its order.
+  // All pointers point into one array, so sorting them by address gives its
+  // order.
   llvm::sort(result);
   result.erase(llvm::unique(result), result.end());
   return result;
@@ -92,10 +93,11 @@ mlafix::target::createTargetMachine(const TargetSpec &target,
     return createStringError("LLVM was built without a code generator for " +
                              triple.str() + ": " + error);
   TargetOptions options;
-  // The lowering marks fused multiply-adds. LLVM must not add any: a row's bits
-  // would then depend on the target's cost model.
+  // LLVM must not form fused multiply-adds: the bits of a row would depend on
+  // its cost model. The lowering marks those that are wanted.
   options.AllowFPOpFusion = FPOpFusion::Strict;
-  // LLVM picks the lowest `.version` that knows the chip.
+  // Without a version, LLVM picks the lowest PTX `.version` that supports the
+  // chip.
   std::string features = ptxVersion ? "+ptx" + std::to_string(ptxVersion) : "";
   std::optional<Reloc::Model> reloc;
   std::optional<CodeModel::Model> codeModel;
@@ -103,7 +105,8 @@ mlafix::target::createTargetMachine(const TargetSpec &target,
     reloc = Reloc::PIC_;
     codeModel = CodeModel::Small;
   }
-  // LLVM names x86-64 levels as the psABI does; Armv8.0-A is "generic".
+  // LLVM has the psABI's names for the levels of x86-64. Its name for Armv8.0-A
+  // is "generic".
   StringRef chip = triple.isAArch64() ? "generic" : target.name;
   std::unique_ptr<TargetMachine> machine(
       backEnd->createTargetMachine(triple, chip, features, options, reloc,
@@ -114,7 +117,7 @@ mlafix::target::createTargetMachine(const TargetSpec &target,
 }
 
 //===----------------------------------------------------------------------===//
-// Code generators that are used again
+// Pool of code generators
 //===----------------------------------------------------------------------===//
 
 using LeasedMachine = std::unique_ptr<TargetMachine, ReturnMachine>;
@@ -156,8 +159,8 @@ mlafix::target::leaseTargetMachine(const TargetSpec &target,
 }
 
 void ReturnMachine::operator()(TargetMachine *machine) const {
-  // A pooled machine retains the names of all parameters and sections, so it is
-  // discarded after a number of uses.
+  // A pooled machine keeps the names of all parameters and sections that it has
+  // seen. So it is discarded after a number of uses.
   constexpr unsigned maximalUses = 100;
   constexpr size_t maximalIdle = 8;
   MachinePool &pool = machinePool();

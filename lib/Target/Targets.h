@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The names that `--target` accepts (mlafix/Targets.def): GPU architectures and
-// CPU baselines, by the names under which units list their code
-// (docs/UnitFormat.md), and LLVM's code generator for each.
+// The compilation targets that `--target` accepts (mlafix/Targets.def), and
+// LLVM's code generator for each. A target is a GPU architecture or a CPU
+// baseline. Units list their code under the targets' names
+// (docs/UnitFormat.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,43 +29,44 @@ namespace mlafix::target {
 
 /// A compilation target.
 struct TargetSpec {
-  /// The name in options and units: "sm_90", "x86-64-v3".
+  /// The name in options and units, for example "sm_90" or "x86-64-v3".
   llvm::StringRef name;
-  /// The architecture in its triple: "nvptx64", "x86_64", "aarch64".
+  /// The architecture in LLVM's triple: "nvptx64", "x86_64" or "aarch64".
   llvm::StringRef architecture;
-  /// Compute capability as 10 * major + minor (90, 103, 121); 0 on CPUs.
+  /// The compute capability as 10 * major + minor, for example 90 or 121; 0 for
+  /// a CPU.
   unsigned capability;
 
   bool isGPU() const { return capability != 0; }
 };
 
-/// Every target, in the order in which units list their code.
+/// Returns all targets, in the order in which units list their code.
 llvm::ArrayRef<TargetSpec> allTargets();
 
-/// Looks `name` up. The error lists the names that exist.
+/// Returns the target called `name`. The error lists the valid names.
 llvm::Expected<const TargetSpec *> lookupTarget(llvm::StringRef name);
 
-/// Expands `names` (target names, or "cpu" for every CPU target of the
-/// architecture that the compiler runs on) to distinct targets in the order of
-/// allTargets().
+/// Returns the distinct targets that `names` stand for, in the order of
+/// allTargets(). A name is a target's name, or "cpu" for every CPU target of
+/// the architecture that the compiler runs on.
 llvm::Expected<std::vector<const TargetSpec *>>
 expandTargets(llvm::ArrayRef<std::string> names);
 
-/// Creates LLVM's code generator for `target`. The PTX `.version` is
-/// `ptxVersion` (10 * major + minor) or, if that is 0, the lowest that supports
-/// the chip, so that old drivers accept the PTX.
+/// Creates LLVM's code generator for `target`. The PTX has the `.version`
+/// `ptxVersion` (10 * major + minor). If `ptxVersion` is 0, it has the lowest
+/// one that supports the chip, so that old drivers accept the PTX.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(const TargetSpec &target, unsigned ptxVersion = 0);
 
-/// Returns a code generator to the pool.
+/// A deleter that returns a code generator to the pool.
 struct ReturnMachine {
   unsigned ptxVersion = 0;
   unsigned uses = 1;
   void operator()(llvm::TargetMachine *machine) const;
 };
 
-/// As createTargetMachine(), for one thread at a time. On GPU targets it may be
-/// a pooled one.
+/// Returns a code generator as createTargetMachine() does, for use by one
+/// thread at a time. For GPU targets it may come from a pool.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine, ReturnMachine>>
 leaseTargetMachine(const TargetSpec &target, unsigned ptxVersion);
 

@@ -103,7 +103,8 @@ static json::Object describe(GroupsGeometryAttr groups) {
                       {"groups", std::move(shared)}};
 }
 
-/// The runtime distributes rows on CPUs; fields without meaning there are 1.
+/// Describes the geometry for CPUs. The runtime distributes the rows over
+/// threads, so fields that have no meaning for CPUs are 1.
 static json::Object describe(CpuGeometryAttr cpu) {
   json::Object object{{"rows_per_block", cpu.getRowsPerBlock()},
                       {"threads", 1}};
@@ -157,7 +158,7 @@ static constexpr size_t headerSize = 64;
 static constexpr size_t imageAlignment = 64;
 static constexpr size_t checksumOffset = 32;
 
-/// 64-bit FNV-1a.
+/// Returns the 64-bit FNV-1a hash of `bytes`.
 static uint64_t checksum(StringRef bytes) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (unsigned char byte : bytes)
@@ -165,7 +166,8 @@ static uint64_t checksum(StringRef bytes) {
   return hash;
 }
 
-/// The manifest as text, given the offset of the first image.
+/// Returns the manifest's text if the first image is at `offset` bytes in the
+/// file.
 static std::string writeManifest(ArrayRef<UnitKernel> kernels,
                                  uint64_t offset) {
   json::Array entries;
@@ -192,11 +194,12 @@ static std::string writeManifest(ArrayRef<UnitKernel> kernels,
   }
   json::Value manifest = json::Object{{"producer", "mlafix " MLAFIX_VERSION},
                                       {"kernels", std::move(entries)}};
-  // Keys are printed sorted, so equal manifests have equal bytes.
+  // JSON objects are printed with sorted keys, so equal manifests have equal
+  // bytes.
   return formatv("{0}", manifest).str();
 }
 
-/// Fails if `count` exceeds `most`.
+/// Fails if `count` is more than `most`. `what` names the things counted.
 static Error checkCount(size_t count, size_t most, const Twine &what) {
   if (count <= most)
     return Error::success();
@@ -204,7 +207,7 @@ static Error checkCount(size_t count, size_t most, const Twine &what) {
                            " in a unit, got " + Twine(count));
 }
 
-/// Fails unless the runtime accepts every text in `value`.
+/// Fails unless the runtime accepts each string inside `value`.
 static Error checkTexts(const json::Value &value) {
   if (std::optional<StringRef> text = value.getAsString()) {
     if (mlafix::limits::isText({text->data(), text->size()}))
@@ -281,9 +284,10 @@ Error mlafix::target::checkLimits(const UnitKernel &kernel) {
 Expected<std::string> mlafix::target::writeUnit(ArrayRef<UnitKernel> kernels) {
   if (Error error = checkCount(kernels.size(), limits::kernels, "kernels"))
     return error;
-  // The text contains the image offsets, which depend on its length. Start with
-  // the first possible offset and move to where the text then ends. Larger
-  // offsets never shorten the text, so this converges.
+  // The manifest contains the offsets of the images, and these depend on its
+  // length. Start with the smallest possible offset, write the manifest, and
+  // repeat with the offset at which it ends. Larger offsets never shorten the
+  // manifest, so this ends.
   uint64_t first = 0, next = headerSize;
   std::string manifest;
   while (next != first) {

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/UnitFormat.md is the contract between this and lib/Runtime/Unit.cpp.
+// Writes unit files, which lib/Runtime/Unit.cpp reads. docs/UnitFormat.md
+// specifies the format.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,36 +21,37 @@
 
 namespace mlafix::target {
 
-/// One blob of code.
+/// One piece of compiled code in a unit.
 struct UnitImage {
   std::string format;    // "cubin", "ptx" or "cpu"
   std::string bytes;     //
-  std::string assembler; // for cubins, else empty
+  std::string assembler; // name of a cubin's assembler, else empty
 };
 
-/// A kernel's code for one target.
+/// The code of a kernel for one target.
 struct UnitCode {
-  std::string target;            // "sm_90", "x86-64-v3"
-  std::vector<UnitImage> images; // in order of preference
-  llvm::json::Array variants;    // the manifest's "variants"
+  std::string target;            // a target's name, such as "sm_90"
+  std::vector<UnitImage> images; // the preferred one first
+  llvm::json::Array variants;    // the manifest's field "variants"
 };
 
-/// A kernel with one set of bindings.
+/// A kernel with one set of bindings, and its code.
 struct UnitKernel {
-  llvm::json::Object signature; // the manifest's entry, less "code"
+  llvm::json::Object signature; // the kernel's manifest entry without "code"
   std::vector<UnitCode> code;
 };
 
 /// Fails if the kernel exceeds a limit of the runtime (mlafix/UnitLimits.h)
-/// that its verifier could not check earlier.
+/// that the kernel's verifier could not check.
 llvm::Error checkLimits(const UnitKernel &kernel);
 
-/// Writes `kernels` as a unit. The bytes depend only on the arguments. Error:
-/// too many kernels, or too large a unit for the runtime.
+/// Returns the bytes of a unit with `kernels`. They depend only on the
+/// argument. Returns an error if the unit has too many kernels or is too large
+/// for the runtime.
 llvm::Expected<std::string> writeUnit(llvm::ArrayRef<UnitKernel> kernels);
 
-/// An entry of "variants" (docs/UnitFormat.md) without the fields that code
-/// generation adds.
+/// Returns an entry of the manifest's "variants" (docs/UnitFormat.md), without
+/// the fields that code generation adds.
 llvm::json::Object toJson(VariantAttr variant);
 
 } // namespace mlafix::target

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // LLVM's scalar evolution expresses the sum of a loop counter as a 65-bit
-// product. Loop strength reduction, part of the code generator, moves the
-// division that computes the trip count into that width. CPU code generators
-// then call the compiler's runtime library, and NVPTX aborts the process.
+// product. Loop strength reduction, a pass of the code generator, then divides
+// 65-bit numbers to compute the trip count. For such divisions, CPU code
+// generators call the compiler's runtime library, and NVPTX aborts the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 
 using namespace llvm;
 
-// Widest division that every target has code for.
+// The width in bits of the widest division that every target has code for.
 static constexpr unsigned kDivided = 64;
 
 static bool isWide(const Instruction &instruction) {
@@ -37,7 +37,8 @@ static bool isWide(const Instruction &instruction) {
   }
 }
 
-/// Splits a vector division into scalar ones, which it appends to `parts`.
+/// Splits a vector division into scalar divisions, and appends those to
+/// `parts`.
 static void split(Instruction *division,
                   SmallVectorImpl<Instruction *> &parts) {
   IRBuilder<> b(division);
@@ -56,8 +57,9 @@ static void split(Instruction *division,
   division->eraseFromParent();
 }
 
-/// Expands a wide division: to kDivided bits if the operands provably fit (as
-/// those of scalar evolution do), else to a loop over the bits.
+/// Expands a wide division. If the operands provably fit kDivided bits, as
+/// those of scalar evolution do, divides in that width. Otherwise creates a
+/// loop over the bits.
 static void expand(BinaryOperator *division) {
   const DataLayout &layout = division->getDataLayout();
   auto isNarrow = [&](const Value *value) {
