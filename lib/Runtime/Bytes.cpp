@@ -15,8 +15,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// A tensor argument measured in memory units: elements, or bytes if two
-/// elements share one.
+/// A tensor argument whose sizes and strides count memory units. A unit is an
+/// element, or a byte if two elements share one.
 struct Units : StridedTensor {
   Units(const ArgDesc &desc, const CallArg &arg) {
     uint32_t first = desc.isMany() ? 1 : 0;
@@ -33,8 +33,8 @@ struct Units : StridedTensor {
       own[ndim - 1] /= desc.perByte;
       return;
     }
-    // A tiled tensor is one run of bytes: the tiles of all rows follow each
-    // other, and a tile interleaves its rows.
+    // A tiled tensor is one run of bytes. The tiles of all rows follow each
+    // other, and each tile interleaves its rows.
     fits = !__builtin_mul_overflow(arg.sizes[0], arg.strides[0], &own[0]);
     if (arg.empty)
       own[0] = 0;
@@ -49,7 +49,7 @@ private:
   int64_t one = 1;
 };
 
-/// Columns per tile.
+/// The number of columns of a tile.
 constexpr int64_t blockColumns = 4;
 
 } // namespace

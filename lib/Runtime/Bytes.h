@@ -13,19 +13,20 @@
 
 namespace mlafix::runtime {
 
-/// Like makeByteLayout and makeByteSpan of Overlap.h, for a tensor argument
-/// whose shape has been checked. For several tensors, describes the first one,
-/// without the dim that counts them.
+/// These functions correspond to makeByteLayout() and makeByteSpan() of
+/// Overlap.h, for a tensor argument whose shape has been checked. If the
+/// argument is several tensors, they describe the first tensor and skip the dim
+/// that counts the tensors.
 bool makeByteLayout(const ArgDesc &desc, const CallArg &arg,
                     ByteLayout &layout);
 bool makeByteSpan(const ArgDesc &desc, const CallArg &arg, bool distinct,
                   ByteSpan &span);
 
-/// True if the strides are those of a contiguous tensor, so that a caller may
-/// omit them.
+/// Returns true if `arg` has the strides of a contiguous tensor. A later caller
+/// may then omit the strides.
 bool isContiguous(const ArgDesc &desc, const CallArg &arg);
 
-/// Checks that a tiled tensor has space for whole tiles of rows and columns.
+/// Checks that a tiled tensor has memory for whole tiles of rows and columns.
 mlafix_status checkSwizzle(const ArgDesc &desc, const CallArg &arg);
 
 } // namespace mlafix::runtime

@@ -26,22 +26,22 @@ namespace mlafix::runtime {
 
 struct PreparedKernel;
 
-/// An argument as the kernel sees it. Left uninitialised on purpose, since
-/// every launch has a Call on its stack.
+/// An argument in the form that the kernel needs. Its fields are not
+/// initialised, since every launch has a Call on its stack.
 struct CallArg {
-  /// Tensors: false if the data pointer is null or the tensor is omitted.
+  /// False if a tensor is omitted or its data pointer is null.
   bool present;
-  /// Tensors: false if omitted; sizes and strides are then meaningless.
+  /// False if a tensor is omitted. Its sizes and strides are then meaningless.
   bool hasShape;
-  bool empty;    ///< tensors: some size is 0
-  uint8_t table; ///< index into Call::tables, for several tensors
+  bool empty;    ///< true if some size of a tensor is 0
+  uint8_t table; ///< for several tensors: index into Call::tables
   void *data;
-  uint64_t scalar; ///< scalars: as a parameter slot
+  uint64_t scalar; ///< for a scalar: its value as a parameter slot
   int64_t sizes[MLAFIX_MAX_DIMS];
   int64_t strides[MLAFIX_MAX_DIMS];
 };
 
-/// The parameter of kind Group, as compiled code reads it.
+/// The parameter of kind Group. Compiled code reads this layout.
 struct GroupSlots {
   uint32_t rank, ranks;
   uint64_t timeoutNs;
@@ -51,12 +51,14 @@ struct GroupSlots {
 static_assert(sizeof(GroupSlots) == 8 * (3 + MLAFIX_MAX_RANKS),
               "slots without gaps");
 
-/// True if the struct has at least the fields of the first mlafix_group.
+/// Returns true if the caller's struct is large enough for the fields of the
+/// first version of mlafix_group.
 inline bool isGroup(const mlafix_group *group) {
   return group && group->struct_size >= offsetof(mlafix_group, slots);
 }
 
-/// The `slots` of a group; 0 if the caller's older header lacks the field.
+/// Returns the field `slots` of a group, or 0 if the caller's header is too old
+/// to have it.
 inline uint64_t slotsOf(const mlafix_group &group) {
   return group.struct_size >= sizeof(mlafix_group) ? group.slots : 0;
 }
@@ -66,27 +68,29 @@ struct Call {
   mlafix_device device;
   uint32_t flags;
   CallArg args[MLAFIX_MAX_ARGS];
-  uint32_t numTables; ///< arguments of several tensors
+  uint32_t numTables; ///< number of arguments that are several tensors
   bool hasGroup;      ///< true if `group` is filled in
   void *tables[limits::peers][MLAFIX_MAX_RANKS];
-  /// For collective kernels on a GPU: the parameter that compiled code reads.
+  /// The Group parameter of a collective kernel on a GPU. It is set if
+  /// `hasGroup` is true.
   GroupSlots group;
-  uint64_t blockSlots; ///< of the group: blocks that store to peers
+  uint64_t
+      blockSlots; ///< the group's `slots`: how many blocks may store to peers
 
   const KernelDesc &desc() const { return *kernel; }
 };
 
-/// Fills in `call` and makes every check that does not need the driver.
+/// Fills in `call`. Makes every check that does not need the driver.
 mlafix_status checkCall(const mlafix_kernel &kernel, const mlafix_arg *args,
                         uint32_t numArgs, mlafix_device device, uint32_t flags,
                         Call &call);
 
-/// Makes the checks that depend only on data pointers, for new pointers of a
-/// bound call.
+/// Makes the checks that depend only on data pointers. A bound call needs them
+/// when its pointers change.
 mlafix_status checkPointers(const Call &call);
 
-/// A scalar argument as a parameter slot. A bool other than 0 or 1 gets a slot
-/// value that matches no valid one.
+/// Returns a scalar argument as a parameter slot. A bool other than 0 or 1 gets
+/// a slot value that no valid bool has.
 inline uint64_t scalarSlot(const mlafix_arg &arg) {
   uint64_t slot = 0;
   switch (arg.kind) {
@@ -102,77 +106,85 @@ inline uint64_t scalarSlot(const mlafix_arg &arg) {
   }
 }
 
-/// True if two tensors, one of them written, may have the same address.
+/// Returns true if arguments `a` and `b` are tensors that may have the same
+/// address although one of them is written.
 bool mayCoincide(const Call &call, uint32_t a, uint32_t b);
 
-/// Reads a scalar argument into its slot.
+/// Checks a scalar argument and writes its value to `out`.
 mlafix_status readScalar(const ArgDesc &desc, const mlafix_arg &arg,
                          CallArg &out);
 
-/// Reads a tensor.
+/// Checks a tensor argument and writes its pointer, sizes and strides to `arg`.
 mlafix_status readTensor(const ArgDesc &desc, const mlafix_tensor *tensor,
                          mlafix_device device, CallArg &arg);
 
-/// Reads an argument of several tensors (peers or a list).
+/// Checks an argument of several tensors (peers or a list) and adds their
+/// addresses to `call`.
 mlafix_status readMany(const ArgDesc &desc, const mlafix_peers *peers,
                        mlafix_device device, Call &call, CallArg &out);
 
-/// Does for arguments of several tensors what checkPointers() does for one.
+/// Makes the checks of checkPointers() for the arguments that are several
+/// tensors.
 mlafix_status checkManyPointers(const Call &call);
 
-/// Checks that every rank took part in the group's earlier launches.
+/// Fails if some rank has not taken part in an earlier launch of the group.
 mlafix_status checkGroup(const Call &call);
 
-/// Checks the bounds of scalars and the kernel's other assumptions about sizes
-/// and scalars, after all arguments are read.
+/// Checks the bounds of scalars and the kernel's other conditions on sizes and
+/// scalars. All arguments must have been read.
 mlafix_status checkScalarBounds(const Call &call);
 
-/// Asks the driver about each pointer.
+/// Asks the driver whether each pointer is valid memory for the device.
 mlafix_status checkMemory(const Call &call);
 
-/// The bytes from a tensor's lowest to its highest; 0 if empty or absent.
+/// The bytes from the lowest to the highest byte of a tensor. `bytes` is 0 if
+/// the tensor is empty or absent.
 struct ByteRange {
   uint64_t begin, bytes;
 };
 ByteRange byteRange(const ArgDesc &desc, const CallArg &arg);
 
-/// A planned launch.
+/// A launch with all its choices made.
 struct Plan {
   const CodeVersion *variant;
-  uint32_t index; ///< of the variant
+  uint32_t index; ///< index of `variant` among the code versions
   uint32_t numParams;
-  uint32_t grid;         ///< CUDA: number of blocks
-  uint32_t threads;      ///< CUDA: per block
-  uint32_t groupThreads; ///< CUDA: per lane group; 0 without lane groups
-  int64_t rows;          ///< 0: nothing to launch
-  int64_t rowBytes;      ///< CPU: approximate bytes that a row touches
+  uint32_t grid;         ///< number of blocks (CUDA)
+  uint32_t threads;      ///< threads per block (CUDA)
+  uint32_t groupThreads; ///< threads per lane group (CUDA); 0: no lane groups
+  int64_t rows;          ///< number of rows; 0: nothing to launch
+  int64_t rowBytes;      ///< approximate bytes touched per row (CPU)
   uint64_t slots[limits::slots];
 };
 
-/// Selects the code version, computes the grid and packs the parameters.
+/// Selects the code version, computes the grid and packs the parameters into
+/// `plan`.
 mlafix_status planLaunch(const Call &call, const TargetCode &code,
                          int64_t multiprocessors, Plan &plan);
 
-/// Explains why a code version rejects a call: the first guard that fails, and
-/// its actual value. Empty if the version accepts the call.
+/// Sets `refused` to the reason why a code version rejects a call: the first
+/// guard that fails, and the call's value for it. Sets it to "" if the code
+/// version accepts the call.
 mlafix_status explainVersion(const Call &call, const CodeVersion &variant,
                              std::string &refused);
 
-/// Bytes of arguments read and written, counting each element once.
+/// The number of bytes of arguments that a launch reads and writes. Each
+/// element counts once.
 struct Traffic {
   uint64_t read, written;
 };
 Traffic countTraffic(const Call &call);
 
-/// Logs the candidate code versions and the plan at MLAFIX_LOG_DEBUG.
+/// Logs the candidate code versions and the plan, if MLAFIX_LOG_DEBUG messages
+/// are wanted.
 mlafix_status logPlan(const Call &call, const PreparedKernel &prepared,
                       const Plan &plan);
 
-/// Launches on `stream`, or on the CPU.
+/// Launches on the CUDA stream `stream`, or on the CPU.
 mlafix_status runPlan(const PreparedKernel &prepared, const Plan &plan,
                       mlafix_device device, void *stream, uint32_t flags);
 
-/// True if the launch may carry the dependent-launch attribute.
+/// Returns true if the launch may use programmatic dependent launch.
 bool isDependent(const Plan &plan, uint32_t flags);
 
 } // namespace mlafix::runtime
@@ -181,7 +193,7 @@ struct mlafix_bound {
   mlafix::runtime::Call call;
   const mlafix::runtime::PreparedKernel *prepared;
   mlafix::runtime::Plan plan;
-  void *kernelParams[MLAFIX_MAX_PARAMS]; ///< point into plan.slots
+  void *kernelParams[MLAFIX_MAX_PARAMS]; ///< addresses in plan.slots
 };
 
 #endif // MLAFIX_RUNTIME_CALL_H

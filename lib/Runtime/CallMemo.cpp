@@ -26,8 +26,8 @@ public:
                                                std::memory_order_acquire);
     if (owns || holder == mine)
       return;
-    // A thread of the parent process held it at the fork, perhaps amid a
-    // change.
+    // A thread of the parent process held the lock when this process was
+    // forked. It may have been changing a known call, so forget them all.
     owns = memo.holder.compare_exchange_strong(holder, mine,
                                                std::memory_order_acquire);
     for (KnownCall &call : memo.known)
@@ -45,8 +45,8 @@ private:
   bool owns;
 };
 
-/// True if only the data pointer of the tensor may differ. Its known sizes and
-/// strides start at `number`.
+/// Returns true if `tensor` differs from the known tensor `was` at most in its
+/// data pointer. The known sizes and strides start at `number`.
 bool KnownCall::matchesTensor(const Argument &was, const mlafix_tensor *tensor,
                               mlafix_device device,
                               const int64_t *number) const {
@@ -63,7 +63,8 @@ bool KnownCall::matchesTensor(const Argument &was, const mlafix_tensor *tensor,
   return true;
 }
 
-/// True if several tensors and their group are those of the known call.
+/// Returns true if an argument of several tensors has the same addresses and
+/// the same group as in the known call.
 bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
                             mlafix_device device, const int64_t *number) const {
   return peers && peers->struct_size >= sizeof(mlafix_peers) &&
@@ -75,7 +76,8 @@ bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
           matchesGroup(peers->group));
 }
 
-/// True if it is the group of the known call and no rank has failed to arrive.
+/// Returns true if `given` is the group of the known call and no rank has
+/// failed to launch.
 bool KnownCall::matchesGroup(const mlafix_group *given) const {
   GroupSlots was;
   if (!isGroup(given) || !given->workspaces)
@@ -91,8 +93,9 @@ bool KnownCall::matchesGroup(const mlafix_group *given) const {
          mlafix_group_check(given) == MLAFIX_OK;
 }
 
-/// True if sizes, strides and scalars equal those of the known call and
-/// pointers have the same alignment. Collects the pointers.
+/// Returns true if all sizes, strides and scalars equal those of the known
+/// call, and all pointers have the same alignment. Writes the new data pointers
+/// to `pointers`.
 bool KnownCall::matches(const mlafix_arg *given, mlafix_device device,
                         uint64_t *pointers) const {
   const int64_t *number = numbers;
@@ -137,7 +140,8 @@ bool KnownCall::isApartFromTables(const ByteSpan &span) const {
   return true;
 }
 
-/// True if no written tensor overlaps another one, except permitted aliases.
+/// Returns true if no written tensor overlaps another tensor, except where the
+/// kernel permits an alias.
 bool KnownCall::areApart(const uint64_t *pointers) const {
   for (uint32_t p = 0; p < numPairs; ++p)
     if ((pointers[pairs[p].a] == pointers[pairs[p].b]) != pairs[p].equal)
@@ -184,8 +188,8 @@ bool KnownCall::recall(const mlafix_arg *given, uint32_t count,
   return true;
 }
 
-/// Adds a tensor. For several tensors, adds the first, without the dim that
-/// counts them.
+/// Records a tensor argument. If it is several tensors, records the first one
+/// and skips the dim that counts the tensors.
 bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &arg = call.args[index];
@@ -194,8 +198,8 @@ bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   kept.optional = desc.optional;
   if (!arg.hasShape)
     return true;
-  // Tensors without elements are never accessed; supporting them would need
-  // special cases everywhere.
+  // Do not remember calls with an empty tensor. It is never accessed, so every
+  // check would need a special case.
   ByteSpan span;
   uint32_t ndim = desc.ndim() - firstDim;
   const int64_t *sizes = arg.sizes + firstDim,
@@ -217,8 +221,8 @@ bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   return true;
 }
 
-/// Locates the addresses of several tensors among the slots. Returns false if
-/// some are missing or exceed the address space.
+/// Finds the slots that hold the addresses of several tensors. Returns false if
+/// a table of addresses is missing or a span exceeds the address space.
 bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   uint32_t slot = 0;
   numTables = 0;
@@ -242,8 +246,8 @@ bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   return numTables == call.numTables && (group >= 0 || !call.hasGroup);
 }
 
-/// Records what guards require of pointers, for all code versions: guards of
-/// earlier versions must fail again.
+/// Records what the guards require of pointers. It includes guards of code
+/// versions before the chosen one, since these must fail again.
 bool KnownCall::addGuards(const Call &call, const TargetCode &code) {
   for (const CodeVersion &candidate : code.variants)
     for (const Guard &guard : candidate.guards) {
@@ -256,12 +260,12 @@ bool KnownCall::addGuards(const Call &call, const TargetCode &code) {
   return true;
 }
 
-/// Records for each other argument of the guard if it has the pointer of the
-/// first one. Returns false if there are too many pairs.
+/// Records for each other argument of `guard` if its pointer equals that of the
+/// guard's first argument. Returns false if there are too many pairs to record.
 bool KnownCall::addPairs(const Call &call, const Guard &guard) {
   const CallArg &first = call.args[guard.first];
   for (uint32_t i = 0; i < numArgs; ++i) {
-    // Recalled calls omit the same tensors, so omitted ones need no pair.
+    // A recalled call omits the same tensors, so omitted tensors need no pair.
     if (i == guard.first || !(guard.args >> i & 1) || !first.present ||
         !call.args[i].present)
       continue;
@@ -323,7 +327,7 @@ bool KnownCall::remember(const Call &call, const TargetCode &code,
 bool CallMemo::recall(const mlafix_arg *args, uint32_t numArgs,
                       mlafix_device device, uint32_t flags, Plan &plan) {
   // MLAFIX_LAUNCH_ASSUME_DISJOINT and MLAFIX_LAUNCH_NO_DEPENDENT do not change
-  // a plan. Other flags require more checks or are unknown.
+  // a plan. Any other flag requires more checks or is unknown.
   constexpr uint32_t harmless =
       MLAFIX_LAUNCH_NO_DEPENDENT | MLAFIX_LAUNCH_ASSUME_DISJOINT;
   if (!args || (flags & ~harmless))

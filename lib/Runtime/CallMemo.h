@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The layers of a model make the same call repeatedly, with other memory but
-// the same sizes, strides and scalars. Checks and plans that depend only on
-// these stay valid. The next call has only to check its pointers: alignment,
-// equality, and overlap of written tensors with others. Memory shared by ranks,
-// and lists, must stay in place: tables of addresses must be equal.
+// The layers of a model repeat a call with the same sizes, strides and scalars
+// but different memory. Checks and plans that depend only on sizes, strides and
+// scalars stay valid. A repeated call has to check only its pointers: their
+// alignment, their equality, and the overlap of written tensors with others.
+// The addresses of peers' tensors and of lists must be the same as before.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,40 +29,42 @@ struct Plan;
 /// A call that passed every check, and its plan.
 class KnownCall {
 public:
-  /// Remembers a call, if calls of its kind can be recalled.
+  /// Remembers a call and its plan, if calls of this kind can be recalled.
   void set(const Call &call, const TargetCode &code, const Plan &plan) {
     valid = remember(call, code, plan);
   }
   void forget() { valid = false; }
 
-  /// Fills in the plan if `args` differ from the known call only in what
-  /// affects neither checks nor the plan. `args` has as many entries as the
-  /// kernel has arguments.
+  /// Fills in `plan` and returns true if the known plan is valid for `args`.
+  /// They may differ from the known call only in pointers that change neither a
+  /// check nor the plan. `args` has one entry per argument of the kernel.
   bool recall(const mlafix_arg *args, uint32_t numArgs, mlafix_device device,
               Plan &plan) const;
 
 private:
-  // Limits that every kernel of the library meets; larger calls are not kept.
+  // Calls that exceed these limits are not remembered. Every kernel of the
+  // library stays within them.
   static constexpr uint32_t maxArgs = 24, maxNumbers = 128, maxSlots = 64,
                             maxPairs = 32;
 
   struct Argument {
     int32_t kind;
     int32_t dtype;
-    uint32_t ndim; ///< tensors: number of sizes and strides in `numbers`
-    uint32_t
-        ranks; ///< several tensors: number of addresses from `slots[table]` on
+    uint32_t ndim; ///< for a tensor: number of dims in `numbers`
+    /// For several tensors: the number of addresses, which start at
+    /// `slots[table]`.
+    uint32_t ranks;
     uint32_t table;
-    bool given;      ///< tensors: not omitted
-    bool optional;   ///< tensors: a null pointer omits them
-    bool contiguous; ///< tensors: strides may be omitted
+    bool given;      ///< true if a tensor is not omitted
+    bool optional;   ///< true if a null pointer omits the tensor
+    bool contiguous; ///< true if strides may be omitted
     bool written;
-    uint64_t bits;   ///< the pointer, or a scalar as a parameter slot
-    uint64_t extent; ///< bytes from the pointer, the lowest address
-    /// Bit set of the arguments that may have the same pointer as this one.
+    uint64_t bits;   ///< a tensor's pointer, or a scalar's parameter slot
+    uint64_t extent; ///< bytes from the pointer to the tensor's end
+    /// A bit set of the arguments that may have the same pointer as this one.
     uint64_t mayCoincide;
   };
-  /// Two arguments whose pointers a guard compares.
+  /// Two arguments whose pointers a guard compares, and the result.
   struct Pair {
     uint8_t a, b;
     bool equal;
@@ -85,27 +87,27 @@ private:
 
   bool valid = false;
   uint32_t numArgs, numNumbers, numPairs, numTables;
-  uint64_t lowBits; ///< mask of the pointer bits that a check reads
+  uint64_t lowBits; ///< mask of the pointer bits that a guard tests
   Argument args[maxArgs];
-  int64_t numbers[maxNumbers]; ///< size, stride, size, stride, …
+  int64_t numbers[maxNumbers]; ///< pairs of size and stride, tensor by tensor
   Pair pairs[maxPairs];
 
-  // The plan. Pointer parameters are stored as argument numbers.
+  // The remembered plan. Parameters that are pointers have an argument number.
   const CodeVersion *variant;
   uint32_t index, numParams, numSlots, grid, threads;
   int64_t rows, rowBytes;
   uint64_t slots[maxSlots];
-  int8_t pointerOf[maxSlots]; ///< argument number, or -1
-  int32_t group;              ///< first slot of the group, or -1
-  uint64_t blockSlots;        ///< Call::blockSlots
-  bool exchanges;             ///< true if peers' tensors are written
+  int8_t pointerOf[maxSlots]; ///< argument number of a pointer slot, else -1
+  int32_t group;              ///< first slot of the Group parameter, or -1
+  uint64_t blockSlots;        ///< Call::blockSlots of the known call
+  bool exchanges;             ///< true if the kernel also writes peers' tensors
 };
 
-/// The last few calls of a kernel on one device. Thread-safe.
+/// Remembers the last few calls of a kernel on one device. Thread-safe.
 class CallMemo {
 public:
-  /// Fills in the plan if the call matches a known one. False does not mean
-  /// that the call is invalid.
+  /// Fills in `plan` and returns true if a known plan is valid for this call.
+  /// If it returns false, the call may still be valid.
   bool recall(const mlafix_arg *args, uint32_t numArgs, mlafix_device device,
               uint32_t flags, Plan &plan);
 
@@ -116,19 +118,19 @@ private:
   class TryLock;
   static constexpr unsigned numKnown = 4;
 
-  /// False for most calls while calls rarely repeat: comparing and storing them
-  /// would then cost more than it saves.
+  /// Returns false for most calls while calls rarely repeat. Comparing and
+  /// storing calls would then cost more than it saves.
   bool isWorthIt() const {
     constexpr unsigned patience = 2 * numKnown, seldom = 32;
     return misses <= patience || misses % seldom == 0;
   }
 
-  /// A spin lock held while a few dozen numbers are compared or copied. A
-  /// thread that fails to take it proceeds without the memo. 0: free; otherwise
-  /// 1 + the fork generation of the holder's process.
+  /// A spin lock, held while some numbers are compared or copied. A thread that
+  /// does not get it at once goes on without the memo. The value is 0 if the
+  /// lock is free, else 1 + the fork generation of the holder's process.
   std::atomic<unsigned> holder{0};
-  unsigned latest = 0; ///< index into `known`
-  unsigned misses = 0; ///< calls since the last recalled one
+  unsigned latest = 0; ///< index into `known` of the latest call
+  unsigned misses = 0; ///< number of calls since one was recalled
   KnownCall known[numKnown];
 };
 

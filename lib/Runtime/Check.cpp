@@ -34,7 +34,8 @@ bool mayAlias(const KernelDesc &desc, uint32_t a, uint32_t b) {
   return false;
 }
 
-/// True if the arguments differ only in their addresses.
+/// Returns true if the tensors `a` and `b` have equal element sizes, shapes and
+/// strides.
 bool sameLayout(const Call &call, uint32_t a, uint32_t b) {
   const ArgDesc &descA = call.desc().args[a], &descB = call.desc().args[b];
   const CallArg &argA = call.args[a], &argB = call.args[b];
@@ -47,7 +48,7 @@ bool sameLayout(const Call &call, uint32_t a, uint32_t b) {
   return true;
 }
 
-/// The layout of an argument whose span is known; it then cannot fail.
+/// Returns the layout of an argument. Its span is known, so this cannot fail.
 ByteLayout layoutOf(const Call &call, uint32_t index) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &given = call.args[index];
@@ -56,7 +57,7 @@ ByteLayout layoutOf(const Call &call, uint32_t index) {
   return layout;
 }
 
-/// Checks two arguments whose spans overlap.
+/// Checks two tensors whose spans overlap.
 mlafix_status checkPair(const Call &call, uint32_t a, uint32_t b) {
   const KernelDesc &desc = call.desc();
   bool aliased = mayAlias(desc, a, b);
@@ -82,7 +83,7 @@ mlafix_status checkPair(const Call &call, uint32_t a, uint32_t b) {
                aliased ? " (or the same pointer, sizes and strides)" : "");
 }
 
-/// Computes the span of a tensor for which makeByteSpan() gave up.
+/// Computes the span of a tensor for which makeByteSpan() returned false.
 mlafix_status spanByLayout(const Call &call, uint32_t index, ByteSpan &span) {
   const ArgDesc &arg = call.desc().args[index];
   const CallArg &given = call.args[index];
@@ -114,18 +115,18 @@ bool mlafix::runtime::mayCoincide(const Call &call, uint32_t a, uint32_t b) {
          sameLayout(call, a, b);
 }
 
-/// Checks that no written tensor overlaps itself or another tensor, unless they
-/// may alias (N11).
+/// Checks that no written tensor overlaps itself or another tensor (N11). A
+/// tensor may overlap another one if the kernel lets the two alias.
 static mlafix_status checkOverlaps(const Call &call) {
   const KernelDesc &desc = call.desc();
-  // Spans, indices and writability of all tensors that touch memory.
+  // The spans of all tensors that touch memory, and their argument indices.
   ByteSpan spans[MLAFIX_MAX_ARGS];
   uint32_t which[MLAFIX_MAX_ARGS];
   uint32_t count = 0;
   for (uint32_t i = 0; i < desc.args.size(); ++i) {
     const ArgDesc &arg = desc.args[i];
     const CallArg &given = call.args[i];
-    // checkManyPointers() checks several tensors.
+    // checkManyPointers() checks arguments of several tensors.
     if (!arg.isTensor() || arg.isMany() || !given.present)
       continue;
     ByteSpan &span = spans[count];
@@ -138,7 +139,7 @@ static mlafix_status checkOverlaps(const Call &call) {
     if (!desc.args[which[a]].isWritten())
       continue;
     for (uint32_t b = 0; b < count; ++b) {
-      // Check each pair of written tensors once.
+      // If both tensors of a pair are written, check the pair only once.
       if (spans[a].isApartFrom(spans[b]) || a == b ||
           (b < a && desc.args[which[b]].isWritten()))
         continue;
@@ -161,7 +162,8 @@ ByteRange mlafix::runtime::byteRange(const ArgDesc &desc, const CallArg &arg) {
 
 namespace {
 
-/// A size (0 for an omitted tensor) or a scalar.
+/// Returns the value that a step reads: a size (0 if the tensor is omitted) or
+/// a scalar.
 int64_t readLeaf(const Call &call, const CheckStep &step) {
   const CallArg &arg = call.args[step.arg];
   if (step.kind == CheckStepKind::Size)
@@ -200,7 +202,8 @@ bool passes(const Call &call, const LaunchCheck &check) {
   return values[count - 1] != 0;
 }
 
-/// True if `word` occurs in `text` as a whole name.
+/// Returns true if `text` contains the name `word`, not only as a part of a
+/// longer name.
 bool hasWord(const std::string &text, const std::string &word) {
   auto isOfName = [](char c) {
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
@@ -216,8 +219,8 @@ bool hasWord(const std::string &text, const std::string &word) {
   return false;
 }
 
-/// The values of a condition's names as text, "n = 20, k = 3", up to the
-/// capacity.
+/// Formats the values of a condition's names, for example "n = 20, k = 3".
+/// Stops when the buffer is full.
 class Numbers {
 public:
   Numbers(const Call &call, const LaunchCheck &check) {
@@ -232,7 +235,7 @@ public:
       add("%.48s%s = %" PRId64, name.c_str(), isNamed ? "" : ".shape",
           readLeaf(call, step));
     }
-    // Bound names are constants in the steps.
+    // A bound name is a constant in the steps, so look it up in the bindings.
     const auto &bindings = call.desc().bindings;
     for (const auto &[name, value] : bindings)
       if (hasWord(check.text, name))
@@ -266,8 +269,8 @@ private:
 
 } // namespace
 
-/// Checks the kernel's assumptions about sizes and scalars, after the call's
-/// arguments are read.
+/// Checks the kernel's conditions on sizes and scalars. All arguments have been
+/// read.
 static mlafix_status checkConditions(const Call &call) {
   for (const LaunchCheck &check : call.desc().checks)
     if (!passes(call, check))
@@ -286,12 +289,12 @@ constexpr uint32_t knownFlags = MLAFIX_LAUNCH_DEEP_CHECKS |
                                 MLAFIX_LAUNCH_NO_DEPENDENT |
                                 MLAFIX_LAUNCH_ASSUME_DISJOINT;
 
-/// Largest size of a dim. No memory holds more elements, and the compiler's
-/// proofs assume that index arithmetic on smaller sizes does not overflow
-/// (docs/Proofs.md).
+/// The largest allowed size of a dim, in elements. No memory is larger. The
+/// compiler's proofs assume that index arithmetic on sizes up to this limit
+/// does not overflow (docs/Proofs.md).
 constexpr int64_t maxSize = int64_t(1) << 48;
 
-/// Upper limit of sizeof(mlafix_arg) in any future version.
+/// An upper limit of sizeof(mlafix_arg) in bytes, for all future versions.
 constexpr uint32_t maxArgBytes = 256;
 
 const char *kindName(int32_t kind) {
@@ -320,7 +323,8 @@ const char *dtypeName(int32_t dtype) {
   return info ? info->name : "an unknown dtype";
 }
 
-/// ` ("n")`, or nothing if the dim has no name.
+/// Formats a dim's name for a message as ` ("n")`. The text is empty if the dim
+/// has no name.
 struct DimLabel {
   DimLabel(const ArgDesc &desc, uint32_t dim) {
     const std::string &name = desc.dims[dim];
@@ -339,7 +343,8 @@ struct DimLabel {
 /// Closes a list of dims of which one is a product, written "(G 4)".
 constexpr const char *kProductNote = ", and (...) is one dim, a product";
 
-/// `; the dims are "n H D"`, or nothing if they have no names.
+/// Formats a tensor's dims for a message as `; the dims are "n H D"`. The text
+/// is empty if the dims have no names.
 struct DimList {
   explicit DimList(const ArgDesc &desc) {
     text[0] = '\0';
@@ -363,7 +368,8 @@ struct DimList {
   char text[176];
 };
 
-/// Advice for a row whose elements are not adjacent.
+/// Returns advice for a message about rows whose elements are not adjacent, or
+/// "".
 const char *adviceOnStride(const ArgDesc &desc, uint32_t dim) {
   if (desc.strides[dim] != 1 || desc.access != MLAFIX_READ)
     return "";
@@ -392,8 +398,8 @@ mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
                  last, DimLabel(desc, last).text, desc.dtypeName.c_str(),
                  arg.sizes[last]);
   for (uint32_t i = 0; i < desc.ndim(); ++i)
-    // Strides of dims of size 1, and of empty tensors (0 in numpy), are not
-    // used.
+    // The stride of a dim of size 1 is never used. Neither are the strides of
+    // an empty tensor, which are 0 in numpy.
     if (desc.strides[i] >= 0 && arg.sizes[i] > 1 && !arg.empty &&
         arg.strides[i] != desc.strides[i])
       return WRONG(desc,
@@ -403,7 +409,8 @@ mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
   return desc.isSwizzled() ? checkSwizzle(desc, arg) : MLAFIX_OK;
 }
 
-/// Computes row-major strides; the sizes are known not to be negative.
+/// Computes row-major strides from the sizes, which are not negative. Returns
+/// false on overflow.
 bool contiguousStrides(const ArgDesc &desc, CallArg &arg) {
   int64_t stride = 1;
   for (uint32_t i = desc.ndim(); i-- > 0;) {
@@ -412,16 +419,17 @@ bool contiguousStrides(const ArgDesc &desc, CallArg &arg) {
                                &stride))
       return false;
     if (i + 1 == desc.ndim())
-      stride /= desc.perByte; // in bytes from here on
+      stride /= desc.perByte; // outer strides count bytes
   }
   return true;
 }
 
-/// Checks that dims with equal names have equal sizes; the first argument with
-/// a name determines its size.
+/// Checks that dims with the same name have the same size. The first argument
+/// with the name determines the size.
 mlafix_status checkNamedDims(const Call &call, int64_t *values) {
   const KernelDesc &desc = call.desc();
-  // A kernel has at most as many names as its arguments have dims.
+  // The capacity is the number of dims that all arguments can have together, so
+  // each name fits.
   constexpr size_t capacity = MLAFIX_MAX_ARGS * MLAFIX_MAX_DIMS;
   uint16_t first[capacity];
   std::fill_n(values, desc.dimNames.size(), int64_t(-1));
@@ -487,7 +495,7 @@ mlafix_status mlafix::runtime::readTensor(const ArgDesc &desc,
   if (tensor->struct_size < sizeof(mlafix_tensor))
     return WRONG(desc, "expected a mlafix_tensor with struct_size %zu, got %u",
                  sizeof(mlafix_tensor), tensor->struct_size);
-  if (desc.optional && !tensor->data) // omitted: its shape is ignored
+  if (desc.optional && !tensor->data) // omitted: ignore its shape
     return MLAFIX_OK;
   if (desc.isAbsent())
     return WRONG(desc,
@@ -587,7 +595,8 @@ mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
   call.blockSlots = 0;
   const char *next = reinterpret_cast<const char *>(args);
   uint32_t step = numArgs > 0 ? args->struct_size : 0;
-  // Otherwise the second argument would be read from a wrong address.
+  // `struct_size` is also the distance between arguments, so check it before
+  // reading the second one.
   if (numArgs > 0 && (step < sizeof(mlafix_arg) || step > maxArgBytes ||
                       step % alignof(mlafix_arg) != 0))
     return WRONG(desc.args[0],

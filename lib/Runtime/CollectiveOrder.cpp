@@ -17,19 +17,20 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// The latest collective of a rank; `event` is recorded after it.
+/// The latest collective of one rank. `event` is recorded after it.
 struct Mark {
   uint32_t rank;
   CUstream stream;
   CUevent event;
 };
 
-/// The latest collectives, all of one group, and those that they waited for.
+/// The latest collectives of one group, and the collectives of another group
+/// for which they waited.
 struct Order {
-  uint64_t group = 0;             ///< GroupRank::group
-  unsigned long long capture = 0; ///< id of their capture; 0 for none
+  uint64_t group = 0;             ///< GroupRank::group of `latest`
+  unsigned long long capture = 0; ///< id of the capture they belong to; 0: none
   std::vector<Mark> latest, before;
-  std::vector<CUevent> spare; ///< events to reuse
+  std::vector<CUevent> spare; ///< events to use again
 
   Mark *find(uint32_t rank) {
     for (Mark &mark : latest)
@@ -42,7 +43,8 @@ struct Order {
       spare.push_back(mark.event);
     marks.clear();
   }
-  /// Switches to a collective of another group or another capture.
+  /// Starts a list for another group or another capture. The current list
+  /// becomes `before`.
   void turnTo(uint64_t next, unsigned long long nextCapture) {
     drop(before);
     std::swap(before, latest);
@@ -55,7 +57,8 @@ struct Order {
 
 } // namespace
 
-/// The order of collectives on one device.
+/// The collectives on one device: those launched, and those captured in a
+/// graph.
 struct mlafix::runtime::CollectiveHistory {
   std::mutex mutex;
   Order launched, captured;
@@ -67,14 +70,14 @@ struct mlafix::runtime::CollectiveHistory {
 
 static std::array<CollectiveHistory, numDeviceSlots> histories;
 
-/// True if work on `stream` executes in the order of its submission, regardless
-/// of the thread that submits it.
+/// Returns true if `stream` denotes the same queue on every thread, so that its
+/// work executes in the order of submission.
 static bool isOneStream(CUstream stream) {
   return stream != cuda::streamPerThread;
 }
 
-/// True if the event is no longer valid: its context was destroyed, and nothing
-/// recorded there is running.
+/// Returns true if `result` says that an event is no longer valid. Its context
+/// was then destroyed, so the work before the event is not running.
 static bool isGone(CUresult result) {
   return result == cuda::errorInvalidHandle ||
          result == cuda::errorContextIsDestroyed;
@@ -121,7 +124,8 @@ mlafix_status CollectiveTurn::end() {
   mark->stream = stream;
   if (mark->event && driver.cuEventRecord(mark->event, stream) == cuda::success)
     return MLAFIX_OK;
-  // There is no event yet, or it belongs to another context of the device.
+  // The event does not exist yet, or it belongs to another context of the
+  // device.
   if (mark->event)
     driver.cuEventDestroy(mark->event);
   mark->event = nullptr;

@@ -6,12 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A collective kernel occupies its multiprocessors while it waits for the other
-// ranks. Launches of two groups can therefore deadlock: each occupies the GPU
-// that the other's peer needs. To prevent that, a collective begins only after
+// ranks. Collectives of two groups can therefore deadlock: each occupies the
+// GPU that the other's peer needs. To prevent this, a collective waits until
 // the process's earlier collectives of other groups on the device are complete,
-// whatever their streams. Those of its own group are ordered already, or belong
-// to other ranks that it waits for (a process may be several ranks on one
-// device).
+// on all streams. It does not wait for collectives of its own group. Those are
+// ordered already, or belong to other ranks (a process may be several ranks on
+// one device).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,25 +25,26 @@ namespace mlafix::runtime {
 
 struct CollectiveHistory;
 
-/// Identifies the group and the rank that launch.
+/// The group and the rank on whose behalf a launch is made.
 struct GroupRank {
-  uint64_t group; ///< address of rank 0's workspace, unique per group
+  uint64_t group; ///< address of rank 0's workspace: unique
   uint32_t rank;
 };
 
-/// Held while a collective is enqueued on `stream` of the current context
-/// (device `ordinal`): begin(), the launch, end(). Captured launches are
-/// ordered after those captured for the same graph, other launches after
-/// those not captured.
+/// Orders the launch of one collective on `stream` of the current context
+/// (device `ordinal`). It is held during begin(), the launch and end(). A
+/// captured launch is ordered after those captured for the same graph. Any
+/// other launch is ordered after those that were not captured.
 class CollectiveTurn {
 public:
   CollectiveTurn(const CudaDriver &driver, int32_t ordinal, void *stream,
                  GroupRank self);
 
-  /// Makes `stream` wait for collectives of other groups.
+  /// Makes `stream` wait for earlier collectives of other groups.
   mlafix_status begin();
 
-  /// Records the launch, so that collectives of other groups wait for it.
+  /// Records this launch, so that later collectives of other groups wait for
+  /// it.
   mlafix_status end();
 
 private:
@@ -52,10 +53,11 @@ private:
   ForkSafeLock lock;
   CUstream stream;
   GroupRank self;
-  unsigned long long capture = 0; ///< id of the stream's capture; 0 for none
+  unsigned long long capture =
+      0; ///< id of the stream's capture; 0: not capturing
 };
 
-/// Drops all events, for tests that replace the driver.
+/// Drops all events. Tests that replace the driver call it.
 void forgetCollectivesForTesting();
 
 } // namespace mlafix::runtime

@@ -19,7 +19,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-// Reads byte by byte: the format is little-endian on every machine.
+// Read byte by byte: the format is little-endian on every machine.
 template <typename T> T readInteger(const uint8_t *bytes) {
   T value = 0;
   for (size_t i = 0; i < sizeof(T); ++i)
@@ -95,7 +95,7 @@ mlafix_status checkHeader(const uint8_t *bytes, size_t size,
   return MLAFIX_OK;
 }
 
-/// All images in file order. Kernels may share images.
+/// Returns all images in file order. Several kernels may share an image.
 std::vector<const Image *> sortedImages(const UnitDesc &unit) {
   std::vector<const Image *> images;
   for (const KernelDesc &kernel : unit.kernels)
@@ -157,10 +157,10 @@ mlafix_status checkImages(const uint8_t *bytes, size_t size,
 } // namespace
 
 uint64_t mlafix::runtime::unitChecksum(const uint8_t *bytes, size_t size) {
-  uint64_t hash = 0xcbf29ce484222325u; // FNV-1a's offset basis
+  uint64_t hash = 0xcbf29ce484222325u; // offset basis of FNV-1a
   for (size_t i = 0; i < size; ++i) {
     uint8_t byte = i >= 32 && i < 40 ? 0 : bytes[i];
-    hash = (hash ^ byte) * 0x100000001b3u; // FNV-1a's prime
+    hash = (hash ^ byte) * 0x100000001b3u; // prime of FNV-1a
   }
   return hash;
 }

@@ -20,22 +20,23 @@ constexpr uint64_t headerBytes = 64;
 constexpr uint64_t imageAlignment = 64;
 } // namespace format
 
-/// 64-bit FNV-1a of a unit's bytes, with the checksum field as zero.
+/// Returns the 64-bit FNV-1a hash of a unit's bytes. The bytes of the checksum
+/// field count as zero.
 uint64_t unitChecksum(const uint8_t *bytes, size_t size);
 
 enum class ChecksumPolicy { Verify, IgnoreForFuzzing };
 
-/// Reads a whole unit: checks the header, the checksum, the manifest, that the
-/// images fill the rest of the file exactly, and their formats. Errors:
-/// BAD_UNIT, VERSION_MISMATCH.
+/// Reads a whole unit into `unit`. Checks the header, the checksum and the
+/// manifest. Checks that the images fill the rest of the file exactly, and that
+/// each has its format. Errors: BAD_UNIT, VERSION_MISMATCH.
 mlafix_status parseUnit(const uint8_t *bytes, size_t size,
                         ChecksumPolicy checksum, UnitDesc &unit);
 
-/// Checks that the tables of a cubin lie within its `size` bytes: the driver
-/// receives no size and trusts them. Error: BAD_UNIT.
+/// Checks that the tables of a cubin lie within its `size` bytes. The driver
+/// gets no size and trusts the tables. Error: BAD_UNIT.
 mlafix_status checkCubin(const uint8_t *bytes, size_t size);
 
-/// Checks that an image is text, as the driver requires of PTX. Error:
+/// Checks that an image is text, as the driver requires for PTX. Error:
 /// BAD_UNIT.
 mlafix_status checkPtx(const uint8_t *bytes, size_t size);
 

@@ -22,7 +22,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Counts the processors in a list such as "0-3,8".
+/// Returns the number of processors in a list such as "0-3,8".
 int64_t countProcessors(const std::string &list) {
   int64_t count = 0;
   for (size_t begin = 0, end; begin < list.size(); begin = end + 1) {
@@ -36,15 +36,16 @@ int64_t countProcessors(const std::string &list) {
   return count;
 }
 
-/// Total size of the last-level caches that the process's threads use, assuming
-/// all are like the first processor's; 0 if Linux does not report it. CPUID is
-/// not used: in a virtual machine it may report the caches of the whole socket.
+/// Returns the total bytes of the last-level caches that the process's threads
+/// use, or 0 if Linux does not report them. Assumes that all processors are
+/// like the first one. Does not use CPUID, which may report the caches of the
+/// whole socket in a virtual machine.
 int64_t askKernel() {
   int64_t level = 0, bytes = 0, sharing = 0;
   for (int index = 0; index < 16; ++index) {
     std::string cache = "/sys/devices/system/cpu/cpu0/cache/index" +
                         std::to_string(index) + "/";
-    std::string size = readLine(cache + "size"); // "32768K"
+    std::string size = readLine(cache + "size"); // for example "32768K"
     if (size.empty())
       break;
     int64_t mine = std::atoll(readLine(cache + "level").c_str());
@@ -56,14 +57,14 @@ int64_t askKernel() {
   }
   if (level < 2 || sharing < 1)
     return 0;
-  // Threads beyond the processors use no further caches.
+  // More threads than processors use no further caches.
   int64_t processors = std::max(std::thread::hardware_concurrency(), 1u);
   int64_t threads = std::clamp<int64_t>(usableThreads(), 1, processors);
   return bytes * ((threads - 1) / sharing + 1);
 }
 
-/// As askKernel(), with sysconf and a default of 32 MB as fallbacks: some
-/// systems report nothing, or 0.
+/// Returns askKernel(), or what sysconf() reports, or 32 MB. Some systems
+/// report nothing, or 0.
 int64_t askSystem() {
   if (int64_t bytes = askKernel())
     return bytes;

@@ -12,8 +12,9 @@
 
 namespace mlafix::runtime {
 
-/// Total bytes of the last-level caches that this process's threads use, or the
-/// environment's override. Reads system files on the first call.
+/// Returns the total bytes of the last-level caches that this process's threads
+/// use. The environment can override it (Environment.h). The first call reads
+/// system files.
 int64_t lastCacheBytes();
 
 } // namespace mlafix::runtime

@@ -37,7 +37,8 @@ constexpr struct {
 
 Lazy<int> knownLevel;
 
-/// The level of this machine, or a lower one that the user selects.
+/// Returns the level of CPU code to use: that of this machine, or a lower one
+/// that the user selects.
 int allowedLevel() {
   int machine = knownLevel.get(machineLevel);
   int asked = cpuLevelOf(environment().cpuTarget);
@@ -80,10 +81,10 @@ mlafix_status CodeMapping::map(const uint8_t *image, size_t size) {
     return fail(MLAFIX_OUT_OF_MEMORY, "cannot map %zu bytes for CPU code: %s",
                 whole, std::strerror(errno));
   std::memcpy(memory, image, size);
-  // Arm processors do not detect changed instructions by themselves.
+  // An Arm processor does not notice changed instructions by itself.
   auto *begin = static_cast<char *>(memory);
   __builtin___clear_cache(begin, begin + size);
-  // Memory is never writable and executable at the same time.
+  // The memory is never writable and executable at the same time.
   if (mprotect(memory, whole, PROT_READ | PROT_EXEC) != 0) {
     int error = errno;
     munmap(memory, whole);
@@ -122,7 +123,7 @@ mlafix_status mlafix::runtime::prepareOnCpu(mlafix_unit &unit,
                                             const KernelDesc &kernel,
                                             PreparedKernel &prepared) {
   MLAFIX_TRY(chooseCpuCode(kernel, prepared.code));
-  (void)lastCacheBytes(); // reads system files now instead of in a launch
+  (void)lastCacheBytes(); // Reads system files now, not in a launch.
   const Image &image = prepared.code->images.front();
   prepared.image = &image;
   auto inserted = unit.mappings.try_emplace(image.offset);

@@ -22,7 +22,7 @@ using namespace mlafix::runtime;
 namespace {
 
 int affinityThreads() {
-  // Machines with more processors than cpu_set_t holds need a larger mask.
+  // A machine with more processors than cpu_set_t holds needs a larger mask.
   for (int processors = 1024; processors <= 1 << 18; processors *= 4) {
     cpu_set_t *mask = CPU_ALLOC(processors);
     if (!mask)
@@ -38,19 +38,20 @@ int affinityThreads() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// The number of threads that a CPU quota of `quota` us per `period` keeps
-/// busy; 0: no limit.
+/// Returns the number of threads that a CPU quota of `quota` us per `period` us
+/// keeps busy. Returns 0 if there is no limit.
 int quotaThreads(double quota, double period) {
   if (quota <= 0 || period <= 0)
     return 0;
   return std::max(1, static_cast<int>(quota / period + 0.999));
 }
 
-/// The smallest quota of a cgroup v2 group and its parents.
+/// Returns the smallest number of threads that the quotas of a cgroup v2 group
+/// and its parents allow. Returns 0 if there is no limit.
 int quotaV2(const std::string &mount, std::string group) {
   int least = 0;
   for (;;) {
-    double quota = 0, period = 0; // "max 100000": no limit
+    double quota = 0, period = 0; // "max 100000" means no limit
     std::string line = readLine(mount + group + "/cpu.max");
     if (std::sscanf(line.c_str(), "%lf %lf", &quota, &period) == 2)
       if (int threads = quotaThreads(quota, period))
@@ -63,7 +64,7 @@ int quotaV2(const std::string &mount, std::string group) {
 }
 
 int quotaV1(const std::string &group) {
-  // In a container the group's own path is often not mounted: try both.
+  // A container often does not mount the group's own path, so try both.
   for (const std::string &path :
        {"/sys/fs/cgroup/cpu" + group, std::string("/sys/fs/cgroup/cpu")}) {
     double quota = std::atof(readLine(path + "/cpu.cfs_quota_us").c_str());
@@ -77,7 +78,8 @@ int quotaV1(const std::string &group) {
 int cgroupThreads() {
   int least = 0;
   for (const std::string &line : readLines("/proc/self/cgroup")) {
-    // "0::/user.slice" (version 2) or "4:cpu,cpuacct:/docker/..." (version 1)
+    // A line is "0::/user.slice" (version 2) or "4:cpu,cpuacct:/docker/..."
+    // (version 1).
     size_t first = line.find(':');
     size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
     if (second == line.npos)

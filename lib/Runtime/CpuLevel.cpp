@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The level of x86-64 is read from CPUID, since the names that
-// __builtin_cpu_supports() takes depend on the compiler and its version.
-// AArch64 has one level, which all processors have that Linux runs on.
+// On x86-64, the level is read from CPUID. The names that
+// __builtin_cpu_supports() accepts depend on the compiler and its version.
+// AArch64 has only one level, and all processors that run Linux have it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ struct Registers {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-/// All zero if the processor lacks the leaf.
+/// Returns the registers of a CPUID leaf. They are all zero if the processor
+/// lacks the leaf.
 Registers cpuid(unsigned leaf) {
   Registers out;
   if (!__get_cpuid_count(leaf, 0, &out.eax, &out.ebx, &out.ecx, &out.edx))
@@ -40,7 +41,8 @@ bool hasAll(unsigned bits, unsigned wanted) {
   return (bits & wanted) == wanted;
 }
 
-/// The register sets that the operating system saves (XCR0); 0 if none.
+/// Returns the mask of register sets that the operating system saves (XCR0), or
+/// 0 if the processor cannot tell.
 unsigned savedRegisters() {
   constexpr unsigned osxsave = bit(27);
   if (!hasAll(cpuid(1).ecx, osxsave))
@@ -56,11 +58,11 @@ int mlafix::runtime::machineLevel() {
   constexpr unsigned avxState = bit(1) | bit(2);
   constexpr unsigned avx512State = avxState | bit(5) | bit(6) | bit(7);
   constexpr unsigned fma = bit(12), movbe = bit(22), avx = bit(28),
-                     f16c = bit(29); // leaf 1, ecx
-  constexpr unsigned lzcnt = bit(5); // 0x80000001, ecx
+                     f16c = bit(29); // of leaf 1, ecx
+  constexpr unsigned lzcnt = bit(5); // of leaf 0x80000001, ecx
   constexpr unsigned bmi1 = bit(3), avx2 = bit(5), bmi2 = bit(8),
                      avx512f = bit(16), avx512dq = bit(17), avx512cd = bit(28),
-                     avx512bw = bit(30), avx512vl = bit(31); // leaf 7, ebx
+                     avx512bw = bit(30), avx512vl = bit(31); // of leaf 7, ebx
   unsigned saved = savedRegisters(), extended = cpuid(7).ebx;
   if (!hasAll(saved, avxState) ||
       !hasAll(cpuid(1).ecx, fma | movbe | avx | f16c) ||

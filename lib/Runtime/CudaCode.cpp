@@ -24,12 +24,12 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Primary contexts retained by this library, one reference per device for the
-/// life of the process. Releasing the last reference would destroy a context
-/// that graphs and other threads may use. It also guarantees that a retained
-/// handle keeps denoting its device.
+/// The primary contexts that this library has retained, one reference per
+/// device for the life of the process. Releasing the last reference would
+/// destroy a context that graphs and other threads may use. While a reference
+/// is held, the context's handle keeps denoting its device.
 struct RetainedContexts {
-  std::mutex mutex; // held while one is added
+  std::mutex mutex; // held while a context is added
   std::array<std::atomic<CUcontext>, numDeviceSlots> contexts{};
 
   std::atomic<CUcontext> &at(int32_t ordinal) {
@@ -106,10 +106,11 @@ struct DeviceProperties {
   CUdevice device = 0;
   int computeCapability = 0;
   int multiprocessors = 1;
-  int64_t bandwidth = 0; ///< memory bandwidth in bytes per second; 0: unknown
+  int64_t bandwidth = 0; ///< memory bandwidth in bytes/s; 0: unknown
 };
 
-/// Memories of these GPUs transfer two words per clock cycle.
+/// Returns the memory bandwidth in bytes per second, or 0 if the driver does
+/// not report it. The memory transfers two words per clock cycle.
 int64_t readBandwidth(const CudaDriver &driver, CUdevice device) {
   int kilohertz = 0, bits = 0;
   bool isKnown =
@@ -141,7 +142,7 @@ mlafix_status readDevice(const CudaDriver &driver, int32_t ordinal,
   return MLAFIX_OK;
 }
 
-/// True if the next image should be tried after this driver error.
+/// Returns true if the next image should be tried after this driver error.
 bool isRefusal(CUresult result) {
   switch (result) {
   case cuda::errorInvalidImage:
@@ -163,15 +164,15 @@ const char *formatName(const Image &image) {
 CUresult loadLibrary(const CudaDriver &driver, const mlafix_unit &unit,
                      const Image &image, CUlibrary &library) {
   const uint8_t *bytes = unit.bytes.data() + image.offset;
-  // The driver reads PTX up to a NUL, which the file may lack, and needs
-  // aligned cubins, which the file's buffer may not provide.
+  // Copy the image. The driver reads PTX up to a NUL, which the file may lack.
+  // It needs aligned cubins, and the file's buffer may not be aligned.
   std::vector<uint64_t> copy(image.size / sizeof(uint64_t) + 1);
   std::memcpy(copy.data(), bytes, image.size);
   return driver.cuLibraryLoadData(&library, copy.data(), nullptr, nullptr, 0,
                                   nullptr, nullptr, 0);
 }
 
-/// Compares an entry's manifest data with the driver's.
+/// Compares what the manifest says about an entry with what the driver says.
 mlafix_status checkEntry(const CudaDriver &driver,
                          const DeviceProperties &facts,
                          const CodeVersion &variant, CUkernel kernel) {
@@ -185,7 +186,7 @@ mlafix_status checkEntry(const CudaDriver &driver,
                 variant.entry.c_str(), maxThreads,
                 static_cast<long long>(variant.geometry.threads));
   if (!driver.cuKernelGetParamInfo)
-    return MLAFIX_OK; // a driver before CUDA 12.4
+    return MLAFIX_OK; // the driver is older than CUDA 12.4
   size_t offset = 0, size = 0, count = variant.params.size();
   for (size_t i = 0; i < count; ++i) {
     if (driver.cuKernelGetParamInfo(kernel, i, &offset, &size) != cuda::success)
@@ -199,13 +200,14 @@ mlafix_status checkEntry(const CudaDriver &driver,
                   "manifest, got code that takes %zu",
                   variant.entry.c_str(), i, variant.params[i].bytes, size);
   }
-  // Extra parameters are not detected: the driver would answer with an error,
+  // Do not look for extra parameters. The driver would answer with an error,
   // which compute-sanitizer and debuggers show to users.
   return MLAFIX_OK;
 }
 
-/// Fills in the entries. Sets `result` to the driver's error, if any: lazy
-/// loading may reject an image only here.
+/// Fills in the entries of all code versions. Sets `result` to the driver's
+/// error, if there is one: with lazy loading, the driver may reject an image
+/// only here.
 mlafix_status getEntries(const CudaDriver &driver,
                          const DeviceProperties &facts, CUlibrary library,
                          PreparedKernel &prepared, CUresult &result) {
@@ -218,8 +220,8 @@ mlafix_status getEntries(const CudaDriver &driver,
                          "expected entry \"%s\" in the image, but ",
                          variant.entry.c_str());
     }
-    // Force loading now. Lazy loading at the first launch would allocate, which
-    // fails under capture.
+    // Load the code now. Lazy loading at the first launch would allocate
+    // memory, which fails during stream capture.
     CUfunction function = nullptr;
     result = driver.cuKernelGetFunction(&function, kernel);
     if (result != cuda::success)
@@ -350,7 +352,7 @@ mlafix_status mlafix::runtime::prepareOnCuda(mlafix_unit &unit,
 mlafix_status mlafix::runtime::launchOnCuda(const CudaDriver &driver,
                                             const CudaLaunch &launch,
                                             void *stream) {
-  // The driver accepts a CUkernel in place of a CUfunction.
+  // The driver accepts a CUkernel wherever it expects a CUfunction.
   auto handle = static_cast<CUfunction>(launch.function);
   auto cuStream = static_cast<CUstream>(stream);
   if (!launch.dependent) {

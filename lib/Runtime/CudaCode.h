@@ -13,8 +13,9 @@
 
 namespace mlafix::runtime {
 
-/// While in scope, a context of the device is current: the previous one if it
-/// belongs to the device, else the device's primary context.
+/// Makes a context of the device current while in scope. It keeps the current
+/// context if that belongs to the device. Otherwise it uses the device's
+/// primary context.
 class ContextScope {
 public:
   ContextScope(const CudaDriver &driver) : driver(driver) {}
@@ -28,8 +29,9 @@ private:
   bool pushed = false;
 };
 
-/// Loading and queries are no stream operations, but may call functions that a
-/// stream capture in another mode forbids to the thread.
+/// Permits all driver calls while in scope, even if another thread captures a
+/// stream. Loading code and queries are not stream operations, but a capture
+/// could still forbid them.
 class RelaxedCapture {
 public:
   RelaxedCapture(const CudaDriver &driver) : driver(driver) {
@@ -49,18 +51,19 @@ private:
 };
 
 /// Retains the device's primary context if it is active, so that launches can
-/// recognise it by its handle. Does not create one: that takes memory.
+/// recognise its handle. Does not create a context, since that takes memory.
 mlafix_status retainActivePrimary(const CudaDriver &driver, int32_t ordinal);
 
-/// Drops retained contexts, for tests that replace the driver.
+/// Forgets the retained contexts. Tests that replace the driver call it.
 void forgetContextsForTesting();
 
-/// Reads the compute capability of a device, as 10 x major + minor.
+/// Sets `computeCapability` to that of a device, as 10 * major + minor.
 mlafix_status readComputeCapability(const CudaDriver &driver, int32_t ordinal,
                                     int &computeCapability);
 
-/// The images to try on a device of a compute capability (10 x major + minor),
-/// best first: docs/UnitFormat.md, "Choosing an image".
+/// An image that may run on a device. rankImages() lists the images to try for
+/// a compute capability (10 * major + minor), best first. See
+/// docs/UnitFormat.md, "Choosing an image".
 struct Candidate {
   const TargetCode *code;
   const Image *image;
@@ -68,12 +71,12 @@ struct Candidate {
 std::vector<Candidate> rankImages(const KernelDesc &kernel,
                                   int computeCapability);
 
-/// A one-dimensional grid of `blocks` blocks with `threads` threads each.
+/// A launch of a one-dimensional grid.
 struct CudaLaunch {
   void *function;
   uint32_t blocks, threads;
-  void **params;  ///< the address of each parameter
-  bool dependent; ///< uses programmatic dependent launch
+  void **params;  ///< the addresses of the parameters
+  bool dependent; ///< true: use programmatic dependent launch
 };
 
 /// Enqueues a launch on `stream` of the current context.

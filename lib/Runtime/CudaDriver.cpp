@@ -19,7 +19,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-constexpr int oldestDriver = 12000;   // the first with cuLibraryLoadData
+/// The oldest driver that has cuLibraryLoadData is that of CUDA 12.0.
+constexpr int oldestDriver = 12000;
 constexpr uint64_t legacyStreams = 1; // CU_GET_PROC_ADDRESS_LEGACY_STREAM
 
 enum Need { Required, Optional };
@@ -27,17 +28,17 @@ enum Need { Required, Optional };
 struct Machine {
   std::mutex mutex;
   bool tried = false;
-  bool usable = false;   ///< libcuda is open and `driver` complete
-  char reason[256] = ""; ///< why it is not usable
+  bool usable = false;   ///< true if libcuda is open and `driver` is complete
+  char reason[256] = ""; ///< why `usable` is false, or ""
   CudaDriver driver;
 };
 
-// Constant-initialised and never destroyed: constructors and destructors of
-// other static variables may launch.
+// Constant-initialised and never destroyed, since constructors and destructors
+// of other static variables may launch.
 Machine machine;
 
 std::atomic<const CudaDriver *> testDriver{nullptr};
-/// The initialised driver; launches read it without a lock.
+/// The initialised driver, or null. Launches read it without a lock.
 std::atomic<const CudaDriver *> readyDriver{nullptr};
 
 template <typename... Arguments>
@@ -48,7 +49,7 @@ bool giveReason(Machine &m, const char *format, Arguments... arguments) {
   return false;
 }
 
-/// Null if the driver has no such function.
+/// Returns the address of a driver function, or null if the driver lacks it.
 void *resolve(GetProcAddress getProcAddress, const char *name, int version) {
   void *address = nullptr;
   CUresult result =
@@ -59,9 +60,9 @@ void *resolve(GetProcAddress getProcAddress, const char *name, int version) {
 bool open(Machine &m) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    return giveReason(m, "%s", dlerror()); // the message names it
-  // The only symbol looked up by name. Its _v2 form, since CUDA 12, reports a
-  // status.
+    return giveReason(m, "%s", dlerror()); // the message names libcuda.so.1
+  // Look up only cuGetProcAddress_v2 by name. This form exists since CUDA 12
+  // and reports a status.
   auto getProcAddress =
       reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
   if (!getProcAddress)
@@ -111,7 +112,7 @@ mlafix_status mlafix::runtime::getCudaDriver(const CudaDriver *&driver) {
   }
   if (!m.usable)
     return fail(MLAFIX_NO_DRIVER, "no CUDA driver: %s", m.reason);
-  // A failure is not remembered: the next call tries again.
+  // A failure is not remembered, so the next call tries again.
   CUresult result = m.driver.cuInit(0);
   if (result != cuda::success) {
     cudaError(m.driver, "cuInit", result);
@@ -128,7 +129,7 @@ const CudaDriver *mlafix::runtime::getCudaDriverIfLoaded() {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (!library)
     return nullptr;
-  dlclose(library); // RTLD_NOLOAD counts a reference too
+  dlclose(library); // dlopen() took a reference even with RTLD_NOLOAD
   Machine &m = machine;
   ForkSafeLock lock(m.mutex);
   if (!m.tried) {

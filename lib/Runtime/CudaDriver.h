@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The table of its functions that launches need (CudaDriver.def). Others, for
-// programs that use the driver beside the runtime: mlafix_cuda_function.
+// Holds the driver functions that launches need (CudaDriver.def). Programs that
+// use other driver functions get them from mlafix_cuda_function().
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,12 +23,13 @@ namespace mlafix::runtime {
 
 using namespace driver;
 
-/// The driver's function lookup (cuGetProcAddress_v2): name, where to write the
-/// function, CUDA version, flags, and where to write a status (may be null).
+/// The type of cuGetProcAddress_v2. Its parameters are the function's name,
+/// where to write its address, a CUDA version, flags, and where to write a
+/// status (may be null).
 using GetProcAddress = CUresult (*)(const char *, void **, int, uint64_t,
                                     int *);
 
-/// The driver's function table; tests supply their own.
+/// A table of driver functions. Tests supply their own table.
 struct CudaDriver {
   GetProcAddress getProcAddress = nullptr;
 #define MLAFIX_CUDA_FUNCTION(NAME, VERSION, NEED, ...)                         \
@@ -36,22 +37,23 @@ struct CudaDriver {
 #include "CudaDriver.def"
 };
 
-/// Fills `driver` through `getProcAddress`. Returns the name of a missing
-/// required function, else null.
+/// Fills `driver` with functions that `getProcAddress` finds. Returns the name
+/// of a required function that is missing, or null if none is.
 const char *fillCudaDriver(GetProcAddress getProcAddress, CudaDriver &driver);
 
-/// The driver, loaded and initialised, or NO_DRIVER with the reason.
+/// Sets `driver` to the CUDA driver, loaded and initialised. Error: NO_DRIVER,
+/// with the reason.
 mlafix_status getCudaDriver(const CudaDriver *&driver);
 
-/// The driver if the process has loaded it already, else null (then no pointer
-/// can be a device pointer). Never loads it.
+/// Returns the driver if the process has loaded it already, else null. It never
+/// loads the driver. If the result is null, no pointer can be a device pointer.
 const CudaDriver *getCudaDriverIfLoaded();
 
-/// Replaces the driver by this table (null: restores the real one).
+/// Replaces the driver by a test's table. Null restores the real driver.
 void setCudaDriverForTesting(const CudaDriver *driver);
 
-/// Records "FUNCTION returned CUDA_ERROR_X (text)" as a DRIVER_ERROR (or
-/// OUT_OF_MEMORY).
+/// Fails with "FUNCTION returned CUDA_ERROR_X (text)". The status is
+/// OUT_OF_MEMORY if the driver ran out of memory, else DRIVER_ERROR.
 mlafix_status cudaError(const CudaDriver &driver, const char *function,
                         CUresult result);
 

@@ -15,8 +15,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// The driver's attributes of an address. For memory that it does not know, the
-/// type and the range are 0.
+/// What the driver says about an address. The memory type and the range are 0
+/// if the driver does not know the memory.
 struct PointerAttributes {
   unsigned memoryType = 0;
   int isManaged = 0;
@@ -60,7 +60,8 @@ mlafix_status checkOnCuda(const CudaDriver &driver, const Call &call,
                           const ArgDesc &arg, const CallArg &given) {
   DeviceName device(call.device);
   ByteRange range = byteRange(arg, given);
-  // Ask about the data pointer: it lies inside the tensor for any strides.
+  // Ask about the data pointer, which lies inside the tensor whatever its
+  // strides are.
   PointerAttributes facts;
   auto address = reinterpret_cast<uintptr_t>(given.data);
   if (!queryPointer(driver, address, facts) || facts.memoryType == 0)
@@ -68,7 +69,7 @@ mlafix_status checkOnCuda(const CudaDriver &driver, const Call &call,
                 "argument \"%s\": expected memory of %s, got %p, which the "
                 "CUDA driver does not know",
                 arg.name.c_str(), device.text, given.data);
-  // Managed and registered host memory is accessible from every device.
+  // Every device can access managed and registered host memory.
   if (facts.memoryType == cuda::memoryTypeDevice && !facts.isManaged &&
       facts.ordinal != call.device.ordinal)
     return wrong(arg, device.text,
@@ -103,7 +104,7 @@ mlafix_status mlafix::runtime::checkMemory(const Call &call) {
   for (uint32_t i = 0; i < desc.args.size(); ++i) {
     const ArgDesc &arg = desc.args[i];
     const CallArg &given = call.args[i];
-    // A peer's memory belongs to the peer's device.
+    // Skip peers: their memory belongs to other devices.
     if (!arg.isTensor() || arg.isPeers() || !given.present || given.empty)
       continue;
     CallArg one = given;

@@ -21,8 +21,9 @@ struct UnitDeleter {
   void operator()(mlafix_unit *unit) const { mlafix_unit_destroy(unit); }
 };
 
-/// The state behind `loaded`. Never destroyed: another thread may be launching
-/// when the program ends.
+/// A loaded unit and its kernels; mlafix_embedded::loaded points to it. It is
+/// never destroyed, since another thread may be launching when the program
+/// ends.
 struct Loaded {
   std::unique_ptr<mlafix_unit, UnitDeleter> unit;
   std::vector<const mlafix_kernel *> kernels;
@@ -30,7 +31,8 @@ struct Loaded {
 
 std::mutex loadMutex;
 
-/// The field is a plain pointer because C programs define the struct.
+/// Returns the loaded unit, or null. The field `loaded` is a plain pointer,
+/// because C programs define the struct.
 const Loaded *findLoaded(const mlafix_embedded &embedded) {
   return static_cast<const Loaded *>(
       __atomic_load_n(&embedded.loaded, __ATOMIC_ACQUIRE));

@@ -21,8 +21,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Reads an environment variable. Reports an invalid value on stderr and treats
-/// it as unset.
+/// One environment variable. If its value is invalid, that is reported on
+/// stderr and the variable counts as not set.
 class Setting {
 public:
   explicit Setting(const char *name) : name(name) {
@@ -45,7 +45,8 @@ public:
     return false;
   }
 
-  /// Returns `otherwise` if unset.
+  /// Returns the value as an integer from `least` to `most`, or `otherwise` if
+  /// the variable is not set.
   int64_t number(int64_t least, int64_t most, int64_t otherwise) const {
     if (!isSet())
       return otherwise;

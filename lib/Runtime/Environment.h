@@ -5,17 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   MLAFIX_NUM_THREADS           threads for CPU launches, the caller included
+//   MLAFIX_NUM_THREADS           threads for CPU launches, with the caller's
 //   MLAFIX_NO_DEPENDENT_LAUNCH   1: never use programmatic dependent launch
-//   MLAFIX_CPU_TARGET            x86-64 or x86-64-v3: no CPU code of a higher
-//                                level
-//   MLAFIX_CPU_CACHE_BYTES       size of the CPU's last cache: launches that
-//                                move more than half of it use streaming
-//                                stores; unset: what the system says
+//   MLAFIX_CPU_TARGET            highest level of CPU code to use
+//   MLAFIX_CPU_CACHE_BYTES       size of the CPU's last-level cache
 //   MLAFIX_LOG                   debug, info or warning: log to stderr
 //
-// Read once, at the first use. What one of them cannot be is said on stderr,
-// and counts as not set.
+// The variables are read once, at the first use. An invalid value is reported
+// on stderr and counts as not set. A launch that moves more than half of
+// MLAFIX_CPU_CACHE_BYTES uses streaming stores. If it is not set, the system's
+// cache size is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,21 +30,22 @@ namespace mlafix::runtime {
 struct Environment {
   int numThreads = 0; ///< 0: as many as the process may use
   bool noDependentLaunch = false;
-  std::string cpuTarget;      ///< "": the best that the processor supports
-  int64_t cpuCacheBytes = -1; ///< -1: as reported by the system
-  int logLevel = 1000;        ///< least mlafix_log_level printed to stderr
+  std::string cpuTarget; ///< "": the best level that the processor supports
+  int64_t cpuCacheBytes = -1; ///< -1: the size that the system reports
+  int logLevel = 1000;        ///< lowest mlafix_log_level that goes to stderr
 };
 
 const Environment &environment();
 
-/// The lines of a small system file; empty if there is none. C++ streams would
-/// add 0.4 MB of locales to each library that links libstdc++ statically.
+/// Returns the lines of a small system file, or none if the file cannot be
+/// read. It does not use C++ streams: they would add 0.4 MB of locales to each
+/// library that links libstdc++ statically.
 std::vector<std::string> readLines(const std::string &path);
 
-/// The first line, or empty.
+/// Returns the first line of a file, or "" if the file cannot be read.
 std::string readLine(const std::string &path);
 
-/// Reads the variables again. No other thread may use the runtime meanwhile.
+/// Reads all variables again. No other thread may use the runtime meanwhile.
 void reloadEnvironmentForTesting();
 
 } // namespace mlafix::runtime

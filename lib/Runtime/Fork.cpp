@@ -13,27 +13,27 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Plain POSIX objects: initialised before any constructor runs, never
-/// destroyed, and reset by assignment.
+/// Keeps forks and NoForks apart. Its POSIX objects are initialised before any
+/// constructor runs, are never destroyed, and can be reset by assignment.
 struct Gate {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-  unsigned inside = 0;  ///< number of threads with a NoFork
-  unsigned forking = 0; ///< number of threads about to fork
+  unsigned inside = 0;  ///< number of threads that hold a NoFork
+  unsigned forking = 0; ///< number of threads that are about to fork
 };
 
 Gate gate;
-thread_local unsigned depth = 0; ///< NoForks held by this thread
+thread_local unsigned depth = 0; ///< number of NoForks that this thread holds
 std::atomic<unsigned> generation{0};
 
 void beforeFork() {
   pthread_mutex_lock(&gate.mutex);
   ++gate.forking;
-  // A thread that forks inside its own NoFork (the CUDA driver may start a
-  // program during initialisation) must not wait: others may wait for it.
+  // Do not wait if this thread holds a NoFork itself, since other threads may
+  // wait for it. (The CUDA driver may start a program while it initialises.)
   while (depth == 0 && gate.inside != 0)
     pthread_cond_wait(&gate.changed, &gate.mutex);
-  // Keep the mutex locked, which stops other threads, until the fork is done.
+  // The mutex stays locked until the fork is done, which stops other threads.
 }
 
 void afterForkInParent() {

@@ -5,13 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A forked child contains only the thread that forked. A mutex held by another
-// thread would stay locked there, with its data half changed. So every lock of
-// the runtime is a ForkSafeLock, and fork() waits until none is held. A thread
-// that holds one may take others, so no order among the mutexes matters to it.
+// A forked child has only the thread that forked. A mutex that another thread
+// held would stay locked in the child, with its data half changed. So the
+// runtime locks its mutexes only by ForkSafeLock, and fork() waits until no
+// thread holds one. A thread that holds one lock may take others even while a
+// fork waits.
 //
-// Variables that are made at their first use are a Lazy: the guard of a
-// function's static variable is a lock like any other.
+// A variable that is constructed at its first use is a Lazy. The compiler's
+// guard of a function's static variable would be a lock that fork() does not
+// know.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +25,8 @@
 
 namespace mlafix::runtime {
 
-/// While a thread holds one, fork() on any other thread waits. Nests.
+/// Makes fork() on any other thread wait while it exists. A thread may hold
+/// several.
 class NoFork {
 public:
   NoFork();
@@ -32,18 +35,18 @@ public:
   NoFork &operator=(const NoFork &) = delete;
 };
 
-/// Locks a mutex that is always locked through this class.
+/// Locks a mutex. All users of the mutex must lock it through this class.
 class ForkSafeLock {
 public:
   explicit ForkSafeLock(std::mutex &mutex) : lock(mutex) {}
 
 private:
-  NoFork noFork; // first member: released after the mutex
+  NoFork noFork; // first member, so it is released last
   std::lock_guard<std::mutex> lock;
 };
 
-/// The number of forks between the process that loaded the library and this
-/// one.
+/// Returns the number of forks between the process that loaded the library and
+/// the current process.
 unsigned forkGeneration();
 
 /// A static variable that is constructed on first use and never destroyed.

@@ -16,8 +16,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-// The fields used of the 64-bit little-endian ELF format (System V ABI, chapter
-// "Object Files"), as offsets, since images may be unaligned.
+// Offsets and values from the 64-bit ELF format (System V ABI, chapter "Object
+// Files"). Structs are not used, since images may be unaligned.
 constexpr uint64_t elfHeaderBytes = 64;
 constexpr uint64_t sectionHeaderBytes = 64;
 constexpr uint64_t programHeaderBytes = 56;
@@ -25,7 +25,8 @@ constexpr uint16_t machineCuda = 190;
 constexpr uint32_t sectionNoBits = 8;
 constexpr uint32_t sectionNull = 0;
 
-/// Reads integers of an image at offsets already checked to be inside it.
+/// Reads integers of an image. The caller has checked that the offsets are
+/// inside.
 struct Reader {
   const uint8_t *bytes;
   uint64_t size;
@@ -39,8 +40,8 @@ struct Reader {
   bool holds(uint64_t offset, uint64_t length) const {
     return offset <= size && length <= size - offset;
   }
-  /// True if `count` entries of `entrySize` bytes fit; neither is large enough
-  /// to overflow.
+  /// Returns true if a table of `count` entries of `entrySize` bytes fits. Both
+  /// numbers are too small for the product to overflow.
   bool holdsTable(uint64_t offset, uint64_t count, uint64_t entrySize) const {
     return holds(offset, count * entrySize);
   }
@@ -86,7 +87,7 @@ mlafix_status checkSections(const Reader &elf) {
                   " (link %u, name %u)",
                   i, elf.size, size, offset, link, name);
   }
-  // Names must be zero-terminated.
+  // The section names must end with a NUL.
   auto namesOffset = elf.get<uint64_t>(namesHeader + 24);
   if (elf.get<uint32_t>(namesHeader + 4) == sectionNoBits || namesSize == 0 ||
       !elf.holds(namesOffset, namesSize) ||
@@ -124,7 +125,7 @@ mlafix_status checkSegments(const Reader &elf) {
 } // namespace
 
 mlafix_status mlafix::runtime::checkCubin(const uint8_t *bytes, size_t size) {
-  // Magic, 64 bits, little-endian, ELF version 1.
+  // The magic number, then 64-bit, little-endian, ELF version 1.
   static const uint8_t ident[7] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
   Reader elf{bytes, size};
   if (size < elfHeaderBytes || std::memcmp(bytes, ident, sizeof(ident)) != 0)
@@ -146,7 +147,7 @@ mlafix_status mlafix::runtime::checkCubin(const uint8_t *bytes, size_t size) {
 }
 
 mlafix_status mlafix::runtime::checkPtx(const uint8_t *bytes, size_t size) {
-  // A C string's terminator may be included.
+  // Skip the terminator of a C string, which may be part of the image.
   while (size > 0 && bytes[size - 1] == 0)
     --size;
   if (size == 0)

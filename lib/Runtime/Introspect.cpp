@@ -18,7 +18,7 @@ namespace {
 
 using Bindings = std::vector<std::pair<std::string, std::string>>;
 
-/// Parses "D=128,T=bf16"; spaces around names and values are allowed.
+/// Parses text like "D=128,T=bf16". Spaces around names and values are allowed.
 mlafix_status parseBindings(const char *text, Bindings &bindings) {
   auto trim = [](const std::string &s) {
     size_t begin = s.find_first_not_of(' ');
@@ -47,7 +47,7 @@ mlafix_status parseBindings(const char *text, Bindings &bindings) {
   return MLAFIX_OK;
 }
 
-/// True if the dim with this name is set at launch.
+/// Returns true if `name` is a dim whose size is known only at launch.
 bool isOpen(const KernelDesc &kernel, const std::string &name) {
   return name.front() >= 'A' && name.front() <= 'Z' &&
          std::any_of(kernel.args.begin(), kernel.args.end(),
@@ -59,7 +59,8 @@ bool isOpen(const KernelDesc &kernel, const std::string &name) {
                      });
 }
 
-/// With `orOpen`, a dim that is set at launch matches any size.
+/// Returns true if the kernel has all bindings of `wanted`. If `orOpen` is
+/// true, a dim whose size is known only at launch matches any size.
 bool matches(const KernelDesc &kernel, const Bindings &wanted, bool orOpen) {
   return std::all_of(wanted.begin(), wanted.end(), [&](const auto &binding) {
     return std::find(kernel.bindings.begin(), kernel.bindings.end(), binding) !=
@@ -68,8 +69,8 @@ bool matches(const KernelDesc &kernel, const Bindings &wanted, bool orOpen) {
   });
 }
 
-/// True if names missing from `wanted` are bound to their defaults. Dynamic
-/// dims (lower case) and optional arguments have no default.
+/// Returns true if every name that `wanted` omits is bound to its default.
+/// Dynamic dims (lower case) and optional arguments have no default.
 bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
   return std::all_of(
       kernel.bindings.begin(), kernel.bindings.end(), [&](const auto &binding) {
@@ -82,7 +83,8 @@ bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
           return true;
         auto preset = named(kernel.defaults);
         if (preset != kernel.defaults.end()) {
-          // The default of a base may be another one.
+          // The default may be the name of another binding: use that binding's
+          // value.
           auto other = std::find_if(
               kernel.bindings.begin(), kernel.bindings.end(),
               [&](const auto &base) { return base.first == preset->second; });
@@ -99,7 +101,7 @@ bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
       });
 }
 
-/// "merge[D=128,T=bf16], fixup", for at most a few dozen kernels.
+/// Lists kernels for a message: "merge[D=128,T=bf16], fixup". Names at most 32.
 std::string list(const std::vector<const KernelDesc *> &kernels) {
   std::string text;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -122,7 +124,8 @@ mlafix_status findKernel(const mlafix_unit &unit, const char *name,
     if (kernel.desc->name == name)
       named.push_back(kernel.desc);
   }
-  // Kernels compiled for a size take precedence over those for any size.
+  // Prefer kernels that are compiled for the given sizes. Use kernels for any
+  // size only if there is no such kernel.
   bool orOpen = false;
   auto isMatching = [&](const mlafix_kernel &kernel) {
     return kernel.desc->name == name && matches(*kernel.desc, wanted, orOpen);
@@ -159,7 +162,8 @@ mlafix_status findKernel(const mlafix_unit &unit, const char *name,
               name, bindings ? bindings : "", list(matching).c_str());
 }
 
-/// Copies as many bytes of `from` as the caller's struct has.
+/// Copies `from` to the caller's struct, but only as many bytes as that struct
+/// has.
 template <typename Info> mlafix_status give(const Info &from, Info *to) {
   uint32_t size = to->struct_size;
   if (size < sizeof(uint32_t))

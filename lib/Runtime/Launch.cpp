@@ -25,11 +25,12 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Smaller tasks take longer to distribute than to execute.
+/// The least number of bytes of a CPU task. Smaller tasks take longer to
+/// distribute than to execute.
 constexpr int64_t taskBytes = 64 << 10;
 
-/// Sets round-to-nearest and enables denormals, as compiled code expects,
-/// whatever the host thread's mode.
+/// Sets round-to-nearest and enables denormals while in scope, as compiled code
+/// expects. The host thread may use another mode.
 class DefaultFloatMode {
 public:
 #if defined(__x86_64__)
@@ -54,10 +55,12 @@ struct CpuTask {
   CpuEntry entry;
   const uint64_t *params;
   uint64_t stackBytes;
-  std::atomic<bool> isIncomplete{false}; ///< some range got no stack
+  std::atomic<bool> isIncomplete{
+      false}; ///< true if a thread got no stack for its rows
 };
 
-/// The rows of a task that one call of its code executes.
+/// The rows [begin, end) of a task, which one call of the compiled code
+/// executes.
 struct CpuRange {
   const CpuTask &task;
   int64_t begin, end;
@@ -100,7 +103,7 @@ mlafix_status runOnCpu(const PreparedKernel &prepared, const Plan &plan,
   return MLAFIX_OK;
 }
 
-/// Computes where each parameter's slots begin.
+/// Sets `params` to the address of each parameter's first slot.
 void pointAtSlots(const Plan &plan, void **params) {
   const uint64_t *slot = plan.slots;
   for (uint32_t i = 0; i < plan.numParams; ++i) {
@@ -129,7 +132,8 @@ mlafix_status runOnCuda(const PreparedKernel &prepared, const Plan &plan,
   auto launch = [&] { return launchOnCuda(*driver, kernel, stream); };
   if (plan.variant->group < 0)
     return launch();
-  const uint64_t *group = plan.slots + plan.variant->group; // GroupSlots
+  const uint64_t *group =
+      plan.slots + plan.variant->group; // the launch's GroupSlots
   GroupRank self = {group[offsetof(GroupSlots, workspaces) / sizeof(*group)],
                     static_cast<uint32_t>(group[0])};
   CollectiveTurn turn(*driver, ordinal, stream, self);
@@ -158,8 +162,8 @@ mlafix_status named(const KernelDesc &kernel, mlafix_status status) {
              : prefixError(status, "kernel \"%s\": ", kernel.name.c_str());
 }
 
-/// Plans the call for every code that it might run. They need the same of the
-/// arguments for the grid, but only planning checks it.
+/// Plans the call for every target on which it might run. Planning also checks
+/// that the grid is valid.
 mlafix_status validatePlans(const Call &call) {
   Plan plan;
   if (call.device.type == MLAFIX_CPU) {
@@ -173,7 +177,8 @@ mlafix_status validatePlans(const Call &call) {
   return MLAFIX_OK;
 }
 
-/// For launches made by the caller; the library's own set it themselves.
+/// Sets the parameter of kind Local. It is for launches that the caller makes;
+/// the library's own launches set it themselves.
 mlafix_status setLocal(mlafix_device device, Plan &plan) {
   if (plan.rows == 0 || plan.variant->local < 0)
     return MLAFIX_OK;
@@ -192,7 +197,7 @@ mlafix_status planBound(mlafix_bound &bound, const Call &call) {
                         bound.prepared->multiprocessors, plan));
   MLAFIX_TRY(logPlan(call, *bound.prepared, plan));
   MLAFIX_TRY(setLocal(call.device, plan));
-  // Nothing can fail any more, so the bound call may be updated.
+  // Nothing below can fail, so the bound call can be changed.
   bound.call = call;
   bound.plan = plan;
   pointAtSlots(bound.plan, bound.kernelParams);
@@ -276,7 +281,8 @@ extern "C" void mlafix_bound_destroy(mlafix_bound *bound) noexcept {
   delete bound;
 }
 
-/// Replaces the data pointers in a copy of a bound call, one per argument.
+/// Replaces the data pointers in a copy of a bound call. There is one pointer
+/// per argument.
 static mlafix_status movePointers(Call &call, void *const *pointers,
                                   uint32_t num_args) {
   const KernelDesc &desc = call.desc();
@@ -294,7 +300,7 @@ static mlafix_status movePointers(Call &call, void *const *pointers,
     if (!desc.args[i].isTensor() || desc.args[i].isMany())
       continue;
     CallArg &arg = call.args[i];
-    // An omitted argument has no shape for a pointer.
+    // An argument that was omitted has no shape, so it cannot get a pointer.
     if (pointers[i] && !arg.hasShape)
       return fail(MLAFIX_INVALID_ARGUMENT,
                   "kernel \"%s\": argument \"%s\": expected null, since it "
@@ -314,7 +320,7 @@ static mlafix_status movePointers(Call &call, void *const *pointers,
   return MLAFIX_OK;
 }
 
-/// Replaces a scalar in a copy of a bound call.
+/// Replaces a scalar argument in a copy of a bound call.
 static mlafix_status replaceScalar(Call &call, uint32_t index,
                                    const mlafix_arg *value) {
   const KernelDesc &desc = call.desc();

@@ -18,16 +18,19 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// The driver maps device memory in pages of 2 MB, each on one device.
+/// The driver maps device memory in pages of 2^21 bytes. Each page is on one
+/// device.
 constexpr unsigned pageBits = 21;
 
-/// Owner of a page: 1 + a device ordinal, or one of these.
-constexpr uint64_t noDevice = 0; ///< host memory, or unknown to the driver
+/// The owner of a page is 1 + a device ordinal, or one of these two values:
+/// host memory or memory that is on no device, and memory about which the
+/// driver gave no answer.
+constexpr uint64_t noDevice = 0;
 constexpr uint64_t unknown = 255;
 static_assert(numDeviceSlots < unknown, "devices have 8 bits");
 
-/// A cache of page owners. An entry packs 36 bits of page number (57-bit
-/// addresses), 20 of time and 8 of owner into one atomic word.
+/// Caches page owners. An entry is one atomic word: 36 bits of page number (for
+/// 57-bit addresses), 20 bits of time and 8 bits of owner.
 std::array<std::atomic<uint64_t>, 1024> answers{};
 
 /// Time stamp in units of 1/8 s. It wraps after 36 hours, so an answer of
@@ -72,7 +75,7 @@ bool mlafix::runtime::readsLocalMemory(const CudaDriver &driver,
   uint64_t time = now(), own = static_cast<uint64_t>(ordinal) + 1;
   for (uint32_t slot : plan.variant->readSlots) {
     if (plan.slots[slot] == 0)
-      continue; // omitted or empty
+      continue; // the tensor is omitted or empty
     uint64_t owner = findOwner(driver, plan.slots[slot], time);
     if (owner != own && owner != unknown)
       return false;

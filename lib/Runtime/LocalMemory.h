@@ -13,15 +13,16 @@
 
 namespace mlafix::runtime {
 
-/// True if all tensors that a planned launch reads are in its device's memory
-/// (the parameter of kind Local). Driver answers are cached for an eighth of a
-/// second, so memory that was freed and mapped again may get a stale answer.
-/// The kernel then prefetches when it should not, or does not prefetch; results
-/// stay the same. Memory unknown to the driver counts as the device's.
+/// Returns true if all tensors that a planned launch reads are in its device's
+/// own memory. The parameter of kind Local has this value. Memory unknown to
+/// the driver counts as the device's. Driver answers are cached for an eighth
+/// of a second, so the answer may be stale if memory was freed and mapped
+/// again. A stale answer only changes whether the kernel prefetches, not its
+/// results.
 bool readsLocalMemory(const CudaDriver &driver, const Plan &plan,
                       int32_t ordinal);
 
-/// Drops the cached answers, for tests that replace the driver.
+/// Drops the cached answers. Tests that replace the driver call it.
 void forgetOwnersForTesting();
 
 } // namespace mlafix::runtime

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// This file and ManifestJson.cpp alone see the JSON library, through
-// ManifestValue.h. A parser throws a ManifestError with the path to the
-// offending value; parseManifest catches it.
+// Only this file and ManifestJson.cpp use the JSON library, through
+// ManifestValue.h. The parsers throw a ManifestError that contains the path to
+// the wrong value. parseManifest() catches it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
     arg.shape[sizes++] = size.integer(-1, INT64_MAX);
   });
   value.at("strides").each(MLAFIX_MAX_DIMS, [&](const Value &stride) {
-    // -1 means "any"; no kernel requires a stride of -1.
+    // -1 means any stride: no kernel requires a stride of -1.
     arg.strides[strides++] = stride.integer(-1, INT64_MAX);
   });
   if (sizes != arg.numDims)
@@ -140,8 +140,8 @@ void parseScalar(const Value &value, ArgDesc &arg) {
 
 } // namespace
 
-/// Parses an element of "args", the next argument of `kernel`, and adds the
-/// names of its dims.
+/// Parses an element of "args", the next argument of `kernel`. Adds the names
+/// of its dims to the kernel.
 static ArgDesc parseArg(const Value &value, KernelDesc &kernel) {
   ArgDesc arg;
   arg.name = value.at("name").name();
@@ -164,8 +164,8 @@ static ArgDesc parseArg(const Value &value, KernelDesc &kernel) {
   return arg;
 }
 
-/// Resolves the dims that bound scalars. Each needs an argument that cannot be
-/// omitted, so that it always has a size.
+/// Finds the dim whose size bounds each scalar ("at most"). Some argument that
+/// cannot be omitted must have that dim, so that its size is always known.
 static void resolveBounds(KernelDesc &kernel) {
   for (ArgDesc &arg : kernel.args) {
     if (arg.atMost.empty())
@@ -204,7 +204,7 @@ constexpr StepSpec stepSpecs[] = {
 #include "mlafix/CheckSteps.def"
 };
 
-/// Parses a step that reads a size or a scalar.
+/// Parses a step that reads a size, a scalar or a constant.
 void parseLeaf(const Value &value, const KernelDesc &kernel, CheckStep &step) {
   if (step.kind == CheckStepKind::Constant) {
     step.value = value.at("value").integer(INT64_MIN, INT64_MAX);
@@ -248,7 +248,7 @@ CheckStep parseStep(const Value &value, const KernelDesc &kernel,
 
 } // namespace
 
-/// Parses an element of "checks"; the arguments of `kernel` are known.
+/// Parses an element of "checks". The kernel's arguments are parsed already.
 static LaunchCheck parseLaunchCheck(const Value &value,
                                     const KernelDesc &kernel) {
   LaunchCheck check;
@@ -273,7 +273,7 @@ uint32_t argIndex(const Value &value, const KernelDesc &kernel) {
       value.integer(0, static_cast<int64_t>(kernel.args.size()) - 1));
 }
 
-/// The index of a tensor argument that is not absent.
+/// Parses the index of a tensor argument that is not absent.
 uint32_t tensorIndex(const Value &value, const KernelDesc &kernel) {
   uint32_t index = argIndex(value, kernel);
   if (!kernel.args[index].isTensor())
@@ -288,7 +288,7 @@ uint32_t dimIndex(const Value &value, const ArgDesc &arg) {
       value.integer(0, static_cast<int64_t>(arg.dims.size()) - 1));
 }
 
-/// Parses a guard's field "args", the tensors that it tests.
+/// Parses a guard's field "args": the tensors that it tests.
 void parseGuardArgs(const Value &args, const KernelDesc &kernel, Guard &guard) {
   const GuardSpec &spec = guard.spec();
   size_t count = 0;
@@ -334,15 +334,15 @@ Guard parseGuard(const Value &value, const KernelDesc &kernel) {
   return guard;
 }
 
-/// Size in bytes of a scalar among the GPU's parameters.
+/// Returns the size in bytes of a scalar parameter of a GPU kernel.
 uint32_t scalarBytes(int32_t kind) {
   if (kind == MLAFIX_ARG_BOOL)
     return 1;
   return kind == MLAFIX_ARG_I32 || kind == MLAFIX_ARG_F32 ? 4 : 8;
 }
 
-/// Parses the count of a parameter with one value per rank or per tensor of a
-/// list: the most that any launch has.
+/// Parses "ranks" of a parameter that has one value per rank or per tensor of a
+/// list. It is the largest number that a launch may have.
 void parseRanks(const Value &value, const KernelDesc &kernel, Param &param) {
   int64_t ranks = value.at("ranks").integer(1, MLAFIX_MAX_RANKS);
   bool isGroup = specOf(param.kind).of == ParamOf::Group;
@@ -482,7 +482,7 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
   if (!isCpu || value.has("rows_per_block"))
     geometry.rowsPerBlock =
         value.at("rows_per_block").integer(1, limits::rowsPerBlock);
-  // On CPUs the runtime partitions the grid itself.
+  // On CPUs, the runtime distributes the grid over threads itself.
   if (isCpu)
     return geometry;
   geometry.threads = value.at("threads").integer(1, limits::threads);
@@ -502,10 +502,11 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
 
 } // namespace
 
-/// The compiler's rows take up to 4 MB.
+/// The largest stack in bytes that a unit may ask for. The compiler's rows take
+/// at most 4 MB.
 constexpr int64_t mostStackBytes = 64 << 20;
 
-/// Parses an element of "variants"; the images of `code` are known.
+/// Parses an element of "variants". The images of `code` are parsed already.
 static CodeVersion parseCodeVersion(const Value &value,
                                     const KernelDesc &kernel,
                                     const TargetCode &code) {
@@ -586,7 +587,7 @@ Image parseImage(const Value &value, const TargetCode &code) {
   return image;
 }
 
-/// "sm_90" -> 90; 0 for other names.
+/// Returns 90 for "sm_90", and 0 for other kinds of names.
 int parseSm(const std::string &target) {
   if (target.size() < 5 || target.size() > 6 ||
       target.compare(0, 3, "sm_") != 0)
@@ -645,7 +646,7 @@ parseBindings(const Value &value) {
         item.value().is_number_integer()
             ? std::to_string(binding.integer(INT64_MIN, INT64_MAX))
             : binding.name();
-    // Bindings also have a text form, "D=128,T=bf16".
+    // These characters separate bindings in their text form, "D=128,T=bf16".
     if (!limits::isBindable(item.key()) || !limits::isBindable(text))
       value.error("names and values without '=' and ','");
     bindings.emplace_back(item.key(), text);
@@ -716,7 +717,8 @@ mlafix_status mlafix::runtime::parseManifest(const char *text, size_t size,
       unit.producer = value.at("producer").string();
     value.at("kernels").each(limits::kernels, [&](const Value &kernel) {
       unit.kernels.push_back(parseKernel(kernel));
-      // A lookup could not choose between two equal kernels.
+      // A lookup could not choose between two kernels with equal names and
+      // bindings.
       const KernelDesc &last = unit.kernels.back();
       if (!seen.insert(last.name + " " + last.bindingsText).second)
         kernel.at("name").error("another name, or other bindings, than each "
@@ -726,7 +728,7 @@ mlafix_status mlafix::runtime::parseManifest(const char *text, size_t size,
     return fail(MLAFIX_BAD_UNIT, "the unit's manifest is wrong: %s",
                 error.message.c_str());
   }
-  // From here on the strings do not move.
+  // The strings no longer move, so pointers to them stay valid.
   for (KernelDesc &kernel : unit.kernels)
     for (ArgDesc &arg : kernel.args)
       for (const std::string &dim : arg.dims)

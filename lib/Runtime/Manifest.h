@@ -14,17 +14,18 @@
 
 namespace mlafix::runtime {
 
-/// Parses the manifest, `size` bytes at `text`. Only checks image ranges for
-/// overflow; Container.cpp compares them with the file. Error: BAD_UNIT, with
-/// the position in the manifest.
+/// Parses the manifest, `size` bytes at `text`. It checks the ranges of images
+/// only for overflow; Container.cpp compares them with the file. Error:
+/// BAD_UNIT, with the position in the manifest.
 mlafix_status parseManifest(const char *text, size_t size, UnitDesc &unit);
 
-/// The dtype with that name, or null.
+/// A dtype. findDType() returns null if there is no dtype with that name or
+/// number.
 struct DTypeInfo {
   mlafix_dtype dtype;
   const char *name;
   uint32_t bytes;
-  uint32_t perByte; ///< elements that share a byte: 1 or 2
+  uint32_t perByte; ///< number of elements that share a byte: 1 or 2
 };
 const DTypeInfo *findDType(const std::string &name);
 const DTypeInfo *findDType(int32_t dtype);

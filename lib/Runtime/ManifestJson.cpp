@@ -11,11 +11,12 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Scans the text without storing it, and stops at a limit. The JSON library's
-/// callback per value would rescan the whole array after each element.
+/// Scans JSON text without storing it, and stops at the first value or level
+/// beyond a limit. The JSON library's callback while parsing would be slower:
+/// it rescans the whole array after each element.
 class Limits : public nlohmann::json_sax<json> {
 public:
-  std::string wrong; ///< reason for the refusal
+  std::string wrong; ///< the reason why the text is refused, or ""
 
   bool null() override { return count(); }
   bool boolean(bool) override { return count(); }

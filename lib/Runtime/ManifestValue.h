@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For the Manifest*.cpp alone.
+// Included by Manifest.cpp and ManifestJson.cpp only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +25,12 @@ struct ManifestError {
   std::string message;
 };
 
-/// Parses the text in linear time. Throws ManifestError if it is not JSON, too
-/// deeply nested, or has too many values.
+/// Parses JSON text in linear time. Throws a ManifestError if it is not JSON,
+/// is nested too deeply, or has too many values.
 json parseJson(const char *text, size_t size);
 
-/// A JSON value and its path, such as `kernels[0].args[2].dtype`.
+/// A JSON value and its path in the manifest, such as
+/// `kernels[0].args[2].dtype`.
 class Value {
 public:
   Value(const json &value, std::string path)
@@ -53,7 +54,8 @@ public:
     return Value(*found, path.empty() ? key : path + "." + key);
   }
 
-  /// Calls `visit(element)` for each element of an array with at most `most`.
+  /// Calls `visit(element)` for each element of the array. It may have at most
+  /// `most` elements.
   template <typename Visit> void each(size_t most, Visit visit) const {
     if (!value.is_array())
       error("an array");

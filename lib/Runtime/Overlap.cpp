@@ -18,7 +18,8 @@ namespace {
 
 using Dim = ByteLayout::Dim;
 
-/// Bytes from the first to the last byte of the dims from `first` inward.
+/// Returns the number of bytes from the first to the last byte of the dims from
+/// index `first` on.
 uint64_t hull(const ByteLayout &layout, uint32_t first) {
   uint64_t bytes = 1;
   for (uint32_t i = first; i < layout.numDims; ++i)
@@ -26,8 +27,9 @@ uint64_t hull(const ByteLayout &layout, uint32_t first) {
   return bytes;
 }
 
-/// True if no dim's extent reaches the next index of an outer dim. Every offset
-/// then has at most one index tuple, found by dividing from outside in.
+/// Returns true if the extent of the inner dims is never larger than an outer
+/// dim's stride. Every byte offset then belongs to at most one tuple of
+/// indices. Dividing by the strides, outermost first, finds it.
 bool isNested(const ByteLayout &layout) {
   for (uint32_t i = 0; i + 1 < layout.numDims; ++i)
     if (layout.dims[i].stride < hull(layout, i + 1))
@@ -35,7 +37,8 @@ bool isNested(const ByteLayout &layout) {
   return true;
 }
 
-/// True if the byte at `address` belongs to a nested layout.
+/// Returns true if the byte at `address` belongs to `layout`, which must be
+/// nested.
 bool contains(const ByteLayout &layout, uint64_t address) {
   if (address < layout.base)
     return false;
@@ -48,9 +51,10 @@ bool contains(const ByteLayout &layout, uint64_t address) {
   return rest == 0;
 }
 
-/// True if the layouts are disjoint modulo a divisor of all strides outside the
-/// cuts. All bytes of a layout lie, modulo this divisor, in the hull of the
-/// dims inside its cut.
+/// Returns true if the layouts share no byte modulo a common divisor of all
+/// outer strides. The outer dims of `a` are those before `cutA`, and those of
+/// `b` the ones before `cutB`. Modulo the divisor, every byte of a layout lies
+/// in the hull of its inner dims.
 bool disjointModulo(const ByteLayout &a, uint32_t cutA, const ByteLayout &b,
                     uint32_t cutB) {
   uint64_t modulus = 0;
@@ -59,25 +63,25 @@ bool disjointModulo(const ByteLayout &a, uint32_t cutA, const ByteLayout &b,
   for (uint32_t i = 0; i < cutB; ++i)
     modulus = std::gcd(modulus, b.dims[i].stride);
   if (modulus == 0)
-    return false; // no outer dims: compare the hulls instead
+    return false; // no outer dims: the caller compares the hulls
   uint64_t spanA = hull(a, cutA), spanB = hull(b, cutB);
   if (spanA > modulus || spanB > modulus)
     return false;
-  // Upward distance from a's residue to b's.
+  // The distance from the residue of `a` up to the residue of `b`.
   uint64_t delta = b.base >= a.base
                        ? (b.base - a.base) % modulus
                        : (modulus - (a.base - b.base) % modulus) % modulus;
   return delta >= spanA && delta + spanB <= modulus;
 }
 
-/// Sorts the dims by falling stride, and fuses two dims if the outer one
-/// continues the inner one.
+/// Sorts the dims by falling stride, and fuses an outer dim with the inner one
+/// if together they are contiguous.
 void collapse(ByteLayout &layout) {
-  // At most nine dims; std::sort does not allocate.
+  // std::sort does not allocate, and there are at most nine dims.
   std::sort(layout.dims, layout.dims + layout.numDims,
             [](const Dim &a, const Dim &b) { return a.stride > b.stride; });
-  // From the inside out: a dim continues the inner one if its stride equals the
-  // inner one's whole span.
+  // Go from the innermost dim outwards. A dim continues the inner one if its
+  // stride is the inner one's size times its stride.
   uint32_t last = layout.numDims - 1;
   Dim collapsed[9];
   uint32_t count = 0;
@@ -93,7 +97,7 @@ void collapse(ByteLayout &layout) {
   }
   collapsed[count++] = inner;
   layout.numDims = 0;
-  // One-byte elements leave a dim of size 1, unless it was fused.
+  // One-byte elements leave an innermost dim of size 1, unless it was fused.
   while (count-- > 0)
     if (collapsed[count].size > 1 || count == 0)
       layout.dims[layout.numDims++] = collapsed[count];
@@ -114,8 +118,9 @@ bool mlafix::runtime::makeByteLayout(const StridedTensor &tensor,
   if (layout.empty)
     return true;
 
-  uint64_t above = elementBytes; // bytes from `data` to the highest
-  uint64_t below = 0;            // bytes from the lowest to `data`
+  uint64_t above =
+      elementBytes;   // bytes from `data` to the end of the highest element
+  uint64_t below = 0; // bytes from the lowest element to `data`
   for (uint32_t i = 0; i < ndim; ++i) {
     if (sizes[i] == 1)
       continue;
@@ -136,7 +141,7 @@ bool mlafix::runtime::makeByteLayout(const StridedTensor &tensor,
     layout.dims[layout.numDims++] = {size, stride};
   }
   uint64_t end;
-  // Kernels use signed 64-bit offsets.
+  // Kernels use signed 64-bit offsets, so larger extents are refused.
   if (__builtin_add_overflow(above, below, &layout.extent) ||
       layout.extent > static_cast<uint64_t>(INT64_MAX) || below > layout.base ||
       __builtin_add_overflow(layout.base, above, &end))
@@ -153,8 +158,8 @@ bool mlafix::runtime::makeByteSpan(const StridedTensor &tensor, bool distinct,
   const auto [data, ndim, sizes, strides, elementBytes] = tensor;
   span.base = reinterpret_cast<uintptr_t>(data);
   span.extent = 0;
-  // Number of elements from the first to the last; `inner` lists the dims so
-  // far by ascending stride.
+  // `elements` is the number of elements from the first to the last one.
+  // `inner` holds the dims seen so far, sorted by ascending stride.
   uint64_t elements = 1;
   Dim inner[MLAFIX_MAX_DIMS];
   uint32_t count = 0;
@@ -176,7 +181,7 @@ bool mlafix::runtime::makeByteSpan(const StridedTensor &tensor, bool distinct,
       inner[at] = inner[at - 1];
     inner[at] = {size, stride};
   }
-  uint64_t past = 1; // index past the last element of the inner dims
+  uint64_t past = 1; // index after the last element of the inner dims
   for (uint32_t i = 0; i < count; ++i) {
     if (inner[i].stride < past)
       return false;
@@ -198,7 +203,7 @@ Relation mlafix::runtime::selfOverlap(const ByteLayout &layout) {
     return Relation::Overlap;
   if (isNested(layout))
     return Relation::Disjoint;
-  // Solve for steps i of one dim and j of another that reach the same byte.
+  // Find two dims in which different steps reach the same byte.
   for (uint32_t a = 0; a < layout.numDims; ++a)
     for (uint32_t b = a + 1; b < layout.numDims; ++b) {
       const Dim &outer = layout.dims[a], &inner = layout.dims[b];
@@ -213,7 +218,8 @@ Relation mlafix::runtime::selfOverlap(const ByteLayout &layout) {
 Relation mlafix::runtime::overlap(const ByteLayout &a, const ByteLayout &b) {
   if (a.empty || b.empty)
     return Relation::Disjoint;
-  // Avoids overflow for an end at the top of the address space.
+  // Compares distances: the end of a tensor at the top of the address space
+  // would overflow.
   if (a.base <= b.base ? b.base - a.base >= a.extent
                        : a.base - b.base >= b.extent)
     return Relation::Disjoint;

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides for the layouts in use without enumerating elements: contiguous dims
-// collapse; two tensors that are slices of one larger buffer are compared
-// modulo the strides they share. What is neither provably disjoint nor provably
-// overlapping is Unknown, which a launch refuses unless the caller passes
+// Decides if tensors overlap, without enumerating their elements. Contiguous
+// dims are fused to one. Two slices of one larger buffer are compared modulo
+// the strides that they share. If neither overlap nor disjointness can be
+// proved, the answer is Unknown. A launch then fails, unless the caller passes
 // MLAFIX_LAUNCH_ASSUME_DISJOINT.
 //
 //===----------------------------------------------------------------------===//
@@ -22,51 +22,54 @@ namespace mlafix::runtime {
 
 enum class Relation { Disjoint, Overlap, Unknown };
 
-/// A tensor as given in a call.
+/// A tensor as a call gives it.
 struct StridedTensor {
-  const void *data; ///< element with all indices 0
+  const void *data; ///< the element whose indices are all 0
   uint32_t ndim;
   const int64_t *sizes, *strides; ///< per dim; strides in elements
   uint64_t elementBytes;
 };
 
-/// The bytes of a tensor: `numDims` dims by falling positive stride, none of
-/// size 1 or stride 0. The last dim is the bytes of an element or of a
-/// contiguous run. Empty if some dim had size 0.
+/// The bytes of a tensor: `numDims` dims with positive strides in bytes, sorted
+/// by falling stride. The last dim is the bytes of one element or of a
+/// contiguous run. No other dim has size 1 or stride 0. `empty` is true if some
+/// size was 0.
 struct ByteLayout {
   struct Dim {
     uint64_t size;
     uint64_t stride;
   };
   uint64_t base = 0;   ///< address of the lowest byte
-  uint64_t extent = 0; ///< bytes from the lowest to the highest
+  uint64_t extent = 0; ///< bytes from the lowest to the highest one
   uint32_t numDims = 0;
   Dim dims[9];
   bool empty = false;
-  bool repeats = false; ///< had a dim of stride 0 and size > 1
+  bool repeats = false; ///< true if a dim has stride 0 and size > 1
 };
 
-/// Returns false if the tensor exceeds the address space (64-bit overflow).
+/// Fills in `layout`. Returns false if the tensor exceeds the address space.
 bool makeByteLayout(const StridedTensor &tensor, ByteLayout &layout);
 
-/// Overlap if two elements of the tensor share a byte.
+/// Returns Overlap if two elements of the tensor share a byte.
 Relation selfOverlap(const ByteLayout &layout);
 
-/// The interval from a tensor's first to its last byte. Enough for most
-/// launches, and much cheaper than a layout.
+/// The interval from the first to the last byte of a tensor. It decides most
+/// launches, and costs much less than a layout.
 struct ByteSpan {
-  uint64_t base;   ///< as in ByteLayout
-  uint64_t extent; ///< as in ByteLayout; 0: empty
+  uint64_t base;   ///< address of the lowest byte
+  uint64_t extent; ///< number of bytes; 0 if the tensor is empty
 
-  /// True if the intervals are disjoint; the layouts may be disjoint even so.
+  /// Returns true if the intervals are disjoint. If they are not, the layouts
+  /// may still be disjoint.
   bool isApartFrom(const ByteSpan &other) const {
     return base <= other.base ? other.base - base >= extent
                               : base - other.base >= other.extent;
   }
 };
 
-/// Fills in `span`. Returns false if a layout is needed: for a negative stride,
-/// address overflow or, with `distinct`, elements that may overlap.
+/// Fills in `span`. Returns false if a layout is needed instead: if a stride is
+/// negative, if an address overflows, or, with `distinct`, if elements may
+/// overlap.
 bool makeByteSpan(const StridedTensor &tensor, bool distinct, ByteSpan &span);
 
 /// Returns Overlap if some byte belongs to both tensors.

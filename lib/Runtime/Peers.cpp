@@ -14,17 +14,17 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// The word for one of the argument's tensors.
+/// Returns the word for one tensor of the argument in messages.
 const char *ofWhat(const ArgDesc &desc) {
   return desc.isPeers() ? "rank" : "tensor";
 }
 
-/// Alignment of a workspace: flags of different ranks use different cache
-/// lines.
+/// The alignment of a workspace in bytes. It keeps the flags of different ranks
+/// in different cache lines.
 constexpr uintptr_t workspaceAlignment = 128;
 
 mlafix_status checkFailure(const uint64_t *failure, uint32_t ranks) {
-  // The device may write it at any time.
+  // Load it atomically, since the device may write it at any time.
   uint64_t code = failure ? __atomic_load_n(failure, __ATOMIC_ACQUIRE) : 0;
   if (code == 0)
     return MLAFIX_OK;
@@ -74,7 +74,8 @@ mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
   return MLAFIX_OK;
 }
 
-/// The layout of the first tensor in bytes; the others differ only in the base.
+/// Computes the layout of the first tensor of an argument. The layouts of the
+/// others differ only in their base address.
 mlafix_status layoutOf(const Call &call, uint32_t index, ByteLayout &layout) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &given = call.args[index];
@@ -100,8 +101,9 @@ mlafix_status checkOnePointer(const Call &call, uint32_t index,
   return MLAFIX_OK;
 }
 
-/// Checks that no tensor of an argument overlaps tensor `which` of argument
-/// `other`, or a later one of its own argument, if one of the two is written.
+/// Checks that no tensor of argument `many` overlaps tensor `which` of argument
+/// `other`. If both are the same argument, checks only the tensors after
+/// `which`. The caller has made sure that one of the two is written.
 mlafix_status checkApart(const Call &call, uint32_t other, uint32_t which,
                          uint32_t many) {
   const ArgDesc &to = call.desc().args[other], &from = call.desc().args[many];
@@ -136,8 +138,8 @@ mlafix_status checkApart(const Call &call, uint32_t other, uint32_t which,
   return MLAFIX_OK;
 }
 
-/// Describes what is wrong with `peers`, the tensors of the ranks or the places
-/// of a list; null if nothing is.
+/// Returns what is wrong with `peers`, the tensors of an argument, for a
+/// message. Returns null if nothing is wrong.
 const char *missingOf(const mlafix_peers *peers) {
   if (!peers)
     return "null";
@@ -187,7 +189,7 @@ mlafix_status mlafix::runtime::readMany(const ArgDesc &desc,
   out.strides[0] = 0;
   if (desc.isPeers() && device.type == MLAFIX_CUDA)
     MLAFIX_TRY(readGroup(desc, *peers, call));
-  // parseKernel() limits their number.
+  // parseKernel() has checked that there are not too many tables.
   out.table = static_cast<uint8_t>(call.numTables++);
   std::copy_n(peers->data, peers->ranks, call.tables[out.table]);
   return MLAFIX_OK;
@@ -204,7 +206,8 @@ mlafix_status mlafix::runtime::checkManyPointers(const Call &call) {
       if (!args[other].isTensor() || !call.args[other].present ||
           !(args[other].isWritten() || args[i].isWritten()))
         continue;
-      if (args[other].isMany() && other < i) // pair was checked as `i` before
+      if (args[other].isMany() &&
+          other < i) // This pair has been checked when `i` was `other`.
         continue;
       uint32_t count = args[other].isMany() ? call.args[other].sizes[0] : 1;
       for (uint32_t which = 0; which < count; ++which)

@@ -24,7 +24,8 @@ using mlafix::ParamKind;
 // Guards
 //===----------------------------------------------------------------------===//
 
-/// Total bytes of a tensor's elements; 0 for scalars and omitted tensors.
+/// Returns the total bytes of a tensor's elements. Returns 0 for a scalar and
+/// for an omitted tensor.
 static double elementBytes(const ArgDesc &desc, const CallArg &arg) {
   if (!desc.isTensor() || !arg.present)
     return 0;
@@ -37,7 +38,8 @@ static double elementBytes(const ArgDesc &desc, const CallArg &arg) {
 
 namespace {
 
-/// True if `holds(a)` for each argument `a` in the bit set `args`.
+/// Returns true if `holds(a)` is true for each argument index `a` in the bit
+/// set `args`.
 template <typename Holds> bool allOf(uint64_t args, Holds holds) {
   for (; args != 0; args &= args - 1)
     if (!holds(static_cast<uint32_t>(__builtin_ctzll(args))))
@@ -48,11 +50,11 @@ template <typename Holds> bool allOf(uint64_t args, Holds holds) {
 bool isAligned(const Call &call, uint32_t index, uint64_t bytes) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &arg = call.args[index];
-  // The divisor is a power of two, so overflowing products keep the bits
-  // needed.
+  // Products may overflow: the divisor is a power of two, so only low bits
+  // matter.
   uint64_t bits = reinterpret_cast<uintptr_t>(arg.data);
   if (!arg.hasShape)
-    return true; // omitted: never accessed
+    return true; // an omitted tensor is never accessed
   if (desc.isMany())
     for (int64_t r = 0; r < arg.sizes[0]; ++r)
       bits |= reinterpret_cast<uintptr_t>(call.tables[arg.table][r]);
@@ -62,7 +64,8 @@ bool isAligned(const Call &call, uint32_t index, uint64_t bytes) {
   return (bits & (bytes - 1)) == 0;
 }
 
-// One function per guard kind of Guards.def.
+// Each kind of guard in Guards.def has one of the following functions. It
+// returns true if the guard holds.
 
 bool holdsAlign(const Call &call, const Guard &guard, int64_t) {
   return allOf(guard.args, [&](uint32_t a) {
@@ -71,17 +74,17 @@ bool holdsAlign(const Call &call, const Guard &guard, int64_t) {
 }
 
 bool holdsDistinct(const Call &call, const Guard &guard, int64_t) {
-  // Null means omitted or empty, which is never accessed.
+  // A null pointer means an omitted or empty tensor, which is never accessed.
   const void *first = call.args[guard.first].data;
   return allOf(guard.args & ~(uint64_t(1) << guard.first), [&](uint32_t a) {
     return !first || call.args[a].data != first;
   });
 }
 
-/// True if elements with equal indices have equal offsets in both tensors.
+/// Returns true if equal indices give equal offsets in both tensors.
 bool hasSameStrides(const CallArg &a, const CallArg &b, uint32_t ndim) {
   if (!b.hasShape)
-    return true; // omitted: never accessed
+    return true; // an omitted tensor is never accessed
   for (uint32_t i = 0; i < ndim; ++i)
     if (b.sizes[i] > 1 && a.strides[i] != b.strides[i])
       return false;
@@ -95,8 +98,9 @@ bool holdsSameStrides(const Call &call, const Guard &guard, int64_t) {
   });
 }
 
-/// True if the bytes exceed half of the shared last-level cache, so that they
-/// evict what was accessed first. memcpy uses the same threshold.
+/// Returns true if the tensors have more bytes than half of the last-level
+/// cache. They would then evict what was accessed first. memcpy() uses the same
+/// limit.
 bool holdsBeyondCache(const Call &call, const Guard &guard, int64_t) {
   double bytes = 0;
   allOf(guard.args, [&](uint32_t a) {
@@ -135,10 +139,10 @@ bool holdsAtMost(const Call &call, const Guard &guard, int64_t) {
   return !arg.hasShape || arg.sizes[guard.dim] <= guard.number;
 }
 
-// For messages: the property of a call that a failed guard is about. Each kind
-// of guard has a function.
+// Each kind of guard has one of the following functions. For a message about a
+// failed guard, it describes the call's value that the guard tests.
 
-/// "[4096, 128, 1]"
+/// Formats numbers as a list, for example "[4096, 128, 1]".
 std::string listOf(const int64_t *numbers, uint32_t count) {
   std::string text = "[";
   for (uint32_t i = 0; i < count; ++i)
@@ -214,7 +218,7 @@ std::string gotAtMost(const Call &call, const Guard &guard, int64_t rows) {
   return gotMultiple(call, guard, rows);
 }
 
-/// `text` with every `name` replaced.
+/// Returns `text` with every occurrence of `name` replaced by `value`.
 std::string replace(std::string text, const std::string &name,
                     const std::string &value) {
   for (size_t at = 0; (at = text.find(name, at)) != text.npos;
@@ -225,7 +229,7 @@ std::string replace(std::string text, const std::string &name,
 
 } // namespace
 
-/// True if the guard holds for a call whose grid has `rows` rows.
+/// Returns true if the guard holds for a call whose grid has `rows` rows.
 static bool holds(const Call &call, const Guard &guard, int64_t rows) {
   switch (guard.kind) {
 #define MLAFIX_GUARD(KIND, NAME, ARGS, NUMBER, RANGE, POINTERS, HOLDS)         \
@@ -236,7 +240,7 @@ static bool holds(const Call &call, const Guard &guard, int64_t rows) {
   return false;
 }
 
-/// The call's actual value, as messages put it after "got".
+/// Returns the call's actual value, as messages have it after "got".
 static std::string got(const Call &call, const Guard &guard, int64_t rows) {
   switch (guard.kind) {
 #define MLAFIX_GUARD(KIND, NAME, ARGS, NUMBER, RANGE, POINTERS, HOLDS)         \
@@ -247,7 +251,7 @@ static std::string got(const Call &call, const Guard &guard, int64_t rows) {
   return "";
 }
 
-/// The guard's requirement, as messages put it after "expected".
+/// Returns the guard's requirement, as messages have it after "expected".
 static std::string describe(const KernelDesc &kernel, const Guard &guard) {
   std::string args;
   allOf(guard.args, [&](uint32_t a) {
@@ -257,7 +261,8 @@ static std::string describe(const KernelDesc &kernel, const Guard &guard) {
   std::string text =
       replace(guard.spec().holds, "{number}", std::to_string(guard.number));
   text = replace(text, "{dim}", std::to_string(guard.dim));
-  // Last, since the replacement contains the kernel's own names.
+  // Replace {args} last, since the argument names may contain the other
+  // placeholders.
   return replace(text, "{args}", args);
 }
 
@@ -267,9 +272,9 @@ static std::string describe(const KernelDesc &kernel, const Guard &guard) {
 
 namespace {
 
-/// The rows of a grid: along its first axis, and in total.
+/// The number of rows of a grid: without and with its inner extents.
 struct Rows {
-  int64_t outer = 0; ///< Rows: total; Ragged: without the inner extents
+  int64_t outer = 0; ///< equal to `total` unless the geometry is Ragged
   int64_t total = 0;
 };
 
@@ -320,7 +325,8 @@ mlafix_status countRows(const Call &call, const Geometry &geometry,
   return MLAFIX_OK;
 }
 
-/// Writes one slot per rank or per tensor of a list; unused slots are null.
+/// Writes the values of a parameter that has one slot per rank or per tensor of
+/// a list. Fills unused slots with 0.
 void writeTable(const Call &call, const Param &param, uint64_t *slots) {
   const CallArg &arg = call.args[param.arg];
   bool isGroup = param.kind == ParamKind::Group;
@@ -332,12 +338,13 @@ void writeTable(const Call &call, const Param &param, uint64_t *slots) {
   std::fill(slots + used, slots + param.slots, 0);
 }
 
-/// The number of cache lines to prefetch for a tensor; 0 if it is not
-/// contiguous along its last dim, exceeds limits::tableBytes, or would gain
-/// nothing. Integers are usually row numbers, whose latency precedes all
-/// others; with one line, all blocks load it together anyway. Floats are loaded
-/// along with rows, so they gain only if each multiprocessor has few blocks and
-/// there are several lines. Results do not depend on the number.
+/// Returns the number of cache lines of a tensor to prefetch. Returns 0 if the
+/// last dim is not contiguous, if the tensor is larger than limits::tableBytes,
+/// or if prefetching would gain nothing. Integer tensors usually hold row
+/// numbers, and all other loads wait for them. With a single line, all blocks
+/// load it together anyway. Float tensors are loaded along with rows. For them,
+/// prefetching gains only if there are several lines and each multiprocessor
+/// has few blocks. Results do not depend on this number.
 uint64_t countLines(const ArgDesc &desc, const CallArg &arg, bool isSmallGrid) {
   const uint32_t rank = desc.numDims;
   if (!arg.present || !arg.hasShape || arg.empty || rank == 0 ||
@@ -363,11 +370,12 @@ uint64_t countLines(const ArgDesc &desc, const CallArg &arg, bool isSmallGrid) {
   return gains ? static_cast<uint64_t>(lines) : 0;
 }
 
-/// A multiplier to divide numbers below 2^31 by `size`: m = ceil(2^(31 + e) /
-/// size) in the lower half, e = ceil(log2(size)) in the upper. With m size =
-/// 2^(31 + e) + r and r < size <= 2^e, x m / 2^(31 + e) exceeds x / size by
-/// less than 1 / size (Granlund and Montgomery, "Division by invariant integers
-/// using multiplication", PLDI 1994). Returns 0 for sizes that no launch has.
+/// Returns a multiplier that divides numbers below 2^31 by `size`. The lower
+/// half is m = ceil(2^(31 + e) / size), the upper half is e = ceil(log2(size)).
+/// With m size = 2^(31 + e) + r and r < size <= 2^e, x m / 2^(31 + e) exceeds x
+/// / size by less than 1 / size (Granlund and Montgomery, "Division by
+/// invariant integers using multiplication", PLDI 1994). Returns 0 for a size
+/// that no launch has.
 uint64_t reciprocalOf(int64_t size) {
   if (size < 1 || size > INT32_MAX)
     return 0;
@@ -383,9 +391,9 @@ uint64_t slotValue(const Call &call, const Param &param, const Plan &plan,
   switch (param.kind) {
   case ParamKind::Peers:
   case ParamKind::Group:
-    break; // written by writeTable()
+    break; // writeTable() writes these
   case ParamKind::Local:
-    return 1; // decided at launch by readsLocalMemory()
+    return 1; // readsLocalMemory() decides at the launch
   case ParamKind::GroupThreads:
     return plan.groupThreads;
   case ParamKind::Pointer:
@@ -450,8 +458,8 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
                           Plan &plan) {
   if (geometry.kind == Geometry::Groups)
     return computeGroups(call, geometry, rows, multiprocessors, plan);
-  // Halves blocks, down to leastThreads, while there are few for each
-  // multiprocessor: small ones balance the end of a grid better.
+  // Halve the blocks, but not below leastThreads, while each multiprocessor
+  // gets few blocks. Small blocks balance the end of a grid better.
   constexpr int64_t kBlocksPerMultiprocessor = 32;
   int64_t threads = geometry.threads, rowsPerBlock = geometry.rowsPerBlock;
   int64_t blocks = (rows.total - 1) / rowsPerBlock + 1;
@@ -473,7 +481,7 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
   return setBlocks(call, blocks, plan);
 }
 
-/// The first guard of a code version that fails; null if all hold.
+/// Returns the first guard of a code version that fails, or null if all hold.
 const Guard *firstFailed(const Call &call, const CodeVersion &variant,
                          int64_t rows) {
   auto failed = std::find_if_not(
@@ -482,8 +490,8 @@ const Guard *firstFailed(const Call &call, const CodeVersion &variant,
   return failed == variant.guards.end() ? nullptr : &*failed;
 }
 
-/// Approximate bytes that a row touches: the elements of all tensors divided by
-/// the rows.
+/// Returns approximately how many bytes a row touches: the bytes of all tensors
+/// divided by the number of rows.
 int64_t estimateRowBytes(const Call &call, int64_t rows) {
   double bytes = 0;
   for (size_t i = 0; i < call.desc().args.size(); ++i)
@@ -508,7 +516,8 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
     }
     plan.variant = &variant;
     plan.index = v;
-    // A rank without rows still synchronises with the others.
+    // A rank without rows must still launch, to synchronise with the other
+    // ranks.
     if (call.desc().collective && !code.isCpu() && rows.outer == 0)
       rows.outer = rows.total = 1;
     plan.rows = rows.outer;
@@ -586,7 +595,7 @@ mlafix_status mlafix::runtime::logPlan(const Call &call,
                   plan.threads);
   Traffic traffic = countTraffic(call);
   if (auto rate = static_cast<double>(prepared.bandwidth); rate > 0) {
-    // Print an integer: a locale may change the decimal point.
+    // Print integers, since a locale may change the decimal point.
     auto ns = static_cast<double>(traffic.read + traffic.written) / rate * 1e9;
     std::snprintf(time, sizeof(time),
                   ", which the memory moves in %.0f ns at %.0f GB/s", ns,

@@ -23,7 +23,7 @@ DeviceName::DeviceName(mlafix_device device) {
     std::snprintf(text, sizeof(text), "type %d", device.type);
 }
 
-/// Stands for an invalid device.
+/// The value of findSlot() for an invalid device.
 static constexpr size_t noSlot = numDeviceSlots;
 static constexpr int32_t lastOrdinal = static_cast<int32_t>(numDeviceSlots) - 2;
 
@@ -69,7 +69,7 @@ mlafix_status mlafix::runtime::prepareKernel(const mlafix_kernel &kernel,
 
   mlafix_unit &unit = *kernel.unit;
   ForkSafeLock lock(unit.mutex);
-  // Another thread may have been faster.
+  // Another thread may have prepared the kernel meanwhile.
   prepared = kernel.prepared[slot].load(std::memory_order_acquire);
   if (prepared)
     return MLAFIX_OK;
@@ -84,7 +84,7 @@ mlafix_status mlafix::runtime::prepareKernel(const mlafix_kernel &kernel,
       fresh->code->target.c_str(), DeviceName(device).text);
   unit.preparedOwned.push_back(std::move(fresh));
   prepared = unit.preparedOwned.back().get();
-  // The kernel is const to callers; its cache of prepared code is mutable.
+  // The kernel is const for callers, but its cache of prepared code may change.
   const_cast<mlafix_kernel &>(kernel).prepared[slot].store(
       prepared, std::memory_order_release);
   return MLAFIX_OK;

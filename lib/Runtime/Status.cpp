@@ -28,17 +28,19 @@ struct ThreadErrors {
   char *callerBuffer;
   size_t callerCapacity;
 };
-// Plain data without a constructor, so that threads do not pay for it at start.
+// The type is plain data without a constructor, so it costs nothing when a
+// thread starts.
 thread_local ThreadErrors errors;
 
 struct LogSink {
-  // Protects callback and context, and serialises calls.
+  // Protects `callback` and `user`. Only one call of the callback runs at a
+  // time.
   std::mutex mutex;
   mlafix_log_callback callback = nullptr;
   void *user = nullptr;
   std::atomic<bool> wanted{false};
 };
-// Constant-initialised and never destroyed: threads may log during exit.
+// Constant-initialised and never destroyed, since threads may log during exit.
 LogSink sink;
 
 void copyToCaller() {
@@ -51,8 +53,8 @@ void copyToCaller() {
   errors.callerBuffer[length] = '\0';
 }
 
-/// The length of the UTF-8 character at the start of `text` (zero-terminated);
-/// 0 if it is invalid.
+/// Returns the length in bytes of the UTF-8 character at the start of `text`,
+/// which ends with a NUL. Returns 0 if the character is invalid.
 size_t characterLength(const char *text) {
   auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   unsigned char first = byte(0);
@@ -64,15 +66,15 @@ size_t characterLength(const char *text) {
   for (size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80)
       return 0;
-  // Rejects overlong forms, surrogates and code points above U+10FFFF.
+  // Reject overlong forms, surrogates and code points above U+10FFFF.
   bool isOther =
       (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
       (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f);
   return isOther ? 0 : length;
 }
 
-/// Replaces invalid UTF-8, which may come from a caller's names and paths, by
-/// "\xff". Returns the length.
+/// Replaces invalid UTF-8 by text such as "\xff". It may come from a caller's
+/// names and paths. Returns the new length.
 size_t escapeBytes(char (&text)[messageCapacity], size_t length) {
   size_t valid = 0;
   while (valid < length && characterLength(text + valid))
@@ -98,8 +100,8 @@ size_t escapeBytes(char (&text)[messageCapacity], size_t length) {
   return out;
 }
 
-/// vsnprintf() for UTF-8 messages: truncates at a character boundary. Returns
-/// the length written.
+/// Formats a message as vsnprintf() does, but truncates it at the boundary of a
+/// UTF-8 character. Returns the length written.
 size_t formatMessage(char (&out)[messageCapacity], const char *format,
                      va_list arguments) {
   int wanted = std::vsnprintf(out, messageCapacity, format, arguments);
@@ -116,7 +118,7 @@ size_t formatMessage(char (&out)[messageCapacity], const char *format,
 } // namespace
 
 size_t mlafix::runtime::wholeLength(const char *text, size_t length) {
-  // The leading byte gives the number of continuation bytes 10xxxxxx.
+  // The last character's first byte tells how many bytes 10xxxxxx follow it.
   size_t tail = 0;
   auto byteAt = [&](size_t fromEnd) {
     return static_cast<unsigned char>(text[length - 1 - fromEnd]);

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every fallible function of the runtime returns a mlafix_status and records
-// one sentence with fail(). Nothing here allocates: a message goes to a fixed
-// buffer of the thread, so that a failed check costs no more than formatting.
+// Every function of the runtime that can fail returns a mlafix_status, and
+// records one sentence with fail(). Nothing here allocates: the message goes to
+// a fixed buffer of the thread. So a failed check costs no more than formatting
+// its message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,25 +23,28 @@
 
 namespace mlafix::runtime {
 
-/// Records a message for mlafix_last_error() and returns `status`.
+/// Records a message for mlafix_last_error(). Returns `status`.
 mlafix_status fail(mlafix_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/// Puts `prefix` in front of the message just recorded.
+/// Puts a prefix before the message just recorded. Returns `status`.
 mlafix_status prefixError(mlafix_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/// The length of `text` without a truncated UTF-8 character at its end.
+/// Returns the length of `text` without an incomplete UTF-8 character at its
+/// end.
 size_t wholeLength(const char *text, size_t length);
 
-/// Sends a message to the log callback, or to stderr where MLAFIX_LOG asks.
+/// Sends a message to the log callback. Without a callback, prints it to stderr
+/// if MLAFIX_LOG asks for messages of this level.
 void log(mlafix_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/// True if messages of this level are printed or passed to a callback.
+/// Returns true if messages of this level are printed or passed to a callback.
 bool isLogged(mlafix_log_level level);
 
-/// Runs `body`, which returns a mlafix_status; turns exceptions into statuses.
+/// Runs `body`, which returns a mlafix_status. Turns an exception into a
+/// failure.
 template <typename Body> mlafix_status guarded(Body &&body) noexcept {
   try {
     return body();
@@ -55,7 +59,7 @@ template <typename Body> mlafix_status guarded(Body &&body) noexcept {
 
 } // namespace mlafix::runtime
 
-/// Returns from the enclosing function unless `EXPR` is MLAFIX_OK.
+/// Returns from the enclosing function if EXPR is not MLAFIX_OK.
 #define MLAFIX_TRY(EXPR)                                                       \
   do {                                                                         \
     mlafix_status mlafixTryStatus = (EXPR);                                    \
@@ -63,7 +67,8 @@ template <typename Body> mlafix_status guarded(Body &&body) noexcept {
       return mlafixTryStatus;                                                  \
   } while (false)
 
-/// Fails with a message about the argument that DESC describes.
+/// Fails with INVALID_ARGUMENT and a message about the argument that DESC
+/// describes.
 #define WRONG(DESC, FORMAT, ...)                                               \
   fail(MLAFIX_INVALID_ARGUMENT, "argument \"%s\": " FORMAT,                    \
        (DESC).name.c_str(), __VA_ARGS__)

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Jobs live on their callers' stacks and are linked into one list; workers take
-// chunks of the first job that has any left. A caller works on its own job,
-// then waits for the workers that are still in it.
+// A job lives on its caller's stack, and all jobs are in one list. A worker
+// takes chunks of the first job that has some left. A caller works on its own
+// job, and then waits for the workers that are still in that job.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,13 +32,13 @@ struct Job {
   int64_t count;
   int64_t chunk;
   std::atomic<int64_t> next{0};
-  int workers = 0; ///< threads inside work(); protected by the pool's mutex
+  int workers = 0; ///< number of workers inside work(); needs the pool's mutex
   Job *following = nullptr;
 
   bool hasWork() const { return next.load(std::memory_order_relaxed) < count; }
 
   void work() {
-    // `next` never exceeds the count, which may be the largest of its type.
+    // Do not add to `next` atomically: beyond `count` it could overflow.
     int64_t begin = next.load(std::memory_order_relaxed);
     while (begin < count) {
       int64_t end = begin + std::min(count - begin, chunk);
@@ -50,8 +50,9 @@ struct Job {
   }
 };
 
-/// Kernels keep up to 4 MB of rows on a thread's stack, whose default is 2 MB
-/// if the process's own is unlimited.
+/// The least stack size of a worker in bytes. Kernels keep up to 4 MB of rows
+/// on the stack, but a thread's default is 2 MB if the process's limit is
+/// unlimited.
 constexpr size_t leastStackBytes = 8 << 20;
 
 /// Starts a detached thread. Returns false if the system refuses one.
@@ -98,7 +99,7 @@ public:
   }
 
 private:
-  /// Requires the mutex.
+  /// Starts the workers. The caller must hold the mutex.
   void start() {
     if (started)
       return;
@@ -144,12 +145,12 @@ private:
   bool started = false;
 };
 
-// Never destroyed: its threads run until the process ends.
+// Never destroyed, since its threads run until the process ends.
 alignas(Pool) char poolStorage[sizeof(Pool)];
 
-/// Runs at load time, before constructors that may launch. A forked child has
-/// none of the threads: it gets a new pool in place of the old one, whatever
-/// its state.
+/// Makes the pool at load time, before constructors that may launch. A forked
+/// child has none of the threads. It gets a new pool in the old one's memory,
+/// whatever state the old one was in.
 __attribute__((constructor(101))) void makePool() {
   new (poolStorage) Pool;
   pthread_atfork(nullptr, nullptr, [] { new (poolStorage) Pool; });
@@ -181,7 +182,7 @@ void mlafix::runtime::parallelFor(int64_t count, int64_t grain, int64_t batch,
     task(context, 0, count);
     return;
   }
-  // A few chunks per thread balance rows of unequal cost.
+  // Give each thread a few chunks, since rows may differ in cost.
   int64_t chunk = std::max(grain, (count - 1) / (4 * size) + 1);
   if (chunk > batch)
     chunk = ((chunk - 1) / batch + 1) * batch;

@@ -12,14 +12,16 @@
 
 namespace mlafix::runtime {
 
-/// Runs task(context, b, e) over ranges that together cover [0, count) once, on
-/// the host's threads (mlafix_set_parallel_for) or the pool's. Small counts run
-/// on the caller's thread. The pool's ranges are multiples of `batch` unless
-/// they are shorter. Allocates nothing once the pool is running.
+/// Calls task(context, b, e) with ranges that together cover [0, count) once.
+/// The calls run on the host's threads (mlafix_set_parallel_for) or in the
+/// pool. If `count` is at most `grain`, the pool's version makes one call on
+/// this thread. The pool's ranges are multiples of `batch`, unless they are
+/// shorter than `batch`. Nothing is allocated once the pool runs.
 void parallelFor(int64_t count, int64_t grain, int64_t batch, mlafix_task task,
                  void *context);
 
-/// Threads that the process may use: affinity, cgroup quota, environment.
+/// Returns the number of threads that the process may use. The environment can
+/// set it; otherwise the processor affinity and the cgroup quota limit it.
 int usableThreads();
 
 } // namespace mlafix::runtime

@@ -14,11 +14,12 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Reserve for what units do not count: saved registers and signal handlers.
+/// Stack bytes kept free for what units do not count: saved registers and
+/// signal handlers.
 constexpr size_t margin = 128 << 10;
 
-/// The address range of a thread's stack; empty if the system does not report
-/// it.
+/// The address range of a thread's stack. It is empty if the system does not
+/// report it.
 struct StackRange {
   uintptr_t begin = 0, end = 0;
 };
@@ -35,9 +36,10 @@ StackRange findStack() {
   return {address, address + bytes};
 }
 
-/// False on stacks that are not the thread's own, such as those of fibers.
+/// Returns true if `bytes` fit on this thread's stack. Returns false on any
+/// other stack, such as that of a fiber.
 bool hasRoom(size_t bytes) {
-  // Looked up once: for the main thread the system reads a file.
+  // Ask only once: for the main thread, the system reads a file.
   thread_local const StackRange stack = findStack();
   auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   return here >= stack.begin && here < stack.end &&

@@ -12,9 +12,9 @@
 
 namespace mlafix::runtime {
 
-/// Calls body(context), which needs `bytes` of stack: on this thread if its
-/// stack has room, else on a new thread. Returns when the call is done. Returns
-/// false without calling if the system refuses the thread.
+/// Calls body(context), which needs `bytes` of stack. The call runs on this
+/// thread if its stack has room, else on a new thread. Returns when the call is
+/// done. Returns false, without a call, if the system refuses the new thread.
 bool callWithStack(size_t bytes, void (*body)(void *), void *context);
 
 } // namespace mlafix::runtime

@@ -27,7 +27,8 @@ bool holdsCpuCode(const UnitDesc &unit) {
   return false;
 }
 
-/// Options missing from a caller's older, shorter struct keep their defaults.
+/// Copies the caller's options. Options that an older, shorter struct lacks get
+/// their defaults.
 mlafix_status readOptions(const mlafix_load_options *given,
                           mlafix_load_options &options) {
   options = MLAFIX_LOAD_OPTIONS_INIT;
@@ -151,6 +152,6 @@ mlafix_unit_load_memory(const void *bytes, size_t size,
 }
 
 extern "C" void mlafix_unit_destroy(mlafix_unit *unit) noexcept {
-  // The driver keeps the CUlibrary handles: a graph may use them.
+  // Do not unload the CUlibrary handles, since a graph may use them.
   delete unit;
 }

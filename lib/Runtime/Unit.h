@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The objects behind the opaque types of runtime.h.
+// Defines the structs behind the opaque types of runtime.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +25,13 @@
 
 namespace mlafix::runtime {
 
-/// Slot 0 is the CPU, slot 1 + n is CUDA device n.
+/// The number of device slots. Slot 0 is the CPU, and slot 1 + n is CUDA device
+/// n.
 constexpr size_t numDeviceSlots = 1 + 64;
 
 using CpuEntry = void (*)(const uint64_t *params, int64_t begin, int64_t end);
 
-/// CPU code in executable memory of this process.
+/// CPU code of one image in executable memory of this process.
 class CodeMapping {
 public:
   CodeMapping() = default;
@@ -38,7 +39,7 @@ public:
   CodeMapping &operator=(const CodeMapping &) = delete;
   ~CodeMapping();
 
-  /// Copies the image to fresh pages and makes them executable.
+  /// Copies the image to new pages and makes them executable.
   mlafix_status map(const uint8_t *image, size_t size);
   void *at(uint64_t offset) const { return static_cast<char *>(base) + offset; }
 
@@ -47,15 +48,16 @@ private:
   size_t bytes = 0;
 };
 
-/// The code of one kernel on one device. Immutable once published.
+/// The code of one kernel on one device. It does not change once other threads
+/// see it, except for `memo`.
 struct PreparedKernel {
   const TargetCode *code = nullptr;
   const Image *image = nullptr;
-  /// One per code version: a CUkernel, or a CpuEntry.
+  /// The entry point of each code version: a CUkernel, or a CpuEntry.
   std::vector<void *> entries;
   int64_t multiprocessors = 1;
-  int64_t bandwidth = 0; ///< memory bandwidth in bytes per second; 0: unknown
-  /// Launches see kernels as const; their memo changes.
+  int64_t bandwidth = 0; ///< memory bandwidth in bytes/s; 0: unknown
+  /// Mutable, since launches see the kernel as const.
   mutable CallMemo memo;
 };
 
@@ -64,7 +66,8 @@ struct PreparedKernel {
 struct mlafix_kernel {
   mlafix_unit *unit = nullptr;
   const mlafix::runtime::KernelDesc *desc = nullptr;
-  /// Set once prepared; the unit owns the objects.
+  /// The kernel's code for each device slot, or null if it is not prepared. The
+  /// unit owns the objects.
   std::array<std::atomic<const mlafix::runtime::PreparedKernel *>,
              mlafix::runtime::numDeviceSlots>
       prepared{};
@@ -75,11 +78,11 @@ struct mlafix_unit {
   mlafix::runtime::UnitDesc desc;
   std::vector<mlafix_kernel> kernels;
 
-  /// Protects everything below; held while code is loaded.
+  /// Protects all members below. It is held while code is loaded.
   std::mutex mutex;
   std::vector<std::unique_ptr<mlafix::runtime::PreparedKernel>> preparedOwned;
-  /// Loaded libraries by device slot and image offset; kernels may share
-  /// images.
+  /// The loaded libraries, by device slot and image offset. Kernels may share
+  /// an image.
   std::map<std::pair<size_t, uint64_t>, mlafix::runtime::CUlibrary> libraries;
   std::map<uint64_t, mlafix::runtime::CodeMapping> mappings;
 
@@ -88,31 +91,31 @@ struct mlafix_unit {
 
 namespace mlafix::runtime {
 
-/// Common part of the load functions; `bytes` is the unit's own copy.
+/// Makes a unit from `bytes`. All load functions call it.
 mlafix_status loadUnit(std::vector<uint8_t> bytes,
                        const mlafix_load_options *options,
                        ChecksumPolicy checksum, mlafix_unit *&unit);
 
-/// Checks a device's fields and finds its slot.
+/// Checks a device's fields and sets `slot` to its device slot.
 mlafix_status deviceSlot(mlafix_device device, size_t &slot);
 
-/// The kernel's code on `device` if it is prepared, else null.
+/// Returns the kernel's code on `device`, or null if it is not prepared.
 const PreparedKernel *preparedKernel(const mlafix_kernel &kernel,
                                      mlafix_device device);
 
-/// The kernel's code on `device`, prepared if it is not yet.
+/// Sets `prepared` to the kernel's code on `device`, and prepares it if needed.
 mlafix_status prepareKernel(const mlafix_kernel &kernel, mlafix_device device,
                             const PreparedKernel *&prepared);
 
-/// The CPU code of `kernel` that this machine runs, or NO_IMAGE.
+/// Sets `code` to the CPU code of `kernel` for this machine. Error: NO_IMAGE.
 mlafix_status chooseCpuCode(const KernelDesc &kernel, const TargetCode *&code);
 
-/// The highest level of CPU code (UnitModel.h) that the processor and the
-/// operating system (which saves the wide registers) support; -1 if there is no
-/// target for the architecture.
+/// Returns the highest level of CPU code (Targets.def) that the processor and
+/// the operating system support. (The operating system must save the wide
+/// registers.) Returns -1 if there is no CPU target for this architecture.
 int machineLevel();
 
-/// The architecture's name in mlafix/Targets.def.
+/// The name of this machine's architecture in mlafix/Targets.def, or "".
 #if defined(__x86_64__)
 constexpr char machineArchitecture[] = "x86_64";
 #elif defined(__aarch64__) && defined(__AARCH64EL__)
@@ -121,16 +124,17 @@ constexpr char machineArchitecture[] = "aarch64";
 constexpr char machineArchitecture[] = "";
 #endif
 
-/// Name of the best CPU target of this machine, or null if there is none.
+/// Returns the name of this machine's best CPU target, or null if there is
+/// none.
 const char *cpuTargetName();
 
-/// prepareOnCpu() and prepareOnCuda() require the unit's mutex.
+/// The caller of prepareOnCpu() or prepareOnCuda() must hold the unit's mutex.
 mlafix_status prepareOnCpu(mlafix_unit &unit, const KernelDesc &kernel,
                            PreparedKernel &prepared);
 mlafix_status prepareOnCuda(mlafix_unit &unit, const KernelDesc &kernel,
                             int32_t ordinal, PreparedKernel &prepared);
 
-/// "cuda:1" or "cpu", for messages.
+/// Formats a device for a message: "cuda:1" or "cpu".
 struct DeviceName {
   explicit DeviceName(mlafix_device device);
   char text[24];

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/UnitFormat.md in C++. The Manifest*.cpp fill these in from JSON and
-// check every index and count, so that the rest of the runtime indexes without
-// asking.
+// A unit's contents as C++ structs, which correspond to docs/UnitFormat.md.
+// Manifest.cpp and ManifestJson.cpp fill them in from JSON and check every
+// index and count. So the rest of the runtime uses them without checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,43 +28,47 @@ namespace mlafix::runtime {
 
 namespace limits = mlafix::limits;
 
-/// True if arguments of this mlafix_arg_kind are several tensors.
+/// Returns true if an argument of this mlafix_arg_kind is several tensors.
 inline bool isMany(int32_t kind) {
   return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
 }
 
-/// The fields that every launch reads come first, adjacent: between launches
+/// An argument of a kernel. The fields that every launch reads come first and
+/// are adjacent, because they leave the caches between launches.
 /// the driver evicts them from the caches.
 struct ArgDesc {
-  int32_t kind = 0;          ///< mlafix_arg_kind of the argument
-  int32_t dtype = 0;         ///< tensors only
+  int32_t kind = 0;          ///< the mlafix_arg_kind that a call must pass
+  int32_t dtype = 0;         ///< a tensor's mlafix_dtype
   uint32_t elementBytes = 0; ///< a power of two; 1 if elements share a byte
-  uint32_t perByte = 1;      ///< elements per byte: 1 or 2
+  uint32_t perByte = 1;      ///< number of elements per byte: 1 or 2
   int32_t access = 0;
   bool optional = false;
-  uint8_t tileRows = 0; ///< tiled tensors: rows per tile (of 4 columns); 0: not
-                        ///< tiled
-  bool boundPresent = false; ///< tensors: optional in the source, required here
+  /// The number of rows of a tile in tiled storage (tiles have 4 columns); 0 if
+  /// the tensor is not tiled.
+  uint8_t tileRows = 0;
+  bool boundPresent =
+      false; ///< true if the binding makes an optional tensor required
   uint32_t numDims = 0;
-  uint32_t most = 0; ///< several tensors: the most that there may be
+  uint32_t most = 0; ///< largest number of tensors, for several tensors
   int32_t atMostId = -1;
-  int32_t dimIds[MLAFIX_MAX_DIMS]; ///< indices into KernelDesc::dimNames; -1:
-                                   ///< no constraint
-  int64_t shape[MLAFIX_MAX_DIMS], strides[MLAFIX_MAX_DIMS]; ///< -1: any
+  /// Indices into KernelDesc::dimNames; -1 for a dim without a name.
+  int32_t dimIds[MLAFIX_MAX_DIMS];
+  /// The required size and stride of each dim; -1 if any value is allowed.
+  int64_t shape[MLAFIX_MAX_DIMS], strides[MLAFIX_MAX_DIMS];
 
   std::string name;
-  std::string dtypeName; ///< as in the manifest
+  std::string dtypeName; ///< the dtype's name in the manifest
   std::vector<std::string> dims;
-  std::string atMost;                    ///< scalars; "": no bound
-  std::vector<const char *> dimPointers; ///< C strings of `dims`, for the C
-                                         ///< interface
+  std::string atMost; ///< name of the dim that bounds a scalar, or ""
+  /// The C strings of `dims`, for the C interface.
+  std::vector<const char *> dimPointers;
 
-  /// True if it has sizes and strides.
+  /// Returns true if the argument has sizes and strides.
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR || isMany(); }
-  /// True if each rank passes one.
+  /// Returns true if the argument has one tensor per rank.
   bool isPeers() const { return kind == MLAFIX_ARG_PEERS; }
-  /// True if it is several tensors (of ranks or a list); the first dim counts
-  /// them.
+  /// Returns true if the argument is several tensors (of ranks or a list). Its
+  /// first dim counts the tensors.
   bool isMany() const { return runtime::isMany(kind); }
   bool isSwizzled() const { return tileRows != 0; }
   bool isAbsent() const { return access == MLAFIX_ABSENT; }
@@ -74,11 +78,12 @@ struct ArgDesc {
   uint32_t ndim() const { return numDims; }
 };
 
-/// The guard's entry in Guards.def.
+/// A condition on a call under which a code version may run. Guards.def lists
+/// the kinds.
 struct Guard {
   GuardKind kind;
   uint64_t args = 0;  ///< bit set of the arguments that it tests
-  uint32_t first = 0; ///< the first of these arguments
+  uint32_t first = 0; ///< the first argument that it tests
   uint32_t dim = 0;
   int64_t number = 0;
 
@@ -87,57 +92,58 @@ struct Guard {
 
 static_assert(MLAFIX_MAX_ARGS <= 64, "a guard has a bit for each argument");
 
-/// See CheckSteps.def.
+/// One step of evaluating a LaunchCheck. CheckSteps.def lists the kinds.
 struct CheckStep {
   CheckStepKind kind = CheckStepKind::Constant;
-  uint32_t of[3] = {}; ///< indices of earlier steps
+  uint32_t of[3] = {}; ///< indices of earlier steps: its operands
   uint32_t arg = 0, dim = 0;
   int64_t value = 0;
 
   bool isLeaf() const { return kind <= CheckStepKind::Scalar; }
 };
 
-/// A condition on sizes and scalars; if it is false, nothing is launched.
+/// A condition on sizes and scalars. If it is false, nothing is launched.
 struct LaunchCheck {
-  std::string text; ///< source text
+  std::string text; ///< the condition as in the kernel's source
   std::vector<CheckStep> steps;
 };
 
 struct Param {
   ParamKind kind;
   uint32_t arg = 0, dim = 0;
-  uint32_t bytes = 8; ///< size that the GPU entry takes
+  uint32_t bytes = 8; ///< size in bytes among the GPU entry's parameters
   uint32_t slots = 1; ///< number of 8-byte slots in a launch
 };
 
 struct Extent {
   enum Kind { TensorSize, ScalarValue, Constant } kind;
   uint32_t arg = 0, dim = 0;
-  int64_t value = 0; ///< Constant
-  /// TensorSize: if above 1, the size counts pieces of this many, at least one
+  int64_t value = 0; ///< the number, for Constant
+  /// For TensorSize: if it is more than 1, the extent is the number of pieces
+  /// of `per` elements, at least one.
   int64_t per = 1;
 };
 
-/// Groups of lanes that share the pieces of each row.
+/// The limits of lane groups, and the number of pieces per row that they share.
 struct Groups : LaneGroups {
   Extent pieces{};
 };
 
 struct Geometry {
   enum Kind { Rows, Ragged, Groups } kind = Rows;
-  std::vector<Extent> extents; ///< Ragged: the rows, then the inner extents;
-                               ///< else all extents
-  int64_t lanes = 1;           ///< lanes per row
+  /// All extents of the grid. For Ragged: the rows, then the inner extents.
+  std::vector<Extent> extents;
+  int64_t lanes = 1; ///< number of lanes per row
   runtime::Groups groups;
   int64_t rowsPerBlock = 1;
-  std::optional<Extent> parts; ///< blocks of each row, which do not wait for
-                               ///< each other
-  int64_t threads = 1; ///< most threads per block; rowsPerBlock belongs to
-                       ///< it
-  /// the fewest threads to which a launch may halve a block
+  /// The number of blocks per row, if these blocks do not wait for each other.
+  std::optional<Extent> parts;
+  /// The largest number of threads per block. `rowsPerBlock` is for this size.
+  int64_t threads = 1;
+  /// The smallest number of threads to which a launch may halve a block.
   int64_t leastThreads = 1;
   int64_t blocksPerSm = 1;
-  int64_t cluster = 1; ///< Rows: blocks per row
+  int64_t cluster = 1; ///< number of blocks per row, for Rows
 };
 
 struct CodeVersion {
@@ -146,39 +152,42 @@ struct CodeVersion {
   std::vector<Param> params;
   Geometry geometry;
   bool dependentLaunch = false;
-  uint64_t offset = 0;     ///< CPU: offset of the entry in the image
-  uint64_t stackBytes = 0; ///< CPU: stack bytes per call; 0: little
-  int32_t local = -1;      ///< the parameter of kind Local, or -1
+  uint64_t offset = 0;     ///< offset of the CPU entry in the image
+  uint64_t stackBytes = 0; ///< stack bytes per call on a CPU; 0: few
+  int32_t local = -1;      ///< index of the parameter of kind Local, or -1
   int32_t group = -1;      ///< first slot of the parameter of kind Group, or -1
-  /// For kind Local: slots of the pointers of all tensors that are read, except
-  /// peers' tensors.
+  /// If there is a parameter of kind Local: the slots of the pointers of all
+  /// tensors that are read, except peers' tensors.
   std::vector<uint32_t> readSlots;
 };
 
 struct Image {
   enum Format { Cubin, Ptx, Cpu } format;
-  uint64_t offset = 0, size = 0; ///< within the file
+  uint64_t offset = 0, size = 0; ///< in bytes, within the file
   std::string assembler;
 };
 
-/// True for the name of a CPU target (mlafix/Targets.def), of any architecture.
+/// Returns true if `target` is the name of a CPU target (mlafix/Targets.def) of
+/// any architecture.
 bool isCpuTarget(const std::string &target);
-/// The level of a CPU target of this machine's architecture; -1 for others.
+/// Returns the level of a CPU target of this machine's architecture, or -1 for
+/// any other name.
 int cpuLevelOf(const std::string &target);
 
 struct TargetCode {
   std::string target;
-  int computeCapability = 0; ///< 10 x major + minor; 0: CPU
-  int cpuLevel = -1;         ///< level of a CPU target that this machine
-                             ///< supports
+  int computeCapability = 0; ///< 10 * major + minor; 0 for a CPU target
+  /// The level of the CPU target, or -1 if it is not for this machine's
+  /// architecture.
+  int cpuLevel = -1;
   std::vector<Image> images;
   std::vector<CodeVersion> variants;
 
   bool isCpu() const { return computeCapability == 0; }
 };
 
-/// The compiler's answer to a question about an argument: text for people; no
-/// launch depends on it.
+/// The compiler's answer to a question about an argument. It is text for
+/// people: no launch depends on it.
 struct ProofDesc {
   uint32_t arg = 0;
   std::string question, verdict, reason, element;
@@ -186,23 +195,23 @@ struct ProofDesc {
 
 struct KernelDesc {
   std::string name;
-  std::vector<std::pair<std::string, std::string>> bindings; ///< sorted
-  /// Values of names that a lookup may omit; sorted.
+  std::vector<std::pair<std::string, std::string>> bindings; ///< sorted by name
+  /// The default values of names, which a lookup may omit. Sorted by name.
   std::vector<std::pair<std::string, std::string>> defaults;
-  std::string bindingsText; ///< "D=128,T=bf16"
+  std::string bindingsText; ///< the bindings as text: "D=128,T=bf16"
   std::vector<ArgDesc> args;
   std::vector<std::string> dimNames;
   std::vector<std::pair<uint32_t, uint32_t>> aliases;
   std::vector<LaunchCheck> checks;
-  std::vector<ProofDesc> proofs; ///< empty in units of older compilers
+  std::vector<ProofDesc> proofs; ///< empty if an older compiler wrote the unit
   std::vector<TargetCode> code;
-  bool collective = false; ///< all ranks of a group launch it together
-  bool exchanges = false;  ///< ranks also store to each other
+  bool collective = false; ///< true if all ranks of a group launch together
+  bool exchanges = false;  ///< true if the ranks also store to each other
 };
 
 struct UnitDesc {
   std::string producer;
-  size_t manifestBytes = 0; ///< after the header
+  size_t manifestBytes = 0; ///< size of the manifest, which follows the header
   std::vector<KernelDesc> kernels;
 };
 

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// TVM-FFI 0.1 (tvm/ffi/c_api.h, tvm/ffi/extra/c_env_api.h), declared here so
-// that the library builds without it. test/tvm_ffi/AbiTest.cpp compares this,
-// and mlafix/DLPack.h, with the headers.
+// The part of TVM-FFI 0.1's interface that the library uses (tvm/ffi/c_api.h
+// and tvm/ffi/extra/c_env_api.h). It is declared here, so that TVM-FFI is not
+// needed to build. test/tvm_ffi/AbiTest.cpp compares this file and
+// mlafix/DLPack.h with the original headers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace mlafix::tvm_ffi {
 
-/// Values of Any::typeIndex.
+/// The values of Any::typeIndex.
 enum TypeIndex : int32_t {
   typeNone = 0,
   typeInt = 1,
@@ -28,7 +29,7 @@ enum TypeIndex : int32_t {
   typeTensor = 70,
 };
 
-/// The head of every object; a tensor's DLTensor follows it.
+/// The head of every TVM-FFI object. In a tensor, a DLTensor follows it.
 struct Object {
   uint64_t referenceCounts;
   int32_t typeIndex;

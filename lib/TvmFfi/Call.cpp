@@ -25,13 +25,15 @@ namespace dlpack = mlafix::dlpack;
 
 namespace {
 
-/// An exception with the error kind that TVM-FFI reports.
+/// An exception with the kind of error that TVM-FFI reports, such as
+/// "TypeError".
 struct Failure {
   const char *kind;
   std::string message;
 };
 
-/// The arguments of a call, as given and as passed to the runtime.
+/// The arguments of a call: as TVM-FFI gives them, and as the runtime gets
+/// them.
 struct Call {
   const Any *given;
   uint32_t count;
@@ -110,8 +112,8 @@ mlafix_tensor readTensor(const mlafix_kernel *kernel,
   return tensor;
 }
 
-/// Prints one digit and an exponent: no decimal point that a locale could
-/// change.
+/// Rounds a number to one digit and an exponent, for a message. Such text has
+/// no decimal point, which a locale could change.
 std::string roundedText(double number) {
   char text[16];
   std::snprintf(text, sizeof(text), "%.0e", number);
@@ -179,27 +181,27 @@ void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
     failType(kernel, info, info.optional ? "a tensor or None" : "a tensor",
              typeName(given));
   call.tensors[index] = readTensor(kernel, info, *tensor);
-  // A bool tensor is passed as bytes 0 and 1.
+  // A kernel that takes u8 also takes bool: its bytes are 0 and 1.
   if (info.dtype == MLAFIX_U8 && call.tensors[index].dtype == MLAFIX_BOOL)
     call.tensors[index].dtype = MLAFIX_U8;
   call.args[index] = mlafix_tensor_arg(&call.tensors[index]);
 }
 
-/// The property of an argument that a specialisation rejects, in the order of
-/// the checks.
+/// The property of an argument that a specialisation rejects. The values are in
+/// the order in which the properties are checked.
 enum class Aspect { Tensor, Absence, DType, Rank, Size };
 
 /// The first reason why a specialisation cannot run a call.
 struct Mismatch {
   uint32_t argument;
   Aspect aspect;
-  uint32_t dim; ///< for Size
+  uint32_t dim; ///< index of the dim, if `aspect` is Size
 
   auto order() const { return std::make_tuple(argument, aspect, dim); }
 };
 
-/// The first mismatch between the call and the dtypes, ranks, sizes and absent
-/// arguments of the kernel; nullopt if there is none.
+/// Returns the first argument of the call that does not have the dtype, rank,
+/// size or absence that `kernel` expects. Returns nullopt if all have it.
 std::optional<Mismatch> findMismatch(const mlafix_kernel *kernel,
                                      const Call &call) {
   for (uint32_t i = 0; i < call.count; ++i) {
@@ -229,7 +231,7 @@ std::optional<Mismatch> findMismatch(const mlafix_kernel *kernel,
   return std::nullopt;
 }
 
-/// Describes what a specialisation expects where an argument does not match.
+/// Returns what a specialisation expects of the argument that does not match.
 std::string describeExpected(const mlafix_arg_info &info,
                              const Mismatch &mismatch) {
   switch (mismatch.aspect) {
@@ -263,8 +265,8 @@ std::string describeGiven(const Any &given, const Mismatch &mismatch) {
   return std::to_string(tensor->shape[mismatch.dim]);
 }
 
-/// Reports that no kernel matches. Lists what the closest specialisations
-/// expect of the argument at which they fail.
+/// Reports that no specialisation matches the call. The message lists what the
+/// closest ones expect of the argument that does not match.
 [[noreturn]] void failToSelect(mlafix_embedded *embedded,
                                const uint32_t *indices, uint32_t numIndices,
                                const Call &call) {
@@ -302,8 +304,8 @@ std::string describeGiven(const Any &given, const Mismatch &mismatch) {
           "; there are the specialisations " + held};
 }
 
-/// Selects the kernel for a call. A single specialisation is returned even if
-/// it does not match: its own checks report why.
+/// Selects the specialisation for a call. If there is only one, returns it
+/// without comparing, since its own checks report a mismatch.
 const mlafix_kernel *select(mlafix_embedded *embedded, const uint32_t *indices,
                             uint32_t numIndices, const Call &call) {
   for (uint32_t i = 0; i < numIndices; ++i) {
@@ -326,7 +328,8 @@ void run(mlafix_embedded *embedded, const uint32_t *indices,
   const mlafix_kernel *kernel = select(embedded, indices, numIndices, call);
   for (uint32_t i = 0; i < call.count; ++i)
     readArgument(kernel, i, call);
-  // Use the first tensor's device; if others differ, the checks name them.
+  // Use the device of the first tensor. If another tensor has a different
+  // device, the checks report it.
   for (uint32_t i = 0; i < call.count; ++i)
     if (const dlpack::Tensor *tensor = tensorOf(call.given[i])) {
       call.device = {tensor->device.type, tensor->device.id};
