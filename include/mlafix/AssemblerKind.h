@@ -10,7 +10,7 @@
 
 namespace mlafix {
 
-/// The assembler of PTX; CompilerOptions.def describes each kind.
+/// The assembler to use for PTX. CompilerOptions.def describes each kind.
 enum class AssemblerKind {
 #define MLAFIX_ASSEMBLER(KIND, NAME, MEANING) KIND,
 #include "mlafix/CompilerOptions.def"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The compiler as one function, which the tools and the Python package use.
-// This header needs no LLVM or MLIR header.
+// The compiler as one function. The tools and the Python package call it. This
+// header includes no LLVM or MLIR header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,77 +24,81 @@
 
 namespace mlafix {
 
-/// The output of compile(); CompilerOptions.def describes each. Those up to
-/// MLIR are JSON (Signature, Report, Faults), text for hosts (Header, TvmFfi),
-/// or IR after a stage of the passes. Those before Layout need no target, and
-/// leave names unbound without bindings.
+/// The kind of output that compile() makes. CompilerOptions.def describes each
+/// kind. Up to MLIR, the output is text: JSON (Signature, Report, Faults), text
+/// for hosts (Header, TvmFfi), or IR after a stage of the passes. The kinds
+/// before Layout need no target, and may leave names unbound.
 enum class Emit {
 #define MLAFIX_EMISSION(EMIT, NAME, MEANING) EMIT,
 #include "mlafix/CompilerOptions.def"
 };
 
-/// Values for a kernel's names and for optional arguments ("absent" or
-/// "present"): {{"H", "128"}, {"T", "bf16"}, {"out_lse", "absent"}}. Binding a
-/// lower-case dim is an optimisation.
+/// Values for a kernel's names and its optional arguments: {{"H", "128"}, {"T",
+/// "bf16"}, {"out_lse", "absent"}}. An optional argument is bound to "absent"
+/// or "present". Binding a lower-case dim is an optimisation.
 using Bindings = std::vector<std::pair<std::string, std::string>>;
 
 struct CompileOptions {
-  /// The kernel to compile; empty: all in the source.
+  /// The name of the kernel to compile. If empty, all kernels of the source.
   std::string kernel;
-  /// Sets of bindings. Each kernel is compiled once per set; without a set,
-  /// once with no bindings.
+  /// Sets of bindings. Each kernel is compiled once per set. If there is no
+  /// set, each kernel is compiled once, without bindings.
   std::vector<Bindings> specializations;
-  /// Names such as "sm_90" or "x86-64-v3"; "cpu" means every CPU target of the
-  /// host's architecture.
+  /// The names of the targets, such as "sm_90" or "x86-64-v3". "cpu" means
+  /// every CPU target of the host's architecture.
   std::vector<std::string> targets;
   Emit emit = Emit::Unit;
-  /// Generates only this code version ("dense", "place", "fast" or "any"; on a
-  /// CPU "streamed", "apart" or "any"), which may not support every legal call.
-  /// Not allowed for units. Empty: all versions.
+  /// The only code version to generate, which may not support every legal call.
+  /// GPUs have "dense", "place", "fast" and "any"; CPUs have "streamed",
+  /// "apart" and "any". If empty, all versions are generated. It must be empty
+  /// for units.
   std::string variant;
-  /// Fields that override the compiler's decisions about the code versions of a
-  /// GPU: "lanes=8" for all versions but `any`, "dense.lanes=8" for one.
-  /// `dialect/PlanFields.def` lists all fields but "lanes" and "rows".
+  /// Fields that override the compiler's decisions about code versions for
+  /// GPUs. "lanes=8" is for all versions but `any`, "dense.lanes=8" for one
+  /// version. `dialect/PlanFields.def` lists all fields except "lanes" and
+  /// "rows".
   std::vector<std::string> plan;
   /// If true, an access that is not proved in bounds is an error, as in kernels
-  /// with `bounds = "prove"`. Otherwise it gets a bounds guard.
+  /// with `bounds = "prove"`. If false, such an access gets a bounds guard.
   bool provesBounds = false;
   AssemblerKind assembler = AssemblerKind::Any;
-  /// The preferred `ptxas`; may be empty.
+  /// The path of the `ptxas` to use. If empty, a search finds one.
   std::string ptxas;
-  /// Identifies the origin of the source, in the caller's own scheme. Units
-  /// store it, so that callers can find the units that they compiled ahead.
+  /// A text by which the caller identifies the source. Units store it, so that
+  /// the caller can find the units that it compiled ahead of time.
   std::string digest;
-  /// For Emit::Faults: the launch as a JSON object by argument. A tensor is
-  /// {"sizes": […], "elements": […]} (elements only if the kernel reads them
-  /// one by one), an omitted one null, a scalar its value.
+  /// For Emit::Faults: the launch, as a JSON object with one entry per
+  /// argument. A tensor is {"sizes": […], "elements": […]}, with elements only
+  /// if the kernel reads them one by one. An omitted tensor is null, and a
+  /// scalar is its value.
   std::string launch;
-  /// Adds source locations for profilers: lines in PTX and cubins, locations in
-  /// MLIR text. Does not change the code, but the unit, which then contains the
-  /// source's path.
+  /// If true, adds source locations for profilers to PTX, cubins and MLIR text.
+  /// The code stays the same. The unit then contains the source's path.
   bool lineInfo = false;
-  /// Header and TvmFfi: the program's name for the unit, a C identifier.
+  /// For Header and TvmFfi: the name of the unit in the program, a C
+  /// identifier.
   std::string unitName;
-  /// Reports the decisions of the passes and their reasons as messages of
-  /// severity Remark, located at the kernel and its operations. For emissions
-  /// after Emit::Canonical.
+  /// If true, `messages` also has what the passes decided, and why. These
+  /// messages have the severity Remark and are located at the kernel and its
+  /// operations. They exist for emissions after Emit::Canonical.
   bool remarks = false;
-  /// If true, the passes follow MLIR's command-line options (such as
-  /// --mlir-print-ir-after-all), which this program must have registered. They
-  /// then run sequentially.
+  /// If true, the passes obey MLIR's command-line options, such as
+  /// --mlir-print-ir-after-all. The program must have registered these options.
+  /// The passes then run one after another.
   bool passOptions = false;
 };
 
-/// The resources of a GPU entry point, as the assembler reports them.
+/// The resources that one GPU entry point uses, as the assembler reports them.
 struct ResourceUsage {
   std::string entry;
   std::string target;
-  unsigned registers = 0;        ///< per thread
-  std::uint64_t localBytes = 0;  ///< per thread: stack frame and spills
-  std::uint64_t sharedBytes = 0; ///< per block, static
+  unsigned registers = 0; ///< registers per thread
+  std::uint64_t localBytes =
+      0; ///< bytes per thread: stack and spilled registers
+  std::uint64_t sharedBytes = 0; ///< bytes of static shared memory per block
 };
 
-/// Time spent in one stage over the whole compilation, in milliseconds.
+/// The time spent in one stage, summed over the whole compilation.
 struct Timing {
   std::string stage;
   double milliseconds = 0;
@@ -102,57 +106,62 @@ struct Timing {
 
 struct CompileResult {
   bool ok = false;
-  /// The output that `CompileOptions::emit` names, if `ok`.
+  /// The output of the kind `CompileOptions::emit`, if `ok` is true.
   std::string output;
-  /// One message per paragraph, as `file:line:column: error: …` if the location
-  /// is known. May contain warnings if `ok`; otherwise explains the failure.
+  /// The messages as text, one per paragraph. If the location is known, a
+  /// message is `file:line:column: error: …`. If `ok` is true, there may be
+  /// warnings. If it is false, the messages explain the failure.
   std::string diagnostics;
-  /// The same messages as a list.
+  /// The messages of `diagnostics`, as a list.
   std::vector<Diagnostic> messages;
   std::vector<ResourceUsage> resources;
   std::vector<Timing> timings;
 };
 
-/// Published numbers of a common chip for `target` (lib/Machine/Chips.def):
-/// {"multiprocessors", 132}, {"bandwidth", 4800} (memory, GB/s). Empty if
-/// unknown.
+/// Returns published numbers of a common chip for `target`
+/// (lib/Machine/Chips.def): {"multiprocessors", 132} and {"bandwidth", 4800},
+/// in GB/s of memory. Returns an empty list if they are unknown.
 std::vector<std::pair<std::string, std::int64_t>>
 chipNumbers(std::string_view target);
 
-/// "mlafix 0.1.0, LLVM 22.1.8".
+/// Returns the versions: "mlafix 0.1.0, LLVM 22.1.8".
 std::string_view compilerVersion();
 
-/// The spelling of `emit` in options: "mlir", "unit".
+/// Returns the name of `emit` in options, for example "mlir" or "unit".
 std::string_view spelling(Emit emit);
 
-/// Parses "mlir", "unit". On failure returns false and sets `error`.
+/// Parses a name such as "mlir" or "unit". On failure, sets `error` and returns
+/// false.
 bool parseEmit(std::string_view text, Emit &emit, std::string &error);
 
-/// Parses "any", "ptxas". On failure returns false and sets `error`.
+/// Parses a name such as "any" or "ptxas". On failure, sets `error` and returns
+/// false.
 bool parseAssembler(std::string_view text, AssemblerKind &kind,
                     std::string &error);
 
-/// Compiles the kernels in `source`, text in MLIR's syntax or its bytecode;
-/// `name` is its name in messages. A unit, Header and TvmFfi cover any number
-/// of kernels, sets of bindings and targets. Every other emission requires
-/// exactly one kernel, at most one set of bindings and, from Layout on, one
-/// target.
+/// Compiles the kernels in `source`, which is text in MLIR's syntax or its
+/// bytecode. Messages call the source `name`. Unit, Header and TvmFfi accept
+/// any number of kernels, sets of bindings and targets. Every other output
+/// needs exactly one kernel and at most one set of bindings. From Layout on, it
+/// also needs exactly one target.
 ///
-/// Source that is already in the LLVM dialect and carries `mlafix.signature`
-/// (what Emit::MLIR gives) skips the passes; it is for one target and has no
-/// bindings left.
+/// If the source is already in the LLVM dialect and has `mlafix.signature`, the
+/// passes are skipped. Emit::MLIR gives such a source. It is for one target,
+/// and no names are left to bind.
 ///
-/// Emit::Signature gives {"name", "args", "aliases", "names"}. The arguments
-/// are described in docs/UnitFormat.md; in addition, a tensor has "dtype_name"
-/// if its dtype is a variable, and "dtype_moved" if the variable stands for
-/// every dtype. "names" maps each name that can be bound to its default, or to
-/// null if it must be bound.
+/// Emit::Signature gives {"name", "args", "aliases", "names"}.
+/// docs/UnitFormat.md describes the arguments. In addition, a tensor has
+/// "dtype_name" if its dtype is a variable, and "dtype_moved" if the variable
+/// stands for every dtype. "names" maps each name that can be bound to its
+/// default, or to null if the name must be bound.
 ///
-/// The same arguments give the same bytes. Safe to call from several threads.
+/// The same arguments give the same bytes. Several threads may call it at the
+/// same time.
 CompileResult compile(std::string_view source, std::string_view name,
                       const CompileOptions &options);
 
-/// Parses "H=128,D=128,T=bf16". On failure returns false and sets `error`.
+/// Parses text such as "H=128,D=128,T=bf16". On failure, sets `error` and
+/// returns false.
 bool parseBindings(std::string_view text, Bindings &bindings,
                    std::string &error);
 

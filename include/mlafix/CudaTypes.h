@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The few that the runtime and the tools use, under the driver's own names, so
-// that no CUDA header is needed; they are the driver's ABI and never change.
+// The types and constants of the CUDA driver that the runtime and the tools
+// use, so that no CUDA header is needed. They have the driver's own names. They
+// are part of the driver's ABI and never change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@ using CUgraphExec = struct CUgraphExec_st *;
 using CUevent = struct CUevent_st *;
 
 namespace cuda {
-// CUresult
+// values of CUresult
 constexpr CUresult success = 0;
 constexpr CUresult errorInvalidValue = 1;
 constexpr CUresult errorOutOfMemory = 2;
@@ -41,34 +42,34 @@ constexpr CUresult errorUnsupportedPtxVersion = 222;
 constexpr CUresult errorJitCompilationDisabled = 223;
 constexpr CUresult errorInvalidHandle = 400;
 constexpr CUresult errorContextIsDestroyed = 709;
-// CUdevice_attribute
+// values of CUdevice_attribute
 constexpr int attributeMultiprocessorCount = 16;
 constexpr int attributeMemoryClockRate = 36; // in kHz
 constexpr int attributeMemoryBusWidth = 37;  // in bits
 constexpr int attributeL2CacheSize = 38;
 constexpr int attributeComputeCapabilityMajor = 75;
 constexpr int attributeComputeCapabilityMinor = 76;
-// CUfunction_attribute
+// values of CUfunction_attribute
 constexpr int attributeMaxThreadsPerBlock = 0;
-// CUstreamCaptureMode
+// values of CUstreamCaptureMode
 constexpr int captureModeRelaxed = 2;
-// CUstreamCaptureStatus
+// values of CUstreamCaptureStatus
 constexpr int captureStatusNone = 0;
 constexpr int captureStatusActive = 1;
-// CUevent_flags
+// values of CUevent_flags
 constexpr unsigned eventDisableTiming = 2;
-// CUpointer_attribute
+// values of CUpointer_attribute
 constexpr int pointerMemoryType = 2;
 constexpr int pointerIsManaged = 8;
 constexpr int pointerDeviceOrdinal = 9;
 constexpr int pointerRangeStart = 11;
 constexpr int pointerRangeSize = 12;
-// CUmemorytype
+// values of CUmemorytype
 constexpr unsigned memoryTypeHost = 1;
 constexpr unsigned memoryTypeDevice = 2;
-// CUlaunchAttributeID
+// values of CUlaunchAttributeID
 constexpr int attributeProgrammaticStreamSerialization = 6;
-// CU_STREAM_PER_THREAD: another stream in each thread
+// CU_STREAM_PER_THREAD, which denotes a different stream in each thread
 inline const CUstream streamPerThread = reinterpret_cast<CUstream>(2);
 } // namespace cuda
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// DLPack 1.x as specified at https://dmlc.github.io/dlpack, declared here so
-// that nothing is needed to build. Layouts and values are ABI and never change
-// within a major version.
+// The types of DLPack 1.x (https://dmlc.github.io/dlpack), declared here so
+// that its header is not needed to build. Layouts and values are part of the
+// ABI and do not change within a major version.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace mlafix::dlpack {
 enum DeviceType : int32_t {
   deviceCpu = 1,
   deviceCuda = 2,
-  deviceCudaHost = 3, // pinned host memory; counts as CPU
+  deviceCudaHost = 3, // pinned host memory, which counts as CPU memory
   deviceCudaManaged = 13,
 };
 
@@ -54,11 +54,12 @@ struct Tensor {
   int32_t ndim;
   DataType dtype;
   int64_t *shape;
-  int64_t *strides; // in elements; null: contiguous
+  int64_t *strides; // in elements; null: the tensor is contiguous
   uint64_t byteOffset;
 };
 
-/// The code of each dtype. A dtype without a line here does not compile.
+/// The DLPack type code of each mlafix_dtype. A dtype without a line here
+/// causes a compile error.
 namespace codes {
 inline constexpr TypeCode BF16 = codeBFloat;
 inline constexpr TypeCode F16 = codeFloat;
@@ -74,7 +75,8 @@ inline constexpr TypeCode U8 = codeUInt;
 inline constexpr TypeCode BOOL = codeBool;
 } // namespace codes
 
-/// The mlafix_dtype with this code and width; 0 if there is none.
+/// Returns the mlafix_dtype with this type code and width in bits. Returns 0 if
+/// there is none.
 constexpr int32_t dtypeByCode(int code, int bits) {
 #define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR)                            \
   if (code == codes::ENUM && bits == BITS)                                     \
@@ -83,8 +85,9 @@ constexpr int32_t dtypeByCode(int code, int bits) {
   return 0;
 }
 
-/// The mlafix_dtype of `type`; 0 if no kernel takes it, or if several elements
-/// share a byte (a DLPack shape counts these as one).
+/// Returns the mlafix_dtype of `type`. Returns 0 if no kernel takes the type.
+/// Also returns 0 if several elements share a byte, since a DLPack shape counts
+/// these as one element.
 constexpr int32_t dtypeOf(DataType type) {
   return type.lanes == 1 && type.bits >= 8 ? dtypeByCode(type.code, type.bits)
                                            : 0;

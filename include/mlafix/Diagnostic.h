@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// This header needs no LLVM or MLIR header.
+// Declares messages of the compiler. Includes no LLVM or MLIR header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,9 @@
 
 namespace mlafix {
 
-/// A range in a source file. Lines and columns count from 1 (columns in UTF-8
-/// bytes); `endColumn` is one past the last character. 0: unknown.
+/// A range in a source file. Lines and columns count from 1, and columns count
+/// UTF-8 bytes. `endColumn` is one past the last character. A number is 0 if it
+/// is unknown.
 struct SourceLocation {
   std::string file;
   unsigned line = 0;
@@ -32,11 +33,11 @@ struct SourceLocation {
 /// One message about a source.
 struct Diagnostic {
   enum class Severity { Error, Warning, Note, Remark };
-  /// The kind of a message, for callers that give their own advice.
+  /// The kind of a message, for callers that add their own advice.
   enum class Kind {
     Other,
-    SeveralKernels, ///< a kernel must be chosen among `subject`
-    UnboundDim,     ///< the dim `subject` must be bound
+    SeveralKernels, ///< the caller must choose one of the kernels in `subject`
+    UnboundDim,     ///< the dim in `subject` must be bound
   };
 
   Severity severity = Severity::Error;

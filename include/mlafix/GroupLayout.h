@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For the compiler, whose kernels use it, and for the runtime, which says how
-// large it is. Every rank has one, which the others write: docs/UnitFormat.md.
+// The layout of a workspace of a collective kernel (docs/UnitFormat.md). Every
+// rank has a workspace, and the other ranks write to it. The compiler uses the
+// layout in kernels, and the runtime tells hosts its size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,21 +18,24 @@
 
 namespace mlafix::group {
 
-// Offsets in bytes; every field is a u64. Fields that other ranks write have
-// cache lines of their own.
-constexpr int64_t epoch =
-    0; ///< the last collective whose number all blocks of this rank have read
-constexpr int64_t blocks =
-    8; ///< blocks that have arrived at the current collective
-constexpr int64_t failed = 128;  ///< 0, or 1 + the rank that did not arrive
-constexpr int64_t arrived = 256; ///< per rank: the last collective that it
-                                 ///< began
-constexpr int64_t done = arrived + 8 * 80; ///< per rank: the last collective in
-                                           ///< which it finished reading its
-                                           ///< peers
+// Offsets in bytes of fields in a workspace. Every field is a u64. Fields that
+// other ranks write are in cache lines of their own.
+// Collectives of a group are numbered.
+
+/// The last collective whose number all blocks of this rank have read.
+constexpr int64_t epoch = 0;
+/// How many blocks of this rank have arrived at the current collective.
+constexpr int64_t blocks = 8;
+/// 0, or 1 + the rank that did not arrive.
+constexpr int64_t failed = 128;
+/// One field per rank: the last collective that the rank has begun.
+constexpr int64_t arrived = 256;
+/// One field per rank: the last collective in which the rank has finished
+/// reading from its peers.
+constexpr int64_t done = arrived + 8 * 80;
 constexpr int64_t bytes = done + 8 * 80;
-/// At the end: for each block of a grid and each rank, the last collective in
-/// which that rank's block has finished its stores to this rank.
+/// One field per block of a grid and rank: the last collective in which that
+/// block of the rank has finished its stores to this rank.
 constexpr int64_t slots = MLAFIX_GROUP_BYTES;
 
 static_assert(MLAFIX_MAX_RANKS <= 80 && bytes <= MLAFIX_GROUP_BYTES,

@@ -5,14 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The interface with which front ends make kernels: each call appends to one
-// kernel, with the location in the front end's source that errors of this
-// builder, of the verifiers and of every later pass then have. The language is
-// docs/Dialect.md's. This header needs no LLVM or MLIR header.
+// Builds the IR of one kernel; front ends use it. Each call appends to the
+// kernel and takes a location in the front end's source. Errors of the builder,
+// of the verifiers and of all later passes have that location. docs/Dialect.md
+// describes the language. This header includes no LLVM or MLIR header.
 //
-// A call that is not possible adds to diagnostics() and returns nothing (a
-// Value that is false, an empty list, false); the builder then stays as it was.
-// Not to be used by two threads at a time.
+// If a call fails, it adds a message to diagnostics() and returns nothing: an
+// empty Value, an empty list, or false. The builder then stays as it was. Two
+// threads must not use a builder at the same time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,11 +34,12 @@ struct ValueType {
   enum class Kind { None, Scalar, Row, State, Tensor };
 
   Kind kind = Kind::None;
-  /// Scalar, or row element: "f32", "i32", "i64", "i8", "u8", "bool" or
-  /// "index". Tensor: its dtype in memory.
+  /// The dtype: "f32", "i32", "i64", "i8", "u8", "bool" or "index" of a scalar
+  /// or a row's elements. For a tensor, its dtype in memory.
   std::string dtype;
-  /// The dim of a row or state: a name, a product "(G 128)", or a size if
-  /// bound. Builder calls accept name and size alike.
+  /// The dim of a row or state: a name, a product such as "(G 128)", or a
+  /// number if the name is bound. The builder's functions accept both the name
+  /// and the number.
   std::string dim;
   /// The base of a state's lse: "e", "2", or an unbound name.
   std::string base;
@@ -47,57 +48,61 @@ struct ValueType {
   /// The names of a tensor's dims.
   std::vector<std::string> dims;
 
-  /// The type as in diagnostics: "f32", "row of f32 along D", "state along D in
-  /// base e with a sink".
+  /// Returns the type as messages show it, for example "f32", "row of f32 along
+  /// D" or "state along D in base e with a sink".
   std::string str() const;
 };
 
-/// A tensor argument; include/mlafix/DTypes.def lists the dtypes. Its last dim
-/// must have stride 1 if rows of it are read or written, and may have any
-/// stride otherwise.
+/// A tensor argument. Its last dim must have stride 1 if the kernel reads or
+/// writes rows of it; otherwise it may have any stride.
 struct TensorArgument {
   std::string name;
-  /// Names of the dims. Dims with equal names must agree at launch. Upper case:
-  /// compile-time constant. "(G K)": a product of two upper-case names or
-  /// numbers. Empty: no constraint.
+  /// The names of the dims. Dims with the same name have the same size in every
+  /// launch. An upper-case name is a compile-time constant. "(G K)" is a
+  /// product of two upper-case names or numbers. An empty name stands for any
+  /// size.
   std::vector<std::string> dims;
   std::string dtype;
-  /// A dtype variable; empty: the dtype is fixed.
+  /// The dtype variable, or "" if the dtype is fixed.
   std::string dtypeName;
-  /// "read", "write" (every element is written) or "update".
+  /// How the kernel uses the tensor: "read", "write" (it writes every element)
+  /// or "update".
   std::string access;
   bool optional = false;
-  /// Fixed sizes of the dims, 0 for others; may be empty.
+  /// Fixed sizes of the dims. A size is 0 if it is not fixed. May be empty.
   std::vector<std::int64_t> sizes;
-  /// The value of elements that no store writes: a number ("0", "-inf") or
-  /// "identity"; empty if stores write all.
+  /// The value of elements to which no store writes: a number ("0", "-inf") or
+  /// "identity". It is empty if stores write all elements.
   std::string fill = {};
-  /// True if each rank passes a tensor; the first dim counts the ranks. The
-  /// access is "read", or "update" if ranks exchange data through it.
+  /// True if each rank passes a tensor. The first dim then counts the ranks.
+  /// The access is "read", or "update" if the ranks exchange data through it.
   bool peers = false;
-  /// The maximum number of tensors if the argument is a list, which requires
-  /// access "read". The list's first dim counts them. 0 for a single tensor.
+  /// If the argument is a list of tensors, their maximum number. The list's
+  /// first dim counts the tensors, and its access must be "read". It is 0 for a
+  /// single tensor.
   std::int64_t most = 0;
-  /// Tiled storage, "128x4" or "8x4": the rows (first dim) and columns (the
-  /// other dims) lie in tiles of 128 or 8 rows and 4 columns. Empty: strides
-  /// apply.
+  /// The tiled storage, "128x4" or "8x4": tiles of 128 or 8 rows and 4 columns.
+  /// The first dim counts rows, and the other dims together count columns. If
+  /// empty, the tensor has strides.
   std::string swizzle = {};
-  /// Upper bounds of launch-time dims that rows may lie along, 0 for others;
-  /// may be empty. A dim must have the same bound in all arguments.
+  /// Upper bounds of dims whose size is known only at launch, so that rows may
+  /// lie along them. A bound is 0 if the dim has none. A dim must have the same
+  /// bound in all arguments. May be empty.
   std::vector<std::int64_t> bounds = {};
 };
 
 struct ScalarArgument {
   std::string name;
-  /// "index", "i64", "i32", "f32" or "bool".
+  /// The dtype: "index", "i64", "i32", "f32" or "bool".
   std::string dtype;
-  /// The dim that bounds the scalar; may be empty.
+  /// The name of the dim whose size the scalar must not exceed, or "".
   std::string atMost;
 };
 
 class KernelBuilder {
 public:
-  /// A value of the kernel under construction; not valid in other builders.
+  /// A value of the kernel that this builder builds. Other builders do not
+  /// accept it.
   class Value {
   public:
     explicit operator bool() const { return id != 0; }
@@ -122,51 +127,57 @@ public:
                   const SourceLocation &location);
   Value addScalar(const ScalarArgument &argument,
                   const SourceLocation &location);
-  /// Sets the default of `name` (a dtype variable, base or dim), used if a
-  /// compilation does not bind it.
+  /// Sets the default of `name`, which is a dtype variable, a base or a dim.
+  /// The default is used if a compilation does not bind the name.
   bool setDefault(std::string_view name, std::string_view value,
                   const SourceLocation &location);
-  /// Makes it an error if an access is not proved to be in bounds.
+  /// Requires that every access is proved to be in bounds. Otherwise it is an
+  /// error.
   bool proveBounds(const SourceLocation &location);
-  /// Suppresses warnings about "races", "bounds" or "nan".
+  /// Suppresses warnings of the given kind: "races", "bounds" or "nan".
   bool allow(std::string_view kind, const SourceLocation &location);
-  /// Overrides one of the compiler's decisions about code versions for GPUs by
-  /// a field of their plans: "NAME=VALUE" or "VERSION.NAME=VALUE".
+  /// Overrides one of the compiler's decisions about code versions for GPUs.
+  /// `field` is "NAME=VALUE", or "VERSION.NAME=VALUE" for one version.
   bool plan(std::string_view field, const SourceLocation &location);
-  /// Promises that the entries >= 0 of an integer tensor are distinct.
+  /// Promises that no two entries of an integer tensor are equal, unless they
+  /// are negative.
   bool distinct(Value tensor, const SourceLocation &location);
-  /// The size of dim `position` of a tensor argument, of type index.
+  /// Returns the size of dim `position` of a tensor argument, of type index.
   Value dim(Value tensor, unsigned position, const SourceLocation &location);
   /// @}
 
-  /// Promises that a condition holds; `text` spells it. Before the grid it may
-  /// use only sizes and integer arguments, and launches check it. In the grid
-  /// any condition is allowed.
+  /// Promises that a condition holds. `text` is the condition's text for
+  /// messages. Before the grid, the condition may use only sizes and integer
+  /// arguments, and each launch checks it. In the grid, any condition is
+  /// allowed.
   bool assume(Value condition, std::string_view text,
               const SourceLocation &location);
 
-  /// In the grid: prints `text` in watched launches (docs/Proofs.md); each "{}"
-  /// stands for one of `values`: scalars, rows or states.
+  /// Prints `text` in watched launches (docs/Proofs.md). Call it in the grid.
+  /// Each "{}" of the text stands for one of `values`: scalars, rows or states.
   bool print(std::string_view text, const Values &values,
              const SourceLocation &location);
 
-  /// In the grid: makes the row's stores to peers visible to the same row of
-  /// every rank, and theirs to this one.
+  /// Makes the row's stores to peers' tensors visible to the same row of every
+  /// rank, and their stores visible to this rank. Call it in the grid.
   bool exchange(const SourceLocation &location);
-  /// In the grid: 0 or 1, alternating between launches of the group.
+  /// Returns 0 or 1, alternating between launches of the group. Call it in the
+  /// grid.
   Value turn(const SourceLocation &location);
 
   /// \name The grid
   ///
-  /// A forall, or a ragged forall, whose predicate must be built before its
-  /// body.
+  /// The grid is a forall, or a ragged forall. The predicate of a ragged forall
+  /// is built before its body.
   ///
   /// @{
   Values beginForall(const Values &extents, const SourceLocation &location);
-  /// Returns the segment's index, for the predicate.
+  /// Begins the predicate of a ragged forall. Returns the segment's index,
+  /// which the predicate may use.
   Value beginRaggedForall(Value cuSeqlens, Value rows, const Values &inner,
                           const SourceLocation &location);
-  /// Ends the predicate; returns the indices of the body: segment, row, inner.
+  /// Ends the predicate and begins the body. Returns the indices in the body:
+  /// of the segment, of the row, and of each inner extent.
   Values beginRaggedBody(Value predicate, const SourceLocation &location);
   bool endGrid(const SourceLocation &location);
   /// @}
@@ -175,70 +186,78 @@ public:
   ///
   /// @{
 
-  /// `lower`, `upper` and `step` have one integer type. Returns the loop's
-  /// index and carried values, as seen inside.
+  /// Begins a loop. `lower`, `upper` and `step` must have the same integer
+  /// type. Returns the loop's index and then the carried values, as seen inside
+  /// the loop.
   Values beginFor(Value lower, Value upper, Value step, const Values &initial,
                   const SourceLocation &location);
-  /// `next`: the values carried to the next iteration. Sets `results` to the
-  /// loop's results.
+  /// Ends the loop. `next` are the values carried to the next iteration. Sets
+  /// `results` to the loop's results.
   bool endFor(const Values &next, Values &results,
               const SourceLocation &location);
   bool beginIf(Value condition, const SourceLocation &location);
   bool beginElse(const Values &results, const SourceLocation &location);
-  /// Ends the last beginIf; without a beginElse, `values` must be empty.
+  /// Ends the branch of the last beginIf(). If there was no beginElse(),
+  /// `values` must be empty.
   bool endIf(const Values &values, Values &results,
              const SourceLocation &location);
   /// @}
 
   /// \name Constants and arithmetic, before the grid too
   ///
-  /// Operands are scalars or rows of one element type; scalars are broadcast to
-  /// rows. `index` is signed. Integer division rounds down; a / 0 is a.
+  /// Operands are scalars or rows with the same element type. A scalar is
+  /// broadcast to a row. `index` is signed. Integer division rounds down, and a
+  /// / 0 is a.
   ///
   /// @{
-  Value constant(double value, const SourceLocation &location); // f32
+  Value constant(double value, const SourceLocation &location); // of type f32
   Value constant(std::int64_t value, std::string_view dtype,
                  const SourceLocation &location);
-  /// neg, abs, not, and the functions of f32 in mlafix/Functions.def.
+  /// Creates neg, abs or not, or a function of f32 in mlafix/Functions.def.
   Value unary(std::string_view op, Value operand,
               const SourceLocation &location);
-  /// MLAFIX_BINARY of mlafix/Functions.def, and mod of integers.
+  /// Creates a function that MLAFIX_BINARY lists in mlafix/Functions.def, or
+  /// mod of integers.
   Value binary(std::string_view op, Value lhs, Value rhs,
                const SourceLocation &location);
-  /// a * b + c with one rounding.
+  /// Creates a * b + c with a single rounding.
   Value fma(Value a, Value b, Value c, const SourceLocation &location);
-  /// eq, ne, lt, le, gt, ge. NaN is unequal to everything, itself included.
+  /// Creates a comparison: eq, ne, lt, le, gt or ge. NaN is unequal to
+  /// everything, even to itself.
   Value compare(std::string_view op, Value lhs, Value rhs,
                 const SourceLocation &location);
   Value select(Value condition, Value ifTrue, Value ifFalse,
                const SourceLocation &location);
-  /// Converts to "f32", "i32", "i64", "index" or "bool" (true if not zero).
-  /// From f32 to a narrower float of DTypes.def: rounds as a store of that
-  /// dtype does, and yields the rounded value as f32.
+  /// Converts a scalar or row to "f32", "i32", "i64", "index" or "bool" (true
+  /// if not zero). From f32, `dtype` may also be a narrower float of
+  /// DTypes.def. The value is then rounded as a store to that dtype rounds it,
+  /// and stays f32.
   Value convert(Value operand, std::string_view dtype,
                 const SourceLocation &location);
   Value splat(Value scalar, std::string_view dim,
               const SourceLocation &location);
-  /// A row of i32 along a dim that holds each element's index.
+  /// Creates a row of i32 along `dim`. Each element is its own index.
   Value iota(std::string_view dim, const SourceLocation &location);
-  /// Reduces a row to a scalar. f32, i32, i64: add, max, min. bool: max (any)
-  /// or min (all). f32, i32: argmax, argmin, which yield the i32 index of the
-  /// first NaN, else of the first extreme element. `along` may name the second
-  /// factor of the row's dim: each group is then reduced to an element of a row
-  /// along the first factor.
+  /// Reduces a row to a scalar. f32, i32 and i64 have add, max and min. bool
+  /// has max (true if any element is) and min (true if all are). f32 and i32
+  /// have argmax and argmin, which return the i32 index of the first NaN, or
+  /// else of the first extreme element. `along` may name the second factor of
+  /// the row's dim. Then each group is reduced to one element of a row along
+  /// the first factor.
   Value reduce(std::string_view op, Value row, std::string_view along,
                const SourceLocation &location);
-  /// The `count` greatest elements of a row of f32 or i32 in descending order,
-  /// and their i32 indices. Equal elements are ordered by index; NaN precedes
-  /// all numbers. `along` as for reduce().
+  /// Returns the `count` greatest elements of a row of f32 or i32 in descending
+  /// order, and their i32 indices. Equal elements are ordered by index, and NaN
+  /// comes before all numbers. `along` has the same meaning as in reduce().
   Values topK(Value row, std::int64_t count, std::string_view along,
               const SourceLocation &location);
-  /// The running sum, maximum or minimum (add, max, min) of a row of f32 or
-  /// i32: element i reduces elements 0 to i. With `along`, within each group.
+  /// Computes the running sum, maximum or minimum (add, max, min) of a row of
+  /// f32 or i32. Element i of the result reduces elements 0 to i. If `along` is
+  /// given, each group is scanned by itself.
   Value scan(std::string_view op, Value row, std::string_view along,
              const SourceLocation &location);
-  /// A row of f32 or i32 with neighbouring blocks exchanged: element i is the
-  /// operand's element i xor `block`, a power of two.
+  /// Exchanges neighbouring blocks of a row of f32 or i32. Element i of the
+  /// result is the operand's element i xor `block`. `block` is a power of two.
   Value swap(Value row, std::int64_t block, const SourceLocation &location);
   /// @}
 
@@ -246,29 +265,32 @@ public:
   ///
   /// @{
 
-  /// The part of a row to access. In a row along a product (G K) it is, with
-  /// `group`, that group, a row along K; with `member`, that element of each
-  /// group, a row along G; with both, one element; with neither, the whole row.
-  /// In other rows it is the elements in [begin, end), or all if `end` is 0.
+  /// The part of a row to access. For a row along a product (G K), `group`
+  /// selects one group: a row along K. `member` selects that element of each
+  /// group: a row along G. Both together select one element, and neither
+  /// selects the whole row. For any other row, the part is the elements in
+  /// [begin, end), or all if `end` is 0.
   struct Part {
     Value group = {}, member = {}; ///< of type index, or no value
     std::int64_t begin = 0, end = 0;
   };
-  /// A row if there is one index less than the tensor has dims, else an
-  /// element.
+  /// The place of a load or store. It is a row if there is one index less than
+  /// the tensor has dims. Otherwise it is an element.
   struct Access {
     Value tensor;
     Values indices;
-    Value predicate = {}; ///< no value: true
+    Value predicate = {}; ///< no value means true
     Part part = {};
   };
-  /// Floats become f32. `dtype` ("i32" or "i64") widens integers; empty: as in
-  /// memory. `other`, if given, is the result where the predicate is false.
+  /// Loads a row or an element. Floats become f32. `dtype` ("i32" or "i64") is
+  /// the type to which integers are widened; if empty, they keep their type.
+  /// `other`, if given, is the result if the predicate is false.
   Value load(const Access &place, const SourceLocation &location, Value other,
              std::string_view dtype);
-  /// A row along `dim` that contains the row or slice at `place` from element
-  /// `first` on, each element repeated `each` times, and periodically repeated
-  /// to the end; elements before `first` are zero. Types as for load().
+  /// Loads a row or slice into a longer row along `dim`. The elements before
+  /// `first` are zero. From `first` on, each loaded element is repeated `each`
+  /// times, and all of them repeat periodically to the end. Types are as for
+  /// load().
   Value loadInto(const Access &place, std::string_view dim, std::int64_t first,
                  std::int64_t each, const SourceLocation &location,
                  std::string_view dtype);
@@ -281,42 +303,45 @@ public:
 
   /// \name States
   ///
-  /// A base is "e", "2", or an upper-case name to be bound. `sink` says that a
-  /// state holds a sink. Where two states are alternatives (the halves of a
-  /// branch, for example), one may have a sink and the other not; the result
-  /// then has one.
+  /// A base is "e", "2", or an upper-case name that is bound later. `sink` says
+  /// if a state includes an attention sink. Alternative states, such as the two
+  /// results of a branch, may differ in having a sink. The common state then
+  /// has a sink.
   ///
   /// @{
   struct StateAccess {
     Value out;
-    Values outIndices; ///< of the row
+    /// The indices of the row of `out`.
+    Values outIndices;
     Value lse;
-    Values lseIndices;    ///< of the element
-    Value predicate = {}; ///< no value: true
+    /// The indices of the element of `lse`.
+    Values lseIndices;
+    Value predicate = {}; ///< no value means true
   };
   Value identity(std::string_view dim, std::string_view base,
                  const SourceLocation &location);
   Value loadState(const StateAccess &place, std::string_view base, bool sink,
                   const SourceLocation &location);
-  /// Makes a state from a row and its lse, both f32.
+  /// Makes a state from a row of f32 and its lse, a scalar f32.
   Value makeState(Value row, Value lse, std::string_view base, bool sink,
                   const SourceLocation &location);
-  /// The tensors of `place` and `scale` are optional.
+  /// Stores a state. `out`, `lse` and `scale` may be empty, but not both
+  /// tensors.
   bool storeState(Value state, const StateAccess &place, Value scale,
                   const SourceLocation &location);
-  /// At most one of `states` may have a sink.
+  /// Merges states. At most one of them may have a sink.
   Value merge(const Values &states, const SourceLocation &location);
   Value mask(Value state, Value predicate, const SourceLocation &location);
   Value rebase(Value state, std::string_view base,
                const SourceLocation &location);
-  /// The normalised row of a state, f32.
+  /// Returns the normalised row of a state, of f32.
   Value payload(Value state, const SourceLocation &location);
-  /// The log-sum-exp of a state, f32.
+  /// Returns the log-sum-exp of a state, a scalar f32.
   Value lseOf(Value state, const SourceLocation &location);
   /// @}
 
-  /// Verifies the kernel and returns its MLIR text with locations; empty if it
-  /// is invalid. Nothing can be added afterwards.
+  /// Verifies the kernel and returns its MLIR text with locations. Returns ""
+  /// if the kernel is invalid. Nothing can be added afterwards.
   std::string finish();
 
   struct Impl;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rule of docs/UnitFormat.md under "geometry", for the runtime that
-// launches and for pages that explain a launch.
+// Chooses the lane groups of a launch, as docs/UnitFormat.md specifies under
+// "geometry". The runtime uses it, and so do pages that explain a launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,32 +17,39 @@
 
 namespace mlafix {
 
-/// The limits of a kernel's lane groups, as its code states them. A row's lanes
-/// may be replicated into groups that share its pieces.
+/// The limits of a kernel's lane groups, as its code states them. The lanes of
+/// a row may be replicated into several groups, which share the row's pieces.
 struct LaneGroups {
-  int64_t most = 1;         ///< most groups per row, a power of two
-  int64_t chunk = 1;        ///< pieces that a group processes at a time
-  int64_t leastThreads = 1; ///< fewest threads of a group in a block
-  int64_t threadsPerSm = 1; ///< threads from which more groups gain nothing
+  /// The maximum number of groups per row, a power of two.
+  int64_t most = 1;
+  /// The number of pieces that a group processes at a time.
+  int64_t chunk = 1;
+  /// The minimum number of threads of one group in a block.
+  int64_t leastThreads = 1;
+  /// The number of resident threads from which more groups gain nothing.
+  int64_t threadsPerSm = 1;
 };
 
 struct GroupedGrid {
-  int64_t groups;       ///< per row
-  int64_t groupThreads; ///< threads of a group in a block
+  int64_t groups;       ///< number of groups per row
+  int64_t groupThreads; ///< number of threads of one group in a block
   int64_t blocks;
 };
 
-/// Chooses the number of lane groups per row: at most one per chunk, and not
-/// more threads than the multiprocessors can use. A group usually has a warp
-/// per block; half or a quarter if otherwise over three quarters of the
-/// multiprocessors would get no block, or if the block has too few threads. If
-/// all threads are resident at once, takes the largest block that fits twice on
-/// a multiprocessor, as long as each multiprocessor gets a block. Results of
-/// rows do not depend on this choice.
+/// Chooses the number of lane groups per row and the size of the blocks. There
+/// is at most one group per chunk, and there are no more threads than the
+/// multiprocessors can use.
 ///
-/// `lanes` is the number of lanes of all rows, `pieces` the number of pieces
-/// per row (chunks consist of pieces), and `blockThreads` the most threads per
-/// block.
+/// In a block, a group usually has one warp. It has half or a quarter of a warp
+/// if fewer than a quarter of the multiprocessors would otherwise get a block,
+/// or if the block has too few threads. If all threads are resident at once,
+/// the blocks are larger. Two of them still fit on a multiprocessor, and each
+/// multiprocessor still gets one. The results of rows do not depend on these
+/// choices.
+///
+/// `lanes` is the number of lanes of all rows together. `pieces` is the number
+/// of pieces per row, of which `of.chunk` form a chunk. `blockThreads` is the
+/// maximum number of threads per block.
 inline GroupedGrid shareLanes(const LaneGroups &of, int64_t lanes,
                               int64_t pieces, int64_t blockThreads,
                               int64_t multiprocessors) {

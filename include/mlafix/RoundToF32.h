@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A cast to float depends on the thread's rounding mode, flushes subnormals to
-// zero where the thread does, and may trap. The argument of a kernel must not:
-// torch.set_flush_denormal(True) alone makes 1e-40 zero.
+// Rounds numbers to f32 with integer arithmetic. A cast to float would depend
+// on the thread's rounding mode, could flush subnormals to zero, and could
+// trap. A kernel's argument must not depend on that. With
+// torch.set_flush_denormal(True), for example, a cast turns 1e-40 into 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +21,13 @@
 
 namespace mlafix {
 
-/// Rounds `significand` * 2^`exponent` to the nearest f32, ties to even;
-/// overflow gives infinity.
+/// Returns `significand` * 2^`exponent`, rounded to the nearest f32, ties to
+/// even. Returns infinity on overflow.
 inline float roundToF32(bool isNegative, uint64_t significand, int exponent) {
   auto length = [&] {
     return significand ? 64 - __builtin_clzll(significand) : 0;
   };
-  // An f32 has 24 significant bits, none below 2^-149.
+  // An f32 has 24 significant bits, and no bits below 2^-149.
   int dropped = std::max(length() - 24, -149 - exponent);
   if (dropped > 0) {
     uint64_t kept = dropped < 64 ? significand >> dropped : 0;
@@ -51,7 +52,7 @@ inline float roundToF32(bool isNegative, uint64_t significand, int exponent) {
   return result;
 }
 
-/// Rounds to the nearest f32; infinities and NaN are kept.
+/// Returns `value`, rounded to the nearest f32. Infinities and NaN stay.
 inline float roundToF32(double value) {
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -75,7 +76,7 @@ inline float roundToF32(int64_t value) {
   return roundToF32(value < 0, value < 0 ? -magnitude : magnitude, 0);
 }
 
-/// True if `value` is finite but rounds to infinity.
+/// Returns true if `value` is finite but rounds to infinity.
 inline bool overflowsF32(double value) {
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof(bits));

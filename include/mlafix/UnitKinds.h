@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// CheckSteps.def, Guards.def and Params.def in C++, for the compiler, which
-// writes units, and for the runtime, which reads them. docs/UnitFormat.md says
-// what each means.
+// The kinds in CheckSteps.def, Guards.def and Params.def as C++ enumerations.
+// The compiler uses them to write units, and the runtime to read them.
+// docs/UnitFormat.md describes each kind.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +25,9 @@ namespace mlafix {
 //===----------------------------------------------------------------------===//
 
 enum class CheckStepKind {
-  Constant, ///< a number; field "value"
-  Size,     ///< size of a tensor; fields "arg" and "dim"
-  Scalar,   ///< integer argument; field "arg"
+  Constant, ///< a number, in the field "value"
+  Size,     ///< the size of a tensor, in the fields "arg" and "dim"
+  Scalar,   ///< an integer argument, in the field "arg"
 #define MLAFIX_CHECK_STEP(KIND, NAME, OPERANDS, VALUE) KIND,
 #include "mlafix/CheckSteps.def"
 };
@@ -45,18 +45,18 @@ enum class GuardArgs { None, Dim, Pair, List, Alike };
 enum class GuardRange { None, Alignment, Count, Any };
 enum class GuardPointers { None, LowBits, Equality };
 
-/// A row of Guards.def.
+/// One line of Guards.def.
 struct GuardSpec {
   GuardKind kind;
   const char *name;
   GuardArgs args;
-  const char *number; ///< "": takes no number
+  const char *number; ///< name of the field with the number, or ""
   GuardRange range;
   GuardPointers pointers;
   const char *holds;
 
   bool hasNumber() const { return range != GuardRange::None; }
-  /// The least number of tensors that it names.
+  /// Returns the least number of tensors that a guard of this kind names.
   size_t leastArgs() const {
     return args == GuardArgs::None                               ? 0
            : args == GuardArgs::Pair || args == GuardArgs::Alike ? 2
@@ -76,7 +76,7 @@ struct GuardSpec {
     }
     return SIZE_MAX;
   }
-  /// The number of tensors, as messages expect it.
+  /// Returns how many tensors the guard names, for messages after "expected".
   const char *argsText() const {
     switch (args) {
     case GuardArgs::None:
@@ -105,7 +105,7 @@ struct GuardSpec {
     }
     return true;
   }
-  /// The range of its number, as messages expect it.
+  /// Returns the range of the guard's number, for messages after "expected".
   const char *rangeText() const {
     switch (range) {
     case GuardRange::None:
@@ -132,7 +132,7 @@ constexpr const GuardSpec &specOf(GuardKind kind) {
   return kGuards[static_cast<size_t>(kind)];
 }
 
-/// Null if there is no such guard.
+/// Returns the guard kind called `name`, or null if there is none.
 constexpr const GuardSpec *findGuard(std::string_view name) {
   for (const GuardSpec &spec : kGuards)
     if (name == spec.name)
@@ -151,7 +151,7 @@ enum class ParamKind {
 
 enum class ParamOf { Launch, Tensor, TensorDim, Scalar, Peers, Group };
 
-/// A row of Params.def.
+/// One line of Params.def.
 struct ParamSpec {
   ParamKind kind;
   const char *name;
@@ -160,9 +160,10 @@ struct ParamSpec {
   bool hasArg() const { return of != ParamOf::Launch && of != ParamOf::Group; }
   bool hasDim() const { return of == ParamOf::TensorDim; }
   bool hasRanks() const { return of == ParamOf::Peers || of == ParamOf::Group; }
-  /// The number of 8-byte slots of a parameter, for at most `ranks` ranks.
+  /// Returns how many 8-byte slots the parameter has for at most `ranks` ranks.
   size_t slots(size_t ranks) const {
-    // For groups: sizes, timeout and failure address, then one per rank.
+    // A Group parameter has three slots for the ranks, the timeout and the
+    // failure address, and then one slot per rank.
     return !hasRanks() ? 1 : of == ParamOf::Group ? 3 + ranks : ranks;
   }
 };
@@ -176,7 +177,7 @@ constexpr const ParamSpec &specOf(ParamKind kind) {
   return kParams[static_cast<size_t>(kind)];
 }
 
-/// Null if there is no such parameter.
+/// Returns the parameter kind called `name`, or null if there is none.
 constexpr const ParamSpec *findParam(std::string_view name) {
   for (const ParamSpec &spec : kParams)
     if (name == spec.name)
@@ -188,7 +189,7 @@ constexpr const ParamSpec *findParam(std::string_view name) {
 // Geometries
 //===----------------------------------------------------------------------===//
 
-/// The field "kind" of a geometry.
+/// The values of the field "kind" of a geometry.
 namespace geometry {
 inline constexpr const char *rows = "rows";
 inline constexpr const char *ragged = "ragged";

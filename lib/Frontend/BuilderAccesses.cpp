@@ -83,7 +83,8 @@ static bool checkIndices(Impl &impl, const KernelBuilder::Values &indices,
   return true;
 }
 
-/// Checks the operands of an access: tensor, indices and optional predicate.
+/// Returns true if the tensor, the indices and the optional predicate of an
+/// access are valid; otherwise reports an error.
 static bool checkAccess(Impl &impl, const KernelBuilder::Access &place,
                         const char *what, const SourceLocation &location) {
   return impl.checkOpen(location) &&
@@ -93,7 +94,8 @@ static bool checkAccess(Impl &impl, const KernelBuilder::Access &place,
           impl.checkCondition(place.predicate, "predicate", location));
 }
 
-/// Checks the group and member indices of an access to a part of a row.
+/// Returns true if the group and member indices of an access to a part of a row
+/// are valid; otherwise reports an error.
 static bool checkPart(Impl &impl, const KernelBuilder::Access &place,
                       const SourceLocation &location) {
   KernelBuilder::Values indices;
@@ -113,20 +115,22 @@ static bool checkPart(Impl &impl, const KernelBuilder::Access &place,
   return dim && dim.isProduct();
 }
 
-/// True if the access is to a row, false if to an element.
+/// Returns true if the access is to a row, or to a part of one that is a row.
+/// Returns false if it is to an element.
 static bool isRow(Impl &impl, const KernelBuilder::Access &place) {
   return place.indices.size() + 1 == impl.rank(place.tensor) &&
          !(place.part.group && place.part.member);
 }
 
-/// `end` (begin or end of a slice) as an attribute; null for whole rows.
+/// Returns `end`, the begin or end of a slice, as an attribute. Returns null if
+/// the access is to the whole row.
 static IntegerAttr endOf(Impl &impl, const KernelBuilder::Part &part,
                          int64_t end) {
   return part.end ? impl.builder.getI64IntegerAttr(end) : IntegerAttr();
 }
 
-/// The dim of the accessed row or part. Reports an error and returns null if it
-/// has none.
+/// Returns the dim of the accessed row or part. Reports an error and returns
+/// null if it has no dim.
 static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Access &place,
                             const SourceLocation &location) {
   DimAttr dim = impl.rowDim(place.tensor, location);
@@ -142,8 +146,9 @@ static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Access &place,
 // Rows and scalars
 //===----------------------------------------------------------------------===//
 
-/// The type of loaded elements; integers are widened to `dtype`. Reports an
-/// error and returns null if that does not widen them.
+/// Returns the type of loaded elements. `dtype`, if not empty, is the integer
+/// type to which they are widened. Reports an error and returns null if the
+/// tensor's elements cannot be widened to it.
 static Type getLoadedType(Impl &impl, const KernelBuilder::Access &place,
                           std::string_view dtype,
                           const SourceLocation &location) {
@@ -163,7 +168,7 @@ static Type getLoadedType(Impl &impl, const KernelBuilder::Access &place,
   return {};
 }
 
-/// True if the loaded elements, of type `loaded`, are unsigned bytes.
+/// Returns true if the loaded elements, of type `loaded`, are unsigned bytes.
 static bool isUnsigned(Impl &impl, const KernelBuilder::Access &place,
                        Type loaded) {
   auto memref = cast<MemRefType>(impl.get(place.tensor).getType());
@@ -239,7 +244,7 @@ bool KernelBuilder::store(Value value, const Access &place,
     return false;
   }
   mlir::Value stored = impl->get(value);
-  DimAttr dim; // null for an element
+  DimAttr dim; // null if an element is stored
   if (isRow(*impl, place)) {
     dim = getAccessDim(*impl, place, location);
     if (!dim)
@@ -314,7 +319,7 @@ static bool checkStates(Impl &impl, const KernelBuilder::Values &states,
   return true;
 }
 
-/// True if `value` is a scalar f32; otherwise reports an error.
+/// Returns true if `value` is a scalar f32; otherwise reports an error.
 static bool checkScalar(Impl &impl, KernelBuilder::Value value,
                         const char *what, const SourceLocation &location) {
   if (!impl.checkVisible(value, what, location))
@@ -475,7 +480,7 @@ KernelBuilder::Value KernelBuilder::lseOf(Value state,
 // Strides of rows
 //===----------------------------------------------------------------------===//
 
-/// Gives the last dim of `tensor` unit stride.
+/// Gives the last dim of `tensor` the stride 1.
 static void setUnitStride(mlir::Value tensor) {
   auto type = cast<MemRefType>(tensor.getType());
   auto layout = cast<StridedLayoutAttr>(type.getLayout());

@@ -34,7 +34,7 @@ ValueType Impl::typeOf(Type type) {
   return result;
 }
 
-/// A constant of a scalar or row type.
+/// Creates a constant whose elements are `value`, of a scalar or row type.
 mlir::Value Impl::constantLike(Type type, int64_t value,
                                const SourceLocation &location) {
   Type element = getElementTypeOrSelf(type);
@@ -47,7 +47,7 @@ mlir::Value Impl::constantLike(Type type, int64_t value,
 }
 
 namespace {
-/// The element types that an operation accepts.
+/// The kinds of element types that an operation can accept.
 enum class Domain { Float, Integer, Bool, Other };
 } // namespace
 
@@ -64,8 +64,8 @@ static Domain domainOf(mlir::Value value, bool isUnsigned) {
   return Domain::Other;
 }
 
-/// The element types that unary() or binary() takes for `op`, as in "f32, i32
-/// or i64".
+/// Lists the element types that unary() or binary() accepts for `op`, for
+/// example "f32, i32 or i64".
 static std::string listTypes(std::string_view op) {
   SmallVector<llvm::StringRef> types;
   auto add = [&](std::string_view name, Domain domain) {
@@ -91,8 +91,8 @@ static std::string listTypes(std::string_view op) {
   return types.empty() ? last : llvm::join(types, ", ") + " or " + last;
 }
 
-/// The cast that a Python kernel needs to unify two number types, as the end of
-/// a message; empty if no cast does.
+/// Returns the end of a message: the cast that a Python kernel needs so that
+/// both operands have one number type. Returns "" if no cast helps.
 static std::string hintOfConversion(const ValueType &left,
                                     const ValueType &right) {
   auto isNumber = [](const ValueType &type) {
@@ -114,19 +114,22 @@ static std::string hintOfConversion(const ValueType &left,
   return "; " + to + "(…) converts";
 }
 
-/// True if a row along `groups` has one element per group of a row along `dim`.
+/// Returns true if a row along `groups` has one element for each group of a row
+/// along `dim`.
 static bool isOfGroups(DimAttr groups, DimAttr dim) {
   return dim.isProduct() && dim.getGroups() == groups;
 }
 
-/// True if rows along the two dims can be combined.
+/// Returns true if one operation can combine rows `a` and `b`: their dims are
+/// equal, or one row has an element for each group of the other.
 static bool canMeet(mlir::Value a, mlir::Value b) {
   DimAttr left = getTileDim(a.getType()), right = getTileDim(b.getType());
   return left == right || isOfGroups(left, right) || isOfGroups(right, left);
 }
 
-/// `value` broadcast to the dim of `other` if it is a scalar, or a row with one
-/// element per group of that dim; else unchanged.
+/// Broadcasts `value` to the dim of the row `other`. `value` may be a scalar,
+/// or a row with one element for each group of that dim. Returns any other
+/// `value` unchanged.
 static mlir::Value broadcastTo(Impl &impl, mlir::Value value, mlir::Value other,
                                const SourceLocation &location) {
   if (!isRowTile(other.getType()))
@@ -140,9 +143,10 @@ static mlir::Value broadcastTo(Impl &impl, mlir::Value value, mlir::Value other,
   return value;
 }
 
-/// Broadcasts two operands to one type: scalars to rows, and rows with one
-/// element per group to rows of the groups' members. Otherwise reports an
-/// error.
+/// Broadcasts two operands to one type and sets `a` and `b` to the results. A
+/// scalar becomes a row. A row with one element for each group becomes a row
+/// with that element in all members of the group. Reports an error and returns
+/// false if the types do not match.
 static bool matchOperands(Impl &impl, std::string_view op,
                           KernelBuilder::Value lhs, KernelBuilder::Value rhs,
                           mlir::Value &a, mlir::Value &b,
@@ -253,8 +257,8 @@ KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
 // Binary
 //===----------------------------------------------------------------------===//
 
-/// a - b * floor(a / b). If the sign of the remainder differs from the
-/// divisor's, one divisor is added.
+/// Creates a - b * floor(a / b). It is the remainder of truncated division,
+/// plus one divisor if the remainder's sign differs from the divisor's.
 static mlir::Value floorRemainder(Impl &impl, mlir::Value a, mlir::Value b,
                                   const SourceLocation &location) {
   using P = arith::CmpIPredicate;
@@ -294,7 +298,7 @@ KernelBuilder::Value KernelBuilder::fma(Value a, Value b, Value c,
   Value product = impl->wrap(x);
   if (!matchOperands(*impl, "fma", product, c, x, z, location))
     return {};
-  // If the third operand is a row, the first two are broadcast again.
+  // If `c` is a row, broadcast the first two operands to it.
   if (!matchOperands(*impl, "fma", b, impl->wrap(x), y, again, location))
     return {};
   if (domainOf(x, impl->isUnsigned(a)) != Domain::Float)
@@ -384,7 +388,7 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Converts a scalar or row.
+/// Converts a scalar or a row to another element type.
 class Cast {
 public:
   Cast(Impl &impl, KernelBuilder::Value operand, const SourceLocation &location)
@@ -394,14 +398,14 @@ public:
 
   KernelBuilder::Value toBool();
   KernelBuilder::Value toFloat(Type element);
-  /// Converts to `element`: index, i32 or i64.
+  /// Converts to `element`, which is index, i32 or i64.
   KernelBuilder::Value toInteger(Type element);
-  /// Rounds f32 to `element`, a narrower float.
+  /// Rounds f32 values to `element`, a narrower float. The result is f32 again.
   KernelBuilder::Value round(Type element);
 
 private:
   mlir::Value constant(float number);
-  /// The operand's type with element type `element`.
+  /// Returns the operand's type with `element` as the element type.
   Type typed(Type element) const {
     return isRowTile(x.getType())
                ? getRowTileType(getTileDim(x.getType()), element)
@@ -445,8 +449,8 @@ KernelBuilder::Value Cast::toInteger(Type element) {
     return cast<arith::IndexCastOp>(element);
   }
   if (source.isIndex() && !element.isInteger(64)) {
-    // Two index casts fold away, with the bits that they drop. An index has 64
-    // bits; truncate those.
+    // Convert an index to i64 and truncate that. Two index casts would be
+    // folded away, and the truncation with them.
     x = impl.make<arith::IndexCastOp>(location, i64(), x);
     return cast<arith::TruncIOp>(element);
   }
@@ -468,7 +472,7 @@ mlir::Value Cast::constant(float number) {
 }
 
 KernelBuilder::Value Cast::round(Type element) {
-  // Casts to fp8 saturate; upstream's folds do not.
+  // Clamp first: casts to fp8 saturate, but upstream's folds do not.
   if (isFp8(element)) {
     const llvm::fltSemantics &fp8 =
         mlir::cast<FloatType>(element).getFloatSemantics();
@@ -510,7 +514,7 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
   }
   if (from.dtype == dtype)
     return operand;
-  // An index has no size in memory, so rows cannot hold it.
+  // Rows cannot hold an index, which has no size in memory.
   if (element.isIndex() && from.kind == Kind::Row)
     return impl->failType("index", "a scalar", operand, location);
   Cast cast(*impl, operand, location);
@@ -546,8 +550,9 @@ KernelBuilder::Value KernelBuilder::iota(std::string_view dim,
   return impl->wrap(impl->make<IotaOp>(location, row));
 }
 
-/// The dim of the result of a reduction or scan along `name`, which must be the
-/// second factor of the row's dim. Reports an error and returns null otherwise.
+/// Returns the dim of the result of a reduction or scan along `name`. `name`
+/// must be the second factor of the row's dim; otherwise reports an error and
+/// returns null.
 static DimAttr getGroupsAlong(Impl &impl, mlir::Value row,
                               std::string_view name, llvm::StringRef what,
                               const SourceLocation &location) {

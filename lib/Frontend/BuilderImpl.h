@@ -23,12 +23,12 @@ namespace mlafix {
 struct KernelBuilder::Impl {
   Impl(std::string_view name, const SourceLocation &location);
 
-  /// An open region, or one that this builder has left.
+  /// A region whose operations are being added.
   struct Frame {
     enum Kind { Top, Grid, Predicate, For, Then, Else } kind;
     mlir::Operation *op;
 
-    /// The region's name in messages.
+    /// Returns the region's name for messages.
     llvm::StringRef name() const {
       constexpr llvm::StringLiteral names[] = {"the kernel",    "the grid",
                                                "the predicate", "the loop",
@@ -44,7 +44,8 @@ struct KernelBuilder::Impl {
   }
   bool isUnsigned(Value value) const { return values[value.id - 1].isUnsigned; }
   Value wrap(mlir::Value value, bool isUnsigned = false);
-  /// The result of the op that make() created; no value if it failed.
+  /// Returns the result of the op that make() created, or no value if it
+  /// failed.
   template <typename OpTy>
   std::enable_if_t<std::is_base_of_v<mlir::OpState, OpTy>, Value>
   wrap(OpTy op, bool isUnsigned = false) {
@@ -53,10 +54,10 @@ struct KernelBuilder::Impl {
   Values wrapAll(mlir::ValueRange range);
   llvm::SmallVector<mlir::Value> getAll(const Values &list) const;
   ValueType type(Value value) const;
-  /// The type of a state, a row or a scalar.
+  /// Describes the type of a state, a row or a scalar.
   static ValueType typeOf(mlir::Type type);
   std::string spell(Value value) const { return type(value).str(); }
-  /// True for scalars and rows.
+  /// Returns true if the type is a scalar or a row.
   static bool isArithmetic(const ValueType &type) {
     return type.kind == ValueType::Kind::Scalar ||
            type.kind == ValueType::Kind::Row;
@@ -70,40 +71,44 @@ struct KernelBuilder::Impl {
   mlir::Location at(const SourceLocation &location) {
     return fromSourceLocation(context.get(), location);
   }
-  /// True if the kernel is not finished; otherwise reports an error.
+  /// Returns true if the kernel is not finished; otherwise reports an error.
   bool checkUnfinished(const SourceLocation &location);
-  /// Reports that `op` takes `expected` and not the type of `value`; returns no
-  /// value.
+  /// Reports that `op` takes `expected`, but `value` has another type. Returns
+  /// no value.
   Value failType(std::string_view op, llvm::StringRef expected, Value value,
                  const SourceLocation &location) {
     fail(location) << "expected " << expected << " for '" << llvm::StringRef(op)
                    << "', got " << spell(value);
     return {};
   }
-  /// Adds the bounds of an argument's dims to the kernel's. Reports an error
-  /// and returns false if another argument bounds a dim differently.
+  /// Adds the bounds of an argument's dims to the kernel. Reports an error and
+  /// returns false if another argument has a different bound for a dim.
   bool setBounds(const TensorArgument &argument,
                  const SourceLocation &location);
-  /// True if `name` is a valid argument name; otherwise reports an error.
+  /// Returns true if `name` is a valid name for a new argument; otherwise
+  /// reports an error.
   bool checkName(const std::string &name, const SourceLocation &location);
-  /// True if ops can be added at this point; otherwise reports an error.
+  /// Returns true if ops can be added here; otherwise reports an error.
+  /// `inGrid` says if the place must be inside the grid or before it.
   bool checkOpen(const SourceLocation &location, bool inGrid = true);
-  /// True if `value` is visible at this point; otherwise reports an error.
+  /// Returns true if `value` is visible here; otherwise reports an error.
   bool checkVisible(Value value, const char *what,
                     const SourceLocation &location);
   bool checkVisible(const Values &list, const char *what,
                     const SourceLocation &location);
-  /// True if `value` is visible and a boolean; otherwise reports an error.
+  /// Returns true if `value` is visible and a boolean; otherwise reports an
+  /// error.
   bool checkCondition(Value value, const char *what,
                       const SourceLocation &location);
-  /// True if `value` is a tensor argument; otherwise reports an error.
+  /// Returns true if `value` is a tensor argument; otherwise reports an error.
   bool checkTensor(Value value, const char *what,
                    const SourceLocation &location);
 
   //===-- Operations ----------------------------------------------------===//
 
-  /// Creates an op and verifies it, unless it has regions. If it is invalid,
-  /// erases it and returns null.
+  /// Creates an op and verifies it. If the op is invalid, erases it and returns
+  /// null. An op with regions is not verified, since its regions are still
+  /// empty.
   template <typename OpTy, typename... Args>
   OpTy make(const SourceLocation &location, Args &&...args) {
     OpTy op = OpTy::create(builder, at(location), std::forward<Args>(args)...);
@@ -117,34 +122,35 @@ struct KernelBuilder::Impl {
                     const SourceLocation &location);
   mlir::Value constantLike(mlir::Type type, int64_t value,
                            const SourceLocation &location);
-  /// True if the innermost region is of one of `kinds`, so that it can end
-  /// here; otherwise reports an error.
+  /// Returns true if the innermost open region is of one of `kinds` and so can
+  /// end here; otherwise reports an error.
   bool closing(llvm::ArrayRef<Frame::Kind> kinds, const char *what,
                const SourceLocation &location);
 
-  /// The common type of two alternatives: their own type if it is the same; for
-  /// states, the one with a sink if either has one; else null.
+  /// Returns the common type of two alternative values. It is their type if
+  /// both have the same. If they are states and only one has a sink, it is that
+  /// one's type. Otherwise returns null.
   static mlir::Type joinTypes(mlir::Type a, mlir::Type b);
-  /// Converts `value` to `type`, which is its own type or one that joinTypes()
-  /// returned for it.
+  /// Converts `value` to `type`: its own type, or one that joinTypes() returned
+  /// for it.
   mlir::Value widen(mlir::Value value, mlir::Type type, mlir::Location loc);
 
   //===-- Memory --------------------------------------------------------===//
 
   unsigned rank(Value tensor) const;
-  /// The dim of the rows of `tensor`. Reports an error and returns null if it
-  /// has no name.
+  /// Returns the dim of the rows of `tensor`. Reports an error and returns null
+  /// if the dim has no name.
   DimAttr rowDim(Value tensor, const SourceLocation &location);
-  /// The dim with this name, or its size if that is bound. `name` may also be a
-  /// number.
+  /// Returns the dim called `name`, or its size if the name is bound. `name`
+  /// may also be a number.
   DimAttr dimOf(std::string_view name);
-  /// Called when rows of `tensor` are loaded or stored: requires unit stride of
-  /// their elements. For rows with one element per group that are not sliced,
-  /// settleGroupRows() decides that later.
+  /// Requires that the elements of the rows of `tensor` have stride 1. Call it
+  /// when rows are loaded or stored. For whole rows that may have one element
+  /// per group, settleGroupRows() decides later if the stride must be 1.
   void useRows(Value tensor, bool isSlice = false);
-  /// Called at the end. A row along the groups of a product has one element per
-  /// group if the kernel computes with rows of the product; all others get unit
-  /// stride.
+  /// Decides about the tensors in `groupRows`, at the end. If the kernel
+  /// computes with rows of a product, a row along the product's groups has one
+  /// element per group. All other rows get stride 1.
   void settleGroupRows();
   void refreshSignature();
 
@@ -155,22 +161,25 @@ struct KernelBuilder::Impl {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   KernelOp kernel;
   bool finished = false;
-  llvm::SetVector<mlir::Value> groupRows; ///< see settleGroupRows()
+  llvm::SetVector<mlir::Value>
+      groupRows; ///< tensors about which settleGroupRows() decides
 
   struct Handle {
     mlir::Value value;
-    bool isUnsigned; // not part of MLIR's integer types
+    bool isUnsigned; // MLIR's integer types here do not tell
   };
   std::vector<Handle> values;
   std::vector<Frame> frames;
-  /// Dims are computed before this op, the grid.
+  /// The grid, or null before it exists. Ops that read dims are inserted before
+  /// it.
   mlir::Operation *grid = nullptr;
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, mlir::Value> dims;
   llvm::SmallVector<mlir::Attribute> argNames;
   llvm::SmallVector<mlir::Attribute> argAttrs;
 };
 
-/// Parses the base of an lse; reports an error if there is no such base.
+/// Parses the base of an lse. Reports an error and returns null if `text` is
+/// not a base.
 BaseAttr parseBase(KernelBuilder::Impl &impl, std::string_view text,
                    const SourceLocation &location);
 

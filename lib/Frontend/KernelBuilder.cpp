@@ -169,7 +169,7 @@ bool Impl::checkTensor(Value value, const char *what,
 // Arguments
 //===----------------------------------------------------------------------===//
 
-/// Updates the kernel's type and attributes after its arguments changed.
+/// Updates the kernel's type and attributes to its current arguments.
 void Impl::refreshSignature() {
   Builder b(context.get());
   Block &entry = kernel.getBody().front();
@@ -263,7 +263,8 @@ static bool isName(llvm::StringRef text) {
                       [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
-/// Parses a fill value for `mlafix.fill`; null if it is not a number.
+/// Parses the fill value of an argument, for `mlafix.fill`. Returns null if
+/// `text` is neither a number nor "identity".
 static Attribute parseFill(Builder &b, Type element, llvm::StringRef text) {
   if (text == kIdentity)
     return b.getStringAttr(text);
@@ -282,7 +283,8 @@ static Attribute parseFill(Builder &b, Type element, llvm::StringRef text) {
   return b.getFloatAttr(b.getF32Type(), number);
 }
 
-/// A product of two literals, "(4 128)", is bound to its size.
+/// Sets the size of each dim that is a product of two numbers, such as "(4
+/// 128)".
 static void bindNumbers(MLIRContext *context,
                         const std::vector<std::string> &dims,
                         SmallVector<int64_t> &shape) {
@@ -292,7 +294,7 @@ static void bindNumbers(MLIRContext *context,
       size = factors->getDim(context).getSize();
 }
 
-/// The attributes of a tensor argument, except its fill.
+/// Returns the attributes of a tensor argument, except its fill.
 static NamedAttrList getAttributes(Builder &b, const TensorArgument &argument) {
   NamedAttrList attributes;
   attributes.set(
@@ -354,8 +356,8 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
     if (argument.sizes[i] > 0)
       shape[i] = argument.sizes[i];
   bindNumbers(b.getContext(), argument.dims, shape);
-  // The stride of a dim of size 1 does not matter. Packed or swizzled elements
-  // need unit stride.
+  // The stride of a dim of size 1 does not matter, so make it 1. Elements that
+  // share a byte, or lie in tiles, require it to be 1.
   bool hasUnits = sharesByte(element) || !argument.swizzle.empty();
   if (rank && (shape.back() == 1 || hasUnits))
     strides.back() = 1;
@@ -486,7 +488,8 @@ bool Impl::closing(ArrayRef<Frame::Kind> kinds, const char *what,
   return false;
 }
 
-/// Checks that values yielded by a region are scalars, rows or states.
+/// Returns true if all values that a region yields are scalars, rows or states;
+/// otherwise reports an error.
 static bool checkCarried(Impl &impl, const KernelBuilder::Values &values,
                          const char *what, const SourceLocation &location) {
   if (!impl.checkVisible(values, what, location))
@@ -516,8 +519,8 @@ mlir::Value Impl::widen(mlir::Value value, Type type, Location loc) {
              : MergeOp::create(builder, loc, type, value).getResult();
 }
 
-/// True if `values` have, or can be widened to, the types `expected`; otherwise
-/// reports an error.
+/// Returns true if `values` have the types `expected` or can be widened to
+/// them; otherwise reports an error.
 static bool checkTypes(Impl &impl, const KernelBuilder::Values &values,
                        TypeRange expected, const char *what,
                        const SourceLocation &location) {
@@ -536,7 +539,7 @@ static bool checkTypes(Impl &impl, const KernelBuilder::Values &values,
   return true;
 }
 
-/// Yields `values`, widened to `types`.
+/// Creates the yield of `values`, widened to `types`.
 static void buildYield(Impl &impl, const KernelBuilder::Values &values,
                        TypeRange types, Location loc) {
   SmallVector<mlir::Value> yielded;
@@ -562,7 +565,7 @@ static bool checkExtents(Impl &impl, const KernelBuilder::Values &values,
   return true;
 }
 
-/// Adds a block with `count` index arguments and a yield to `region`.
+/// Adds a block to `region`, with `count` index arguments.
 static Block *addGridRegion(Impl &impl, Region &region, size_t count,
                             Location loc) {
   Block *block = &region.emplaceBlock();
@@ -646,7 +649,7 @@ KernelBuilder::beginRaggedBody(Value predicate,
   Operation *grid = impl->frames.back().op;
   impl->frames.back().kind = Frame::Grid;
   Block *body = &grid->getRegion(1).front();
-  // Verify the whole grid now: its operands, and the ops of the predicate.
+  // Verify the whole grid now: its operands, and the ops of its predicate.
   if (failed(verify(grid, /*verifyRecursively=*/true)))
     return {};
   impl->builder.setInsertionPoint(body->getTerminator());
@@ -692,7 +695,8 @@ KernelBuilder::Values KernelBuilder::beginFor(Value lower, Value upper,
       scf::ForOp::create(impl->builder, loc, impl->get(lower), impl->get(upper),
                          impl->get(step), impl->getAll(initial),
                          [](OpBuilder &, Location, mlir::Value, ValueRange) {
-                           // The body and its yield are added later.
+                           // beginFor's caller adds the body, and endFor() its
+                           // yield.
                          });
   impl->frames.push_back({Frame::For, loop});
   impl->builder.setInsertionPointToEnd(loop.getBody());
@@ -744,8 +748,8 @@ bool KernelBuilder::beginElse(const Values &values,
   return true;
 }
 
-/// The result types of a branch. Widens the values of the first half to states
-/// with a sink where the second half's `values` have one.
+/// Returns the result types of a branch. Where a value of the second half is a
+/// state with a sink, widens the first half's value to a state with a sink.
 static SmallVector<Type> joinBranches(Impl &impl, scf::IfOp branch,
                                       const KernelBuilder::Values &values) {
   Operation *yield = branch.thenBlock()->getTerminator();
@@ -775,7 +779,7 @@ bool KernelBuilder::endIf(const Values &values, Values &results,
   results.clear();
   if (values.empty())
     return true;
-  // The result types are known only now.
+  // Create the branch again, since its result types were not known before.
   auto typed = scf::IfOp::create(impl->builder, branch.getLoc(), expected,
                                  branch.getCondition(), /*addThenBlock=*/false,
                                  /*addElseBlock=*/false);

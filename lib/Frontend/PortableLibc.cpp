@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Linked into the compiler that travels: LLVM was built with a C library that
-// has these functions, and the machine that runs it may have an older one.
+// Linked into the compiler that is built for distribution. LLVM was built with
+// a C library that has the functions below. The machine on which the compiler
+// runs may have an older one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +16,8 @@
 #include <cstdlib>
 #include <sys/random.h>
 
-/// Random bits. LLVM names temporary files with them; glibc has this function
-/// only since 2.36.
+/// Returns random bits, with which LLVM names temporary files. glibc has this
+/// function only since 2.36.
 extern "C" uint32_t arc4random() noexcept {
   uint32_t bits = 0;
   while (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
