@@ -29,16 +29,16 @@ extern "C" {
 #define MLAFIX_NOEXCEPT
 #endif
 
-/** The version of the interface that this header describes. */
+/** The ABI version that this header describes. */
 #define MLAFIX_ABI_VERSION 1u
 
-/** The result of a call. Values are never reused. */
+/** The result of a call. The number of a status never changes its meaning. */
 typedef enum mlafix_status {
   MLAFIX_OK = 0,
-  /** The call is wrong: argument count, dtype, rank, shape, stride, device,
-   * null pointer, overlap, option. Nothing was launched. */
+  /** The call is wrong: number of arguments, dtype, rank, shape, stride,
+   * device, null pointer, overlap or option. Nothing was launched. */
   MLAFIX_INVALID_ARGUMENT = 1,
-  /** No such file, kernel or device. */
+  /** The file, kernel or device does not exist. */
   MLAFIX_NOT_FOUND = 2,
   /** The file could not be read. */
   MLAFIX_IO_ERROR = 3,
@@ -46,39 +46,40 @@ typedef enum mlafix_status {
   MLAFIX_BAD_UNIT = 4,
   /** The unit was written for another container or kernel ABI version. */
   MLAFIX_VERSION_MISMATCH = 5,
-  /** The verify callback refused it, or the options refuse CPU code. */
+  /** The verify callback refused the unit, or the options refuse CPU code. */
   MLAFIX_REFUSED = 6,
-  /** No usable CUDA driver (libcuda.so.1) or no CUDA device on this machine. */
+  /** The machine has no usable CUDA driver (libcuda.so.1) or no CUDA device. */
   MLAFIX_NO_DRIVER = 7,
-  /** The CUDA driver returned an error; the message has its name. */
+  /** The CUDA driver returned an error. The message contains its name. */
   MLAFIX_DRIVER_ERROR = 8,
-  /** The unit holds no code that this device can run. */
+  /** The unit contains no code that this device can run. */
   MLAFIX_NO_IMAGE = 9,
   MLAFIX_OUT_OF_MEMORY = 10,
-  /** An error of the library itself. */
+  /** The library itself has a defect. */
   MLAFIX_INTERNAL_ERROR = 11,
-  /** A rank did not come to a launch of its group in time. */
+  /** A rank did not begin a launch of its group before the time-out. */
   MLAFIX_RANK_ERROR = 12
 } mlafix_status;
 
-/** MLAFIX_ABI_VERSION of the library that is loaded. */
+/** Returns the MLAFIX_ABI_VERSION of the loaded library. */
 MLAFIX_API uint32_t mlafix_abi_version(void) MLAFIX_NOEXCEPT;
 
-/** Version of the library, for example "0.1.0". Valid until the process ends.
- */
+/** Returns the version of the library, for example "0.1.0". The text is valid
+ * until the process ends. */
 MLAFIX_API const char *mlafix_version(void) MLAFIX_NOEXCEPT;
 
-/** Name of a status, for example "INVALID_ARGUMENT". Valid until the process
- * ends. */
+/** Returns the name of a status, for example "INVALID_ARGUMENT". The text is
+ * valid until the process ends. */
 MLAFIX_API const char *mlafix_status_name(mlafix_status status) MLAFIX_NOEXCEPT;
 
-/** The message of the last call that failed on this thread, "" if none did.
- * Never null; changes with the next failing call of this thread. */
+/** Returns the message of the last call that failed on this thread, or "" if no
+ * call failed. Never returns null. The next failing call of this thread changes
+ * the text. */
 MLAFIX_API const char *mlafix_last_error(void) MLAFIX_NOEXCEPT;
 
-/** From now on, copy each error message of the calling thread also to `buffer`
- * (at most `capacity` bytes with the NUL; longer messages are cut off). The
- * buffer must live until the thread sets another one or NULL. */
+/** Copies each later error message of the calling thread to `buffer`, too. A
+ * copy has at most `capacity` bytes with the NUL; longer messages are cut off.
+ * The buffer must live until the thread sets another buffer or NULL. */
 MLAFIX_API void mlafix_set_error_buffer(char *buffer,
                                         size_t capacity) MLAFIX_NOEXCEPT;
 
@@ -91,10 +92,10 @@ typedef enum mlafix_log_level {
 typedef void (*mlafix_log_callback)(void *user, mlafix_log_level level,
                                     const char *message);
 
-/** Send log messages to `callback` (NULL: to nobody, which is the default; the
- * environment variable MLAFIX_LOG=debug|info|warning sends them to stderr). The
- * callback may run on any thread that calls the library, one call at a time,
- * and must neither call the library nor fork. */
+/** Sends log messages to `callback`. By default, and with NULL, nobody gets
+ * them; the environment variable MLAFIX_LOG=debug|info|warning sends them to
+ * stderr instead. The callback may run on any thread that calls the library,
+ * but only once at a time. It must neither call the library nor fork. */
 MLAFIX_API void mlafix_set_log_callback(mlafix_log_callback callback,
                                         void *user) MLAFIX_NOEXCEPT;
 

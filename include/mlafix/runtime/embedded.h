@@ -20,35 +20,39 @@
 extern "C" {
 #endif
 
-/** A unit that a program is compiled with, a variable of static storage. */
+/** A unit that is compiled into a program. It is a variable of static
+ * storage. */
 typedef struct mlafix_embedded {
   uint32_t struct_size;
-  uint32_t abi_version; /**< MLAFIX_ABI_VERSION that the program was compiled
-                             for */
-  const char *name;     /**< for messages */
-  const void *begin;    /**< the bytes of the unit; NULL: a file has them */
+  /** The MLAFIX_ABI_VERSION for which the program was compiled. */
+  uint32_t abi_version;
+  const char *name;  /**< the unit's name for messages */
+  const void *begin; /**< the unit's bytes; NULL: they are in a file */
   const void *end;
-  const char *const *kernels; /**< the name of each kernel, and behind it its
-                                   bindings: twice `num_kernels` texts */
+  /** The name and the bindings of each kernel, one after the other: 2 *
+   * `num_kernels` texts. */
+  const char *const *kernels;
   uint32_t num_kernels;
-  void *loaded; /**< the library's: NULL before the unit is loaded */
+  void *loaded; /**< belongs to the library; NULL: not loaded yet */
 } mlafix_embedded;
 
-/** Load the unit: from the file `path` or, where that is NULL, from its bytes.
- * Does nothing once the unit is loaded. From any thread. Errors: those of
- * mlafix_unit_load_file; NOT_FOUND (neither `path` nor bytes, or the unit lacks
- * one of the kernels); VERSION_MISMATCH (the program was compiled for another
- * ABI version than the library's). After a failure, the next call tries again.
- */
+/** Loads the unit from the file `path`, or from its embedded bytes if `path` is
+ * NULL. Does nothing if the unit is loaded already. Any thread may call it.
+ * After a failure, the next call tries again. Errors: those of
+ * mlafix_unit_load_file; NOT_FOUND (there is neither a `path` nor embedded
+ * bytes, or the unit lacks one of the kernels); VERSION_MISMATCH (the program
+ * was compiled for another ABI version than the library's). */
 MLAFIX_API mlafix_status mlafix_embedded_load(mlafix_embedded *embedded,
                                               const char *path) MLAFIX_NOEXCEPT;
 
-/** The unit, loaded from its bytes if it is not loaded yet. It lives until the
- * process ends. Errors: those of mlafix_embedded_load. */
+/** Sets `unit` to the loaded unit. Loads it from its embedded bytes first if
+ * needed. The unit lives until the process ends. Errors: those of
+ * mlafix_embedded_load. */
 MLAFIX_API mlafix_status mlafix_embedded_unit(
     mlafix_embedded *embedded, mlafix_unit **unit) MLAFIX_NOEXCEPT;
 
-/** The kernel at `index` of `embedded->kernels`; likewise. */
+/** Sets `kernel` to the kernel at `index` of `embedded->kernels`. Loads the
+ * unit first if needed. Errors: those of mlafix_embedded_load. */
 MLAFIX_API mlafix_status
 mlafix_embedded_kernel(mlafix_embedded *embedded, uint32_t index,
                        const mlafix_kernel **kernel) MLAFIX_NOEXCEPT;

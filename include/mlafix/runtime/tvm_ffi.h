@@ -21,15 +21,17 @@
 extern "C" {
 #endif
 
-/** The body of a TVM-FFI function: launch the first of the kernels
- * `indices[0]` to `indices[num_indices - 1]` of `embedded` whose dtypes, ranks,
- * sizes and absent arguments are those of the call. `args` and `result` are
- * TVMFFIAny: tensors (DLTensor or TVM-FFI's own), None for an omitted argument,
- * int, float and bool for scalars. On a CUDA device the launch is on
- * TVMFFIEnvGetStream's stream. Returns 0, and None in `result`; or -1 with an
- * error of TVM-FFI raised: TypeError for an argument of another kind,
- * ValueError for what mlafix_launch calls INVALID_ARGUMENT, RuntimeError for
- * everything else. */
+/** Implements a TVM-FFI function. Launches the first kernel that matches the
+ * call in dtypes, ranks, sizes and absent arguments. The candidates are the
+ * kernels `indices[0]` to `indices[num_indices - 1]` of `embedded`. `args` and
+ * `result` are TVMFFIAny. An argument is a tensor (DLTensor or TVM-FFI's own),
+ * None if omitted, or an int, float or bool for a scalar. On a CUDA device, the
+ * launch is on the stream of TVMFFIEnvGetStream.
+ *
+ * On success, returns 0 and sets `result` to None. On failure, returns -1 and
+ * raises an error of TVM-FFI. This is TypeError for an argument of a wrong
+ * kind, ValueError if mlafix_launch fails with INVALID_ARGUMENT, and
+ * RuntimeError for every other error. */
 int mlafix_tvm_ffi_call(mlafix_embedded *embedded, const uint32_t *indices,
                         uint32_t num_indices, const void *args,
                         int32_t num_args, void *result) MLAFIX_NOEXCEPT;
