@@ -16,11 +16,11 @@ using namespace mlir;
 using namespace mlafix;
 
 //===----------------------------------------------------------------------===//
-// Checks that accesses share
+// Checks for all kinds of accesses
 //===----------------------------------------------------------------------===//
 
-/// True if `memref` is a buffer for a lane's part of a row of `dim` (made by
-/// mlafix-spill-rows).
+/// Returns true if `memref` is a buffer for a lane's part of a row along `dim`.
+/// The pass mlafix-spill-rows makes such buffers.
 static bool isRowBuffer(Value memref, size_t indices, DimAttr dim) {
   auto type = cast<MemRefType>(memref.getType());
   return dim && indices == 0 && type.getRank() == 1 && type.hasStaticShape() &&
@@ -28,7 +28,7 @@ static bool isRowBuffer(Value memref, size_t indices, DimAttr dim) {
 }
 
 namespace {
-/// The accessed part of a row; values may be null.
+/// The part of a row that a load or store accesses. Null values select nothing.
 struct Part {
   Value group, member;
   std::optional<RowSlice> slice = std::nullopt;
@@ -36,8 +36,9 @@ struct Part {
 };
 } // namespace
 
-/// The slice of a load or store. Without an end, which only the generic form
-/// can express, it is empty and thus an error.
+/// Returns the slice that a load or store accesses, or nullopt if it has none.
+/// Without an end, which only the generic form can express, the slice is empty
+/// and therefore an error.
 template <typename OpTy> static std::optional<RowSlice> sliceOf(OpTy op) {
   if (!op.getBegin() && !op.getEnd())
     return std::nullopt;
@@ -45,7 +46,7 @@ template <typename OpTy> static std::optional<RowSlice> sliceOf(OpTy op) {
                   int64_t(op.getEnd().value_or(0))};
 }
 
-/// Checks a slice of rows along `last`.
+/// Checks that a slice lies within rows along the dim `last`.
 static LogicalResult verifySlice(Operation *op, StringRef name, DimAttr last,
                                  RowSlice slice, Type element) {
   if (!last || last.isProduct())
@@ -53,7 +54,7 @@ static LogicalResult verifySlice(Operation *op, StringRef name, DimAttr last,
            << "expected the last dim of '" << name
            << "' to have one name or size, since a slice is taken of it, got "
            << (last ? last.str() : "a dim without a name");
-  int64_t most = last.getSize(); // dynamic if unbounded
+  int64_t most = last.getSize(); // dynamic if the dim has no bound
   bool hasMost = !ShapedType::isDynamic(most);
   if (slice.begin < 0 || slice.end <= slice.begin ||
       (hasMost && slice.end > most)) {
@@ -72,8 +73,8 @@ static LogicalResult verifySlice(Operation *op, StringRef name, DimAttr last,
   return success();
 }
 
-/// Checks that a value along `dim` (null: an element) has the length of the
-/// slice.
+/// Checks that a value along `dim` has the length of the slice. `dim` is null
+/// if the value is a single element.
 static LogicalResult verifyOfSlice(Operation *op, StringRef name, DimAttr dim,
                                    RowSlice slice) {
   int64_t count = slice.end - slice.begin;
@@ -90,7 +91,8 @@ static LogicalResult verifyOfSlice(Operation *op, StringRef name, DimAttr dim,
                  : error << "one along " << dim.str();
 }
 
-/// True if `op` accesses an element of a row along `dim` by a single index.
+/// Returns true if `op` accesses single elements of rows along `dim`, each by
+/// one index.
 static bool takesElements(MemoryAccessOpInterface op, DimAttr dim) {
   return llvm::any_of(op.getAccesses(), [&](const MemoryAccess &access) {
     return !access.isRow && !access.isPart() && access.getArgument() &&
@@ -98,8 +100,8 @@ static bool takesElements(MemoryAccessOpInterface op, DimAttr dim) {
   });
 }
 
-/// Checks an access to a part of rows along `last`; `dim` is the dim of the
-/// value, null for an element.
+/// Checks an access to a part of rows along the dim `last`. `dim` is the dim of
+/// the value loaded or stored, or null if it is an element.
 static LogicalResult verifyPart(Operation *op, StringRef name, DimAttr last,
                                 DimAttr dim, Part part) {
   if (!last || !last.isProduct())
@@ -129,8 +131,8 @@ static LogicalResult verifyPart(Operation *op, StringRef name, DimAttr last,
   return success();
 }
 
-/// If two elements share a byte, only whole rows and groups may be accessed:
-/// they start at a byte boundary.
+/// Checks that elements that share a byte are accessed only as whole rows or
+/// groups, which start at a byte boundary.
 static LogicalResult verifyHalves(Operation *op, StringRef name, DimAttr dim,
                                   Part part, Type element) {
   if (!sharesByte(element))
@@ -159,7 +161,8 @@ static LogicalResult verifyHalves(Operation *op, StringRef name, DimAttr dim,
   return success();
 }
 
-/// Checks that a tiled tensor is accessed element by element.
+/// Checks that a tensor in tiles is accessed only by element, or by rows with
+/// one element per group.
 static LogicalResult verifySwizzled(Operation *op, Value memref, StringRef name,
                                     DimAttr dim, Part part) {
   auto kernel = op->getParentOfType<KernelOp>();
@@ -176,9 +179,9 @@ static LogicalResult verifySwizzled(Operation *op, Value memref, StringRef name,
   return error << "a row along " << dim.str();
 }
 
-/// Checks that `memref[indices]` is a row of `dim` (or an element, if `dim` is
-/// null) of a kernel argument whose access mode allows the operation, or a
-/// buffer of such a row.
+/// Checks that `memref[indices]` can be accessed. It must be a row along `dim`,
+/// or an element if `dim` is null, of a kernel argument whose access mode
+/// allows the operation. It may also be a buffer of such a row.
 static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
                                   DimAttr dim, bool writes, StringRef what,
                                   Part part = {}) {
@@ -239,7 +242,7 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
   return success();
 }
 
-/// Checks the payload and the lse of a state in memory.
+/// Checks the accesses to the payload and the lse of a state in memory.
 static LogicalResult verifyStateAccess(Operation *op, StateType state,
                                        Value out, size_t outIndices, Value lse,
                                        size_t lseIndices, bool writes) {
@@ -262,8 +265,8 @@ static LogicalResult verifyStateAccess(Operation *op, StateType state,
   return success();
 }
 
-/// Checks that `valueType` is the type that a body has for elements of
-/// `memref`.
+/// Checks that `valueType` has the element type into which elements of `memref`
+/// are loaded.
 static LogicalResult verifyElement(Operation *op, Value memref,
                                    Type valueType) {
   Type element = cast<MemRefType>(memref.getType()).getElementType();
@@ -276,9 +279,9 @@ static LogicalResult verifyElement(Operation *op, Value memref,
   return success();
 }
 
-/// True if the dtype of `memref` is an integer variable. Also true for every
-/// bound variable, since its element type no longer shows the kind of the
-/// variable; mlafix-specialize has checked the binding.
+/// Returns true if the dtype of `memref` is a variable for integers. Returns
+/// true for any bound variable too. Its element type no longer shows what the
+/// variable stood for, and mlafix-specialize has checked the binding.
 static bool isOfIntegerVariable(Value memref) {
   StringAttr variable = getDTypeVariable(memref);
   if (!variable)
@@ -292,8 +295,8 @@ static bool isOfIntegerVariable(Value memref) {
   return bindings && bindings->contains(variable);
 }
 
-/// Checks the type of a stored value. The width of an integer dtype variable is
-/// unknown, so i32 and i64 may be stored to it. Byte tensors accept any number.
+/// Checks the type of a stored value. An integer dtype variable has an unknown
+/// width, so i32 and i64 may be stored. Tensors of bytes accept any number.
 static LogicalResult verifyStored(Operation *op, Value target, Type stored) {
   Type element = cast<MemRefType>(target.getType()).getElementType();
   Type value = getElementTypeOrSelf(stored);
@@ -306,8 +309,8 @@ static LogicalResult verifyStored(Operation *op, Value target, Type stored) {
 }
 
 /// Checks the type of a loaded value. A load may widen integers. If the dtype
-/// is an integer variable, i64 may be loaded from elements of any type, floats
-/// as their bits.
+/// is an integer variable, i64 may be loaded whatever it is bound to; floats
+/// are then loaded as their bits.
 static LogicalResult verifyLoaded(Operation *op, Value source, Type loaded) {
   Type element = cast<MemRefType>(source.getType()).getElementType();
   Type result = getElementTypeOrSelf(loaded);
@@ -326,7 +329,7 @@ static LogicalResult verifyLoaded(Operation *op, Value source, Type loaded) {
 }
 
 //===----------------------------------------------------------------------===//
-// The ops
+// The operations
 //===----------------------------------------------------------------------===//
 
 LogicalResult LoadStateOp::verify() {
@@ -455,7 +458,7 @@ DimAttr MemoryAccess::getRowDim() const {
 }
 
 bool MemoryAccess::isPartAs(const MemoryAccess &other) const {
-  // Slices are equal only if their rows have the same dim.
+  // Slices are equal only if they are slices of rows with the same dim.
   bool isSameSlice =
       slice == other.slice && (!slice || getRowDim() == other.getRowDim());
   return !isShifted && !other.isShifted && isSameSlice &&
@@ -491,7 +494,7 @@ int64_t MemoryAccess::getMovedBits() const {
 }
 
 //===----------------------------------------------------------------------===//
-// The ops' accesses
+// The accesses of each operation
 //===----------------------------------------------------------------------===//
 
 SmallVector<MemoryAccess, 2> LoadOp::getAccesses() {
@@ -538,7 +541,7 @@ SmallVector<MemoryAccess, 2> StoreStateOp::getAccesses() {
 }
 
 //===----------------------------------------------------------------------===//
-// Enumeration and order
+// Enumeration and order of accesses
 //===----------------------------------------------------------------------===//
 
 SmallVector<MemoryAccess> mlafix::collectAccesses(Operation *root) {

@@ -12,9 +12,10 @@
 
 namespace mlafix {
 
-/// The base, "e" or "2", that `name` stands for: the one that `getBound` gives
-/// it, or that of its default, which may be another base. Returns "" if the
-/// last base of this chain has no default.
+/// Returns the base for which `name` stands: "e" or "2". It is the base that
+/// `getBound` returns for the name, or else the default of the name. That may
+/// be the name of another base, which is resolved in the same way. Returns ""
+/// if a name has neither.
 llvm::StringRef
 resolveBase(KernelOp kernel, llvm::StringRef name,
             llvm::function_ref<llvm::StringRef(llvm::StringRef)> getBound);

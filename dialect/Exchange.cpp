@@ -19,8 +19,9 @@ ExchangeOp KernelOp::getExchange() {
   return found;
 }
 
-/// Checks accesses in a kernel with an exchange: before it, peers' tensors are
-/// only stored to, and nothing else is stored; after it, they are only read.
+/// Checks the order of accesses in a kernel with an exchange. Before it, peers'
+/// tensors may only be stored to, and no other tensor may be stored to. After
+/// it, peers' tensors may only be read.
 static LogicalResult verifyOrder(KernelOp kernel, ExchangeOp exchange) {
   for (const MemoryAccess &access : collectAccesses(kernel)) {
     BlockArgument argument = access.getArgument();

@@ -12,14 +12,15 @@
 
 namespace mlafix {
 
-/// True if a launch can compute `index` without executing the kernel: a
-/// constant, an integer argument (possibly cast to index; not a boolean), or a
-/// dim of a tensor that every call passes. Grid extents must be such values.
+/// Returns true if a launch can compute `index` without running the kernel. It
+/// can compute a constant, an integer argument (possibly cast to index; not a
+/// boolean), and a size of a tensor that every call passes. Grid extents must
+/// be such values.
 bool isKnownAtLaunch(mlir::Value index);
 
-/// True if `index` is arithmetic on constants and on sizes that are constants
-/// once the kernel's names are bound. A grid extent may be such a value until
-/// then.
+/// Returns true if `index` becomes a constant when the kernel's names are
+/// bound. It is then arithmetic on constants and on sizes that binding fixes.
+/// Before that, a grid extent may be such a value.
 bool isKnownOnceBound(mlir::Value index);
 
 } // namespace mlafix

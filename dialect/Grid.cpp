@@ -18,8 +18,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Parses `(%a, %b) in (%x, %y)`: index arguments and the operands they run
-/// over.
+/// Parses `(%a, %b) in (%x, %y)`: index arguments, and the operands that are
+/// their extents.
 static ParseResult
 parseHeader(OpAsmParser &parser,
             SmallVectorImpl<OpAsmParser::Argument> &arguments,
@@ -33,7 +33,7 @@ parseHeader(OpAsmParser &parser,
   return success();
 }
 
-/// The argument whose dim `index` is, or null.
+/// Returns the kernel argument if `index` is one of its sizes, else null.
 static BlockArgument getArgumentOfDim(Value index) {
   auto dim = index.getDefiningOp<memref::DimOp>();
   return dim && dim.getConstantIndex() ? getKernelArgument(dim.getSource())
@@ -55,8 +55,9 @@ bool mlafix::isKnownAtLaunch(Value index) {
          !cast.getIn().getType().isInteger(1);
 }
 
-/// True if the size `dim` of an argument that every call passes is known once
-/// the kernel's names are bound: it is static, or its name is upper-case.
+/// Returns true if binding the kernel's names fixes this size of an argument.
+/// The size must be static or have an upper-case name, and every call must pass
+/// the argument.
 static bool isBoundSize(memref::DimOp dim) {
   BlockArgument argument = getArgumentOfDim(dim);
   std::optional<int64_t> position = dim.getConstantIndex();
@@ -76,7 +77,7 @@ static bool isBoundSize(memref::DimOp dim) {
 bool mlafix::isKnownOnceBound(Value index) {
   SetVector<Value> pending;
   pending.insert(index);
-  for (size_t i = 0; i < pending.size(); ++i) { // grows while it is walked
+  for (size_t i = 0; i < pending.size(); ++i) { // `pending` grows meanwhile
     Value value = pending[i];
     if (matchPattern(value, m_Constant()))
       continue;
@@ -100,7 +101,7 @@ static LogicalResult verifyExtent(Operation *op, Value extent) {
                              << value.getSExtValue();
   if (isKnownAtLaunch(extent))
     return success();
-  // Binding the names replaces it by a constant.
+  // Binding the names will replace the extent by a constant.
   auto parent = op->getParentOfType<KernelOp>();
   bool isBound = parent && (parent.getBindings() || parent.getPlanAttr());
   if (!isBound && isKnownOnceBound(extent))
@@ -226,7 +227,8 @@ void RaggedForallOp::print(OpAsmPrinter &printer) {
   printer << ")";
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs());
   printer << " : " << getCuSeqlens().getType() << " where ";
-  // The predicate's only argument is printed with the name of the body's first.
+  // The predicate's argument is printed with the name of the body's first
+  // argument.
   printer.shadowRegionArgs(getPredicate(),
                            ValueRange(getBody().getArgument(0)));
   printer.printRegion(getPredicate(), /*printEntryBlockArgs=*/false);

@@ -13,7 +13,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Checks that `row` has one element per group of `groups`.
+/// Checks that a row along the type `row` has one element for each group of
+/// `groups`.
 static LogicalResult verifyEachGroup(Operation *op, Type groups, Type row) {
   DimAttr product = getTileDim(groups), each = getTileDim(row);
   if (!product.isProduct())
@@ -38,7 +39,7 @@ LogicalResult BroadcastOp::verify() {
   return verifyEachGroup(*this, getType(), getSource().getType());
 }
 
-/// Broadcasting a splat gives a splat.
+/// Rewrites the broadcast of a splat as a splat.
 LogicalResult BroadcastOp::canonicalize(BroadcastOp op,
                                         PatternRewriter &rewriter) {
   auto splat = op.getSource().getDefiningOp<SplatOp>();
@@ -48,7 +49,7 @@ LogicalResult BroadcastOp::canonicalize(BroadcastOp op,
   return success();
 }
 
-/// Checks that the elements of `row` can be reduced: f32 or i32.
+/// Checks that the elements of `row` are f32 or i32, which can be reduced.
 static LogicalResult verifyElement(Operation *op, Type row) {
   Type element = getElementTypeOrSelf(row);
   if (!element.isF32() && !element.isInteger(32))
@@ -56,7 +57,8 @@ static LogicalResult verifyElement(Operation *op, Type row) {
   return success();
 }
 
-/// Checks the result type of a reduction of `row` to elements of type `to`.
+/// Checks the result type of a reduction of `row`. `to` is the type of one
+/// result element.
 static LogicalResult verifyReduced(Operation *op, Type row, Type result,
                                    Type to) {
   if (getElementTypeOrSelf(result) != to)
@@ -127,8 +129,8 @@ LogicalResult ScanOp::verify() {
   return success();
 }
 
-/// A block and its neighbour must be in the same row, and in the same group if
-/// groups are padded.
+/// Checks that each block and its neighbour are in the same row. If groups are
+/// padded, they must also be in the same group.
 LogicalResult SwapOp::verify() {
   if (failed(verifyElement(*this, getType())))
     return failure();
@@ -162,7 +164,7 @@ LogicalResult SwapOp::verify() {
                        << " elements, got " << size;
 }
 
-/// Swapping equal elements changes nothing, and two equal swaps cancel.
+/// Folds a swap of equal elements to its operand, and cancels two equal swaps.
 OpFoldResult SwapOp::fold(FoldAdaptor constants) {
   if (getSource().getDefiningOp<SplatOp>() ||
       isa_and_nonnull<SplatElementsAttr>(constants.getSource()))
@@ -171,8 +173,9 @@ OpFoldResult SwapOp::fold(FoldAdaptor constants) {
   return other && other.getBlock() == getBlock() ? other.getSource() : Value();
 }
 
-/// A scan of rows or groups of one element is the operand, as is a running
-/// extreme of equal elements or of another such scan.
+/// Folds a scan to its operand in three cases: each row or group has one
+/// element; a maximum or minimum of equal elements; a maximum or minimum of a
+/// scan of the same kind.
 OpFoldResult ScanOp::fold(FoldAdaptor constants) {
   DimAttr dim = getTileDim(getType());
   if ((getInGroups() ? dim.getGroup() : dim).getSize() == 1)

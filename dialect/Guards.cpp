@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The first guard of this kind on argument `arg`, or null.
+/// Returns the first guard of this kind on argument `arg`, or null.
 static GuardAttr findGuardOn(ArrayAttr guards, GuardKind kind, int64_t arg) {
   if (guards)
     for (GuardAttr guard : guards.getAsRange<GuardAttr>())

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `guards` is that of a KernelOp, null where it has none. Arguments are named
-// by their index.
+// Asks what a kernel's guards ensure. `guards` is the attribute of a KernelOp,
+// or null if it has none. An argument is given by its index.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,26 +17,28 @@
 
 namespace mlafix {
 
-/// The argument that has the same strides as `arg`: the first of its guard, or
-/// `arg`.
+/// Returns the argument whose strides are known to equal those of `arg`: the
+/// first argument of the guard on them. Returns `arg` if there is no such
+/// guard.
 int64_t getStrideOwner(mlir::ArrayAttr guards, int64_t arg);
-/// True if the guards exclude that two arguments are the same tensor.
+/// Returns true if a guard ensures that two arguments are not the same tensor.
 bool areGuardedDistinct(mlir::ArrayAttr guards, int64_t a, int64_t b);
-/// The alignment in bytes to which rows of argument `arg` are guarded. 0
-/// without such a guard.
+/// Returns the alignment in bytes that a guard ensures for the rows of argument
+/// `arg`. Returns 0 if there is no such guard.
 int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);
-/// True if argument `arg` belongs to a set that is guarded to exceed the
-/// last-level cache.
+/// Returns true if a guard ensures that some tensors, `arg` among them,
+/// together exceed the last-level cache.
 bool isGuardedBeyondCache(mlir::ArrayAttr guards, int64_t arg);
-/// True if dim `dim` of argument `arg` is guarded to be packed: its stride is
-/// the next dim's size times the next dim's stride.
+/// Returns true if a guard ensures that dim `dim` of argument `arg` is packed:
+/// its stride is the size of the next dim times the stride of the next dim.
 bool isGuardedPacked(mlir::ArrayAttr guards, int64_t arg, int64_t dim);
-/// A guarded divisor of the sizes along dim `dim`; 1 if unguarded.
+/// Returns a number that a guard ensures to divide the sizes of the dims called
+/// `dim`. Returns 1 if there is no such guard.
 int64_t getGuardedMultiple(KernelOp kernel, llvm::StringRef dim);
-/// True if a stride of `memref` (an argument, or thread-local memory) is
-/// neither static nor guarded.
+/// Returns true if some stride of `memref` is neither static nor ensured by a
+/// guard. `memref` is an argument or thread-local memory.
 bool hasUnknownStride(KernelOp kernel, mlir::Value memref);
-/// True if the number of rows is guarded to fit 32 bits.
+/// Returns true if a guard ensures that the number of rows fits 32 bits.
 bool hasRowBound(mlir::ArrayAttr guards);
 
 } // namespace mlafix

@@ -148,7 +148,7 @@ bool KernelOp::allows(StringRef kind) {
 }
 
 Operation *KernelOp::getGrid() {
-  // Search from the end: many constants may precede it.
+  // Search from the end, since many constants may precede the grid.
   for (Operation &op : llvm::reverse(getBody().front()))
     if (isa<ForallOp, RaggedForallOp>(op))
       return &op;
@@ -159,7 +159,8 @@ Operation *KernelOp::getGrid() {
 // Names that folded away
 //===----------------------------------------------------------------------===//
 
-/// Folding may remove the last use of a name; its default is then dropped.
+/// Drops the default of a name that no longer occurs. Folding may remove the
+/// last use of a name.
 LogicalResult KernelOp::canonicalize(KernelOp op, PatternRewriter &rewriter) {
   DictionaryAttr defaults = op.getDefaults().value_or(DictionaryAttr());
   if (!defaults)
@@ -209,7 +210,7 @@ LogicalResult KernelOp::verify() {
   return verifyLaunch(*this);
 }
 
-/// Checks that states cover the whole row.
+/// Checks that no state of `op` is along a bounded dim: a state has whole rows.
 static LogicalResult verifyStates(Operation *op) {
   for (Type type :
        llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
@@ -222,8 +223,8 @@ static LogicalResult verifyStates(Operation *op) {
   return success();
 }
 
-/// Checks that a dim is one that a launch knows and that the type has: MLIR's
-/// folders crash on others.
+/// Checks that a memref.dim names an existing dim of a kernel argument by a
+/// constant. MLIR's folders would crash on others.
 static LogicalResult verifyDim(memref::DimOp dim) {
   std::optional<int64_t> index = dim.getConstantIndex();
   auto type = dyn_cast<MemRefType>(dim.getSource().getType());
@@ -250,7 +251,7 @@ LogicalResult KernelOp::verifyRegions() {
       this->walk([](Operation *op) { return WalkResult(verifyStates(op)); })
           .wasInterrupted())
     return failure();
-  // A distributed body is a thread's program.
+  // A distributed body is one thread's program and contains no grid.
   if (getGeometry())
     return success();
   Operation *grid = nullptr;

@@ -22,8 +22,8 @@ using namespace mlafix;
 // Types and attributes
 //===----------------------------------------------------------------------===//
 
-/// Names of dims that start with an upper-case letter are compile-time
-/// constants.
+/// Returns true if `name` begins with an upper-case letter. Such a dim is a
+/// compile-time constant.
 static bool isConstantName(StringRef name) {
   return !name.empty() && llvm::isUpper(name.front());
 }
@@ -33,7 +33,8 @@ static std::string spellSize(int64_t size) {
 }
 
 namespace {
-/// Checks the tensor arguments of a kernel, one after the other.
+/// Checks the tensor arguments of a kernel, one after another, and compares
+/// each with the earlier ones.
 class TensorVerifier {
 public:
   explicit TensorVerifier(KernelOp kernel) : kernel(kernel) {}
@@ -65,10 +66,10 @@ private:
   }
 
   KernelOp kernel;
-  llvm::StringMap<int64_t> sizes; ///< by name of the dim
-  llvm::StringMap<Type> dtypes;   ///< by dtype variable
-  StringAttr ranks;               ///< dim that counts the ranks, or null
-  size_t many = 0;                ///< number of arguments with several tensors
+  llvm::StringMap<int64_t> sizes; ///< size of each dim, by its name
+  llvm::StringMap<Type> dtypes;   ///< type of each dtype variable
+  StringAttr ranks; ///< name of the dim that counts ranks, or null
+  size_t many = 0;  ///< number of arguments with several tensors
 };
 } // namespace
 
@@ -141,8 +142,8 @@ LogicalResult TensorVerifier::verifyDims(unsigned index, MemRefType type) {
   return success();
 }
 
-/// A product contains only unbound names: mlafix-specialize replaces a fully
-/// bound product by its size.
+/// Checks a product in an argument's dims. Some name in it must be unbound:
+/// mlafix-specialize replaces a fully bound product by its size.
 LogicalResult TensorVerifier::verifyProduct(unsigned index, StringRef dim,
                                             int64_t size) {
   std::optional<Factors> factors = Factors::of(dim);
@@ -199,7 +200,8 @@ LogicalResult TensorVerifier::verifyFill(unsigned index, Type element) {
       (real && real.getType().isF32() && isFloat))
     return success();
   bool isVariable = static_cast<bool>(kernel.getArgAttr(index, kDTypeAttr));
-  // An integer dtype variable may be bound to a float: the bits of 0 are 0.
+  // An integer dtype variable may be bound to a float, so 0 is allowed: its
+  // bits are 0.
   if (integer && isFloat && isVariable && integer.getValue().isZero())
     return success();
   if (integer && element.isInteger()) {
@@ -282,7 +284,8 @@ LogicalResult TensorVerifier::verifyMany(unsigned index, MemRefType type) {
   return success();
 }
 
-/// Unknown attributes are rejected, since a misspelt one would be ignored.
+/// Checks the attributes of an argument. Unknown ones are errors, since a
+/// misspelt attribute would otherwise be ignored.
 static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
   StringRef known[] = {kDimsAttr,     kDTypeAttr,  kAccessAttr,
                        kOptionalAttr, kAtMostAttr, kFillAttr,
@@ -306,7 +309,7 @@ static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
   return success();
 }
 
-/// `givenDims`: the dims that every call passes.
+/// Checks a scalar argument. `givenDims` are the dims that every call passes.
 static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
                                   const llvm::StringSet<> &givenDims) {
   auto fail = [&] {
@@ -336,7 +339,8 @@ static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
   return success();
 }
 
-/// `givenDims`: the dims that every call passes.
+/// Checks the upper bounds of dims. `givenDims` are the dims that every call
+/// passes.
 static LogicalResult verifyMost(KernelOp kernel,
                                 const llvm::StringSet<> &givenDims) {
   DictionaryAttr bounds = kernel.getMostAttr();
@@ -398,7 +402,7 @@ static InFlightDiagnostic failAt(KernelOp kernel, unsigned index) {
          << "argument '" << kernel.getArgName(index) << "': ";
 }
 
-/// If two elements share a byte, rows must start at a byte boundary.
+/// Checks that rows start at a byte boundary if two elements share a byte.
 static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
                                  MemRefType type) {
   Type element = type.getElementType();
@@ -426,15 +430,15 @@ static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
          << getDTypeName(element) << " (two elements a byte), got " << size;
 }
 
-/// Checks static strides of a tiled tensor against the requirements of
-/// launches. A code version has the strides of the calls that it serves, which
-/// may be unknown.
+/// Checks the static strides of a tiled tensor, as each launch checks its
+/// strides. Does nothing for a code version, since the strides of its calls may
+/// be unknown.
 static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
                                  MemRefType type) {
   if (kernel.getPlanAttr())
     return success();
   SmallVector<int64_t> strides = type.getStridesAndOffset().first;
-  int64_t columns = 1; // product of the static dims from `i` on
+  int64_t columns = 1; // product of the static sizes after dim `i`
   for (int64_t i = type.getRank() - 1; i > 0; --i) {
     int64_t size = type.getDimSize(i);
     if (ShapedType::isDynamic(size))
@@ -455,8 +459,8 @@ static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
          << pitch;
 }
 
-/// Checks a tiled tensor: the first dim is the rows, the others are the
-/// columns.
+/// Checks a tiled tensor. Its first dim counts rows, and its other dims
+/// together count columns.
 static LogicalResult verifySwizzle(KernelOp kernel, unsigned index,
                                    MemRefType type) {
   Attribute given = kernel.getArgAttr(index, kSwizzleAttr);
@@ -500,8 +504,8 @@ LogicalResult mlafix::verifyStorage(KernelOp kernel, unsigned index,
 // Names that can be bound
 //===----------------------------------------------------------------------===//
 
-/// If `type` is a state whose base is unbound, returns the name of that base;
-/// otherwise returns an empty name.
+/// Returns the name of the base if `type` is a state with an unbound base, else
+/// "".
 static StringRef getBaseName(Type type) {
   auto state = dyn_cast<StateType>(type);
   return state ? state.getBase().getName() : StringRef();
@@ -519,7 +523,7 @@ static Attribute getDefault(KernelOp kernel, StringRef name) {
   return defaults ? defaults.get(name) : Attribute();
 }
 
-/// The default of `name` if that is a text, else "".
+/// Returns the default of `name` if it is text, else "".
 static StringRef getDefaultText(KernelOp kernel, StringRef name) {
   auto text = dyn_cast_if_present<StringAttr>(getDefault(kernel, name));
   return text ? text.getValue() : StringRef();
@@ -540,7 +544,7 @@ static bool isBaseName(StringRef text) {
 StringRef
 mlafix::resolveBase(KernelOp kernel, StringRef name,
                     llvm::function_ref<StringRef(StringRef)> getBound) {
-  // The verifier refuses cycles.
+  // The verifier has made sure that this ends: it refuses cycles.
   while (isBaseName(name)) {
     StringRef bound = getBound(name);
     name = bound.empty() ? getDefaultText(kernel, name) : bound;
@@ -580,14 +584,15 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
                                               op->getResultTypes())) {
       if (StringRef name = getBaseName(type); !name.empty())
         bases.insert({name, BindableName::Base});
-      // Some argument must name it too, and not be absent.
+      // The verifier makes sure that an argument that is not absent has the
+      // name too.
       for (StringRef name : getLengthNames(type))
         if (llvm::isUpper(name.front()))
           dims.insert({name, BindableName::Dim});
     }
   });
 
-  // A base may be used only as the default of another one, and by no state.
+  // Add bases that are only the default of another base and occur in no state.
   SmallVector<StringRef> pending =
       llvm::to_vector(llvm::make_first_range(bases));
   while (!pending.empty()) {
@@ -604,15 +609,15 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
   return names;
 }
 
-/// True if the chain of defaults from `name` has no cycle and ends in "e", "2"
-/// or a base without a default.
+/// Returns true if the defaults that start at `name` form no cycle. They must
+/// end with "e", "2", or a base that has no default.
 static bool isSoundBase(KernelOp kernel, StringRef name) {
   llvm::StringSet<> seen;
   StringRef text = getDefaultText(kernel, name);
   while (isBaseName(text) && text != name && seen.insert(text).second)
     text = getDefaultText(kernel, text);
-  // The last base of the chain may have no default. A text that is still a base
-  // is part of a cycle.
+  // `text` is "" if the last base has no default. If it is still the name of a
+  // base, the defaults form a cycle.
   return isBase(text) || (text.empty() && !seen.empty());
 }
 

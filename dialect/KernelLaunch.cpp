@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Argument `arg` as messages name it.
+/// Describes argument `arg` for a message after "got".
 static std::string describeArg(KernelOp kernel, int64_t arg) {
   if (arg >= static_cast<int64_t>(kernel.getNumArguments()))
     return "a kernel of " + std::to_string(kernel.getNumArguments()) +
@@ -24,8 +24,8 @@ static std::string describeArg(KernelOp kernel, int64_t arg) {
   return type;
 }
 
-/// Argument `arg` as a tensor that a call may pass. Otherwise reports an error
-/// on behalf of `what` and returns null.
+/// Returns the type of argument `arg` if it is a tensor that calls may pass.
+/// Otherwise reports an error about the attribute `what` and returns null.
 static MemRefType getTensor(KernelOp kernel, int64_t arg, Attribute what) {
   if (arg < static_cast<int64_t>(kernel.getNumArguments()) &&
       !kernel.isArgAbsent(arg))

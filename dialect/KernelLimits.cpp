@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The reason why a unit cannot contain the text; empty if it can.
+/// Returns the reason why a unit cannot contain the text, or "" if it can.
 static std::string findTextError(StringRef text) {
   if (text.size() > limits::nameBytes)
     return "one of " + std::to_string(text.size()) + " bytes";
@@ -22,7 +22,8 @@ static std::string findTextError(StringRef text) {
   return limits::isText(text) ? "" : "one with control characters";
 }
 
-/// Checks a text; `what` describes it, as in "the name of argument 3".
+/// Checks that a unit can contain a text. `what` describes the text, for
+/// example "the name of argument 3".
 static LogicalResult verifyText(KernelOp kernel, StringRef text,
                                 const Twine &what, bool mayBeEmpty) {
   std::string fault = findTextError(text);
@@ -48,7 +49,7 @@ static LogicalResult verifyTensor(KernelOp kernel, unsigned index,
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)))
-    return success(); // reported elsewhere
+    return success(); // another check reports it
   for (int64_t stride : strides)
     if (stride < 0 && !ShapedType::isDynamic(stride))
       return fail() << "expected strides of at least 0, or dynamic ones, got "
@@ -64,8 +65,8 @@ static LogicalResult verifyTensor(KernelOp kernel, unsigned index,
   return success();
 }
 
-/// Checks the names that a unit writes into a single text with a kernel's
-/// bindings, which restricts their characters.
+/// Checks the names that can be bound. A unit writes them into one text with
+/// all bindings, so they must not contain '=' or ','.
 static LogicalResult verifyBindable(KernelOp kernel) {
   for (const BindableName &name : getBindableNames(kernel)) {
     StringRef text = name.name;
@@ -81,7 +82,8 @@ static LogicalResult verifyBindable(KernelOp kernel) {
 }
 
 LogicalResult mlafix::verifyLimits(KernelOp kernel) {
-  // A code version's name is its kernel's with a suffix.
+  // A code version has the kernel's name with a suffix, so only check the
+  // kernel.
   StringRef name = kernel.getSymName();
   if (!kernel.getPlanAttr() && name.size() > limits::kernelNameBytes)
     return kernel.emitOpError()
@@ -89,7 +91,7 @@ LogicalResult mlafix::verifyLimits(KernelOp kernel) {
            << " bytes, got one of " << name.size() << " bytes";
   if (failed(verifyText(kernel, name, "the kernel's name", false)))
     return failure();
-  // A distributed kernel has extra arguments that are not in the unit.
+  // A distributed kernel has additional arguments, which units do not contain.
   if (!kernel.getGeometry() && kernel.getNumArguments() > MLAFIX_MAX_ARGS)
     return kernel.emitOpError()
            << "expected at most " << int(MLAFIX_MAX_ARGS) << " arguments, got "

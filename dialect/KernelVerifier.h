@@ -12,32 +12,33 @@
 
 namespace mlafix {
 
-// Each of these emits an error on failure.
+// Each function below emits an error if its check fails.
 
-/// Checks the limits of units (mlafix/UnitLimits.h): the kernel's name, the
-/// number, names, ranks and strides of its arguments.
+/// Checks the limits of units (mlafix/UnitLimits.h) for the kernel's name, and
+/// for the number, names, ranks and strides of its arguments.
 llvm::LogicalResult verifyLimits(KernelOp kernel);
 
-/// Checks the limits that concern the body: grid extents and bindable names.
+/// Checks the limits of units for grid extents and names that can be bound.
 llvm::LogicalResult verifyGridLimits(KernelOp kernel);
 
-/// Checks types, attributes and names of the arguments.
+/// Checks the types, attributes and names of the arguments.
 llvm::LogicalResult verifyArguments(KernelOp kernel);
 
-/// Checks peers' tensors: stored to only before the exchange, read only after
-/// it.
+/// Checks that peers' tensors are only stored to before the exchange, and only
+/// read after it.
 llvm::LogicalResult verifyExchange(KernelOp kernel);
 
-/// Checks special storage of a tensor argument: two elements per byte, or
-/// tiles.
+/// Checks that a tensor argument may have its special storage: two elements per
+/// byte, or tiles.
 llvm::LogicalResult verifyStorage(KernelOp kernel, unsigned index,
                                   mlir::MemRefType type);
 
-/// Checks that every name has one meaning (dim, dtype, base or optional
-/// argument), and that defaults belong to dims, dtypes or bases.
+/// Checks that each name stands for one kind of thing: a dim, a dtype, a base
+/// or an optional argument. Checks that only dims, dtypes and bases have
+/// defaults.
 llvm::LogicalResult verifyNames(KernelOp kernel);
 
-/// Checks that guards and geometry refer to existing arguments.
+/// Checks that guards and geometry refer to arguments that exist.
 llvm::LogicalResult verifyLaunch(KernelOp kernel);
 
 } // namespace mlafix

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The size of a dim that the argument's type fixes.
+/// Returns the size of dim `dim` if the argument's type fixes it, else nullopt.
 static std::optional<KnownNumber> getFixed(MemRefType type, unsigned dim) {
   if (type.isDynamicDim(dim))
     return std::nullopt;
@@ -22,8 +22,9 @@ static std::optional<KnownNumber> getFixed(MemRefType type, unsigned dim) {
   return KnownNumber{Decider::Type, size, size};
 }
 
-/// A number that a name stands for without having a value in any type.
-/// Specialized kernels have bindings, which lack names bound to "any".
+/// Returns what is known about a size whose name has no number in any type. A
+/// specialised kernel has bindings; a name that it binds to "any" is not among
+/// them.
 static KnownNumber getOpen(KernelOp kernel, StringRef name) {
   if (name.empty() || !llvm::isUpper(name.front()))
     return {Decider::Launch, 0, kernel.getMostOf(name)};

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides which sizes and numbers of a kernel are known at compile time. The
-// spelling of a name is not enough: bound to "any", an upper-case name is left
-// to the launch.
+// Tells which sizes and numbers of a kernel are known at compile time. The case
+// of a name does not tell enough: if an upper-case name is bound to "any", only
+// the launch knows its size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,47 +19,48 @@
 namespace mlafix {
 
 enum class Decider {
-  /// The type: a literal such as `96`, or a bound name.
+  /// The type fixes the number, because it is a literal such as `96` or a bound
+  /// name.
   Type,
-  /// mlafix-specialize, which has not run yet: an upper-case name. It will be
-  /// bound to at least 1, and verifiers will see the number.
+  /// mlafix-specialize will fix the number, which has an upper-case name. The
+  /// number will be at least 1, and verifiers will run again after that.
   Specialization,
-  /// Each launch, for an upper-case name bound to "any". Such a dim may have
-  /// size 0.
+  /// Each launch decides, since an upper-case name is bound to "any". The size
+  /// may be 0.
   LaunchOfOpenName,
-  /// Each launch: a lower-case name (with or without a bound), an unnamed dim,
-  /// or an integer argument. The number in the tensor of an `or_tensor`
-  /// argument is not checked, so that counts as an ordinary tensor.
+  /// Each launch decides. This holds for a lower-case name (with or without a
+  /// bound), a dim without a name, and an integer argument. It also holds for
+  /// the tensor of an `or_tensor` argument, whose number no launch checks.
   Launch,
 };
 
-/// A number as far as it is known before the launch: what decides it, and its
+/// What is known about a number before the launch: what decides it, and its
 /// range.
 struct KnownNumber {
   Decider decider;
   int64_t least = 0;
-  /// The upper bound; nullopt if only the type bounds it.
+  /// The upper bound, or nullopt if only the number's type bounds it.
   std::optional<int64_t> most = std::nullopt;
-  /// The dim whose size is the upper bound; empty if there is none.
+  /// The name of a dim whose size is the upper bound, or "".
   llvm::StringRef atMost = {};
 
-  /// True if each launch decides it, not the compilation.
+  /// Returns true if each launch decides the number, not the compilation.
   bool isOfLaunch() const {
     return decider == Decider::Launch || decider == Decider::LaunchOfOpenName;
   }
-  /// True for a compile-time name that has no number yet.
+  /// Returns true if the number has a compile-time name, but no value yet.
   bool isOpenName() const {
     return decider == Decider::Specialization ||
            decider == Decider::LaunchOfOpenName;
   }
 };
 
-/// The size of the arguments' dims called `dim`: a name, or a product "(G K)"
-/// with at least one unbound name.
+/// Returns what is known about the size of the dims called `dim`. `dim` is a
+/// name, or a product "(G K)" with at least one unbound name.
 KnownNumber getKnownSize(KernelOp kernel, llvm::StringRef dim);
-/// The size of a dim of an argument.
+/// Returns what is known about the size of one dim of an argument.
 KnownNumber getKnownSize(KernelOp kernel, unsigned argument, unsigned dim);
-/// The range of an integer argument, including `mlafix.at_most`.
+/// Returns the range of an integer argument. `mlafix.at_most` is part of it.
 KnownNumber getKnownScalar(KernelOp kernel, unsigned argument);
 
 } // namespace mlafix

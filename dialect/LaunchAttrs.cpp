@@ -16,15 +16,15 @@ using namespace mlafix;
 
 using EmitError = function_ref<InFlightDiagnostic()>;
 
-/// `, name = value`
+/// Parses `, name = value`.
 static ParseResult parseField(AsmParser &parser, StringRef name,
                               int64_t &value) {
   return failure(parser.parseComma() || parser.parseKeyword(name) ||
                  parser.parseEqual() || parser.parseInteger(value));
 }
 
-/// Parses a keyword that names a row of a table; `what` says what the table
-/// contains.
+/// Parses a keyword and returns the entry of `table` with that name. `what`
+/// says for messages what the entries are.
 template <typename Spec, size_t count>
 static const Spec *parseKind(AsmParser &parser, const Spec (&table)[count],
                              StringRef what) {
@@ -42,7 +42,7 @@ static const Spec *parseKind(AsmParser &parser, const Spec (&table)[count],
   return nullptr;
 }
 
-/// Fails unless `value` is within [least, most].
+/// Fails unless `value` is from `least` to `most`.
 static LogicalResult verifyRange(EmitError emitError, StringRef name,
                                  int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most)
@@ -185,7 +185,7 @@ Attribute ExtentAttr::parse(AsmParser &parser, Type) {
   bool isConstant = succeeded(parser.parseOptionalKeyword("value"));
   if (!isConstant && parser.parseKeyword("arg"))
     return {};
-  // Numbers below 0 are the marker for an absent number.
+  // Reject negative numbers here, since -1 stands for a missing number.
   int64_t &number = isConstant ? value : arg;
   if (parser.parseEqual() || parser.parseInteger(number))
     return {};

@@ -22,9 +22,9 @@ bool mlafix::isLaunchCheck(AssumeOp op) {
 }
 
 namespace {
-/// Translates one condition to steps. 32-bit numbers are kept sign-extended,
-/// booleans as 0 and 1. A step is its position, or nullopt if it cannot be
-/// computed.
+/// Translates one condition to steps, which units store. Numbers of 32 bits are
+/// kept sign-extended, and booleans as 0 and 1. A Step is the position of a
+/// step in the list, or nullopt if the value cannot be computed.
 class StepBuilder {
 public:
   using Step = std::optional<int64_t>;
@@ -32,7 +32,7 @@ public:
   explicit StepBuilder(MLIRContext *context) : b(context) {}
 
   Step get(Value value);
-  /// Adds the condition that a size is at most `most`.
+  /// Adds steps for the condition that a size is at most `most`.
   void checkAtMost(unsigned argument, unsigned dim, int64_t most);
   ArrayAttr getSteps() const { return b.getArrayAttr(steps); }
 
@@ -103,7 +103,8 @@ StepBuilder::Step StepBuilder::get(Value value) {
   return known[value] = step;
 }
 
-/// Sign-extended 32-bit numbers have the same unsigned order in 64 bits.
+/// Builds a comparison. Unsigned comparisons work on sign-extended 32-bit
+/// numbers, which have the same unsigned order in 64 bits.
 StepBuilder::Step StepBuilder::compare(arith::CmpIOp op) {
   using P = arith::CmpIPredicate;
   Step x = operand(op, 0), y = operand(op, 1);
@@ -133,9 +134,9 @@ StepBuilder::Step StepBuilder::compare(arith::CmpIOp op) {
   llvm_unreachable("all predicates are handled");
 }
 
-/// Rounds a quotient up or down. Adjusts the truncated quotient by one if there
-/// is a remainder and it has the divisor's sign (up) or the opposite sign
-/// (down).
+/// Builds a quotient that is rounded up or down. It is the truncated quotient,
+/// plus or minus one if there is a remainder. For rounding up, the remainder
+/// must have the divisor's sign; for rounding down, the opposite sign.
 StepBuilder::Step StepBuilder::round(Operation *op, bool isUp) {
   Step x = operand(op, 0), y = operand(op, 1), zero = addConstant(0);
   Step quotient = add("div", {x, y}), rest = add("rem", {x, y});
@@ -147,11 +148,11 @@ StepBuilder::Step StepBuilder::round(Operation *op, bool isUp) {
 }
 
 namespace {
-/// A binary op and the step that computes it.
+/// A binary operation and the name of the step that computes it.
 struct NamedStep {
   StringLiteral op, step;
-  bool wraps;      // wraps at 32 bits if that is its width
-  bool isUnsigned; // zero-extends operands of 32 bits
+  bool wraps;      // the step's result wraps at 32 bits if the op has 32
+  bool isUnsigned; // operands of 32 bits are zero-extended
 };
 } // namespace
 

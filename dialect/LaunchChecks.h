@@ -12,15 +12,17 @@
 
 namespace mlafix {
 
-/// True if `op` precedes the grid, so that launches check it.
+/// Returns true if `op` precedes the grid. Each launch then checks its
+/// condition.
 bool isLaunchCheck(AssumeOp op);
 
-/// The condition of `op` in the form of units (docs/UnitFormat.md: checks).
-/// Null if a launch cannot compute it from integer arguments and sizes within
-/// limits::checkSteps steps.
+/// Returns the condition of `op` as a unit stores it (docs/UnitFormat.md,
+/// "checks"). Returns null if a launch cannot compute it from integer arguments
+/// and sizes, or needs more than limits::checkSteps steps.
 mlir::DictionaryAttr buildLaunchCheck(AssumeOp op);
 
-/// The condition that a dim is within its bound; null if its size is static.
+/// Returns the condition that the size of `dim` is at most its bound. Returns
+/// null if the size is static.
 mlir::DictionaryAttr buildLaunchCheck(KernelOp kernel, llvm::StringRef dim);
 
 } // namespace mlafix

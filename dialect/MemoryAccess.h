@@ -27,71 +27,76 @@ struct RowSlice {
   }
 };
 
-/// An access of an op to a tensor. Valid as long as the op.
+/// One access of an operation to a tensor. It is valid as long as the
+/// operation.
 struct MemoryAccess {
   mlir::Operation *op;
   mlir::Value memref;
-  /// One per dim, or without the last dim if `isRow`.
+  /// The indices, one for each dim. If `isRow` is true, there is none for the
+  /// last dim.
   mlir::OperandRange indices;
-  /// i1; null if unconditional.
+  /// The predicate, an i1, or null if the access always happens.
   mlir::Value predicate;
   bool isWrite;
-  /// True for a row along the last dim, false for an element.
+  /// True if it accesses a row along the last dim, false if a single element.
   bool isRow;
-  /// True for a state's payload (row) or lse (element).
+  /// True if it accesses a state's payload (a row) or lse (an element).
   bool isState;
-  /// For parts of a row of groups: the index of the group, and of the element
-  /// within groups. Null means all groups, or all elements. An access to all
-  /// groups or all members yields a row tile; it has one index less than the
-  /// tensor has dims.
+  /// For a part of a row along a product: the index of the group, and the index
+  /// of the element within each group. Null selects all groups, or all elements
+  /// of a group. If one of the two is null, the part is a row itself, and there
+  /// is one index less than the tensor has dims.
   mlir::Value group = {}, member = {};
-  /// True if it covers all members of a row, each as a row of its own.
+  /// True if it accesses all members of a row, each as a row of its own.
   bool allMembers = false;
-  /// True if a lane loads elements of the row that other lanes own.
+  /// True if a lane loads elements that other lanes own.
   bool isShifted = false;
-  /// The accessed slice of the row; nullopt for the whole row.
+  /// The slice of the row, or nullopt for the whole row.
   std::optional<RowSlice> slice = std::nullopt;
 
-  /// The kernel argument that is accessed, or null.
+  /// Returns the kernel argument that is accessed, or null.
   mlir::BlockArgument getArgument() const;
   unsigned getArgNumber() const { return getArgument().getArgNumber(); }
   bool isPart() const { return group || member; }
-  /// True if both access the same kind of part (groups, members, the same
-  /// slice, or whole rows), so that the same lane owns the same element in
-  /// both.
+  /// Returns true if both accesses are to the same kind of part: groups,
+  /// members, the same slice, or whole rows. A lane then owns the same elements
+  /// in both.
   bool isPartAs(const MemoryAccess &other) const;
-  /// The dim of the tensor's rows if it is a product, else null.
+  /// Returns the dim of the tensor's rows if it is a product, else null.
   DimAttr getProduct() const;
-  /// The member index, if accesses of whole groups move the rows of all members
-  /// together. This needs a static index, and groups whose size in bytes is a
-  /// power of two and at most `kGroupBytes`.
+  /// Returns the index of the member if an access moves whole groups, so that
+  /// the rows of all members move together. This needs a static index. The size
+  /// of a group in bytes must be a power of two and at most `kGroupBytes`.
+  /// Otherwise returns nullopt.
   std::optional<int64_t> getMovedMember() const;
   static constexpr int64_t kGroupBytes = 16;
-  /// Bits moved per element.
+  /// Returns the number of bits moved per element of the row.
   int64_t getMovedBits() const;
-  /// True for a row with one element per group of a product: the lanes of a
-  /// group share its element.
+  /// Returns true if the row has one element per group of a product. The lanes
+  /// of a group share its element.
   bool isPerGroup() const;
-  /// The dim of the accessed row; null for an element.
+  /// Returns the dim of the accessed row, or null if it is an element.
   DimAttr getRowDim() const;
-  /// The element type in memory.
+  /// Returns the type of an element in memory.
   mlir::Type getElementType() const {
     return mlir::cast<mlir::MemRefType>(memref.getType()).getElementType();
   }
 };
 
-/// The accesses of `root` and of all nested ops, in program order.
+/// Returns the accesses of `root` and of all nested operations, in program
+/// order.
 llvm::SmallVector<MemoryAccess> collectAccesses(mlir::Operation *root);
 
-/// The access of `op` itself if it is a load or store of a row or scalar.
-/// Nullopt for all other ops, including those with two accesses.
+/// Returns the access of `op` if it loads or stores one row or scalar. Returns
+/// nullopt for all other operations, also for those with two accesses.
 std::optional<MemoryAccess> getSingleAccess(mlir::Operation *op);
 
-/// True if `op`, or a nested op, may have a memory effect other than reading.
+/// Returns true if `op` or a nested operation may have a memory effect other
+/// than reading.
 bool mayWrite(mlir::Operation *op);
 
-/// True if an op between `first` and `last` may write memory; `last` follows
-/// `first` in the same block.
+/// Returns true if an operation between `first` and `last` may write memory.
+/// `last` must follow `first` in the same block.
 bool mayWriteBetween(mlir::Operation *first, mlir::Operation *last);
 
 } // namespace mlafix

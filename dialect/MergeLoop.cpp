@@ -76,7 +76,7 @@ LogicalResult MergeLoopOp::verify() {
   Type f32 = Float32Type::get(getContext());
   bool isState =
       getInit().size() == 1 && isa<StateType>(getInit()[0].getType());
-  // The accumulator is a row, or a lane's packs of one.
+  // The accumulator is a row, or the packs of a row that one lane has.
   auto isPack = [](Type type) { return isa<VectorType>(type); };
   bool isLowered =
       getInit().size() >= 3 && getInit()[0].getType() == f32 &&

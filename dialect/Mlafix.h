@@ -24,13 +24,14 @@
 
 namespace mlafix {
 
-/// The base of a log-sum-exp (N8).
+/// The base of a log-sum-exp (N8): e or 2.
 enum class LogBase { E, Two };
 
 /// A field of a code version's plan (dialect/Plan.h).
 enum class PlanField : unsigned;
 
-/// True if `type` is a row tile: a rank-1 tensor whose encoding is a DimAttr.
+/// Returns true if `type` is a row tile: a rank-1 tensor whose encoding is a
+/// DimAttr.
 bool isRowTile(mlir::Type type);
 
 } // namespace mlafix
@@ -52,7 +53,7 @@ bool isRowTile(mlir::Type type);
 
 namespace mlafix {
 
-/// Names of the argument attributes of a kernel.
+/// The names of the attributes of a kernel's arguments.
 inline constexpr llvm::StringLiteral kDimsAttr = "mlafix.dims";
 inline constexpr llvm::StringLiteral kDTypeAttr = "mlafix.dtype";
 inline constexpr llvm::StringLiteral kAccessAttr = "mlafix.access";
@@ -63,94 +64,105 @@ inline constexpr llvm::StringLiteral kPeersAttr = "mlafix.peers";
 inline constexpr llvm::StringLiteral kListAttr = "mlafix.list";
 inline constexpr llvm::StringLiteral kSwizzleAttr = "mlafix.swizzle";
 
-/// The fill whose value depends on the tensor: -inf for an lse, else 0.
+/// The value of kFillAttr for which the fill depends on the tensor: -inf for an
+/// lse, else 0.
 inline constexpr llvm::StringLiteral kIdentity = "identity";
 
-/// Bindings of optional arguments. "absent" is also the access of an argument
-/// bound to it.
+/// The values to which optional arguments are bound. "absent" is also the
+/// access mode of an argument that is bound to it.
 inline constexpr llvm::StringLiteral kAbsent = "absent";
 inline constexpr llvm::StringLiteral kPresent = "present";
 
-/// The factors (names or numbers) of a product in an argument's dims, "(G K)".
+/// The two factors of a product "(G K)" in an argument's dims. Each is a name
+/// or a number.
 struct Factors {
   llvm::StringRef groups, group;
 
-  /// Parses a dim's text; nullopt if it is not a product.
+  /// Parses a dim's text. Returns nullopt if it is not a product.
   static std::optional<Factors> of(llvm::StringRef dim);
-  /// True if `dim` is `name`, or a product with that factor.
+  /// Returns true if `dim` is `name`, or a product with the factor `name`.
   static bool has(llvm::StringRef dim, llvm::StringRef name);
-  /// True if each factor is an upper-case name or a number >= 1.
+  /// Returns true if each factor is an upper-case name or a number of at least
+  /// 1.
   bool isValid() const;
-  /// The product as a dim; null if the factors are invalid.
+  /// Returns the product as a dim, or null if a factor is invalid.
   DimAttr getDim(mlir::MLIRContext *context) const;
-  /// As above, with sizes for the names that the kernel binds.
+  /// Returns the product as a dim, with the sizes to which the kernel binds
+  /// names.
   DimAttr getDim(KernelOp kernel) const;
 };
 
-/// The row tile type of a dim: tensor<size x element, #mlafix.dim<…>>.
+/// Returns the row tile type of a dim: tensor<size x element, #mlafix.dim<…>>.
 mlir::RankedTensorType getRowTileType(DimAttr dim, mlir::Type elementType);
-/// The dim of a row tile.
+/// Returns the dim of a row tile.
 DimAttr getTileDim(mlir::Type tile);
 
-/// The kernel argument that `memref` is, or null.
+/// Returns `memref` if it is a kernel argument, else null.
 mlir::BlockArgument getKernelArgument(mlir::Value memref);
-/// The dim of a kernel argument at `position`: its name, or its size if static.
-/// Null for other values.
+/// Returns dim `position` of a kernel argument: its name, or its size if that
+/// is static. Returns null if `memref` is not a kernel argument.
 DimAttr getArgumentDim(mlir::Value memref, unsigned position);
-/// The last dim of an argument that is a product of `groups` and another dim;
-/// null if there is none.
+/// Returns the last dim of some argument if it is a product of `groups` and
+/// another dim. Returns null if no argument has such a dim.
 DimAttr getProductOf(KernelOp kernel, DimAttr groups);
-/// The dtype variable of a kernel argument's elements; null if there is none.
+/// Returns the dtype variable of a kernel argument, or null if it has none.
 mlir::StringAttr getDTypeVariable(mlir::Value memref);
 
-/// The spelling of `type` in units ("bf16", "index"); empty if the language
-/// lacks it.
+/// Returns the name of `type` in units, such as "bf16" or "index". Returns ""
+/// if the language has no such type.
 llvm::StringRef getDTypeName(mlir::Type type);
-/// The MLIR type of a dtype name, or null.
+/// Returns the MLIR type of a dtype name, or null if there is none.
 mlir::Type getDTypeByName(mlir::MLIRContext *context, llvm::StringRef name);
-/// All names of the dtype table, separated by ", ".
+/// Returns the names of all dtypes, separated by ", ".
 std::string listDTypes();
-/// Bits of an element of `type` in memory.
+/// Returns the number of bits of an element of `type` in memory.
 int64_t getDTypeBits(mlir::Type type);
-/// Bytes of an element of `type` in memory, or of the byte that two elements
-/// share.
+/// Returns the number of bytes of an element of `type` in memory, or of the
+/// byte that two elements share.
 int64_t getDTypeBytes(mlir::Type type);
-/// True if two elements of `type` (a scalar or vector type) share a byte.
+/// Returns true if two elements of `type` share a byte. `type` is a scalar or
+/// vector type.
 bool sharesByte(mlir::Type type);
-/// True if `memref` is a kernel argument stored in tiles of 128 x 4 or 8 x 4
-/// (mlafix.swizzle).
+/// Returns true if `memref` is a kernel argument that is stored in tiles of 128
+/// x 4 or 8 x 4 elements (mlafix.swizzle).
 bool isSwizzled(mlir::Value memref);
-/// The rows per tile of `swizzle`, a value of kSwizzleAttr; 0 for other text.
+/// Returns the number of rows per tile for a value of kSwizzleAttr. Returns 0
+/// if the value is invalid.
 int64_t getTileRows(llvm::StringRef swizzle);
-/// The rows per tile of a swizzled `memref`.
+/// Returns the number of rows per tile of `memref`, which must be in tiles.
 int64_t getTileRows(mlir::Value memref);
-/// True if `type`, or its element type, is a float of one byte.
+/// Returns true if `type`, or its element type, is a float of one byte.
 bool isFp8(mlir::Type type);
-/// The type of a loaded value in a body: floats are widened to f32 (N7),
-/// unsigned integers become signless.
+/// Returns the type that a loaded value has in a kernel's body. A float becomes
+/// f32 (N7), and an unsigned integer becomes signless.
 mlir::Type getComputeType(mlir::Type type);
 
 /// A name that `mlafix-specialize` can bind.
 struct BindableName {
   enum Kind {
-    Dim,        ///< upper case: must be bound to a size or to "any"
-    DType,      ///< must be bound
-    Base,       ///< base of an lse: must be bound
-    DynamicDim, ///< lower case: may be bound, as an optimisation
-    Presence    ///< optional argument: may be bound, as an optimisation
+    /// An upper-case dim. It must be bound to a size or to "any".
+    Dim,
+    /// A dtype variable. It must be bound.
+    DType,
+    /// The base of an lse. It must be bound.
+    Base,
+    /// A lower-case dim. It may be bound, as an optimisation.
+    DynamicDim,
+    /// An optional argument. It may be bound, as an optimisation.
+    Presence
   };
   llvm::StringRef name;
   Kind kind;
-  /// The name's default as `--specialize` spells it; empty if there is none.
+  /// The name's default, as `--specialize` spells it, or "" if there is none.
   std::string defaultValue;
 };
 
-/// A kernel's unbound names: dims in the order of the arguments, then dtypes,
-/// bases, dynamic dims and optional arguments.
+/// Returns a kernel's unbound names. Dims come first, in the order of the
+/// arguments, and then dtypes, bases, dynamic dims and optional arguments.
 llvm::SmallVector<BindableName> getBindableNames(KernelOp kernel);
 
-/// The names in the length of a state's row or a row tile; empty for other
-/// types.
+/// Returns the names in the length of a row tile or of a state's row. Returns
+/// an empty list for other types.
 llvm::SmallVector<llvm::StringRef, 2> getLengthNames(mlir::Type type);
 
 } // namespace mlafix

@@ -80,7 +80,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       !llvm::isPowerOf2_64(blocks))
     return emitError() << "expected a power of two of blocks, at most "
                        << limits::clusterBlocks << ", got " << blocks;
-  // Lanes of a row that has several groups may be spread over blocks.
+  // If a row has several groups, its lanes may be in several blocks.
   int64_t mostLanes = groups > 1 ? INT32_MAX : limits::threads * blocks;
   if (lanes < 1 || lanes > mostLanes)
     return emitError() << "expected 1 to " << mostLanes << " lanes, got "
@@ -95,8 +95,8 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (packs < 1 || rows < 1)
     return emitError() << "expected at least one pack and one row, got packs = "
                        << packs << ", rows = " << rows;
-  // Lanes in several warps synchronise through block-wide barriers, so a block
-  // has one row.
+  // Lanes of a row in several warps synchronise through block-wide barriers, so
+  // the block can have only one row.
   if (lanes > 32 && rows != 1)
     return emitError() << "expected one row in a block whose rows cross warps, "
                           "got rows = "
@@ -156,12 +156,12 @@ LogicalResult BaseAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                      << text << "\"";
 }
 
-/// base ::= `e` | `2` | string
+/// Parses base ::= `e` | `2` | string
 static FailureOr<BaseAttr> parseBase(AsmParser &parser) {
   llvm::SMLoc loc = parser.getCurrentLocation();
   auto emitError = [&] { return parser.emitError(loc); };
   std::string text;
-  // `2` is not a keyword, so the bases need two parsing paths.
+  // `2` is not a keyword, so it is parsed as an integer.
   int64_t number;
   OptionalParseResult integer = parser.parseOptionalInteger(number);
   if (integer.has_value()) {
@@ -319,7 +319,7 @@ constexpr DTypeRow kDTypes[] = {
 #include "mlafix/DTypes.def"
 };
 
-/// `type` in MLIR syntax.
+/// Returns `type` in MLIR's syntax.
 std::string spell(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;
@@ -591,6 +591,7 @@ static FailureOr<Attribute> parseFactor(AsmParser &parser) {
   return failure();
 }
 
+/// Parses a dim:
 /// dim ::= factor | factor `x` factor | factor `per` factor
 ///       | string `most` integer (`by` integer)?
 /// factor ::= string | integer

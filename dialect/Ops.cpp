@@ -19,7 +19,8 @@ using namespace mlafix;
 
 using OptionalOperand = std::optional<OpAsmParser::UnresolvedOperand>;
 
-/// Parses the types of a state and of its payload and lse operands, if present.
+/// Parses the type of a state, and the types of its payload and lse operands if
+/// these are present.
 static ParseResult parseStoreTypes(OpAsmParser &parser, Type &state,
                                    Type &outType, Type &lseType,
                                    const OptionalOperand &out,
@@ -44,8 +45,8 @@ static void printStoreTypes(OpAsmPrinter &printer, Operation *, Type state,
     printer << ", " << lseType;
 }
 
-/// Parses the type of a row and of its reduction's result. The latter may be
-/// omitted if it equals `scalar` (null: the row's element type).
+/// Parses the type of a row and the result type of its reduction. If no result
+/// type follows, it is `scalar`, or the row's element type if `scalar` is null.
 static ParseResult parseRowAndResult(OpAsmParser &parser, Type &source,
                                      Type &result, Type scalar) {
   if (parser.parseType(source))
@@ -83,7 +84,8 @@ static void printArgReduceTypes(OpAsmPrinter &printer, Operation *, Type source,
   printRowAndResult(printer, source, result);
 }
 
-/// Parses the types of the values, then as many types of indices.
+/// Parses a list of types: those of the values, and then as many types of the
+/// indices.
 static ParseResult parseTopKTypes(OpAsmParser &parser,
                                   SmallVectorImpl<Type> &values,
                                   SmallVectorImpl<Type> &indices) {
@@ -101,7 +103,8 @@ static void printTopKTypes(OpAsmPrinter &printer, Operation *, TypeRange values,
   printer << values << ", " << indices;
 }
 
-/// Parses a single type if all operands and the result share it, else one each.
+/// Parses one type if all operands and the result have it. Otherwise parses the
+/// type of each operand and the result.
 static ParseResult
 parseMergeTypes(OpAsmParser &parser, SmallVectorImpl<Type> &states,
                 Type &result,
@@ -125,7 +128,7 @@ static void printMergeTypes(OpAsmPrinter &printer, Operation *,
     printer.printStrippedAttrOrType(cast<StateType>(result));
 }
 
-/// Parses the common type of rows that are stored together.
+/// Parses the type that all rows of a store of members have.
 static ParseResult
 parseMemberTypes(OpAsmParser &parser, SmallVectorImpl<Type> &types,
                  ArrayRef<OpAsmParser::UnresolvedOperand> operands) {
@@ -145,10 +148,10 @@ static void printMemberTypes(OpAsmPrinter &printer, Operation *,
 #include "dialect/MlafixOps.cpp.inc"
 
 //===----------------------------------------------------------------------===//
-// Checks that memory accesses share
+// Patterns for all kinds of accesses
 //===----------------------------------------------------------------------===//
 
-/// Drops a predicate that is constant true.
+/// Drops a predicate that is always true.
 template <typename OpTy>
 static LogicalResult dropTruePredicate(OpTy op, PatternRewriter &rewriter) {
   if (!op.getPredicate() || !matchPattern(op.getPredicate(), m_One()))
@@ -157,7 +160,7 @@ static LogicalResult dropTruePredicate(OpTy op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// Erases an op whose predicate is constant false.
+/// Erases an op whose predicate is always false.
 template <typename OpTy>
 static LogicalResult eraseIfFalse(OpTy op, PatternRewriter &rewriter) {
   if (!op.getPredicate() || !matchPattern(op.getPredicate(), m_Zero()))

@@ -12,8 +12,8 @@
 
 namespace mlafix {
 
-/// Describes the origin of `value`: an operation's result, or an argument of a
-/// region such as an index of a grid.
+/// Describes for a message where `value` comes from: the result of an
+/// operation, or an argument of a region, such as the index of a grid.
 inline std::string describeOrigin(mlir::Value value) {
   mlir::Operation *op = value.getDefiningOp();
   bool isResult = op;

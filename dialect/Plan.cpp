@@ -79,7 +79,7 @@ PlanAttr PlanAttr::with(LayoutAttr layout) const {
   return get(getContext(), layout, getNumbers());
 }
 
-/// plan ::= `<` `layout` `=` layout (`,` name `=` value)* `>`
+/// Parses plan ::= `<` `layout` `=` layout (`,` name `=` value)* `>`
 Attribute PlanAttr::parse(AsmParser &parser, Type) {
   LayoutAttr layout;
   if (parser.parseLess() || parser.parseKeyword("layout") ||
@@ -125,7 +125,7 @@ Attribute PlanAttr::parse(AsmParser &parser, Type) {
   return get(parser.getContext(), layout, numbers);
 }
 
-/// Fields that have their initial values are left out.
+/// Prints the plan without the fields that have their initial values.
 void PlanAttr::print(AsmPrinter &printer) const {
   printer << "<layout = ";
   printer.printStrippedAttrOrType(getLayout());

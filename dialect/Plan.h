@@ -14,7 +14,7 @@
 
 namespace mlafix {
 
-/// The fields of PlanFields.def, in its order.
+/// The fields of a plan, in the order of PlanFields.def.
 enum class PlanField : unsigned {
 #define MLAFIX_PLAN_NUMBER(FIELD, NAME, INITIAL, LEAST, MOST, MEANING) FIELD,
 #define MLAFIX_PLAN_NAMED_NUMBER(FIELD, NAME, NAMES, INITIAL, LEAST, MOST,     \
@@ -25,32 +25,34 @@ enum class PlanField : unsigned {
 #include "dialect/PlanFields.def"
 };
 
-/// The rule that determines the threads of a block (PlanFields.def).
+/// The rule that determines the number of threads of a block (PlanFields.def).
 enum class BlockRule {
 #define MLAFIX_PLAN_VALUE(VALUES, VALUE, NAME, MEANING) VALUE,
 #include "dialect/PlanFields.def"
 };
 
-/// Numbers of the field `resident` that have names.
+/// The values of the field `resident` that are not a number of blocks.
 inline constexpr int64_t kFittingResident = -1, kAnyResident = 0;
 
-/// One field of a plan.
+/// Describes one field of a plan.
 struct PlanFieldSpec {
   llvm::StringLiteral name;
   int64_t initial, least, most;
-  /// The names of the values from `least` on; further values have none.
+  /// The names of the values, starting with `least`. Values after the last name
+  /// have no name.
   llvm::ArrayRef<llvm::StringLiteral> choices;
 
-  /// The text of `value`, which must be a value of the field.
+  /// Returns the text of `value`, which must be a valid value of the field.
   std::string spell(int64_t value) const;
-  /// The value that `text` spells. The error says what was expected.
+  /// Returns the value that `text` spells. The error says what was expected.
   llvm::Expected<int64_t> read(llvm::StringRef text) const;
 };
 
-/// All fields, in the order of PlanField.
+/// Returns all fields, in the order of PlanField.
 llvm::ArrayRef<PlanFieldSpec> getPlanFields();
 
-/// The value of `field` in the plan of `kernel`, which has one.
+/// Returns the value of `field` in the plan of `kernel`. The kernel must have a
+/// plan.
 inline int64_t getPlanned(KernelOp kernel, PlanField field) {
   return kernel.getPlanAttr().getNumber(field);
 }

@@ -54,7 +54,8 @@ OpFoldResult MergeOp::fold(FoldAdaptor) {
   return isCopy ? getStates().front() : OpFoldResult();
 }
 
-/// merge(a, identity) = merge(a); a merge of identities is the identity.
+/// Removes identities: merge(a, identity) = merge(a), and a merge of identities
+/// is the identity.
 static LogicalResult dropIdentities(MergeOp op, PatternRewriter &rewriter) {
   SmallVector<Value> live;
   llvm::copy_if(op.getStates(), std::back_inserter(live),
@@ -69,9 +70,10 @@ static LogicalResult dropIdentities(MergeOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// merge(a, merge(b, c)) = merge(a, b, c) if the inner merge has no other use.
-/// In a merge relative to its first operand, only that operand may be
-/// flattened: the others would lose their own reference.
+/// Flattens merge(a, merge(b, c)) to merge(a, b, c) if the inner merge has no
+/// other use. If the inner merge is relative to its first operand, it must also
+/// be the first operand of a merge that is relative to its own. It would
+/// otherwise lose its reference.
 static LogicalResult flattenMerges(MergeOp op, PatternRewriter &rewriter) {
   SmallVector<Value> flat;
   for (Value state : op.getStates()) {
@@ -101,7 +103,7 @@ OpFoldResult MaskOp::fold(FoldAdaptor) {
   return {};
 }
 
-/// mask(s, false) = identity.
+/// Rewrites mask(s, false) as the identity.
 static LogicalResult maskByFalse(MaskOp op, PatternRewriter &rewriter) {
   if (!matchPattern(op.getPredicate(), m_Zero()))
     return rewriter.notifyMatchFailure(op, "the predicate is not always false");
@@ -109,7 +111,7 @@ static LogicalResult maskByFalse(MaskOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// mask(mask(s, p), q) = mask(s, p and q).
+/// Rewrites mask(mask(s, p), q) as mask(s, p and q).
 static LogicalResult maskOfMask(MaskOp op, PatternRewriter &rewriter) {
   auto inner = op.getState().getDefiningOp<MaskOp>();
   if (!inner)
@@ -120,8 +122,9 @@ static LogicalResult maskOfMask(MaskOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// mask(load_state if p, q) = load_state if p and q, if the load has no other
-/// use and nothing is written in between.
+/// Rewrites the mask q of a load with predicate p as a load with predicate (p
+/// and q). The load must have no other use, and nothing may be written in
+/// between.
 static LogicalResult sinkMaskIntoLoad(MaskOp op, PatternRewriter &rewriter) {
   auto load = op.getState().getDefiningOp<LoadStateOp>();
   if (!load || !load->hasOneUse() || load->getBlock() != op->getBlock())
