@@ -14,8 +14,9 @@
 
 namespace mlafix {
 
-/// The exit status of a tool: `status`, or 1 with a message if its output could
-/// not be written (disk full, for example).
+/// Flushes the standard output and returns the exit status of the tool `tool`.
+/// This is `status`, or 1 with a message if the output could not be written,
+/// for example because the disk is full.
 inline int finishOutput(const char *tool, int status) {
   errno = 0;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout))

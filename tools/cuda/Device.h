@@ -14,8 +14,8 @@
 
 namespace mlafix::tools {
 
-/// Parses --device: "cpu", "cuda" (the first GPU) or "cuda:N". Throws
-/// std::runtime_error for other text.
+/// Parses the value of --device: "cpu", "cuda" (the first GPU) or "cuda:N".
+/// Throws std::runtime_error for any other text.
 mlafix_device parseDevice(const std::string &text);
 
 } // namespace mlafix::tools

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The driver functions that tools need and launches do not: memory, streams,
-// graphs, events. Each function is looked up (mlafix_cuda_function) when it is
-// first called, so that a tool needs only those that it calls.
+// CUDA driver functions for memory, streams, graphs and events, which tools
+// need but launches do not. Each function is looked up at its first call
+// (mlafix_cuda_function). So a tool needs only a driver with the functions that
+// it calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,28 +25,32 @@ namespace mlafix::tools {
 
 using namespace mlafix::driver;
 
-/// "cuMemAlloc returned CUDA_ERROR_X (2: text)".
+/// Returns the text "cuMemAlloc returned CUDA_ERROR_X (2: text)".
 std::string describeError(const char *function, CUresult result);
-/// Throws mlafix::Error with that text: OUT_OF_MEMORY or DRIVER_ERROR.
+/// Throws mlafix::Error with the text of describeError(). The status is
+/// OUT_OF_MEMORY or DRIVER_ERROR.
 [[noreturn]] void throwError(const char *function, CUresult result);
 
-/// Throws mlafix::Error: NO_DRIVER, NOT_FOUND.
+/// Looks up a driver function. Throws mlafix::Error with the status NO_DRIVER
+/// or NOT_FOUND.
 mlafix_cuda_entry findFunction(const char *name, int version);
 
-/// A function of the driver. Its first call must not be concurrent.
+/// A function of the driver. No other thread may use it during its first call.
 template <typename... Parameters> class DriverFunction {
 public:
-  /// `version`: the CUDA version that introduced these parameters (1000 x major
-  /// + 10 x minor).
+  /// `version` is the CUDA version that introduced this signature (1000 * major
+  /// + 10 * minor).
   constexpr DriverFunction(const char *name, int version)
       : name(name), version(version) {}
 
-  /// Throws mlafix::Error if the driver lacks the function or the call fails.
+  /// Calls the function. Throws mlafix::Error if the driver lacks it or the
+  /// call fails.
   void operator()(Parameters... arguments) {
     if (CUresult result = call(arguments...))
       throwError(name, result);
   }
-  /// Throws mlafix::Error only if the driver lacks the function.
+  /// Calls the function and returns its result. Throws mlafix::Error only if
+  /// the driver lacks the function.
   CUresult call(Parameters... arguments) {
     if (!function)
       function = reinterpret_cast<Function>(findFunction(name, version));
@@ -59,9 +64,10 @@ private:
   Function function = nullptr;
 };
 
-/// While in scope, the primary context of device `ordinal` is current. Throws
-/// mlafix::Error: NO_DRIVER, NOT_FOUND (no such device), DRIVER_ERROR. The
-/// context and its contents live until the process ends.
+/// Makes the primary context of device `ordinal` current while in scope. Throws
+/// mlafix::Error with the status NO_DRIVER, NOT_FOUND (the device does not
+/// exist) or DRIVER_ERROR. The context and its contents live until the process
+/// ends.
 class PrimaryContext {
 public:
   explicit PrimaryContext(int32_t ordinal);

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A case has buffers, the implementations that are timed on them (the library's
-// and baselines), the number of bytes to move, and a check of the result. Cases
-// are data, independent of a device.
+// A case describes one measurement. It has buffers, the implementations to time
+// on them (mlafix's and baselines), the number of bytes to move, and a check of
+// the result. It is only data, independent of a device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,33 +23,36 @@
 
 namespace mlafix::bench {
 
-/// The contents of a buffer before anything runs.
+/// What a buffer contains before anything runs.
 enum class Content {
-  Payload, ///< random, magnitude 0.25 to 4, any sign
+  Payload, ///< random, magnitude 0.25 to 4, with either sign
   Lse,     ///< random, -3 to 3
-  Values,  ///< the listed values, converted
-  Poison   ///< 0xff bytes: NaN in every float type
+  Values,  ///< Buffer::values, converted to the dtype
+  Poison   ///< bytes 0xff, which are NaN in every float type
 };
 
-/// A contiguous row-major tensor. Each set of a case has its own copy.
+/// A contiguous row-major tensor. A case is measured on several sets of
+/// buffers, and each set has a copy of this tensor.
 struct Buffer {
   mlafix_dtype type;
   std::vector<int64_t> sizes;
   Content content;
-  std::vector<double> values; ///< Content::Values
+  std::vector<double> values; ///< the contents for Content::Values
 
   int64_t elements() const;
   int64_t bytes() const;
 };
 
-/// A tensor argument: part of a buffer. Offset and strides in elements.
+/// A tensor argument that is part of a buffer. The offset and the strides are
+/// in elements.
 struct View {
   int buffer = 0;
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
 
   View transposed() const;
-  /// The view at `index` of dimension `dim`, without that dimension.
+  /// Returns the view at `index` of dim `dim`. The result does not have that
+  /// dim.
   View at(unsigned dim, int64_t index) const;
   int64_t index(const std::vector<int64_t> &position) const;
 };
@@ -67,71 +70,76 @@ struct Argument {
   Argument(float value) : kind(Real), real(value) {}
 };
 
-/// A launch of a kernel: for mlafix one of a unit, for a baseline a function in
-/// the file given by --rivals (benchmarks/README.md).
+/// A launch. For mlafix, `function` is a kernel of a unit. For a baseline, it
+/// is a function in the file that --rivals gives (benchmarks/README.md).
 struct Launch {
   std::string function;
-  std::string bindings; ///< "H=128,D=128,T=bf16"; ours only
+  std::string bindings; ///< such as "H=128,D=128,T=bf16"; mlafix only
   std::vector<Argument> args;
-  /// For baselines: the total number of threads (the fastest block size is
-  /// measured), or if `gridX` is not 0, the exact grid, with blocks of
-  /// `threads`.
+  /// For a baseline: the total number of threads, for which the fastest block
+  /// size is measured. If `gridX` is not 0, the grid and the block of `threads`
+  /// are used as they are, and `items` is not.
   int64_t items = 0;
   uint32_t gridX = 0, gridY = 1, threads = 0;
 };
 
-/// Reads elements of buffers before and after a run as numbers, for the checks.
+/// Gives checks the elements of buffers as numbers, before and after a run.
 class Outcome {
 public:
   virtual ~Outcome() = default;
   virtual double before(int buffer, int64_t index) const = 0;
   virtual double after(int buffer, int64_t index) const = 0;
-  /// The number of roundings between launches: see Implementation.
+  /// The `roundings` of the Implementation that ran.
   int roundings = 0;
 };
 
-/// Returns an empty string if the outcome is right, else a sentence about the
-/// error.
+/// A function that returns "" if the outcome is right, else a sentence about
+/// the error.
 using Check = std::function<std::string(const Outcome &)>;
 
-/// A kernel or a library that runs the case, timed against the others.
+/// A way to run the case, by mlafix or by a baseline. Its time is compared with
+/// the others.
 struct Implementation {
-  std::string name; ///< "mlafix", "mlafix, dependent", "cuda", ...
+  std::string name; ///< such as "mlafix", "mlafix, dependent" or "cuda"
   bool isBaseline = false;
-  bool isDependent = false; ///< with programmatic dependent launch
-  /// For baselines: the mlafix implementation to compare with.
+  bool isDependent = false; ///< uses programmatic dependent launch
+  /// For a baseline: the name of mlafix's implementation to compare with.
   std::string against;
   std::vector<Launch> launches;
-  int roundings = 0; ///< roundings of intermediate results to the rows' type
-  Check check = {};  ///< replaces the case's check, unless it is empty
+  /// How many times intermediate results are rounded to the rows' dtype.
+  int roundings = 0;
+  /// The check to use instead of the case's check, unless it is empty.
+  Check check = {};
 };
 
-/// Bytes that every implementation must move.
+/// The number of bytes that every implementation must move.
 struct Traffic {
   int64_t read = 0, written = 0;
   int64_t total() const { return read + written; }
 };
 
 struct Case {
-  std::string name; ///< "merge/bf16_h128_d128/n1024"
+  std::string name; ///< such as "merge/bf16_h128_d128/n1024"
   std::vector<Buffer> buffers;
-  std::vector<Implementation> implementations; ///< mlafix's own first
+  std::vector<Implementation>
+      implementations; ///< mlafix's implementation comes first
   Traffic traffic;
-  /// True if the case is compared with the stream roof; false if it moves
-  /// almost nothing.
+  /// True if the time is compared with the roof, a stream kernel. It is false
+  /// for a case that moves almost no bytes.
   bool hasRoof = true;
   Check check;
 
-  /// Adds a buffer and returns a view of all of it.
+  /// Adds a buffer and returns a view of the whole buffer.
   View add(mlafix_dtype type, std::vector<int64_t> sizes, Content content,
            std::vector<double> values = {});
   int64_t bytesPerSet() const;
 };
 
-/// All cases, in the order of the table: group by group, by their names.
+/// Returns all cases in the order of the table: group by group, sorted by name.
 std::vector<Case> allCases();
 
-/// Groups of cases: addMergeCases of CasesMerge.cpp, and so on.
+/// Functions that add a group of cases, such as addMergeCases() in
+/// CasesMerge.cpp.
 #define MLAFIX_CASES(name) void add##name##Cases(std::vector<Case> &cases);
 #include "Cases.inc"
 #undef MLAFIX_CASES

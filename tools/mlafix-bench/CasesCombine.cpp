@@ -24,13 +24,14 @@ std::string shaped(int64_t heads, int64_t dim) {
   return "h" + std::to_string(heads) + "_d" + std::to_string(dim);
 }
 
-/// The library's kernel, with and without dependent launch.
+/// Returns implementations by mlafix's kernel, with and without dependent
+/// launch.
 std::vector<Implementation> ours(const Launch &launch) {
   return {{"mlafix", false, false, "", {launch}},
           {"mlafix, dependent", false, true, "", {launch}}};
 }
 
-/// Adds a baseline and its variant for chains with dependent launch.
+/// Adds a baseline, and its variant for dependent launch.
 void addBaseline(Case &work, const std::string &name, const Launch &launch) {
   Launch dependent = launch;
   dependent.function += "_dependent";
@@ -39,8 +40,8 @@ void addBaseline(Case &work, const std::string &name, const Launch &launch) {
       {name + ", dependent", true, true, "mlafix, dependent", {dependent}});
 }
 
-/// The hand-written combines: one with a block per tile of rows and columns,
-/// one with a block per row whose warps share the splits.
+/// Adds the hand-written combines. In the first, a block has a tile of rows and
+/// columns. In the second, a block has one row, and its warps share the splits.
 void addCombineBaselines(Case &work, std::vector<Argument> args,
                          int64_t numRows, int64_t splits, int64_t dim) {
   constexpr int64_t threads = 128, mostColumns = 128, packSize = 4;
@@ -60,8 +61,8 @@ void addCombineBaselines(Case &work, std::vector<Argument> args,
   addBaseline(work, "cuda, shared", shared);
 }
 
-/// Combines f32 partials of a split-KV decode, [S, B, 1, H, D], to bf16, with
-/// FlashAttention's lse layout: [S, B, H, 1] viewed as [S, B, 1, H].
+/// Combines the f32 partials [S, B, 1, H, D] of a split-KV decode to bf16. The
+/// lse has FlashAttention's layout: [S, B, H, 1], viewed as [S, B, 1, H].
 Case makeCombine(int64_t splits, int64_t batch, int64_t dim) {
   constexpr int64_t heads = 16, length = 1;
   Case work;
@@ -76,7 +77,7 @@ Case makeCombine(int64_t splits, int64_t batch, int64_t dim) {
   std::swap(lse.sizes[2], lse.sizes[3]);
   std::swap(lse.strides[2], lse.strides[3]);
   std::vector<Argument> args = {out, outLse, rows, lse};
-  // As in mlafix.ops: code for the exact number of splits if it is small.
+  // As in mlafix.ops, bind the exact number of splits if it is small.
   std::string types = "T=f32,O=bf16";
   if (splits <= 8)
     types += ",s=" + std::to_string(splits);
@@ -97,12 +98,13 @@ Case makeCombine(int64_t splits, int64_t batch, int64_t dim) {
   return work;
 }
 
-/// Lengths 1 to 8 with equal frequency, scrambled.
+/// Returns the length of a segment. Lengths 1 to 8 are equally frequent and
+/// have no apparent order.
 int64_t lengthOf(int64_t segment) {
   return 1 + (uint32_t(segment) * 2654435761u >> 29);
 }
 
-/// The starts of segments with such lengths, and the end of the last.
+/// Returns where each of the segments starts, and where the last one ends.
 std::vector<double> startsOf(int64_t segments) {
   std::vector<double> starts = {0};
   for (int64_t i = 0; i < segments; ++i)
@@ -110,7 +112,7 @@ std::vector<double> startsOf(int64_t segments) {
   return starts;
 }
 
-/// Segments of 1 to 8 states, found through indptr.
+/// Merges segments of 1 to 8 states, which indptr delimits.
 Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   constexpr int64_t most = 8;
   Case work;
@@ -148,8 +150,8 @@ Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   return work;
 }
 
-/// The step of a permutation of `count` numbers, which must not be a multiple
-/// of `kStride`.
+/// The step between numbers in a permutation. `count` must not be a multiple of
+/// it.
 constexpr int64_t kStride = 7919;
 
 std::vector<double> scattered(int64_t count) {
@@ -159,8 +161,8 @@ std::vector<double> scattered(int64_t count) {
   return order;
 }
 
-/// Segments of 1 to 8 f32 parts, with rows read and written through maps, as
-/// the schedulers of split-KV decodes leave them.
+/// Merges segments of 1 to 8 f32 parts, and reads and writes rows through maps.
+/// The schedulers of split-KV decodes leave such maps.
 Case makeMapped(int64_t n, int64_t heads, int64_t dim) {
   constexpr int64_t most = 8;
   Case work;

@@ -18,8 +18,7 @@ namespace {
 constexpr int64_t heads = 128, dim = 128;
 const char *const bindings = "H=128,D=128,T=bf16";
 
-/// Equal sequences in a row: their length in tokens, and whether they have
-/// keys.
+/// A sequence of `length` tokens. `isEmptyState` is true if it has no keys.
 struct Sequence {
   int64_t length;
   bool isEmptyState;
@@ -32,9 +31,9 @@ std::vector<Sequence> equalSequences(int64_t count, int64_t length,
 
 struct Batch {
   std::vector<double> starts = {0}, kvLens;
-  std::vector<bool> isEmptyState; ///< by token
+  std::vector<bool> isEmptyState; ///< one entry per token
   int64_t longest = 0;
-  int64_t dead = 0; ///< tokens in dead rows
+  int64_t dead = 0; ///< number of tokens without keys
 
   explicit Batch(const std::vector<Sequence> &sequences) {
     for (const Sequence &sequence : sequences) {
@@ -75,13 +74,13 @@ Case makeFixup(const std::string &name,
   auto count = int64_t(batch.kvLens.size());
   args.push_back(batch.tokens());
   args.push_back(count);
-  // One block for every token position up to the longest sequence.
+  // Has one block per sequence and token position, up to the longest sequence.
   Launch grid = {"fixup_grid_bf16_h128_d128", "", args};
   grid.gridX = uint32_t(batch.longest);
   grid.gridY = uint32_t(count);
   grid.threads = 256;
-  // Blocks that search for the dead rows; a few per multiprocessor of the
-  // largest chips.
+  // Has blocks that search for the dead rows. There are a few blocks per
+  // multiprocessor of the largest GPUs.
   Launch scan = {"fixup_scan_bf16_h128_d128", "", args};
   scan.gridX = uint32_t(std::min<int64_t>(batch.tokens(), 1184));
   scan.threads = 256;
@@ -89,8 +88,8 @@ Case makeFixup(const std::string &name,
                           {"mlafix, dependent", false, true, "", {ours}},
                           {"cuda, scan", true, false, "mlafix", {scan}},
                           {"cuda, grid", true, false, "mlafix", {grid}}};
-  // The grid grows with the longest sequence; skip it where that alone would
-  // dominate the run.
+  // The grid grows with the longest sequence. Skip it if it would take most of
+  // the run.
   if (batch.longest * count > 8 << 20)
     work.implementations.pop_back();
   work.traffic = {count * 8 + 4, batch.dead * heads * (dim * 2 + 4)};
@@ -103,8 +102,8 @@ Case makeFixup(const std::string &name,
   return work;
 }
 
-/// A layer of chunked prefill: blanks the chunk's rows without keys, then
-/// merges the chunk into the previous result.
+/// A layer of chunked prefill. It blanks the chunk's rows without keys, and
+/// then merges the chunk into the previous result.
 Case makeChain(int64_t n) {
   constexpr int64_t length = 4;
   std::vector<Sequence> sequences;
@@ -152,10 +151,10 @@ void mlafix::bench::addFixupCases(std::vector<Case> &cases) {
                  const std::vector<Sequence> &sequences) {
     cases.push_back(makeFixup("fixup/" + name, sequences));
   };
-  // A single sequence, as in DeepSeek-V3's chunks.
+  // One sequence, as in DeepSeek-V3's chunks.
   for (int64_t n : {64, 1024, 8192, 32768})
     add("all_dead_h128_d128/n" + std::to_string(n), equalSequences(1, n, true));
-  // One long live sequence and many short ones.
+  // One long sequence with keys, and many short ones.
   std::vector<Sequence> mixed = equalSequences(255, 1, true);
   mixed.insert(mixed.begin(), {16384, false});
   add("short_dead_16384_and_255x1", mixed);

@@ -25,7 +25,8 @@ std::string baselineName(const char *form, int64_t ways, int64_t heads,
          "_bf16_h" + std::to_string(heads) + "_d" + std::to_string(dim);
 }
 
-/// Bytes of n x H x D in bf16, and n x H lses, for each input and the output.
+/// Returns the bytes of n x H x D elements of bf16 and n x H lses, for each
+/// input and for the output.
 Traffic trafficOf(int64_t n, int64_t heads, int64_t dim, int64_t ways) {
   int64_t bytes = n * heads * (dim * 2 + 4);
   return {ways * bytes, bytes};
@@ -40,7 +41,8 @@ Check checkOf(View out, View outLse, std::vector<States> inputs) {
   return [check](const Outcome &outcome) { return checkMerge(outcome, check); };
 }
 
-/// Bindings of merge_states_list for exactly `ways` states, with an lse result.
+/// Returns the bindings of merge_states_list for exactly `ways` states and an
+/// lse as result.
 std::string exactly(int64_t ways) {
   std::string text = ",out_lse=present";
   for (int64_t i = 1; i < 8; ++i)
@@ -49,14 +51,15 @@ std::string exactly(int64_t ways) {
   return text;
 }
 
-/// Makes the launch that merges two states into a third.
+/// A function that returns the launch to merge two states into a third.
 using MergeTwo = std::function<Launch(const States &result, const States &left,
                                       const States &right)>;
 
-/// result = 0 (+) 1, result = result (+) 2, …, as engines do today. If `result`
-/// is the first state, the chain is in place. Replaying it merges the others
-/// again and again: the mean stays, and the lse grows with the logarithm of the
-/// number of replays.
+/// Returns a chain of merges: the first two inputs into `result`, then each
+/// further input into `result`, as engines do today. If `result` is the first
+/// input, the chain is in place, and a replay merges the other inputs again.
+/// The mean then stays, and the lse grows with the logarithm of the number of
+/// replays.
 std::vector<Launch> chain(const std::vector<States> &inputs,
                           const States &result, const MergeTwo &mergeTwo) {
   std::vector<Launch> launches;
@@ -83,7 +86,8 @@ Launch mergeInto(const States &result, const States &, const States &right) {
           {result.rows, result.lse, right.rows, right.lse, Argument()}};
 }
 
-/// The hand-written merge of contiguous tensors.
+/// Returns a function that launches the hand-written merge of contiguous
+/// tensors.
 MergeTwo baselineMerge(bool isDependent) {
   return [=](const States &result, const States &left,
              const States &right) -> Launch {
@@ -98,8 +102,8 @@ MergeTwo baselineMerge(bool isDependent) {
   };
 }
 
-/// Adds the chains of two-way merges of `inputs`: into `result`, and in place
-/// over the first input.
+/// Adds the chains of two-way merges of `inputs`: one into `result`, and one in
+/// place into the first input.
 void addPairs(Case &work, const std::vector<States> &inputs,
               const States &result, bool isBaseline = false) {
   int between = int(inputs.size()) - 2;
@@ -129,8 +133,8 @@ void addBaseline(Case &work, const std::string &baselineFunction,
   work.implementations.push_back({"cuda", true, false, "mlafix", {baseline}});
 }
 
-/// K separate buffers in one launch. `isOpen`: compares code for up to eight
-/// states with code for exactly K.
+/// Merges K separate buffers in one launch. If `isOpen` is true, compares code
+/// for up to eight states with code for exactly K.
 Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   constexpr int64_t heads = 128, dim = 128, slots = 8;
   Case work;
@@ -148,7 +152,7 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   }
   std::vector<Argument> baselineArgs = args;
   baselineArgs.push_back(n);
-  args.resize(2 + 2 * slots); // omit the rest
+  args.resize(2 + 2 * slots); // omit the arguments after the K-th
   addOurs(work, {"merge_states_list",
                  bindings(heads, dim) + (isOpen ? "" : exactly(ways)), args});
   if (!isOpen) {
@@ -162,7 +166,7 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   return work;
 }
 
-/// The states [n, K, H, D] in a single tensor.
+/// Merges the K states of one tensor [n, K, H, D].
 Case makeDense(const std::string &name, int64_t ways, int64_t n, int64_t heads,
                int64_t dim, bool hasPairs) {
   Case work;
@@ -195,7 +199,7 @@ void mlafix::bench::addManyWayCases(std::vector<Case> &cases) {
   for (int64_t n : {64, 1024})
     cases.push_back(makeDense("n_way/dense_k4_h128_d128/n" + std::to_string(n),
                               4, n, 128, 128, true));
-  // FlashInfer's cascade: a hundred splits.
+  // FlashInfer's cascade, with a hundred splits.
   cases.push_back(makeDense("n_way/cascade_k100_h32_d128/n2048", 100, 2048, 32,
                             128, false));
 }

@@ -14,18 +14,18 @@ using namespace mlafix::bench;
 
 namespace {
 
-/// The destination of a merge.
+/// Where a merge writes its result: to tensors of its own, or over the suffix.
 enum class Place { Separate, OverSuffix };
 
 struct MergeShape {
   std::string name;
   mlafix_dtype type;
   int64_t n, heads, dim;
-  bool isRowsFirst = false; ///< lse is [n, H] instead of [H, n]
-  int64_t contextRows = -1; ///< -1: all
+  bool isRowsFirst = false; ///< true: the lse is [n, H]; false: [H, n]
+  int64_t contextRows = -1; ///< number of rows with a prefix; -1: all
   Place place = Place::Separate;
-  bool isFp8 = false;     ///< fp8 result with a scale
-  int64_t headStride = 0; ///< head stride of the prefix; 0: the head dim
+  bool isFp8 = false;     ///< true: the result is fp8, with a scale
+  int64_t headStride = 0; ///< head stride of the prefix; 0: equal to `dim`
   bool hasBaselines = true;
 
   mlafix_dtype outType() const { return isFp8 ? MLAFIX_F8E4M3FN : type; }
@@ -39,7 +39,8 @@ std::string bindings(const MergeShape &shape) {
          ",T=" + mlafix_dtype_name(shape.type);
 }
 
-/// Baselines are compiled for one shape each: "merge_bf16_h128_d128".
+/// Returns the name of a baseline, which is compiled for one shape:
+/// "merge_bf16_h128_d128".
 std::string baselineName(const MergeShape &shape) {
   return std::string(shape.isFp8 ? "merge_fp8_" : "merge_") +
          mlafix_dtype_name(shape.type) + "_h" + std::to_string(shape.heads) +
@@ -47,10 +48,10 @@ std::string baselineName(const MergeShape &shape) {
          (shape.isRowsFirst ? "_rows_first" : "");
 }
 
-/// The tensors of a merge, and its launches.
+/// The tensors of a merge, and the number of its rows that have a prefix.
 struct Merge {
   View prefix, prefixLse, suffix, suffixLse, out;
-  Argument outLse; // omitted for fp8 out of place
+  Argument outLse; // omitted if the result is fp8 and not in place
   int64_t contextRows;
 };
 
@@ -59,7 +60,7 @@ Merge addTensors(Case &work, const MergeShape &shape) {
   Merge merge;
   merge.contextRows = shape.contextRows < 0 ? n : shape.contextRows;
   auto addLse = [&](Content content) {
-    // The kernel's view: [H, n].
+    // The kernel expects the lse as [H, n].
     return shape.isRowsFirst
                ? work.add(MLAFIX_F32, {n, heads}, content).transposed()
                : work.add(MLAFIX_F32, {heads, n}, content);
@@ -81,7 +82,7 @@ Merge addTensors(Case &work, const MergeShape &shape) {
   return merge;
 }
 
-/// Adds the library's kernel and the baselines.
+/// Adds the launches of mlafix's kernel and of the baselines.
 void addLaunches(Case &work, const MergeShape &shape, const Merge &merge) {
   std::vector<Argument> args = {merge.out, merge.outLse};
   if (shape.isFp8)
@@ -127,7 +128,7 @@ Case makeMerge(const MergeShape &shape) {
   bool hasLse = merge.outLse.kind == Argument::Tensor;
   int64_t elements = shape.heads * shape.dim, lseBytes = shape.heads * 4;
   int64_t rowBytes = elements * mlafix_dtype_size(shape.type);
-  // In place, rows past the threshold stay unchanged.
+  // In place, rows without a prefix are not touched.
   int64_t rows = shape.place == Place::OverSuffix ? merge.contextRows : shape.n;
   work.traffic.read = (merge.contextRows + rows) * (rowBytes + lseBytes);
   work.traffic.written =
@@ -151,7 +152,8 @@ Case makeMerge(const MergeShape &shape) {
   return work;
 }
 
-/// The number of tokens for a merge that moves at least 128 MB.
+/// Returns the number of tokens for a merge that moves at least 128 MB. `width`
+/// is the bytes per element.
 int64_t tokensOfLargeMerge(int64_t heads, int64_t dim, int64_t width) {
   int64_t bytes = 3 * heads * (dim * width + 4);
   return (int64_t(128'000'000) / bytes + 64) / 64 * 64;
@@ -169,15 +171,15 @@ std::string shaped(int64_t heads, int64_t dim) {
 
 using Add = std::function<void(const MergeShape &)>;
 
-/// Out of place; every token has a prefix.
+/// Adds merges that are out of place and in which every token has a prefix.
 static void addPlainMerges(const Add &add) {
   // DeepSeek-V3 on one GPU.
   for (int64_t n : {16, 64, 256, 1024, 4096, 8192})
     add({sized("merge/bf16_h128_d128", n), MLAFIX_BF16, n, 128, 128});
-  // DeepSeek-R1 on eight.
+  // DeepSeek-R1 on eight GPUs.
   for (int64_t n : {16, 64, 256, 512, 613, 1024, 1536, 4096})
     add({sized("merge/r1_tp8_h16_d128", n), MLAFIX_BF16, n, 16, 128});
-  // Any head count, any head dim.
+  // Other head counts, and other head dims.
   for (int64_t heads : {6, 16, 32, 64, 96}) {
     int64_t n = tokensOfLargeMerge(heads, 128, 2);
     add({sized("merge/heads_" + shaped(heads, 128), n), MLAFIX_BF16, n, heads,
@@ -199,18 +201,19 @@ static void addPlainMerges(const Add &add) {
                n),
          type, n, 128, 128});
   }
-  // Kimi-K3, on one and on sixteen GPUs; Kimi K2.6, whose prefix heads are
-  // wider.
+  // Kimi-K3 on one and on sixteen GPUs, and Kimi K2.6. The prefix of Kimi K2.6
+  // has a larger head stride.
   add({"merge/kimi_k3_h96_d512/n16384", MLAFIX_BF16, 16384, 96, 512});
   add({"merge/kimi_k3_tp16_h6_d512/n16384", MLAFIX_BF16, 16384, 6, 512});
   MergeShape strided = {"merge/kimi_k26_head_stride_192/n4096", MLAFIX_BF16,
                         4096, 128, 128};
   strided.headStride = 192;
-  strided.hasBaselines = false; // the baselines need contiguous rows
+  strided.hasBaselines = false; // baselines need contiguous rows
   add(strided);
 }
 
-/// Merges in place, merges with a threshold, and merges with an fp8 result.
+/// Adds merges in place, merges in which some rows have no prefix, and merges
+/// with an fp8 result.
 static void addSpecialMerges(const Add &add) {
   for (int64_t n : {16, 64, 1024, 4096, 8192}) {
     MergeShape shape = {sized("in_place/bf16_h128_d128", n), MLAFIX_BF16, n,
@@ -218,7 +221,7 @@ static void addSpecialMerges(const Add &add) {
     shape.place = Place::OverSuffix;
     add(shape);
   }
-  // Half of the rows are past the threshold.
+  // Half of the rows have a prefix.
   for (int64_t n : {1024, 4096, 8192}) {
     MergeShape shape = {sized("threshold/half_h128_d128", n), MLAFIX_BF16, n,
                         128, 128};

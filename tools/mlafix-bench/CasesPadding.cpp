@@ -24,7 +24,8 @@ void addOurs(Case &work, const Launch &launch) {
                           {"mlafix, dependent", false, true, "", {launch}}};
 }
 
-/// Appends the count of live rows, as a scalar or as a tensor on the device.
+/// Appends the number of live rows to `args`: as a scalar, or as a tensor on
+/// the device.
 void addCount(std::vector<Argument> &args, Case &work, int64_t live,
               bool isOnDevice) {
   args.push_back(isOnDevice ? int64_t(0) : live);
@@ -33,8 +34,8 @@ void addCount(std::vector<Argument> &args, Case &work, int64_t live,
                  : Argument());
 }
 
-/// Returns a launch of the code version that takes the count of live rows as
-/// addCount passes it.
+/// Returns a launch of the specialisation that gets the number of live rows as
+/// addCount() passes it.
 Launch countedLaunch(const char *kernel, std::string bindings, bool isOnDevice,
                      std::vector<Argument> args) {
   if (!bindings.empty())
@@ -47,7 +48,8 @@ std::string caseName(const char *kernel, bool isOnDevice) {
   return std::string(kernel) + (isOnDevice ? "_device" : "");
 }
 
-/// Sets rows past the live ones of a captured batch to (0, -inf).
+/// Sets the rows of a captured batch that come after the live rows to (0,
+/// -inf).
 Case makePadRows(int64_t capacity, int64_t live, bool isOnDevice) {
   Case work;
   work.name = "pad/" + caseName("fill_pad_rows", isOnDevice) + "_h128_d128/" +
@@ -58,7 +60,7 @@ Case makePadRows(int64_t capacity, int64_t live, bool isOnDevice) {
   addCount(args, work, live, isOnDevice);
   addOurs(work, countedLaunch("fill_pad_rows", bindings, isOnDevice, args));
   work.traffic = {0, (capacity - live) * heads * (dim * 2 + 4)};
-  // Shapes up to serving's size are dominated by launch cost.
+  // For the small shapes of serving, the launch takes most of the time.
   work.hasRoof = capacity > 64;
   work.check = [=](const Outcome &outcome) {
     return checkBlank(outcome, {out, lse.transposed(),
@@ -115,7 +117,7 @@ Case makePrefilling(int64_t capacity, int64_t live, bool isOnDevice) {
   return work;
 }
 
-/// DeepGEMM's context lengths for `next` tokens per request.
+/// Expands context lengths for DeepGEMM. Each request has `next` tokens.
 Case makeContextLens(int64_t decodes, int64_t live, int64_t next,
                      bool isOnDevice) {
   Case work;
@@ -125,7 +127,8 @@ Case makeContextLens(int64_t decodes, int64_t live, int64_t next,
   View out = work.add(MLAFIX_I32, {decodes, next}, Content::Poison);
   std::vector<double> lens;
   for (int64_t i = 0; i < decodes; ++i)
-    lens.push_back(double((i * 7919) % 202752)); // GLM-5.1's longest
+    lens.push_back(
+        double((i * 7919) % 202752)); // the longest context of GLM-5.1
   View seqLens = work.add(MLAFIX_I32, {decodes}, Content::Values, lens);
   std::vector<Argument> args = {out, seqLens};
   addCount(args, work, live, isOnDevice);
@@ -141,8 +144,8 @@ Case makeContextLens(int64_t decodes, int64_t live, int64_t next,
   return work;
 }
 
-/// Masks the lse of requests without context and, with `hasRows`, their rows
-/// too.
+/// Masks the lse of requests without context. If `hasRows` is true, masks their
+/// rows too.
 Case makeMask(int64_t requests, int64_t length, bool hasRows) {
   int64_t n = requests * length;
   Case work;

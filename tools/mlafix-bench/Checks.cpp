@@ -16,8 +16,9 @@ using namespace mlafix::bench;
 
 namespace {
 
-/// A sample of [0, count): all if at most `most`, else first, last and evenly
-/// spread ones.
+/// Returns numbers from [0, count). It returns all of them if they are at most
+/// `most`. Otherwise it returns the first, the last and evenly spaced ones
+/// between them.
 std::vector<int64_t> sample(int64_t count, int64_t most = 384) {
   std::vector<int64_t> chosen;
   for (int64_t i = 0; i < std::min(count, most); ++i)
@@ -39,7 +40,7 @@ bool same(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
 
-bool isEmptyLse(double lse) { return std::isinf(lse); } // N2
+bool isEmptyLse(double lse) { return std::isinf(lse); } // see N2
 
 std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
                            int64_t t, int64_t h) {
@@ -86,9 +87,10 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
     size /= expected.scale;
     double got =
         outcome.after(expected.rows.buffer, expected.rows.index({t, h, d}));
-    // N10. Under cancellation, the error is relative to the terms.
+    // See N10. Under cancellation, the allowed error is relative to the size of
+    // the terms.
     double allowed = unitInLastPlace(expected.type, want) + 4e-6 * size;
-    // An intermediate result is no larger than its terms.
+    // An intermediate result is not larger than its terms.
     allowed += outcome.roundings * unitInLastPlace(expected.type, size);
     if (!(std::fabs(want - got) <= allowed))
       return sentence(t, h, ("element " + std::to_string(d)).c_str(), want,
@@ -102,7 +104,8 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
 std::string mlafix::bench::checkMerge(const Outcome &outcome,
                                       const MergeCheck &expected) {
   int64_t heads = expected.rows.sizes[1];
-  // Rows of many states take long to check, so limit the number of elements.
+  // A row of many states takes long to check, so the number of elements is
+  // limited.
   constexpr int64_t mostElements = 512 << 10;
   int64_t perRow = expected.rows.sizes[2] * int64_t(expected.inputs.size());
   int64_t most = std::clamp<int64_t>(mostElements / perRow, 16, 384);

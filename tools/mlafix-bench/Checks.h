@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// References in f64, written from the numerical contract (N1 to N10), over a
-// sample of rows: the first, the last and some hundreds between. The
-// conformance tests look at every element; here a wrong kernel is to be caught
-// before its time is printed.
+// Reference results in f64, written from the numerical contract (N1 to N10).
+// The checks look at a sample of rows: the first, the last and some hundreds
+// between them. They find a wrong kernel before its time is printed. The
+// conformance tests check every element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,35 +21,39 @@
 
 namespace mlafix::bench {
 
-/// Partial states: rows [n, H, D], lse [n, H].
+/// Partial states: rows of shape [n, H, D], and their lse of shape [n, H].
 struct States {
   View rows, lse;
-  /// The token of these states that belongs to token t. Empty: t itself.
+  /// Returns the token of these states that is merged into token t. If empty,
+  /// it is token t.
   std::function<int64_t(int64_t t)> token = {};
 };
 
 struct MergeCheck {
   mlafix_dtype type;       ///< dtype of the result
-  View rows;               ///< the result, [n, H, D]
-  std::optional<View> lse; ///< [n, H]
+  View rows;               ///< the result, of shape [n, H, D]
+  std::optional<View> lse; ///< its lse, of shape [n, H]
   std::vector<States> inputs;
-  /// Returns true if input `index` takes part in token t; empty: always.
+  /// Returns true if input `index` takes part in token t. If empty, all inputs
+  /// take part.
   std::function<bool(size_t index, int64_t t)> isLive;
-  double scale = 1; ///< results are divided by it
+  double scale = 1; ///< the result is divided by this number
 };
-/// Checks the merge of the inputs as they were before the run.
+/// Checks a merge against the inputs as they were before the run.
 std::string checkMerge(const Outcome &outcome, const MergeCheck &expected);
 
-/// Rows of tokens with `isIdentity` must be (0, -inf), all others unchanged.
-/// `rows` or `lse` may be empty, which skips it.
+/// Describes blanked rows. Rows of tokens for which `isIdentity` is true must
+/// be (0, -inf), and all others must be unchanged. `rows` or `lse` is not
+/// checked if it is empty.
 struct BlankCheck {
-  std::optional<View> rows; ///< [n, H, D]
-  std::optional<View> lse;  ///< [n, H]
+  std::optional<View> rows; ///< of shape [n, H, D]
+  std::optional<View> lse;  ///< of shape [n, H]
   std::function<bool(int64_t t)> isIdentity;
 };
 std::string checkBlank(const Outcome &outcome, const BlankCheck &expected);
 
-/// Checks that every element of `view` (one or two dims) is expected(i, j).
+/// Checks that every element of `view` is expected(i, j). The view has one or
+/// two dims.
 std::string
 checkElements(const Outcome &outcome, const View &view,
               const std::function<double(int64_t i, int64_t j)> &expected);

@@ -25,7 +25,7 @@ using namespace mlafix::bench;
 
 namespace {
 
-/// 16 bytes, accessed at once.
+/// A pack of 16 bytes, loaded or stored at once.
 typedef uint64_t Pack __attribute__((vector_size(16)));
 
 constexpr int64_t chunkBytes = 64 << 10;
@@ -41,7 +41,8 @@ template <bool Streaming> void store(Pack *to, Pack value) {
   *to = value;
 }
 
-/// Processes packs [begin, end) of a stream kernel: the xor of all inputs.
+/// Processes packs [begin, end) of a stream kernel: writes the xor of all
+/// inputs.
 template <bool Streaming, int Reads>
 void streamRange(const Stream &stream, int64_t begin, int64_t end) {
   int64_t packs = stream.bytes / 16;
@@ -49,7 +50,7 @@ void streamRange(const Stream &stream, int64_t begin, int64_t end) {
   auto *to = reinterpret_cast<Pack *>(stream.to);
   for (int64_t i = begin; i < end; ++i) {
     Pack value = {1, 2};
-    // With more streams than the template covers, the count is a variable.
+    // If the template has no case for this number of streams, it is a variable.
     int reads = Reads < 0 ? stream.reads : Reads;
     for (int r = 0; r < reads; ++r)
       value ^= from[r * packs + i];
@@ -125,7 +126,7 @@ public:
 
   void *allocate(int64_t bytes) override {
     void *data = nullptr;
-    // Use huge pages if available, as a tuned host would.
+    // Use huge pages if they are available, as a tuned host would.
     constexpr size_t page = 2 << 20;
     if (posix_memalign(&data, page, std::max<int64_t>(bytes, 1)))
       throw std::bad_alloc();
@@ -154,7 +155,7 @@ public:
   StreamForms streamForms(int, bool) const override {
     return {{"ordinary stores", "streaming stores"}};
   }
-  // Runs on the threads that run kernels.
+  // Runs on the same threads as kernels.
   void runStream(const Stream &stream, const StreamForm &form) override {
     int64_t chunks = (stream.bytes + chunkBytes - 1) / chunkBytes;
     mlafix::check(mlafix_run_task(

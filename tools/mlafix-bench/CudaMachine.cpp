@@ -80,7 +80,8 @@ class CudaMachine : public Machine {
 public:
   explicit CudaMachine(int ordinal)
       : ordinal(ordinal), context(ordinal), handle(context.device()) {
-    cuStreamCreate(&queue, 1); // non-blocking: ignores the legacy stream
+    cuStreamCreate(&queue,
+                   1); // 1: non-blocking, so it ignores the legacy stream
     streams = loadStreams(streamModule());
     cuLibraryGetKernel(&empty, streams, "empty");
   }
@@ -118,7 +119,7 @@ public:
   void upload(void *to, const void *from, int64_t bytes) override {
     synchronize();
     cuMemcpyHtoD(address(to), from, bytes);
-    // A copy from pageable memory may return before it is complete.
+    // A copy from pageable memory may return before it is complete, so wait.
     cuCtxSynchronize();
   }
   void download(void *to, const void *from, int64_t bytes) override {
@@ -222,7 +223,8 @@ public:
   }
 
 private:
-  /// The driver compiles whatever is loaded, so load only what is needed.
+  /// Loads a module of stream kernels. The driver compiles all that it loads,
+  /// so load only what is needed.
   CUlibrary loadStreams(const std::string &text) {
     CUlibrary library = nullptr;
     cuLibraryLoadData(&library, text.c_str(), nullptr, nullptr, 0, nullptr,
@@ -250,7 +252,7 @@ private:
   CUlibrary streams = nullptr, baselines = nullptr;
   CUkernel empty = nullptr;
   std::string baselineImage;
-  std::map<int, CUlibrary> dependentStreams; ///< by number of streams read
+  std::map<int, CUlibrary> dependentStreams; ///< by the number of streams read
   std::map<std::string, CUkernel> streamKernels;
 };
 

@@ -13,8 +13,8 @@
 using namespace mlafix;
 using namespace mlafix::bench;
 
-/// The launch whose host cost is measured. Its kernel is faster than any host
-/// can launch it, so the queue never fills.
+/// The case whose host time is measured. Its kernel takes less time than a
+/// launch on any host, so the queue never fills.
 static const char *const hostCase = "merge/bf16_h128_d128/n16";
 
 namespace {
@@ -25,8 +25,9 @@ struct TimedLaunch {
 };
 } // namespace
 
-/// Times batches of launches. Each round times all implementations, starting
-/// with a different one: clock drift exceeds their differences.
+/// Times batches of launches. Each round times all implementations and starts
+/// with a different one, because the clock drifts by more than their
+/// differences.
 static void measure(Machine &machine, std::vector<TimedLaunch> &all,
                     int rounds) {
   constexpr int batch = 100, warmUp = 5;
@@ -49,7 +50,7 @@ static void measure(Machine &machine, std::vector<TimedLaunch> &all,
 std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
                                                    Units &units,
                                                    const Settings &settings) {
-  // On the CPU a launch is the work itself.
+  // On the CPU, the launch itself does the work.
   if (machine.device().type == MLAFIX_CPU)
     return {};
   std::vector<Case> cases = allCases();

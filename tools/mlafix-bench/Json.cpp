@@ -16,7 +16,7 @@
 using namespace mlafix::bench;
 using Json = nlohmann::ordered_json;
 
-/// Four decimal places are more precise than any clock here.
+/// Rounds to four decimal places, which is more precise than any clock here.
 static double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
 static Json toJson(const Summary &time) {
@@ -77,8 +77,8 @@ static Json toJson(const CaseResult &result) {
   return json;
 }
 
-/// Prints one list element per line, so that diffs of stored results show which
-/// implementation changed.
+/// Prints each element of a list on its own line. A diff of stored results then
+/// shows which implementation changed.
 static void print(std::ostream &os, const Json &json, unsigned indent = 0) {
   const char *separator = "";
   if (json.is_object()) {

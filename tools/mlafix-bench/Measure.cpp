@@ -37,7 +37,8 @@ double CaseResult::percentOf(const Roof &roof, const Summary &time) {
   return 100 * roof.time.median / time.median;
 }
 
-/// Timings interleaved by round, so that clock drift affects all alike.
+/// Times several bodies alternately, so that clock drift affects all of them
+/// equally.
 class Meter::Runs {
 public:
   Runs(Machine &machine, const Case &work, int64_t rotate)
@@ -45,13 +46,14 @@ public:
 
   static constexpr int roof = -1, emptyLaunch = -2, dependentRoof = -3;
   struct Run {
-    /// Runs one iteration on a set of buffers.
+    /// Runs one iteration. Its argument is the index of a set of buffers.
     std::function<void(int64_t)> body;
     std::unique_ptr<Replay> replay;
     int64_t iterations = 0;
     std::vector<double> times;
-    int implementation = roof; ///< index of an implementation, or one of these
-                               ///< constants
+    /// The index of an implementation, or `roof`, `emptyLaunch` or
+    /// `dependentRoof`.
+    int implementation = roof;
   };
 
   Workload buffers;
@@ -62,8 +64,8 @@ public:
 
 std::unique_ptr<Replay> Meter::record(const std::function<void(int64_t)> &run,
                                       int64_t sets, int64_t iterations) {
-  // A function continues where it stopped. A graph replays what it captured:
-  // whole turns through the sets.
+  // A function continues with the set after the one where it stopped. A graph
+  // always replays the same sets, so it must use each set equally often.
   auto next = std::make_shared<int64_t>(0);
   return machine.record([=] {
     for (int64_t i = 0; i < iterations; ++i)
@@ -73,8 +75,8 @@ std::unique_ptr<Replay> Meter::record(const std::function<void(int64_t)> &run,
 
 double Meter::tryOut(const std::function<void(int64_t)> &run, int64_t sets,
                      int64_t bytes) {
-  // Enough that a single launch makes little difference, but short, since many
-  // forms are tried.
+  // Use so many iterations that one launch makes little difference. Do not use
+  // more, since many forms are tried.
   constexpr int64_t most = 64, enoughBytes = int64_t(2) << 30;
   bool isGraph = machine.device().type == MLAFIX_CUDA;
   int64_t wanted = std::min(most, enoughBytes / std::max<int64_t>(bytes, 1));
@@ -88,7 +90,7 @@ double Meter::tryOut(const std::function<void(int64_t)> &run, int64_t sets,
   return summarize(times).median;
 }
 
-/// Bytes of the streams over one set of buffers.
+/// Returns the bytes of all streams over one set of buffers.
 static int64_t bytesOf(const Stream &stream) {
   return stream.bytes * (stream.reads + 1);
 }
@@ -103,9 +105,9 @@ std::function<void(int64_t)> Meter::streamBody(const Stream &stream,
   };
 }
 
-/// Tries all shapes with the first schedule, then all schedules of the best
-/// shape, then all shapes again if another schedule won: far fewer than all
-/// pairs.
+/// Finds the fastest form without trying all pairs. Tries all shapes with the
+/// first schedule, and then all schedules with the best shape. If another
+/// schedule is faster, tries all shapes with it.
 StreamForm Meter::findBestForm(const Stream &stream, bool isDependent,
                                int64_t sets) {
   auto key = std::make_tuple(stream.reads, stream.bytes, isDependent);
@@ -160,7 +162,7 @@ void Meter::addRoofs(const Case &work, Runs &runs, CaseResult &result) {
       std::max<int64_t>(traffic.total() / (reads + 1) / 16 * 16, 16);
   int64_t perSet = bytes * (reads + 1), whole = perSet * runs.buffers.sets();
   runs.roofBuffers = std::make_unique<Arena>(machine, whole);
-  // Fill with the same random bytes as the case's buffers.
+  // Fill the roof's buffers with the random bytes of the case's buffers.
   for (int64_t done = 0; done < whole; done += runs.buffers.bytes())
     machine.copy(runs.roofBuffers->base() + done, runs.buffers.base(),
                  std::min(runs.buffers.bytes(), whole - done));
@@ -175,7 +177,7 @@ void Meter::addRoofs(const Case &work, Runs &runs, CaseResult &result) {
 
 void Meter::addImplementation(const Implementation &implementation, Runs &runs,
                               CaseResult &result) {
-  // Without a file of baselines, do not report each missing one.
+  // Without a file of baselines, skip them and do not report each as missing.
   if (implementation.isBaseline && !settings.hasBaselines)
     return;
   if (implementation.isDependent && machine.device().type != MLAFIX_CUDA)
@@ -238,7 +240,8 @@ CaseResult Meter::measure(const Case &work) {
   CaseResult result;
   result.name = work.name;
   result.traffic = work.traffic;
-  // Check this before allocating: it is the most common reason to skip a case.
+  // Look kernels up before allocating. A missing kernel is the most common
+  // reason to skip a case.
   for (const Launch &launch : work.implementations.front().launches)
     if (!units.find(launch.function, launch.bindings, result.leftOut))
       return result;
@@ -268,7 +271,7 @@ CaseResult Meter::measure(const Case &work) {
   for (Runs::Run &run : all->runs) {
     double micros = tryOut(run.body, sets, result.traffic.total());
     auto wanted = int64_t(settings.replayMicros / micros) + 1;
-    // Long graphs take long to build.
+    // Limit the iterations, since long graphs take long to build.
     wanted = std::min<int64_t>(wanted, 2048);
     run.iterations = isGraph ? (wanted + sets - 1) / sets * sets : wanted;
     run.replay = record(run.body, sets, run.iterations);

@@ -16,12 +16,13 @@ namespace mlafix::bench {
 
 struct Settings {
   int rounds = 31;            ///< counted replays per implementation
-  double replayMicros = 1000; ///< least duration of a replay
-  int64_t rotate = 0;         ///< least bytes that all sets cover
+  double replayMicros = 1000; ///< least duration of a replay, in microseconds
+  int64_t rotate = 0;         ///< least total bytes of all sets
   bool hasBaselines = false;  ///< true if --rivals was given
 };
 
-/// Microseconds per iteration: 10th percentile, median, 90th percentile.
+/// The 10th percentile, the median and the 90th percentile of the times per
+/// iteration, in microseconds.
 struct Summary {
   double low = 0, median = 0, high = 0;
 };
@@ -30,14 +31,14 @@ Summary summarize(std::vector<double> times);
 struct ImplementationResult {
   std::string name, against;
   bool isBaseline = false, isDependent = false;
-  int launches = 0;     ///< per iteration
-  uint32_t threads = 0; ///< block size, if chosen by measuring
-  std::string wrong;    ///< not empty: wrong result, nothing was timed
+  int launches = 0;     ///< number of launches per iteration
+  uint32_t threads = 0; ///< block size, if it was measured; else 0
+  std::string wrong; ///< error in the result, which is then not timed; else ""
   Summary time;
 };
 
 struct Roof {
-  std::string form; ///< the fastest form; empty: not measured
+  std::string form; ///< name of the fastest form; "": not measured
   Summary time;
   bool isMeasured() const { return !form.empty(); }
 };
@@ -46,12 +47,12 @@ struct CaseResult {
   std::string name;
   Traffic traffic;
   int64_t sets = 0, rotated = 0;
-  std::string roofMix;    ///< "2R1W"; empty: no roof
-  Roof roof;              ///< for a chain of plain launches
-  Roof dependentRoof;     ///< for a chain with dependent launch
-  double emptyMicros = 0; ///< time of an empty launch; 0: not measured
+  std::string roofMix;    ///< such as "2R1W"; "": no roof
+  Roof roof;              ///< the roof of a chain of plain launches
+  Roof dependentRoof;     ///< the roof of a chain with dependent launch
+  double emptyMicros = 0; ///< microseconds of an empty launch; 0: not measured
   std::vector<ImplementationResult> implementations;
-  std::string leftOut; ///< not empty: reason why the case was skipped
+  std::string leftOut; ///< reason why the case was skipped; else ""
 
   const ImplementationResult *find(const std::string &name) const;
   double gigabytesPerSecond(const Summary &time) const;
@@ -75,18 +76,20 @@ private:
                          CaseResult &result);
   std::unique_ptr<Replay> record(const std::function<void(int64_t)> &run,
                                  int64_t sets, int64_t iterations);
-  /// Microseconds per iteration of `bytes`, from a few short replays.
+  /// Returns the microseconds per iteration, which moves `bytes`, from a few
+  /// short replays.
   double tryOut(const std::function<void(int64_t)> &run, int64_t sets,
                 int64_t bytes);
 
   Machine &machine;
   Units &units;
   Settings settings;
-  /// The fastest form by number of streams, their bytes, and dependent launch.
+  /// The fastest form for a number of streams, the bytes of a stream, and
+  /// whether launches are dependent.
   std::map<std::tuple<int, int64_t, bool>, StreamForm> roofForms;
 };
 
-/// Host time per launch, in microseconds.
+/// The host time per launch, in microseconds.
 struct HostResult {
   std::string name;
   Summary time;

@@ -25,7 +25,8 @@ template <typename T> void write(void *data, T value) {
   std::memcpy(data, &value, sizeof(T));
 }
 
-/// Bits of the exponent and mantissa of a small IEEE-like float.
+/// The number of exponent and mantissa bits of a small float like those of IEEE
+/// 754.
 struct Format {
   int exponent, mantissa;
   bool hasInfinity;
@@ -49,7 +50,8 @@ double decode(Format format, uint32_t bits) {
                            exponent - format.bias() - format.mantissa);
 }
 
-/// Converts 32 random bits to a value of magnitude 0.25 to 4.
+/// Converts 32 random bits to the bits of a value with a magnitude from 0.25 to
+/// 4.
 uint32_t payloadBits(Format format, uint32_t random) {
   uint32_t exponent = format.bias() - 2 + (random >> 20) % 4;
   uint32_t mantissa = random & ((1u << format.mantissa) - 1);
@@ -63,7 +65,8 @@ uint32_t mix(uint32_t value) {
   return value ^ (value >> 16);
 }
 
-/// Mantissa bits, and exponent of the smallest normal number.
+/// Sets `mantissa` to the number of mantissa bits, and `least` to the exponent
+/// of the smallest normal number.
 void precisionOf(mlafix_dtype type, int &mantissa, int &least) {
   switch (type) {
   case MLAFIX_BF16:

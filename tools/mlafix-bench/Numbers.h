@@ -12,25 +12,25 @@
 
 namespace mlafix::bench {
 
-/// Reads the element at `data`.
+/// Returns the element at `data`.
 double toDouble(mlafix_dtype type, const void *data);
 
-/// Writes `value`, which must be representable in the type.
+/// Writes `value` to `data`. The type must be able to represent it.
 void fromDouble(mlafix_dtype type, double value, void *data);
 
-/// The ulp of a result of about the size of `value`, but at least the type's
-/// smallest step.
+/// Returns the ulp of numbers as large as `value`. It is at least the distance
+/// between the type's smallest numbers.
 double unitInLastPlace(mlafix_dtype type, double value);
 
-/// Period of the random elements: no row length divides it evenly, every access
-/// width does. A buffer consists of copies of one block.
+/// The period of random elements in a buffer. It is a multiple of every access
+/// width, but not of a row length.
 constexpr int64_t patternPeriod = 64 * 8191;
 
-/// One period of random content.
+/// Returns one period of random content.
 std::vector<char> makePattern(mlafix_dtype type, Content content);
 
-/// Position in the pattern of a buffer's element 0: a multiple of 64 that
-/// differs between buffers and sets.
+/// Returns the position in the pattern of element 0 of a buffer. It is a
+/// multiple of 64 and differs between buffers and sets.
 int64_t patternStart(int buffer, int64_t set);
 
 } // namespace mlafix::bench

@@ -50,7 +50,7 @@ static int64_t parseNumber(const std::string &option, const std::string &text,
   return value;
 }
 
-/// The member that a flag sets; null for options with a value.
+/// Returns the member that a flag sets, or null if the option has a value.
 static bool *findFlag(Options &options, const std::string &option) {
   return option == "--list"                   ? &options.list
          : option == "--list-units"           ? &options.listUnits

@@ -15,19 +15,19 @@
 namespace mlafix::bench {
 
 struct Options {
-  std::string units; ///< empty: bench-units beside the program's folder
+  std::string units; ///< "": bench-units beside the program's folder
   mlafix_device device = {MLAFIX_CPU, 0};
   std::regex cases;
-  bool isFiltered = false; ///< --case was given
+  bool isFiltered = false; ///< true if --case was given
   std::string baselines, json;
-  int64_t rotate = -1; ///< MiB; -1: three times the cache size
+  int64_t rotate = -1; ///< in MiB; -1: three times the cache size
   Settings settings;
   bool list = false, listUnits = false;
   bool streamPtx = false, dependentStreamPtx = false;
   bool help = false, quick = false;
 };
 
-/// Throws std::runtime_error for invalid options.
+/// Parses the command line. Throws std::runtime_error for invalid options.
 Options parseOptions(int argc, const char *const *argv);
 
 /// The text that --help prints.

@@ -12,20 +12,22 @@
 
 namespace mlafix::bench {
 
-/// Describes a run; the head of the JSON.
+/// Describes a run. The JSON file begins with it.
 struct RunInfo {
-  std::string device; ///< "cpu" or "cuda:0"
+  std::string device; ///< such as "cpu" or "cuda:0"
   std::string machine;
   int64_t cacheBytes = 0;
   Settings settings;
 };
 
-/// Prints the lines of each finished case to standard output.
+/// These functions print a part of the table to standard output, as soon as it
+/// is measured.
 void printTableHead(const RunInfo &info);
 void printCase(const CaseResult &result);
 void printHost(const std::vector<HostResult> &results);
 
-/// Writes FILE atomically. Throws std::runtime_error on failure.
+/// Writes the results to the file `path` atomically. Throws std::runtime_error
+/// on failure.
 void writeJson(const std::string &path, const RunInfo &info,
                const std::vector<CaseResult> &cases,
                const std::vector<HostResult> &host);

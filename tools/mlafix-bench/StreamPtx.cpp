@@ -18,9 +18,11 @@ const int packCounts[] = {1, 2, 4};
 const int blockSizes[] = {128, 256, 512, 1024};
 const Trigger triggers[] = {Trigger::AfterWait, Trigger::BeforeWait,
                             Trigger::AfterLoads};
-/// More reads in flight only cost registers.
+/// The maximum number of packs that a thread loads at a time. More of them
+/// would only cost registers.
 constexpr int maxInFlight = 16;
-/// More addresses computed before the wait only cost registers.
+/// The maximum number of addresses to compute before the wait. More of them
+/// would only cost registers.
 constexpr int maxEarlyAddresses = 8;
 
 const char *nameOf(Trigger trigger) {
@@ -39,15 +41,16 @@ bool isWorthTrying(int reads, int packs) {
   return packs == 1 || reads * packs <= maxInFlight;
 }
 
-/// The number of streams whose addresses each pack computes before the wait.
+/// Returns the number of streams for which a thread computes addresses before
+/// the wait.
 int countEarlyStreams(int reads, int packs) {
   return std::min(std::max(reads, 1), std::max(maxEarlyAddresses / packs, 1));
 }
 
-/// Writes one stream kernel. Registers: %r0-%r3 are indices, followed by four
-/// data registers per pack and stream. %d0 from, %d1 to, %d2 distance of
-/// streams, %d3 count, %d4 first pack; then the packs' byte offsets, and
-/// addresses.
+/// Writes one stream kernel in PTX. %r0 to %r3 are indices; four data registers
+/// per pack and stream follow. %d0 is `from`, %d1 `to`, %d2 the distance
+/// between streams, %d3 the number of packs, and %d4 the first pack. The byte
+/// offsets of the packs start at %d8, and the addresses follow.
 class KernelWriter {
 public:
   KernelWriter(std::ostream &out, int reads, int packs)
@@ -90,8 +93,8 @@ private:
     return text.str();
   }
   std::string offset(int p) const { return "%d" + std::to_string(8 + p); }
-  /// The address for pack p of stream r: of the streams read, or, if there are
-  /// none, of the one written.
+  /// Returns the register with the address of pack p in stream r. The streams
+  /// are those that are read, or the one that is written if none is read.
   std::string address(int p, int r) const {
     return "%d" + std::to_string(8 + packs * (1 + r) + p);
   }
@@ -139,7 +142,8 @@ private:
         writeAddress(p, r);
   }
 
-  /// Prefetches the rows of the first blocks, as far as their addresses exist.
+  /// Prefetches the rows of the first blocks, in the streams whose addresses
+  /// are already computed.
   void writePrefetch() {
     if (!reads)
       return;
@@ -152,8 +156,8 @@ private:
     }
   }
 
-  /// ptxas would schedule the wait before all unrelated arithmetic, so the wait
-  /// depends on an address: it is executed on either path.
+  /// Writes the wait so that it depends on an address. ptxas would otherwise
+  /// schedule it before all unrelated arithmetic. Both paths execute the wait.
   void writeWait() {
     out << "  mov.u64 %d7, " << address(0, 0) << ";\n";
     for (int r = 0; r < early(); ++r)
@@ -192,7 +196,7 @@ private:
 
   std::ostream &out;
   int reads, packs;
-  int numEarly = 0; ///< number of streams whose addresses exist already
+  int numEarly = 0; ///< number of streams whose addresses are already computed
 };
 
 } // namespace
@@ -201,7 +205,7 @@ std::vector<StreamShape> mlafix::bench::streamShapes(int reads) {
   std::vector<StreamShape> shapes;
   for (int packs : packCounts)
     for (int threads : blockSizes)
-      // Blocks of 1024 threads have at most 64 registers per thread.
+      // A thread in a block of 1024 has at most 64 registers.
       if (isWorthTrying(reads, packs) && (threads < 1024 || reads * packs <= 8))
         shapes.push_back({packs, threads});
   return shapes;
@@ -209,8 +213,8 @@ std::vector<StreamShape> mlafix::bench::streamShapes(int reads) {
 
 std::vector<StreamSchedule> mlafix::bench::streamSchedules(int reads) {
   std::vector<StreamSchedule> schedules;
-  // About what memory can load while the preceding grid ends; nothing;
-  // everything.
+  // Prefetch about what memory can load while the preceding grid ends, or
+  // nothing, or everything.
   for (int64_t prefetched : {int64_t(3) << 20, int64_t(0), INT64_MAX})
     for (Trigger trigger : triggers)
       if (reads || prefetched == 0)
@@ -234,7 +238,7 @@ std::string mlafix::bench::toString(const StreamSchedule &schedule) {
 
 int64_t mlafix::bench::prefetchedPacks(const StreamSchedule &schedule,
                                        int reads, int packs) {
-  // The shift to bytes must not overflow.
+  // The shift that turns packs into bytes must not overflow.
   int64_t most = INT64_MAX >> 8;
   return std::min(schedule.prefetched / 16 / countEarlyStreams(reads, packs),
                   most);

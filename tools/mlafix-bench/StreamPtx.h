@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The roof of a GPU: kernels that read so many streams and write one, with as
-// little besides as possible. They are written out as PTX, for the driver to
-// assemble: a roof from the library's own compiler would share its weaknesses,
-// and one from nvcc would need nvcc on every machine.
+// Stream kernels for GPUs, whose time is the roof of a case. They read several
+// streams and write one, and do as little else as possible. They are written as
+// PTX, which the driver assembles. A roof from mlafix's compiler would share
+// its weaknesses, and one from nvcc would need nvcc on every machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,47 +21,51 @@
 
 namespace mlafix::bench {
 
-/// A shape: each thread makes `packs` accesses of 16 bytes per stream; packs
-/// are strided by the block of `threads`.
+/// The shape of a stream kernel. Each thread of a block of `threads` accesses
+/// `packs` packs of 16 bytes per stream. The distance between these packs is
+/// the size of the block.
 struct StreamShape {
   int packs, threads;
 };
 
-/// The shapes to try for a number of streams read.
+/// Returns the shapes to try for kernels that read `reads` streams.
 std::vector<StreamShape> streamShapes(int reads);
 
-/// The point at which a kernel in a chain with programmatic dependent launch
-/// lets the next one start.
+/// The point at which a kernel lets the next one start, in a chain with
+/// programmatic dependent launch.
 enum class Trigger { BeforeWait, AfterWait, AfterLoads };
 
-/// The overlap of a kernel with its predecessor in such a chain.
+/// How a kernel overlaps with the preceding one, in a chain with programmatic
+/// dependent launch.
 struct StreamSchedule {
   Trigger trigger;
-  /// Bytes of the first blocks that are prefetched into L2 before the wait.
+  /// How many bytes of the first blocks are prefetched into L2 before the wait.
   int64_t prefetched;
 };
 
-/// The schedules to try, mlafix's own first.
+/// Returns the schedules to try. The first is the one that mlafix uses.
 std::vector<StreamSchedule> streamSchedules(int reads);
-/// "dependents at the wait, 3 MB prefetched".
+/// Returns a text such as "dependents at the wait, 3 MB prefetched".
 std::string toString(const StreamSchedule &schedule);
 
 constexpr int maxStreamReads = 16;
 
-/// Packs per stream that a schedule prefetches.
+/// Returns the number of packs per stream that a schedule prefetches.
 int64_t prefetchedPacks(const StreamSchedule &schedule, int reads, int packs);
 
-/// "stream_2r_1w_x4".
+/// Returns the name of an entry point: "stream_2r_1w_x4".
 std::string streamEntry(int reads, int packs);
-/// "stream_2r_1w_x4_after_wait".
+/// Returns the name of an entry point: "stream_2r_1w_x4_after_wait".
 std::string dependentStreamEntry(int reads, int packs, Trigger trigger);
 
-/// PTX of every stream kernel and of an empty one, "empty". Parameters: u64
-/// from, u64 to, u64 bytes between streams, u64 packs of 16 bytes per stream.
+/// Returns the PTX of all stream kernels and of an empty kernel, "empty". The
+/// parameters are u64: `from`, `to`, the bytes between streams, and the number
+/// of 16-byte packs per stream.
 std::string streamModule();
 
-/// PTX for sm_90 and later of the kernels for dependent launch that read `from`
-/// to `to` streams. Same parameters, and u64 packs per stream to prefetch.
+/// Returns the PTX of the kernels for dependent launch that read `from` to `to`
+/// streams, for sm_90 and later. They have the parameters of streamModule()'s
+/// kernels, and then the number of packs per stream to prefetch.
 std::string dependentStreamModule(int from = 0, int to = maxStreamReads);
 
 } // namespace mlafix::bench

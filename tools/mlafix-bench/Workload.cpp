@@ -69,14 +69,15 @@ bool Ready::hasDependentLaunch() const {
 // Workload
 //===----------------------------------------------------------------------===//
 
-/// More sets only make graphs longer.
+/// The maximum number of sets. More sets would only make graphs longer.
 static constexpr int64_t maxSets = 512;
 
 static int64_t countSets(Machine &machine, const Case &work, int64_t rotate) {
   int64_t perSet = work.bytesPerSet();
   int64_t wanted =
       std::clamp<int64_t>((rotate + perSet - 1) / perSet, 2, maxSets);
-  // The roof needs the same amount again; leave the rest to others.
+  // Use two fifths of the free memory. The roof needs as much again, and the
+  // rest is for others.
   int64_t most = machine.freeBytes() / 5 * 2 / perSet;
   if (most < 2)
     throw std::runtime_error("needs " + std::to_string(perSet >> 20) +
@@ -217,8 +218,9 @@ std::optional<Ready> Workload::prepare(Units &units,
 
 namespace {
 
-/// Elements of set 0: before the run as generated, afterwards from the device,
-/// fetched in blocks on demand.
+/// The elements of set 0: before the run as they were generated, and after the
+/// run as the device has them. They are copied from the device in blocks, when
+/// they are needed.
 class DeviceOutcome : public Outcome {
 public:
   DeviceOutcome(Machine &machine, const Case &work, const char *base,

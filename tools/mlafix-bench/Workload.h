@@ -18,12 +18,13 @@
 
 namespace mlafix::bench {
 
-/// The compiled kernels, DIR/KERNEL.mlafix, loaded on demand.
+/// The compiled kernels in DIR/KERNEL.mlafix. A unit is loaded when it is first
+/// needed.
 class Units {
 public:
   explicit Units(std::string folder) : folder(std::move(folder)) {}
-  /// Returns nullopt and sets `why` if the folder lacks the kernel. Throws if a
-  /// unit exists but cannot be used.
+  /// Finds a kernel. If the folder does not have it, sets `why` and returns
+  /// nullopt. Throws if the unit exists but cannot be used.
   std::optional<Kernel> find(const std::string &kernel,
                              const std::string &bindings, std::string &why);
 
@@ -32,11 +33,11 @@ private:
   std::map<std::string, std::optional<Unit>> loaded;
 };
 
-/// An implementation's launches, bound to the buffers of each set.
+/// The launches of an implementation, bound to the buffers of each set.
 class Ready {
 public:
   void run(Machine &machine, int64_t set) const;
-  /// True if a launch of mlafix has the dependent-launch attribute.
+  /// Returns true if a launch of mlafix has the dependent-launch attribute.
   bool hasDependentLaunch() const;
 
 private:
@@ -45,33 +46,35 @@ private:
     std::optional<Bound> bound;
     BaselineCall call;
   };
-  std::vector<std::vector<Step>> steps; ///< by set, then by launch
+  std::vector<std::vector<Step>> steps; ///< by set, and then by launch
   uint32_t flags = 0;
 };
 
-/// The buffers of a case, in enough sets to exceed the cache.
+/// The buffers of a case. There are enough sets of them to exceed the cache.
 class Workload {
 public:
-  /// `rotate`: least total bytes of all sets.
+  /// `rotate` is the least number of bytes of all sets together.
   Workload(Machine &machine, const Case &work, int64_t rotate);
 
   int64_t sets() const { return numSets; }
   int64_t bytes() const { return numSets * perSet; }
   char *base() const { return arena.base(); }
 
-  /// Fills a set's buffers as the case describes.
+  /// Fills the buffers of a set with the contents that the case describes.
   void initialise(int64_t set);
 
-  /// Returns nullopt and sets `why` if a kernel or function is missing.
-  /// `threads`: block size for baselines without a fixed one.
+  /// Binds the launches of an implementation. If a kernel or function is
+  /// missing, sets `why` and returns nullopt. `threads` is the block size for
+  /// baselines that have no fixed one.
   std::optional<Ready> prepare(Units &units,
                                const Implementation &implementation,
                                uint32_t threads, std::string &why);
 
-  /// The arguments of a launch of mlafix.
+  /// Returns the arguments of a launch of mlafix.
   std::vector<Arg> arguments(const Launch &launch, int64_t set) const;
 
-  /// Checks the results of the implementation in set 0.
+  /// Checks the results of the implementation in set 0. Returns "" if they are
+  /// right, else a sentence about the error.
   std::string check(const Implementation &implementation) const;
 
 private:
@@ -83,9 +86,10 @@ private:
   Machine &machine;
   const Case &work;
   int64_t perSet, numSets;
-  std::vector<int64_t> offsets; ///< the offset of each buffer within its set
+  std::vector<int64_t>
+      offsets; ///< offset in bytes of each buffer within its set
   Arena arena;
-  /// Two periods of random elements on the device, by type and content.
+  /// Two periods of random elements on the device, for each dtype and content.
   std::map<std::pair<int, int>, std::unique_ptr<Arena>> patterns;
 };
 

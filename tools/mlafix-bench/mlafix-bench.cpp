@@ -17,7 +17,7 @@
 
 using namespace mlafix::bench;
 
-/// bench-units beside this program's folder.
+/// Returns the path of the folder bench-units beside this program's folder.
 static std::string defaultUnits() {
   char path[4096];
   ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
@@ -41,7 +41,7 @@ static void listUnits(const std::vector<Case> &cases) {
     std::puts(line.c_str());
 }
 
-/// If the table goes to a file, shows the current case on the terminal.
+/// Shows the current case on the terminal, if the table does not go there.
 static void showProgress(size_t index, size_t count, const std::string &name) {
   if (isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO))
     std::fprintf(stderr, "\r\033[K[%zu/%zu] %s", index, count, name.c_str());
@@ -96,7 +96,7 @@ static int run(const Options &options, const std::vector<Case> &cases) {
   return 0;
 }
 
-/// Executes the command line; returns the exit status.
+/// Executes the command line. Returns the exit status.
 static int start(const Options &options) {
   if (options.help) {
     std::fputs(usage, stdout);

@@ -20,14 +20,15 @@
 using namespace llvm;
 using namespace mlafix;
 
-/// The spellings of --target, one per line.
+/// The names that --target accepts, one per line.
 static constexpr char targetList[] =
 #define MLAFIX_GPU_TARGET(CAPABILITY) "sm_" #CAPABILITY "\n"
 #define MLAFIX_CPU_TARGET(NAME, ARCHITECTURE, LEVEL) NAME "\n"
 #include "mlafix/Targets.def"
     ;
 
-/// The treatment of accesses that are not proved in bounds.
+/// What to do about an access that is not proved in bounds: guard it, or report
+/// an error.
 enum class OpenBounds { Guard, Prove };
 
 struct CompileCommand::Options {
@@ -155,7 +156,8 @@ static void printResources(const CompileResult &result) {
            << usage.sharedBytes << " bytes shared\n";
 }
 
-/// Writes `path` atomically.
+/// Writes `text` to `path`, atomically if it is a regular file. Returns the
+/// exit status.
 static int writeOutput(StringRef path, StringRef text) {
   bool special =
       path == "-" || (sys::fs::exists(path) && !sys::fs::is_regular_file(path));
@@ -178,7 +180,7 @@ static int writeOutput(StringRef path, StringRef text) {
   return EXIT_SUCCESS;
 }
 
-/// True if the command line has an MLIR option about passes.
+/// Returns true if the command line has an MLIR option about passes.
 static bool arePassOptionsGiven() {
   return any_of(cl::getRegisteredOptions(), [](const auto &entry) {
     StringRef name = entry.first;

@@ -13,16 +13,17 @@
 
 namespace mlafix {
 
-/// The compiler's options, registered beside those of the pass driver.
+/// The options with which mlafix-opt compiles. They are registered beside the
+/// options of its pass driver.
 class CompileCommand {
 public:
   CompileCommand();
   ~CompileCommand();
 
-  /// True if the parsed command line has one of the options.
+  /// Returns true if the parsed command line has one of these options.
   bool isGiven() const;
-  /// Compiles the file `input` to the file `output` ("-": standard streams).
-  /// Returns the process's exit status.
+  /// Compiles the file `input` and writes the file `output`. "-" stands for
+  /// standard input or output. Returns the exit status.
   int run(llvm::StringRef input, llvm::StringRef output) const;
 
 private:

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One set of options: where one of the compiler's is given (--emit, --target,
-// …), kernels are compiled; otherwise passes run, as in mlir-opt.
+// mlafix-opt compiles kernels if it gets an option of the compiler, such as
+// --emit or --target. Otherwise it runs passes, as mlir-opt does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@
 
 using namespace llvm;
 
-/// True if the parsed command line names passes to run.
+/// Returns true if the parsed command line names passes to run.
 static bool arePassesGiven() {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   mlir::PassManager passes(&context);
@@ -42,8 +42,8 @@ static bool arePassesGiven() {
   return failed(config.setupPassPipeline(passes)) || !passes.empty();
 }
 
-/// True if the parser can read `text` within its limits on stack and time;
-/// otherwise reports an error.
+/// Returns true if the parser can read `text` within its limits of stack and
+/// time; otherwise reports an error.
 static bool isReadable(const MemoryBuffer &text) {
   std::optional<mlafix::TextError> error;
   if (!mlir::isBytecode(text.getMemBufferRef()))
@@ -60,7 +60,7 @@ static bool isReadable(const MemoryBuffer &text) {
   return false;
 }
 
-/// Runs the passes of the command line, like mlir-opt.
+/// Runs the passes of the command line, as mlir-opt does.
 static mlir::LogicalResult runPasses(int argc, char **argv, StringRef input,
                                      StringRef output,
                                      mlir::DialectRegistry &registry) {
@@ -84,7 +84,8 @@ static mlir::LogicalResult runPasses(int argc, char **argv, StringRef input,
   return mlir::success();
 }
 
-/// Hides the thousand options of LLVM's own libraries unless --help-hidden.
+/// Hides the thousand options of LLVM's own libraries. --help-hidden shows
+/// them.
 static void hideLibraryOptions() {
   for (auto &entry : cl::getRegisteredOptions())
     if (is_contained(entry.second->Categories, &cl::getGeneralCategory()))
@@ -92,8 +93,8 @@ static void hideLibraryOptions() {
 }
 
 #ifndef NDEBUG
-/// Works like LLVM's --debug-only, which is missing from LLVM without
-/// assertions.
+/// An option that does the same as LLVM's --debug-only. LLVM without assertions
+/// lacks that option.
 static cl::list<std::string> debugged(
     "mlafix-debug", cl::CommaSeparated, cl::value_desc("pass,…"),
     cl::desc("Print what these passes note for the compiler's authors (LDBG)"));
@@ -109,7 +110,8 @@ static void enableDebugOutput() {
 #endif
 
 int mlafix_opt_main(int argc, char **argv) {
-  // Called by LLVM before it aborts: prints one line instead of dumping core.
+  // LLVM calls this handler before it aborts. It prints one line and exits,
+  // without a core dump.
   install_fatal_error_handler([](void *, const char *reason, bool) {
     errs() << "error: LLVM cannot go on: " << reason << "\n";
     std::_Exit(EXIT_FAILURE);

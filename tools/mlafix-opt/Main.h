@@ -8,9 +8,9 @@
 #ifndef MLAFIX_TOOLS_MLAFIX_OPT_MAIN_H
 #define MLAFIX_TOOLS_MLAFIX_OPT_MAIN_H
 
-/// All of mlafix-opt; returns its exit status. A function because the Python
-/// package provides the tool too, through libmlafix_compiler.so, which exports
-/// it.
+/// Runs mlafix-opt and returns its exit status. It is a function because the
+/// Python package has the tool too. The package calls it in
+/// libmlafix_compiler.so, which exports it.
 extern "C" __attribute__((visibility("default"))) int
 mlafix_opt_main(int argc, char **argv);
 

@@ -27,7 +27,7 @@ DeviceMemory::DeviceMemory(mlafix_device device, void *bytes, size_t size)
     return;
   PrimaryContext context(device.ordinal);
   CUdeviceptr fresh = 0;
-  // An empty tensor still gets its own address.
+  // Allocate at least one byte, so that an empty tensor gets its own address.
   cuMemAlloc(&fresh, size ? size : 1);
   address = reinterpret_cast<void *>(static_cast<uintptr_t>(fresh));
   if (size)
@@ -41,7 +41,7 @@ DeviceMemory::~DeviceMemory() {
     PrimaryContext context(device.ordinal);
     cuMemFree.call(asDevice(address));
   } catch (const Error &) {
-    // The launch has already failed and reported why.
+    // The launch has failed before, and the reason has been reported.
   }
 }
 

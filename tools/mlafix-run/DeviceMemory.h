@@ -15,17 +15,19 @@
 
 namespace mlafix::run {
 
-/// A copy of host bytes on `device`; on the CPU, the bytes themselves.
+/// A copy of host bytes on `device`. On the CPU, it is the host bytes
+/// themselves.
 class DeviceMemory {
 public:
-  /// Uploads `bytes`, which must outlive this. Throws mlafix::Error.
+  /// Copies `bytes` to the device. They must outlive this object. Throws
+  /// mlafix::Error.
   DeviceMemory(mlafix_device device, void *bytes, size_t size);
   DeviceMemory(const DeviceMemory &) = delete;
   DeviceMemory &operator=(const DeviceMemory &) = delete;
   ~DeviceMemory();
 
   void *data() const { return address; }
-  /// Waits for the device and copies the bytes back to the host.
+  /// Waits for the device and copies its bytes back to the host.
   void download();
 
 private:
@@ -35,7 +37,8 @@ private:
   void *address;
 };
 
-/// "sm_90" for CUDA device N; "cpu" for the CPU. Throws mlafix::Error.
+/// Returns the target of a device, such as "sm_90", or "cpu" for the CPU.
+/// Throws mlafix::Error.
 std::string targetOf(mlafix_device device);
 
 } // namespace mlafix::run

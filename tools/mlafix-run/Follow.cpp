@@ -18,10 +18,11 @@ using namespace llvm;
 using namespace mlafix;
 using namespace mlafix::run;
 
-// Limit of the elements read from a tensor whose values decide accesses.
+// The maximum number of elements to read from a tensor whose values decide
+// accesses.
 static constexpr int64_t kMaxElements = 1 << 20;
 
-/// The semantics of a float dtype; null for others.
+/// Returns the float semantics of a dtype, or null if it is not a float.
 static const fltSemantics *getSemantics(mlafix_dtype dtype) {
   switch (dtype) {
   case MLAFIX_F32:
@@ -58,7 +59,7 @@ static json::Value readElement(const Array &array, int64_t offset) {
   return isSigned ? SignExtend64(bits, 8 * size) : int64_t(bits);
 }
 
-/// All elements in row-major order.
+/// Returns all elements in row-major order.
 static json::Array readElements(const Array &array) {
   json::Array elements;
   std::vector<int64_t> indices(array.sizes.size(), 0),
@@ -87,7 +88,7 @@ static json::Value describe(const LaunchValue &value, bool isReadByElement) {
   return object;
 }
 
-/// "file:line:column: message".
+/// Formats a message as "file:line:column: message".
 static std::string spell(const json::Object &object) {
   std::string message = object.getString("message")->str();
   std::optional<StringRef> file = object.getString("file");
@@ -97,7 +98,8 @@ static std::string spell(const json::Object &object) {
          std::to_string(*object.getInteger("column")) + ": " + message;
 }
 
-/// The tensors that the kernel reads element by element.
+/// Finds the names of the tensors that the kernel reads element by element.
+/// Returns false and sets `error` on failure.
 static bool findReadByElement(StringRef source, const std::string &path,
                               CompileOptions options,
                               std::set<std::string> &names,

@@ -14,7 +14,8 @@ using namespace mlafix::run;
 
 namespace {
 
-/// "[n, H=128, D=128]": names and fixed sizes, if any.
+/// Describes a tensor's dims by their names and fixed sizes: "[n, H=128,
+/// D=128]".
 std::string describeShape(const mlafix_arg_info &arg) {
   std::string text = "[";
   for (uint32_t i = 0; i < arg.ndim; ++i) {

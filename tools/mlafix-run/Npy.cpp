@@ -23,7 +23,8 @@ constexpr char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 constexpr size_t maxHeaderBytes = 1 << 20;
 constexpr uint64_t maxDataBytes = uint64_t(1) << 44;
 
-/// Spellings of a dtype; the first one is written.
+/// Returns the names of a dtype in .npy headers. The first one is used for
+/// writing.
 std::vector<std::string> descrs(mlafix_dtype dtype) {
   switch (dtype) {
   case MLAFIX_BF16:
@@ -96,8 +97,8 @@ uint64_t dataBytes(const std::vector<int64_t> &shape, uint64_t elementBytes) {
   return empty ? 0 : bytes;
 }
 
-/// Reads piecewise: a pipe has no size, and a header may claim more data than
-/// exists.
+/// Reads the data in pieces. A pipe has no size, and a header may promise more
+/// data than exists.
 void readData(std::istream &file, uint64_t bytes, std::vector<char> &data) {
   constexpr uint64_t pieceBytes = 64 << 20;
   while (data.size() < bytes) {
@@ -171,7 +172,8 @@ void mlafix::run::writeNpy(const std::string &path, const Array &array) {
   for (int64_t size : array.sizes)
     header += std::to_string(size) + ",";
   header += "), }";
-  // Data starts at a multiple of 64; the header ends with a newline.
+  // The data starts at a multiple of 64 bytes, and the header ends with a
+  // newline.
   size_t head = sizeof(magic) + 2 + 2;
   header.append((64 - (head + header.size() + 1) % 64) % 64, ' ');
   header += '\n';

@@ -38,11 +38,13 @@ struct Array {
   std::vector<int64_t> strides() const; ///< in elements
 };
 
-/// Reads `path` as an array of `dtype`. Throws std::runtime_error if the file
-/// is unreadable, not .npy, truncated, or of another dtype.
+/// Reads the file `path` as an array of `dtype`. Throws std::runtime_error if
+/// the file cannot be read, is not an .npy file, is truncated, or has another
+/// dtype.
 Array readNpy(const std::string &path, mlafix_dtype dtype);
 
-/// Writes `array`, as version 1. Throws std::runtime_error.
+/// Writes `array` to the file `path` in version 1 of the format. Throws
+/// std::runtime_error.
 void writeNpy(const std::string &path, const Array &array);
 
 } // namespace mlafix::run

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The header is a Python literal: a dictionary with three keys, whose values
-// are a string, a boolean and a tuple of integers.
+// Parses the header of an .npy file. It is a Python dictionary with three keys,
+// whose values are a string, a boolean and a tuple of integers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -114,7 +114,7 @@ private:
         if (__builtin_mul_overflow(value, int64_t(10), &value) ||
             __builtin_add_overflow(value, int64_t(text[next] - '0'), &value))
           error("sizes that fit 64 bits", "a larger one");
-      accept('L'); // Python 2's suffix of long integers
+      accept('L'); // the suffix of Python 2's long integers
       values.push_back(value);
       if (!accept(',')) {
         expect(')');

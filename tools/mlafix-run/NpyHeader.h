@@ -14,15 +14,16 @@
 
 namespace mlafix::run {
 
-/// The dictionary at the head of an .npy file.
+/// The contents of the dictionary at the start of an .npy file.
 struct NpyHeader {
-  std::string descr; ///< for example "<f4"
+  std::string descr; ///< numpy's name of the dtype, for example "<f4"
   bool fortranOrder = false;
   std::vector<int64_t> shape;
 };
 
-/// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. Throws
-/// std::runtime_error that says what was expected.
+/// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. For
+/// other text, throws std::runtime_error with a message that says what was
+/// expected.
 NpyHeader parseNpyHeader(const std::string &text);
 
 } // namespace mlafix::run

@@ -41,7 +41,7 @@ alone show.
 
 namespace {
 
-/// "name=value", split at the first '='.
+/// Splits "name=value" at the first '='.
 std::pair<std::string, std::string> splitPair(const std::string &option,
                                               const std::string &text) {
   size_t equals = text.find('=');
@@ -61,7 +61,7 @@ void addOnce(const std::string &option, Map &map, const std::string &name,
 
 std::vector<int64_t> parseShape(const std::string &text) {
   std::vector<int64_t> shape;
-  if (text == "scalar") // rank 0
+  if (text == "scalar") // a tensor without dims
     return shape;
   for (size_t begin = 0; begin <= text.size();) {
     size_t end = std::min(text.find('x', begin), text.size());

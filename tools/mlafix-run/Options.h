@@ -17,19 +17,20 @@
 namespace mlafix::run {
 
 struct Options {
-  std::string file;     ///< a unit, or a .mlir source
-  std::string kernel;   ///< may be empty if the unit has only one
-  std::string bindings; ///< "D=128,T=bf16"
+  std::string file;     ///< path of a unit or of a .mlir source
+  std::string kernel;   ///< may be empty if the unit has one kernel
+  std::string bindings; ///< such as "D=128,T=bf16"
   mlafix_device device = {MLAFIX_CPU, 0};
   bool list = false;
   bool debug = false;
   bool help = false;
-  std::map<std::string, std::string> args; ///< name -> .npy file or value
-  std::map<std::string, std::string> outs; ///< name -> .npy file
+  std::map<std::string, std::string>
+      args; ///< argument name -> .npy file or value
+  std::map<std::string, std::string> outs; ///< argument name -> .npy file
   std::map<std::string, std::vector<int64_t>> shapes;
 };
 
-/// Throws std::runtime_error for invalid options.
+/// Parses the command line. Throws std::runtime_error for invalid options.
 Options parseOptions(int argc, const char *const *argv);
 
 /// The text that --help prints.

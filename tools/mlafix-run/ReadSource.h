@@ -12,8 +12,9 @@
 
 namespace mlafix::run {
 
-/// Reads the .mlir file at `path`, and adds the bindings ("D=128,T=bf16") to
-/// `options`. Returns false and sets `error` on failure.
+/// Reads the .mlir file at `path` into `text`. Parses `bindings`, such as
+/// "D=128,T=bf16", and adds them to `options`. Returns false and sets `error`
+/// on failure.
 bool readSource(const std::string &path, const std::string &bindings,
                 std::string &text, CompileOptions &options, std::string &error);
 

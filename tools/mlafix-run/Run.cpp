@@ -34,7 +34,8 @@ std::string shapeText(const std::vector<int64_t> &shape) {
   return text.empty() ? "scalar" : text;
 }
 
-/// The indices "1, 0" of the element at row-major `position`.
+/// Returns the indices, for example "1, 0", of the element at row-major
+/// position `position`.
 std::string indicesText(int64_t position, const std::vector<int64_t> &shape) {
   std::string text;
   for (size_t dim = shape.size(); dim-- > 0; position /= shape[dim])
@@ -68,7 +69,7 @@ Arg parseScalar(const mlafix_arg_info &info, const std::string &text) {
   return Arg(static_cast<int64_t>(value));
 }
 
-/// The scalar as JSON; parseScalar() must accept the text.
+/// Returns the scalar as JSON. parseScalar() must accept the text.
 std::string describeScalar(const mlafix_arg_info &info,
                            const std::string &text) {
   if (info.kind == MLAFIX_ARG_BOOL)
@@ -85,11 +86,11 @@ std::string describeScalar(const mlafix_arg_info &info,
   return number;
 }
 
-/// The host arrays and scalars of one run.
+/// The arrays and scalars of one run, on the host.
 class Arguments {
 public:
-  /// Outputs start with 0xff bytes; with `isSecond`, with the highest bit of
-  /// each element cleared.
+  /// Fills outputs with 0xff bytes. If `isSecond` is true, clears the highest
+  /// bit of each of their elements.
   Arguments(const Kernel &kernel, const Options &options, bool isSecond = false)
       : kernel(kernel), options(options), isSecond(isSecond),
         arrays(kernel.numArgs()), present(kernel.numArgs(), false) {
@@ -110,7 +111,8 @@ public:
         memory[i]->download();
   }
 
-  /// The arguments in the form of a launch; `this` owns the arrays.
+  /// Describes the arguments of the launch. The result points to arrays of this
+  /// object.
   std::vector<LaunchValue> describe() const {
     std::vector<LaunchValue> values;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
@@ -126,8 +128,9 @@ public:
     return values;
   }
 
-  /// Prints the elements that came back unchanged both here and in `second`,
-  /// where outputs started with another value. Returns true if there are any.
+  /// Prints the elements that no row writes. These have their initial value
+  /// here and in `second`, whose outputs had another initial value. Returns
+  /// true if there are any.
   bool reportUnwritten(const Arguments &second) const {
     bool isAny = false;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
@@ -168,7 +171,8 @@ public:
 
 private:
   void rejectUnknownNames() const {
-    std::map<std::string, int32_t> known; // access by name; 0 for scalars
+    std::map<std::string, int32_t>
+        known; // the access of each argument; 0 for a scalar
     std::string names;
     for (uint32_t i = 0; i < kernel.numArgs(); ++i) {
       known[kernel.arg(i).name] = kernel.arg(i).access;
@@ -205,7 +209,7 @@ private:
         wrong(info.name, "expected " + std::to_string(info.ndim) +
                              " dims, got shape " + shapeText(arrays[i].sizes));
       for (uint32_t d = 0; d < info.ndim; ++d)
-        if (*info.dims[d]) // the launch reports mismatches
+        if (*info.dims[d]) // the launch reports sizes that differ
           dims.emplace(info.dims[d], arrays[i].sizes[d]);
     }
   }
@@ -273,7 +277,7 @@ private:
     return shape;
   }
 
-  /// True if an output's element still has its initial value.
+  /// Returns true if an element of an output still has its initial value.
   bool isAsFilled(uint32_t index, size_t at, size_t size) const {
     const auto &bytes = arrays[index].bytes;
     for (size_t i = 0; i < size; ++i)
@@ -308,7 +312,7 @@ private:
   const Kernel &kernel;
   const Options &options;
   bool isSecond;
-  std::vector<Array> arrays; ///< one per argument, unused for scalars
+  std::vector<Array> arrays; ///< one per argument; not used for scalars
   std::vector<bool> present;
   std::map<std::string, int64_t> dims;
 };
@@ -337,7 +341,8 @@ bool mlafix::run::runKernel(const Unit &unit, const Options &options,
   Arguments arguments(kernel, options);
   bool isRight =
       !options.debug || !follow || follow(kernel.name(), arguments.describe());
-  // Prepare first, so that the time below is that of the kernel and the copies.
+  // Prepare the kernel first, so that the measured time is that of the kernel
+  // and the copies.
   mlafix_code_info code = kernel.code(options.device);
   auto start = std::chrono::steady_clock::now();
   arguments.run();

@@ -20,14 +20,14 @@ namespace mlafix::run {
 /// Prints the kernels of a unit with their signatures.
 void listKernels(const Unit &unit);
 
-/// A debugging step before the run: prints what the rows of the launch do.
+/// A step of --debug before the run: prints what the rows of the launch do.
 /// Returns true if it finds no fault. Throws std::runtime_error.
 using Follow = std::function<bool(const std::string &kernel,
                                   const std::vector<LaunchValue> &values)>;
 
 /// Reads the inputs, runs the kernel and writes the outputs. Returns false if
-/// `options.debug` finds unwritten output elements, or `follow` (if given) a
-/// fault. Throws std::runtime_error.
+/// `follow` is given and finds a fault, or if `options.debug` finds output
+/// elements that no row writes. Throws std::runtime_error.
 bool runKernel(const Unit &unit, const Options &options,
                const Follow &follow = nullptr);
 

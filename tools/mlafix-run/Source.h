@@ -15,31 +15,32 @@
 
 namespace mlafix::run {
 
-/// Compiles the .mlir file at `path` with the bindings ("D=128,T=bf16") for the
-/// target ("cpu", "sm_90") to the bytes of a unit. Returns false and sets
-/// `error` on failure. Source.cpp calls the compiler; NoSource.cpp, in builds
-/// without one, reports that there is none.
+/// Compiles the .mlir file at `path` to a unit, and sets `unit` to its bytes.
+/// `bindings` is text such as "D=128,T=bf16", and `target` is "cpu" or a name
+/// such as "sm_90". Returns false and sets `error` on failure. Source.cpp
+/// defines it with the compiler. In builds without the compiler, NoSource.cpp
+/// defines it and only reports that.
 bool compileSource(const std::string &path, const std::string &bindings,
                    const std::string &target, std::string &unit,
                    std::string &error);
 
-/// An argument of a launch: a tensor, a scalar in JSON, or, if neither, an
-/// omitted one.
+/// An argument of a launch: a tensor if `array` is not null, or a scalar if
+/// `scalar` has its JSON text. It is omitted if it has neither.
 struct LaunchValue {
   std::string name;
   const Array *array = nullptr;
   std::string scalar;
 };
 
-/// Texts that rows printed, and their faults with source locations.
+/// The texts that the rows printed, and their faults with source locations.
 struct FollowedRows {
   std::vector<std::string> printed, faults;
 };
 
-/// Interprets the rows of a launch of the kernel in the .mlir file at `path` on
-/// the host: collects what they print and all faults except unwritten elements
-/// (docs/Proofs.md). Returns false and sets `error` on failure. Also defined
-/// twice, as above.
+/// Interprets the rows of a launch on the host, for the kernel in the .mlir
+/// file at `path`. Collects what they print, and all faults except unwritten
+/// elements (docs/Proofs.md). Returns false and sets `error` on failure.
+/// Source.cpp and NoSource.cpp define it, too.
 bool followRows(const std::string &path, const std::string &kernel,
                 const std::string &bindings,
                 const std::vector<LaunchValue> &values, FollowedRows &followed,
