@@ -173,9 +173,9 @@ OpFoldResult SwapOp::fold(FoldAdaptor constants) {
   return other && other.getBlock() == getBlock() ? other.getSource() : Value();
 }
 
-/// Folds a scan to its operand in three cases: each row or group has one
-/// element; a maximum or minimum of equal elements; a maximum or minimum of a
-/// scan of the same kind.
+/// Folds a scan to its operand if each row or group has one element. Also folds
+/// a running maximum or minimum of equal elements, or of another scan of the
+/// same kind.
 OpFoldResult ScanOp::fold(FoldAdaptor constants) {
   DimAttr dim = getTileDim(getType());
   if ((getInGroups() ? dim.getGroup() : dim).getSize() == 1)

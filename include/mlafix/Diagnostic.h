@@ -30,7 +30,7 @@ struct SourceLocation {
   bool isKnown() const { return line != 0; }
 };
 
-/// One message about a source.
+/// A message of the compiler about a source, with its notes.
 struct Diagnostic {
   enum class Severity { Error, Warning, Note, Remark };
   /// The kind of a message, for callers that add their own advice.

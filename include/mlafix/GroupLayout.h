@@ -34,8 +34,8 @@ constexpr int64_t arrived = 256;
 /// reading from its peers.
 constexpr int64_t done = arrived + 8 * 80;
 constexpr int64_t bytes = done + 8 * 80;
-/// One field per block of a grid and rank: the last collective in which that
-/// block of the rank has finished its stores to this rank.
+/// One field for each pair of a block of the grid and a rank. It is the last
+/// collective in which the rank's block has finished its stores to this rank.
 constexpr int64_t slots = MLAFIX_GROUP_BYTES;
 
 static_assert(MLAFIX_MAX_RANKS <= 80 && bytes <= MLAFIX_GROUP_BYTES,

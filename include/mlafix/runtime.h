@@ -5,9 +5,10 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* Load a unit (a .mlafix file, docs/UnitFormat.md), look a kernel up, launch *|
-|* it on an NVIDIA GPU or on the CPU. Plain C11; needs no LLVM, no CUDA       *|
-|* headers and no CUDA at link time (libcuda is opened when first used).      *|
+|* Loads units (.mlafix files, docs/UnitFormat.md), finds kernels in them,    *|
+|* and launches the kernels on an NVIDIA GPU or on the CPU. This is plain     *|
+|* C11. It needs no LLVM and no CUDA headers, and does not link to CUDA: it   *|
+|* opens libcuda at the first use.                                            *|
 |*                                                                            *|
 |* Conventions                                                                *|
 |*  - Every function that can fail returns a mlafix_status; the sentence that *|

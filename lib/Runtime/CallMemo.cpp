@@ -222,7 +222,7 @@ bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
 }
 
 /// Finds the slots that hold the addresses of several tensors. Returns false if
-/// a table of addresses is missing or a span exceeds the address space.
+/// such an argument has no parameter, or if a span exceeds the address space.
 bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   uint32_t slot = 0;
   numTables = 0;

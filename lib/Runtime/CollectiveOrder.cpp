@@ -28,7 +28,7 @@ struct Mark {
 /// for which they waited.
 struct Order {
   uint64_t group = 0;             ///< GroupRank::group of `latest`
-  unsigned long long capture = 0; ///< id of the capture they belong to; 0: none
+  unsigned long long capture = 0; ///< id of the capture of `latest`; 0: none
   std::vector<Mark> latest, before;
   std::vector<CUevent> spare; ///< events to use again
 

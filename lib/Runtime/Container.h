@@ -28,7 +28,7 @@ enum class ChecksumPolicy { Verify, IgnoreForFuzzing };
 
 /// Reads a whole unit into `unit`. Checks the header, the checksum and the
 /// manifest. Checks that the images fill the rest of the file exactly, and that
-/// each has its format. Errors: BAD_UNIT, VERSION_MISMATCH.
+/// each image is valid for its format. Errors: BAD_UNIT, VERSION_MISMATCH.
 mlafix_status parseUnit(const uint8_t *bytes, size_t size,
                         ChecksumPolicy checksum, UnitDesc &unit);
 

@@ -29,9 +29,9 @@ private:
   bool pushed = false;
 };
 
-/// Permits all driver calls while in scope, even if another thread captures a
-/// stream. Loading code and queries are not stream operations, but a capture
-/// could still forbid them.
+/// Lets this thread load code and make queries while some stream is captured.
+/// These are not stream operations, but a capture that is not in relaxed mode
+/// may forbid the functions that they call.
 class RelaxedCapture {
 public:
   RelaxedCapture(const CudaDriver &driver) : driver(driver) {

@@ -5,10 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   MLAFIX_NUM_THREADS           threads for CPU launches, with the caller's
+//   MLAFIX_NUM_THREADS           number of threads for CPU launches; the
+//                                calling thread counts
 //   MLAFIX_NO_DEPENDENT_LAUNCH   1: never use programmatic dependent launch
-//   MLAFIX_CPU_TARGET            highest level of CPU code to use
-//   MLAFIX_CPU_CACHE_BYTES       size of the CPU's last-level cache
+//   MLAFIX_CPU_TARGET            highest level of CPU code to use: x86-64 or
+//                                x86-64-v3, for example
+//   MLAFIX_CPU_CACHE_BYTES       size of the CPU's last-level caches in bytes
 //   MLAFIX_LOG                   debug, info or warning: log to stderr
 //
 // The variables are read once, at the first use. An invalid value is reported

@@ -22,10 +22,11 @@ namespace {
 /// device.
 constexpr unsigned pageBits = 21;
 
-/// The owner of a page is 1 + a device ordinal, or one of these two values:
-/// host memory or memory that is on no device, and memory about which the
-/// driver gave no answer.
+// The owner of a page is 1 + a device ordinal, or one of two special values.
+
+/// The page is not on a device: it is host memory, for example.
 constexpr uint64_t noDevice = 0;
+/// The driver gave no answer.
 constexpr uint64_t unknown = 255;
 static_assert(numDeviceSlots < unknown, "devices have 8 bits");
 

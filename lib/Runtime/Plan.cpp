@@ -139,8 +139,8 @@ bool holdsAtMost(const Call &call, const Guard &guard, int64_t) {
   return !arg.hasShape || arg.sizes[guard.dim] <= guard.number;
 }
 
-// Each kind of guard has one of the following functions. For a message about a
-// failed guard, it describes the call's value that the guard tests.
+// The following functions, one for each kind of guard, describe for a message
+// the value of the call that failed the guard.
 
 /// Formats numbers as a list, for example "[4096, 128, 1]".
 std::string listOf(const int64_t *numbers, uint32_t count) {

@@ -34,8 +34,8 @@ inline bool isMany(int32_t kind) {
 }
 
 /// An argument of a kernel. The fields that every launch reads come first and
-/// are adjacent, because they leave the caches between launches.
-/// the driver evicts them from the caches.
+/// are adjacent, because the driver evicts them from the caches between
+/// launches.
 struct ArgDesc {
   int32_t kind = 0;          ///< the mlafix_arg_kind that a call must pass
   int32_t dtype = 0;         ///< a tensor's mlafix_dtype

@@ -40,8 +40,8 @@ struct HostKernel {
   std::vector<HostArg> args;
 };
 
-/// Fails unless `unit` is a C identifier that does not clash with one of the
-/// runtime.
+/// Fails unless `unit` is a C identifier that does not clash with a name
+/// of the runtime.
 llvm::Error checkUnitName(llvm::StringRef unit);
 
 /// Describes the kernels of a unit and gives them C names. A C name is the

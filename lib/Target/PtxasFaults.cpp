@@ -149,7 +149,8 @@ static bool isConvertedBack(const Value *value) {
   });
 }
 
-// LLVM joins two pairs of narrow floats that are stored together to one word.
+// LLVM joins two pairs of narrow floats that are stored together into one
+// word.
 // ptxas 12.9 and 13.0 then read the pairs from that word at other uses too.
 // They lose one of the pairs if a branch may have changed it.
 

@@ -40,7 +40,7 @@ struct FollowedRows {
 /// Interprets the rows of a launch on the host, for the kernel in the .mlir
 /// file at `path`. Collects what they print, and all faults except unwritten
 /// elements (docs/Proofs.md). Returns false and sets `error` on failure.
-/// Source.cpp and NoSource.cpp define it, too.
+/// Both Source.cpp and NoSource.cpp define it, as they define compileSource().
 bool followRows(const std::string &path, const std::string &kernel,
                 const std::string &bindings,
                 const std::vector<LaunchValue> &values, FollowedRows &followed,

@@ -5,8 +5,8 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* Shared by the other headers of the runtime. mlafix/runtime.h includes them *|
-|* all and has the conventions.                                               *|
+|* Declarations that all other headers of the runtime use. mlafix/runtime.h   *|
+|* includes all of them and states the conventions.                           *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 

@@ -5,9 +5,9 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* Used by the headers that mlafix-opt writes (--emit=header,                 *|
-|* docs/Embedding.md): a unit that is loaded once, by the first call that     *|
-|* needs it.                                                                  *|
+|* The headers that mlafix-opt writes use this one (--emit=header,            *|
+|* docs/Embedding.md). It declares a unit that is loaded once, by the first   *|
+|* call that needs it.                                                        *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 

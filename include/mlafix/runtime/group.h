@@ -5,8 +5,8 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* A collective kernel has an argument with a tensor of each rank. All ranks  *|
-|* launch it, each on its device, and wait for each other on the device.      *|
+|* A collective kernel has an argument with one tensor per rank. All ranks    *|
+|* launch it, each on its own device, and wait for each other there.          *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 

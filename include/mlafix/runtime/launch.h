@@ -5,7 +5,7 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* Launch a kernel, once or many times.                                       *|
+|* Functions that launch a kernel, once or many times.                        *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -83,8 +83,9 @@ MLAFIX_API mlafix_status
 mlafix_bound_set_pointers(mlafix_bound *bound, void *const *pointers,
                           uint32_t num_args) MLAFIX_NOEXCEPT;
 
-/** Sets a new value for the scalar argument `index`. It checks, fails and
- * behaves like mlafix_bound_set_pointers. */
+/** Sets a new value for the scalar argument `index`. The value is checked like
+ * that of a launch, and may select another code version. On failure, the bound
+ * is unchanged. No other thread may use the bound meanwhile. */
 MLAFIX_API mlafix_status
 mlafix_bound_set_scalar(mlafix_bound *bound, uint32_t index,
                         const mlafix_arg *value) MLAFIX_NOEXCEPT;

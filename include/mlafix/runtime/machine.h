@@ -5,7 +5,8 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* The devices of the machine, and the threads and the driver of launches.    *|
+|* Functions for the devices of the machine, the threads of CPU launches and  *|
+|* the CUDA driver.                                                           *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -67,7 +68,7 @@ MLAFIX_API int32_t mlafix_cpu_threads(void) MLAFIX_NOEXCEPT;
 MLAFIX_API int64_t mlafix_cpu_cache_bytes(void) MLAFIX_NOEXCEPT;
 
 /** Runs `task` over [0, count) on the threads of CPU launches, and returns when
- * all is done. It has the parameters of a mlafix_parallel_for. Errors:
+ * all is done. The parameters have the meaning of mlafix_parallel_for. Errors:
  * INVALID_ARGUMENT (`task` is null, `count` is negative, or `grain` is less
  * than 1). */
 MLAFIX_API mlafix_status mlafix_run_task(int64_t count, int64_t grain,

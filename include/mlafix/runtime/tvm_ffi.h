@@ -5,9 +5,9 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* Called by the sources that mlafix-opt writes (--emit=tvm-ffi,              *|
-|* docs/Embedding.md). It is in libmlafix_tvm_ffi.a, beside the runtime       *|
-|* itself, and not in libmlafix_runtime.so.                                   *|
+|* The sources that mlafix-opt writes call this function (--emit=tvm-ffi,     *|
+|* docs/Embedding.md). It is in libmlafix_tvm_ffi.a, which also contains the  *|
+|* runtime, and not in libmlafix_runtime.so.                                  *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 

@@ -5,7 +5,7 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* Load a unit, look a kernel up, ask what it is.                             *|
+|* Functions that load a unit, find a kernel in it, and describe the kernel.  *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
