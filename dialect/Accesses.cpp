@@ -309,8 +309,8 @@ static LogicalResult verifyStored(Operation *op, Value target, Type stored) {
 }
 
 /// Checks the type of a loaded value. A load may widen integers. If the dtype
-/// is an integer variable, i64 may be loaded whatever it is bound to; floats
-/// are then loaded as their bits.
+/// is an integer variable, i64 may be loaded whatever dtype it is bound to.
+/// Floats are then loaded as their bits.
 static LogicalResult verifyLoaded(Operation *op, Value source, Type loaded) {
   Type element = cast<MemRefType>(source.getType()).getElementType();
   Type result = getElementTypeOrSelf(loaded);

@@ -13,9 +13,9 @@
 namespace mlafix {
 
 /// Returns true if a launch can compute `index` without running the kernel. It
-/// can compute a constant, an integer argument (possibly cast to index; not a
-/// boolean), and a size of a tensor that every call passes. Grid extents must
-/// be such values.
+/// can compute constants, integer arguments (also cast to index, but not
+/// booleans), and sizes of tensors that every call passes. Grid extents must be
+/// such values.
 bool isKnownAtLaunch(mlir::Value index);
 
 /// Returns true if `index` becomes a constant when the kernel's names are

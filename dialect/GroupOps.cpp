@@ -130,7 +130,7 @@ LogicalResult ScanOp::verify() {
 }
 
 /// Checks that each block and its neighbour are in the same row. If groups are
-/// padded, they must also be in the same group.
+/// padded, both blocks must also be in the same group.
 LogicalResult SwapOp::verify() {
   if (failed(verifyElement(*this, getType())))
     return failure();

@@ -17,8 +17,8 @@
 
 namespace mlafix {
 
-/// Returns the argument whose strides are known to equal those of `arg`: the
-/// first argument of the guard on them. Returns `arg` if there is no such
+/// Returns the first argument of the guard that ensures that some arguments,
+/// `arg` among them, have equal strides. Returns `arg` if there is no such
 /// guard.
 int64_t getStrideOwner(mlir::ArrayAttr guards, int64_t arg);
 /// Returns true if a guard ensures that two arguments are not the same tensor.

@@ -34,7 +34,7 @@ enum class Decider {
   Launch,
 };
 
-/// What is known about a number before the launch: what decides it, and its
+/// The knowledge about a number before the launch: who decides it, and its
 /// range.
 struct KnownNumber {
   Decider decider;

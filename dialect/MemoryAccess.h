@@ -58,9 +58,9 @@ struct MemoryAccess {
   mlir::BlockArgument getArgument() const;
   unsigned getArgNumber() const { return getArgument().getArgNumber(); }
   bool isPart() const { return group || member; }
-  /// Returns true if both accesses are to the same kind of part: groups,
-  /// members, the same slice, or whole rows. A lane then owns the same elements
-  /// in both.
+  /// Returns true if this access and `other` are to the same kind of part:
+  /// groups, members, the same slice, or whole rows. A lane then owns the same
+  /// elements in both.
   bool isPartAs(const MemoryAccess &other) const;
   /// Returns the dim of the tensor's rows if it is a product, else null.
   DimAttr getProduct() const;

@@ -24,7 +24,8 @@ namespace mlafix::group {
 
 /// The last collective whose number all blocks of this rank have read.
 constexpr int64_t epoch = 0;
-/// How many blocks of this rank have arrived at the current collective.
+/// The number of blocks of this rank that have arrived at the current
+/// collective.
 constexpr int64_t blocks = 8;
 /// 0, or 1 + the rank that did not arrive.
 constexpr int64_t failed = 128;

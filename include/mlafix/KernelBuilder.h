@@ -65,7 +65,7 @@ struct TensorArgument {
   std::string dtype;
   /// The dtype variable, or "" if the dtype is fixed.
   std::string dtypeName;
-  /// How the kernel uses the tensor: "read", "write" (it writes every element)
+  /// The use of the tensor: "read", "write" (the kernel writes every element)
   /// or "update".
   std::string access;
   bool optional = false;
@@ -77,8 +77,8 @@ struct TensorArgument {
   /// True if each rank passes a tensor. The first dim then counts the ranks.
   /// The access is "read", or "update" if the ranks exchange data through it.
   bool peers = false;
-  /// If the argument is a list of tensors, their maximum number. The list's
-  /// first dim counts the tensors, and its access must be "read". It is 0 for a
+  /// The maximum number of tensors, if the argument is a list. The list's first
+  /// dim counts the tensors, and its access must be "read". It is 0 for a
   /// single tensor.
   std::int64_t most = 0;
   /// The tiled storage, "128x4" or "8x4": tiles of 128 or 8 rows and 4 columns.

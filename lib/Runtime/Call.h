@@ -144,7 +144,7 @@ struct ByteRange {
 };
 ByteRange byteRange(const ArgDesc &desc, const CallArg &arg);
 
-/// A launch with all its choices made.
+/// A launch as it is planned: code version, grid and packed parameters.
 struct Plan {
   const CodeVersion *variant;
   uint32_t index; ///< index of `variant` among the code versions

@@ -15,8 +15,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// What the driver says about an address. The memory type and the range are 0
-/// if the driver does not know the memory.
+/// The driver's answer about an address. The memory type and the range are 0 if
+/// the driver does not know the memory.
 struct PointerAttributes {
   unsigned memoryType = 0;
   int isManaged = 0;

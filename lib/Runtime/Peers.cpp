@@ -14,7 +14,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Returns the word for one tensor of the argument in messages.
+/// Returns the word by which messages call one tensor of the argument.
 const char *ofWhat(const ArgDesc &desc) {
   return desc.isPeers() ? "rank" : "tensor";
 }
@@ -74,8 +74,8 @@ mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
   return MLAFIX_OK;
 }
 
-/// Computes the layout of the first tensor of an argument. The layouts of the
-/// others differ only in their base address.
+/// Computes the layout of the first tensor of an argument. The other tensors'
+/// layouts differ only in their base address.
 mlafix_status layoutOf(const Call &call, uint32_t index, ByteLayout &layout) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &given = call.args[index];

@@ -28,7 +28,7 @@ struct ThreadErrors {
   char *callerBuffer;
   size_t callerCapacity;
 };
-// The type is plain data without a constructor, so it costs nothing when a
+// ThreadErrors is plain data without a constructor, so it costs nothing when a
 // thread starts.
 thread_local ThreadErrors errors;
 
@@ -118,7 +118,8 @@ size_t formatMessage(char (&out)[messageCapacity], const char *format,
 } // namespace
 
 size_t mlafix::runtime::wholeLength(const char *text, size_t length) {
-  // The last character's first byte tells how many bytes 10xxxxxx follow it.
+  // Count the bytes 10xxxxxx at the end of the text. The byte before them tells
+  // how many of them its character needs.
   size_t tail = 0;
   auto byteAt = [&](size_t fromEnd) {
     return static_cast<unsigned char>(text[length - 1 - fromEnd]);

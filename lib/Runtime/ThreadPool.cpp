@@ -50,7 +50,7 @@ struct Job {
   }
 };
 
-/// The least stack size of a worker in bytes. Kernels keep up to 4 MB of rows
+/// The minimum stack size of a worker in bytes. Kernels keep up to 4 MB of rows
 /// on the stack, but a thread's default is 2 MB if the process's limit is
 /// unlimited.
 constexpr size_t leastStackBytes = 8 << 20;

@@ -124,8 +124,8 @@ static HostArg describeArgument(const json::Object &arg) {
   return made;
 }
 
-/// Chooses argument names, and lists for each argument the others that it may
-/// alias.
+/// Chooses the C names of the arguments. Also lists the arguments that each
+/// argument may alias.
 static void nameArguments(const json::Object &signature, HostKernel &kernel) {
   CNames names(
       {"args", "bound", "device", "flags", "kernel", "status", "stream"});
@@ -156,8 +156,7 @@ Error mlafix::target::checkUnitName(StringRef unit) {
                            unit + "'");
 }
 
-/// Returns the names in `bindings` whose values are not the same in all of
-/// them.
+/// Returns the names that do not have the same value in all of `bindings`.
 static std::vector<std::string>
 differing(ArrayRef<const json::Object *> bindings) {
   std::vector<std::string> names;

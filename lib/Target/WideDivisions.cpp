@@ -57,8 +57,8 @@ static void split(Instruction *division,
   division->eraseFromParent();
 }
 
-/// Expands a wide division. If the operands provably fit kDivided bits, as
-/// those of scalar evolution do, divides in that width. Otherwise creates a
+/// Expands a wide division. If the operands provably fit kDivided bits, divides
+/// in that width; the divisions of scalar evolution do. Otherwise creates a
 /// loop over the bits.
 static void expand(BinaryOperator *division) {
   const DataLayout &layout = division->getDataLayout();

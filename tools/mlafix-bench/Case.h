@@ -23,7 +23,7 @@
 
 namespace mlafix::bench {
 
-/// What a buffer contains before anything runs.
+/// The contents of a buffer before anything runs.
 enum class Content {
   Payload, ///< random, magnitude 0.25 to 4, with either sign
   Lse,     ///< random, -3 to 3
@@ -98,7 +98,7 @@ public:
 using Check = std::function<std::string(const Outcome &)>;
 
 /// A way to run the case, by mlafix or by a baseline. Its time is compared with
-/// the others.
+/// the times of the other implementations.
 struct Implementation {
   std::string name; ///< such as "mlafix", "mlafix, dependent" or "cuda"
   bool isBaseline = false;
@@ -106,7 +106,8 @@ struct Implementation {
   /// For a baseline: the name of mlafix's implementation to compare with.
   std::string against;
   std::vector<Launch> launches;
-  /// How many times intermediate results are rounded to the rows' dtype.
+  /// The number of times that intermediate results are rounded to the rows'
+  /// dtype.
   int roundings = 0;
   /// The check to use instead of the case's check, unless it is empty.
   Check check = {};

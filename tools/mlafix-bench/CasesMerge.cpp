@@ -14,7 +14,7 @@ using namespace mlafix::bench;
 
 namespace {
 
-/// Where a merge writes its result: to tensors of its own, or over the suffix.
+/// The destination of a merge: separate tensors, or the tensors of the suffix.
 enum class Place { Separate, OverSuffix };
 
 struct MergeShape {

@@ -35,11 +35,11 @@ std::vector<StreamShape> streamShapes(int reads);
 /// programmatic dependent launch.
 enum class Trigger { BeforeWait, AfterWait, AfterLoads };
 
-/// How a kernel overlaps with the preceding one, in a chain with programmatic
+/// The overlap of a kernel with the preceding one, in a chain with programmatic
 /// dependent launch.
 struct StreamSchedule {
   Trigger trigger;
-  /// How many bytes of the first blocks are prefetched into L2 before the wait.
+  /// The number of bytes to prefetch into L2 before the wait.
   int64_t prefetched;
 };
 

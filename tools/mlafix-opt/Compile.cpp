@@ -27,8 +27,8 @@ static constexpr char targetList[] =
 #include "mlafix/Targets.def"
     ;
 
-/// What to do about an access that is not proved in bounds: guard it, or report
-/// an error.
+/// The treatment of an access that is not proved in bounds: it is guarded, or
+/// an error is reported.
 enum class OpenBounds { Guard, Prove };
 
 struct CompileCommand::Options {

@@ -40,7 +40,7 @@ typedef struct mlafix_group {
   uint32_t ranks;          /**< number of ranks, at most MLAFIX_MAX_RANKS */
   uint32_t rank;           /**< this rank, less than `ranks` */
   void *const *workspaces; /**< address of each rank's workspace here */
-  /** How long a launch waits for another rank on the device, in ns. */
+  /** The time in ns for which a launch waits for another rank. */
   uint64_t timeout_ns;
   /** Host memory that the device can write (cuMemHostAlloc), or NULL. It must
    * be zero before the first launch. If a rank does not arrive, it becomes 1 +

@@ -105,7 +105,8 @@ MLAFIX_API mlafix_status mlafix_bound_launch(const mlafix_bound *bound,
                                              void *stream,
                                              uint32_t flags) MLAFIX_NOEXCEPT;
 
-/** What a driver's launch call needs, for graphs that are built by hand. */
+/** The arguments of the driver's launch call, for graphs that are built by
+ * hand. */
 typedef struct mlafix_launch_info {
   uint32_t struct_size;
   uint32_t num_params;
