@@ -34,7 +34,7 @@ enum class Decider {
   Launch,
 };
 
-/// The knowledge about a number before the launch: who decides it, and its
+/// A number as far as it is known before the launch: what decides it, and its
 /// range.
 struct KnownNumber {
   Decider decider;

@@ -11,16 +11,16 @@
 |* opens libcuda at the first use.                                            *|
 |*                                                                            *|
 |* Conventions                                                                *|
-|*  - Every function that can fail returns a mlafix_status; the sentence that *|
-|*    explains it is in mlafix_last_error() of the same thread.               *|
-|*  - Every struct begins with its struct_size, which the caller sets to      *|
-|*    sizeof of the struct it was compiled with; fields that a smaller size   *|
-|*    leaves out take their default. Use the MLAFIX_*_INIT macros.            *|
-|*  - Strings that the library returns are UTF-8, NUL-terminated and belong   *|
-|*    to the library; each function says how long they live.                  *|
-|*  - All functions may be called from any thread at any time, except that an *|
-|*    object must not be destroyed or changed while another thread uses it.   *|
-|*  - No C++ exception ever leaves the library.                               *|
+|*  - A function that can fail returns a mlafix_status. mlafix_last_error()   *|
+|*    on the same thread then returns a sentence that explains the failure.   *|
+|*  - A struct begins with `struct_size`. The caller sets it to sizeof the    *|
+|*    struct with which it was compiled. Fields beyond that size take their   *|
+|*    defaults. Use the MLAFIX_*_INIT macros.                                 *|
+|*  - Strings that the library returns are UTF-8, end with a NUL and belong   *|
+|*    to the library. Each function says how long they live.                  *|
+|*  - Any thread may call any function at any time. But an object must not    *|
+|*    be destroyed or changed while another thread uses it.                   *|
+|*  - No C++ exception leaves the library.                                    *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 

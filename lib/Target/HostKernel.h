@@ -27,7 +27,7 @@ struct HostArg {
   bool isTensor = false;
   bool isOptional = false;
   bool isWritten = false;
-  bool isAbsent = false; ///< true if the binding omits it: no parameter
+  bool isAbsent = false; ///< true if a binding omits it: no parameter
 };
 
 struct HostKernel {

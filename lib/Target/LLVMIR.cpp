@@ -208,9 +208,9 @@ private:
     return number != 4 && number != 5 && number != 7;
   }
 
-  /// Passes that GPU kernels do not need: loop distribution, loop
-  /// vectorisation, loops that copy or fill memory, and loop passes that clean
-  /// up repeatedly.
+  /// Passes that do not change the PTX of GPU kernels: loop distribution and
+  /// vectorisation, passes for loops that copy or fill memory, and repetitions
+  /// of simplifications after the loop passes.
   const StringSet<> unwanted{"LoopDistributePass",   "LoopIdiomRecognizePass",
                              "LoopInstSimplifyPass", "LoopLoadEliminationPass",
                              "LoopSimplifyCFGPass",  "LoopVectorizePass",

@@ -149,10 +149,9 @@ static bool isConvertedBack(const Value *value) {
   });
 }
 
-// LLVM joins two pairs of narrow floats that are stored together into one
-// word.
-// ptxas 12.9 and 13.0 then read the pairs from that word at other uses too.
-// They lose one of the pairs if a branch may have changed it.
+// Two pairs of narrow floats that are stored together become one word. ptxas
+// 12.9 and 13.0 then read the pairs from that word at other uses too. They lose
+// one of the pairs if a branch may have changed it.
 
 /// Extends each pair that passes through a phi to a word of its own, so that it
 /// cannot become part of another word.

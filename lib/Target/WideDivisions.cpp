@@ -58,8 +58,8 @@ static void split(Instruction *division,
 }
 
 /// Expands a wide division. If the operands provably fit kDivided bits, divides
-/// in that width; the divisions of scalar evolution do. Otherwise creates a
-/// loop over the bits.
+/// in that width. Operands of scalar evolution's divisions fit. Otherwise
+/// creates a loop over the bits.
 static void expand(BinaryOperator *division) {
   const DataLayout &layout = division->getDataLayout();
   auto isNarrow = [&](const Value *value) {
