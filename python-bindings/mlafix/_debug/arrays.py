@@ -1,4 +1,4 @@
-"""The tensors of a watched launch: copies of inputs, and outputs filled with values that rows are unlikely to write."""
+"""Copies the tensors of a call to debug, and fills its outputs with values that rows are unlikely to write."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ INTEGERS = ("i8", "u8", "i32", "i64", "bool")
 
 
 def make_array(arg: dict[str, Any], value: Any) -> DebugArray:
-    """Wraps `value` in the DebugArray that fits `arg`, the tensor or list in the signature for which it was passed."""
+    """Wraps the argument `value` in a DebugArray, or in a subclass for a list or a swizzled tensor. `arg` is the
+    argument's entry in the signature."""
     if arg["kind"] == "list":
         return _List(arg, value)
     return _Tiles(arg, value) if "swizzle" in arg else DebugArray(arg, value)
 
 
 def number_of(value: Any) -> object:
-    """Converts a scalar to the compiler's form."""
+    """Converts a scalar to a value for the compiler's JSON. Infinities and NaN become "inf", "-inf" and "nan"."""
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, float) and not math.isfinite(number):
         return "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
@@ -29,8 +30,8 @@ class DebugArray:
     """A tensor of a call: a numpy array or a torch tensor.
 
     Args:
-        arg: its entry in the signature.
-        value: the value that was passed.
+        arg: the argument's entry in the signature.
+        value: the array or tensor that was passed.
     """
 
     def __init__(self, arg: dict[str, Any], value: Any) -> None:
@@ -45,7 +46,7 @@ class DebugArray:
 
     @property
     def sizes(self) -> list[int]:
-        """The sizes of its dims, in elements."""
+        """The size of each dim, in elements."""
         sizes = [int(size) for size in self.value.shape]
         if self.per_item > 1:
             sizes[-1] *= self.per_item
@@ -55,7 +56,7 @@ class DebugArray:
         return type(self)(self.arg, value)
 
     def elements(self) -> list[object]:
-        """All elements in row-major order."""
+        """Returns all elements in row-major order, as values for the compiler's JSON."""
         host = self.value.detach().cpu() if self.is_torch else self.value
         if self.arg["dtype"] not in INTEGERS:
             host = host.float() if self.is_torch else host.astype("float32")
@@ -65,8 +66,9 @@ class DebugArray:
         return self._like(self.value.clone() if self.is_torch else self.value.copy(order="K"))
 
     def poisoned(self, which: int) -> DebugArray:
-        """A new tensor of this shape, filled with one of two values, which `which` selects: NaN with or without a sign,
-        -1 or the largest integer, true or false."""
+        """Returns a new tensor of the same shape in which all elements have the same bits. If `which` is 0, all bits
+        are set: NaN, or -1. If it is 1, all bits but the sign are set: NaN, or the largest integer. Bools are false for
+        0 and true for 1."""
         if self.is_torch:
             import torch
 
@@ -85,7 +87,7 @@ class DebugArray:
         return -1 if which == 0 else (1 << (bits - 1)) - 1
 
     def _bits(self) -> Any:
-        """The memory viewed as signed integers of the elements' size."""
+        """Returns a view of the array as signed integers of the same element size."""
         if self.is_torch:
             import torch
 
@@ -94,35 +96,36 @@ class DebugArray:
         return self.value.view(f"i{self.value.itemsize}")
 
     def is_poison(self, which: int) -> Any:
-        """A numpy mask of the elements that still have the value from `poisoned`."""
+        """Returns a numpy mask: true for elements that still have the value that `poisoned(which)` gave them."""
         mask = self._bits() == self._poison(which)
         return mask.cpu().numpy() if self.is_torch else mask
 
 
 def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-    """numpy's `as_strided`. For ml_dtypes.float8_e5m2, which numpy cannot view that way, it goes through integers of the
-    same size."""
+    """Calls numpy's `as_strided` on the array viewed as unsigned integers, since numpy cannot do it for
+    ml_dtypes.float8_e5m2."""
     import numpy
 
     return numpy.lib.stride_tricks.as_strided(array.view(f"u{array.itemsize}"), shape, strides).view(array.dtype)
 
 
 class _Tiles(DebugArray):
-    """A tensor in tiles of 128 x 4 or 8 x 4 (docs/Dialect.md). Each element has one place in its memory of rows times pitch."""
+    """A tensor that is stored in tiles of 128 x 4 or 8 x 4 elements (docs/Dialect.md). Its memory has rows * pitch
+    elements."""
 
     @property
     def _pitch(self) -> int:
         return int(self.value.stride(0) if self.is_torch else self.value.strides[0] // self.value.itemsize)
 
     def _memory(self) -> Any:
-        """All of its memory, padding included, as one dim."""
+        """Returns a view of the tensor's whole memory, padding included, with one dim."""
         count = self._pitch * self.sizes[0] if math.prod(self.sizes) else 0
         if self.is_torch:
             return self.value.as_strided((count,), (1,))
         return _strided(self.value, (count,), (self.value.itemsize,))
 
     def _over(self, memory: Any) -> DebugArray:
-        """A tensor of the same kind over `memory`."""
+        """Returns a tensor with this tensor's shape and strides over `memory`."""
         if self.is_torch:
             return self._like(memory.as_strided(self.value.shape, self.value.stride()))
         return self._like(_strided(memory, self.value.shape, self.value.strides))

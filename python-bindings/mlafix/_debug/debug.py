@@ -1,5 +1,5 @@
-"""Watches one launch of a kernel: finds forbidden accesses and values of its rows, and elements that they leave
-unwritten."""
+"""Implements Kernel.debug: finds forbidden accesses and values in the rows of a launch, and output elements that no row
+writes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from .._reports import diagnostics
 from ..errors import ArgumentError, CompileError
 from .arrays import INTEGERS, DebugArray, make_array, number_of
 
-# Limit of the elements passed to the compiler for a tensor whose values decide accesses.
+# The largest tensor, in elements, whose values are passed to the compiler because accesses may depend on them. These
+# are tensors of integers, and tensors that rows read element by element.
 _MOST_ELEMENTS = 1 << 20
 
-# Limit of the elements passed to the compiler for a tensor whose rows are followed.
+# The largest tensor, in elements, whose values are passed to the compiler because rows read it in any other way.
 _MOST_ROW_ELEMENTS = 1 << 18
 
-# Tolerances of a comparison with a reference, by dtype of the tensor, relative to max(1, |value|).
+# The tolerance of a comparison with a reference for each dtype, relative to max(1, |value|).
 _TOLERANCES = {"f32": 1e-4, "f16": 2.0**-9, "bf16": 2.0**-6, "f8e4m3fn": 2.0**-3, "f8e5m2": 2.0**-2}
 
-# The questions of docs/Proofs.md about rows that read outputs.
+# The questions of docs/Proofs.md that ask about reads of outputs.
 _READS = ("independence", "written before read")
 
 
@@ -32,15 +33,18 @@ class Fault:
     """A fault of a launch: something that no kernel may do.
 
     Attributes:
-        question: the question of docs/Proofs.md that the fault refutes: "bounds", "one writer", "coverage", …. Or one of these:
-            "promise": the launch breaks a promise. "NaN", "infinity": the kernel stores a NaN or infinity that it computed from
-            numbers; the place is that of the operation which produced it. "reference": a value differs from that of the function
-            `against`.
+        question: the kind of the fault. It is either the question of docs/Proofs.md that the fault refutes ("bounds",
+            "one writer", "coverage", …), or one of four others. "promise": the launch breaks a promise. "NaN" and
+            "infinity": the kernel stores a NaN or infinity that it computed from finite numbers. "reference": a stored
+            value differs from the result of the function `against`.
         argument: the tensor's name; "" for a promise about no tensor.
-        element: the indices of the first faulty element. In a list, the first index is that of the tensor.
+        element: the indices of the first faulty element. For a list of tensors, the first index selects the tensor.
         row: the indices of the row of the grid that caused the fault; () for an element that no row writes.
-        count: the number of unwritten elements if all elements of the output were checked; else 1. file, line, column: the place
-        of the access, or of the promise, if there is one.
+        count: the number of unwritten elements if all elements of the output were checked; else 1.
+        file: the source file of the access or promise, or of the operation that produced the NaN or infinity; "" if
+            unknown.
+        line: the line in `file`, from 1; 0 if unknown.
+        column: the column in that line, from 1; 0 if unknown.
         message: the fault in words.
     """
 
@@ -63,10 +67,12 @@ class Printed:
     """The text that a row of the grid printed.
 
     Attributes:
-        row: the row's indices.
-        text: the values, separated by spaces. ``?`` stands for an unknown value. file, line, column: the place of the
-        ``print``.
-        message: the text after the row's indices.
+        row: the indices of the row.
+        text: the printed values, separated by spaces. ``?`` stands for an unknown value.
+        file: the source file of the ``print``; "" if unknown.
+        line: the line in `file`, from 1; 0 if unknown.
+        column: the column in that line, from 1; 0 if unknown.
+        message: the row's indices, followed by the text.
     """
 
     row: tuple[int, ...]
@@ -82,7 +88,8 @@ class Printed:
 
 
 def _at(place: Fault | Printed, with_column: bool) -> str:
-    """A prefix "file:line:column: ", or "" without a place."""
+    """Returns the prefix "file:line: " of a message, or "file:line:column: " with the column. Returns "" if the place
+    is unknown."""
     column = f":{place.column}" if with_column else ""
     return f"{place.file}:{place.line}{column}: " if place.line else ""
 
@@ -94,14 +101,14 @@ class DebugReport:
     Attributes:
         faults: the first fault for each question and argument.
         unknown_rows: the number of rows that were not followed to their end, because a condition or an index depends on
-            unknown elements. Unknown are elements of tensors with more than 2^18 elements, and results of a few functions of
-            rows, such as `top_k`.
-        is_whole: whether all rows were followed, not only the first million operations. The search for unwritten elements
-            covers the whole output in either case.
+            unknown values. Values are unknown if they come from tensors with more than 2^18 elements, or from a few
+            functions of rows, such as `top_k`.
+        is_whole: true if all rows were followed; false if following stopped after a million operations. The search for
+            unwritten elements covers the whole output in either case.
         printed: the texts that rows printed, in the order of the rows; at most the first 10,000.
-        printed_more: the number of further texts.
-        refused: the compiler's error if it refuses the kernel, for these or other arguments; the rows were then followed,
-            but nothing was launched. "" if the kernel ran.
+        printed_more: the number of texts that rows printed after the first 10,000.
+        refused: the error with which the compiler refused the kernel, for these or other arguments. The rows were then
+            followed on the host, but nothing was launched. "" if the kernel ran.
     """
 
     faults: tuple[Fault, ...]
@@ -149,8 +156,9 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against:
         refused = error.message
     except ArgumentError:
         if not faults:
-            raise  # otherwise the faults explain the refusal
-    # If a row reads the previous contents of an output, other results may depend on them.
+            raise  # if there are faults, they explain the error
+    # If a row reads the previous contents of an output, its results may depend on them. A coverage fault of that output
+    # may then be wrong, so it is dropped.
     uncovered |= {fault.argument for fault in faults if fault.question in _READS}
     counts = {fault.argument: fault for fault in unwritten}
     faults = [counts.get(fault.argument, fault) if fault.question == "coverage" else fault for fault in faults]
@@ -168,7 +176,8 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against:
 
 
 def _is_doubtful(proofs: Sequence[dict[str, Any]]) -> bool:
-    """True if the compiler may refuse the kernel because of its accesses to tensors (docs/Proofs.md)."""
+    """True if an answer is neither proved nor promised, or an access is guarded, so that the compiler may refuse the kernel
+    (docs/Proofs.md)."""
     verdicts = {answer["verdict"] for arg in proofs for answer in arg["answers"]}
     return not verdicts <= {"proved", "promised"} or any(arg.get("guarded") for arg in proofs)
 
@@ -193,9 +202,9 @@ def _follow(
     """Follows the rows of this launch on the host and returns the compiler's findings.
 
     Args:
-        bound: the bindings of the call.
-        by_element: the tensors that rows read by single elements.
-        expected: the expected contents of outputs.
+        bound: the bindings of the call: {"D": "128"}.
+        by_element: the names of the tensors that rows read element by element.
+        expected: the expected contents of outputs, by name; {} without a reference.
     """
     launch: dict[str, object] = {}
     for arg, value in zip(described, args):
@@ -230,14 +239,15 @@ def _follow(
 
 
 def _outputs(described: Sequence[dict[str, Any]], arrays: dict[str, DebugArray]) -> list[str]:
-    """The names of the outputs with float elements, in the order of the arguments."""
+    """Returns the names of the outputs with float elements, in the order of the arguments."""
     return [arg["name"] for arg in described if arg.get("access") in ("write", "update") and arg["name"] in arrays and arg["dtype"] not in INTEGERS]
 
 
 def _expected(
     against: Callable[..., Any], described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, DebugArray]
 ) -> dict[str, DebugArray]:
-    """The outputs by name that the reference function returns or writes into copies."""
+    """Calls the reference function `against` with copies of the outputs. Returns, by name, the outputs that it returns
+    or has written."""
     written = {name: arrays[name].copy() for name in _outputs(described, arrays)}
     given = [written[arg["name"]].value if arg["name"] in written else value for arg, value in zip(described, args)]
     result = against(*given)
@@ -261,7 +271,8 @@ def _different(
     expected: dict[str, DebugArray],
     stream: object | None,
 ) -> Iterator[Fault]:
-    """Compares the results of the compiled kernel with the reference, for kernels whose rows are not followed."""
+    """Launches the kernel into copies of its outputs and compares them with the reference. Yields a fault for the first
+    element of each output that differs."""
     passed = {name: arrays[name].copy() for name in expected}
     passed |= {arg["name"]: arrays[arg["name"]].copy() for arg in described if arg.get("access") in ("write", "update") and arg["name"] in arrays and
                arg["name"] not in expected}  # fmt: skip
@@ -290,7 +301,8 @@ def _unwritten(
     arrays: dict[str, DebugArray],
     stream: object | None,
 ) -> Iterator[Fault]:
-    """Launches twice, into outputs with different contents. Elements that are unchanged both times are unwritten."""
+    """Launches the kernel twice, into outputs with different initial contents. Yields a fault for each output with
+    elements that both launches leave unchanged."""
     outputs = [arg["name"] for arg in described if arg.get("access") == "write" and arg["name"] in arrays]
     results: list[dict[str, DebugArray]] = []
     for which in (0, 1):
@@ -310,7 +322,7 @@ def _unwritten(
         if left.any():
             first_one = tuple(int(indices[0]) for indices in left.nonzero())
             count = int(left.sum())
-            if first.per_item > 1:  # rows are stored in whole bytes
+            if first.per_item > 1:  # the mask has one item for each byte
                 first_one = (*first_one[:-1], first.per_item * first_one[-1])
                 count *= first.per_item
             many = f" ({count} elements in all)" if count > 1 else ""

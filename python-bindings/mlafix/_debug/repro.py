@@ -40,7 +40,7 @@ def laid_out(flat, shape, strides):
 '''
 _NUMPY = {
     "empty": "numpy.zeros(size, flat.dtype)",
-    "view": (  # views integers, since numpy cannot view ml_dtypes.float8_e5m2 that way
+    "view": (  # as_strided works on integers, since numpy cannot do it for ml_dtypes.float8_e5m2
         'numpy.lib.stride_tricks.as_strided(memory.view(f"u{flat.itemsize}"), shape, [step * flat.itemsize for step in strides]).view(flat.dtype)'
     ),
 }
@@ -68,7 +68,7 @@ class _Given:
         return self.address, self.shape, self.strides, self.dtype
 
     def bits(self) -> numpy.ndarray:
-        """The elements of its memory in order, as unsigned integers."""
+        """Returns the elements in row-major order, as unsigned integers (as bytes for torch)."""
         if not self.is_torch:
             return numpy.ascontiguousarray(self.array).reshape(-1).view(f"u{self.array.itemsize}")
         import torch
@@ -100,7 +100,8 @@ class _Script:
         self._places: dict[tuple[Any, ...], str] = {}
 
     def spell(self, one: Any, argument: str) -> str:
-        """The code for an argument. Arguments with the same memory share an array."""
+        """Returns the code for an argument. Arguments with the same address, shape, strides and dtype share an
+        array."""
         if one is None or isinstance(one, (bool, int, float)):
             return repr(one)
         if isinstance(one, (list, tuple)):
@@ -115,8 +116,9 @@ class _Script:
 
 
 def write(kernel: Any, args: tuple[object, ...], with_values: bool) -> None:
-    """Writes a script of a launch with these arguments, in the kernel's order, to the folder `mlafix-repro`, and says so on
-    stderr. Does nothing if this process has written such a launch before. Waits for the device if it stores values.
+    """Writes a launch as a script to the folder `mlafix-repro`, and prints the script's path to stderr. Does nothing if
+    this process has written the same launch before. With `with_values`, stores the values of the arrays, and waits for
+    the device. `args` are in the kernel's order.
 
     Raises:
         ArgumentError: an array belongs to neither numpy nor torch.

@@ -5,15 +5,15 @@ up to the unit. Integers are little-endian:
 
     0    8 bytes    magic: "MLAFIXA\\n"
     8    u64        version, 3
-    16   u64, u64   where the directory begins, and its bytes
-    32              blocks: raw LZMA2 (`filters`) of units, each followed by zeros up to a multiple of 16 bytes
-                    records: xz of some kernels' records, one behind the other
-                    directory: xz of JSON {"blocks": {TARGET: [[offset, bytes], …]}, "records": [[offset, bytes], …],
-                    "kernels": {IDENTITY: [number of the records, begin, bytes]}}
+    16   u64, u64   offset and size of the directory in bytes
+    32              blocks: raw LZMA2 (`filters`) of units, each of which ends with zeros up to a multiple of 16 bytes
+                    records: groups of kernels' records, each group compressed as xz
+                    directory: JSON compressed as xz, {"blocks": {TARGET: [[offset, bytes], …]}, "records": [[offset, bytes], …],
+                    "kernels": {IDENTITY: [number of the group, begin, bytes]}}
 
 An IDENTITY identifies a kernel (`keys.identity`). Its record is JSON: {"declaration": as in docs/UnitFormat.md, "units":
-{TARGET: [[bindings, block, begin, bytes], …]}}. A dim that a unit leaves to the launch has no binding. An archive is code,
-and must be trusted as code.
+{TARGET: [[bindings, block, begin, bytes], …]}}. A dim whose size is known only at the launch has no binding. Archives
+contain code that is executed, so use only archives that you trust.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ SUFFIX = ".mlafix-archive"
 _MAGIC = b"MLAFIXA\n"
 _VERSION = 3
 _HEADER = 32
-# The size of a GPU instruction in bytes. Units begin at a multiple of it in their block, since LZMA models bytes by
-# their position in it.
+# The size of a GPU instruction in bytes. Each unit begins at a multiple of this size in its block, since LZMA predicts
+# a byte from its position modulo this size.
 _ALIGNMENT = 16
-# The bytes of records that are compressed together. With larger groups a look-up takes more than 1 ms.
+# Records are compressed in groups of about this many bytes. With larger groups, a look-up takes more than 1 ms.
 _RECORD_BYTES = 1 << 16
 _LZMA2, _PRESET = 0x21, 9 | 1 << 31  # lzma.FILTER_LZMA2, lzma.PRESET_EXTREME: lzma is imported where an archive is read
 AND_LATER = "+"
-"""Ends the name of a target whose units have PTX alone: "sm_75+", for GPUs that are later, too."""
+"""The suffix of a target whose units contain only PTX. Units for "sm_75+" run on sm_75 and on later GPUs."""
 
 
 def filters(target: str) -> list[dict[str, int]]:
-    """The LZMA filters for blocks of a target. GPU instructions have 16 bytes, and a byte resembles the byte 16
-    positions before it."""
+    """Returns the LZMA filters for blocks of a target. A GPU instruction has 16 bytes, so a byte of machine code
+    resembles the byte 16 positions before it."""
     is_machine_code = target.startswith("sm_") and not target.endswith(AND_LATER)
     context = {"lc": 0, "lp": 4, "pb": 4} if is_machine_code else {"lc": 3, "lp": 0, "pb": 0}
     return [{"id": _LZMA2, "preset": _PRESET, "dict_size": 1 << (24 if target.endswith(AND_LATER) else 21), **context}]
@@ -76,20 +76,21 @@ class Archive:
         self._kernels: dict[str, list[int]] = found["kernels"]
         self._records = functools.lru_cache(maxsize=None)(self._read_records)
         self._record = functools.lru_cache(maxsize=None)(self._read_record)
-        # The decompressed data of at most two blocks.
+        # The decompressed bytes of at most two blocks, by (target, block). A block may end after the last unit that was
+        # read.
         self._blocks: dict[tuple[str, int], bytes] = {}
 
     def targets(self) -> list[str]:
         return list(self._places)
 
     def declaration(self, identity: str) -> dict[str, Any] | None:
-        """The declaration of a kernel. None if the archive does not have it."""
+        """Returns the declaration of a kernel, or None if the archive does not have the kernel."""
         found: dict[str, Any] | None = self._record(identity)["declaration"]
         return found
 
     def find(self, identity: str, bindings: Mapping[str, str], target: str) -> tuple[int, int, int] | None:
-        """The place of the unit that fits a call with these bindings; of several, the one with the most bindings. None
-        if there is none."""
+        """Returns the unit for a call with these bindings as (block, offset in bytes, size in bytes). If several units
+        fit, chooses the one with the most bindings. Returns None if no unit fits."""
         record = self._record(identity)
         found = [entry for entry in record["units"].get(target, ()) if manifest.fits(entry[0], bindings, record["declaration"]["names"])]
         if not found:
@@ -98,7 +99,8 @@ class Archive:
         return block, begin, size
 
     def read(self, target: str, place: tuple[int, int, int]) -> bytes:
-        """The unit at a place that `find` returned. Too few bytes if the unit's block is damaged."""
+        """Returns the bytes of the unit at a place that `find` returned. Returns fewer bytes if the unit's block is
+        damaged."""
         block, begin, size = place
         held = self._blocks.get((target, block))
         if held is None or len(held) < begin + size:
@@ -110,12 +112,12 @@ class Archive:
         return held[begin : begin + size]
 
     def bound(self, kernel: str, name: str) -> set[str]:
-        """All values that a name of a kernel is bound to in some unit."""
+        """Returns the values that the units of a kernel bind to `name`."""
         records = (self._record(identity)["units"] for identity in self._kernels if identity.startswith(f"{kernel}."))
         return {entry[0][name] for units in records for entries in units.values() for entry in entries if name in entry[0]}
 
     def count(self) -> int:
-        """The number of units."""
+        """Returns the number of units in the archive."""
         return sum(len(entries) for identity in self._kernels for entries in self._record(identity)["units"].values())
 
     def _read(self, offset: int, size: int) -> bytes:
@@ -131,7 +133,8 @@ class Archive:
         return lzma.decompress(self._read(*self._records_at[number]))
 
     def _read_record(self, identity: str) -> dict[str, Any]:
-        """The record of a kernel; empty if it is damaged."""
+        """Returns the record of a kernel. Returns a record without units if the archive lacks the kernel or the record
+        is damaged."""
         found: dict[str, Any] = {"declaration": None, "units": {}}
         if identity in self._kernels:
             try:
@@ -142,7 +145,8 @@ class Archive:
         return found
 
     def _read_block(self, target: str, block: int, most: int) -> bytes:
-        """A block, or its first `most` bytes if `most` is not negative. Empty if the block is damaged."""
+        """Decompresses a block, or only its first `most` bytes if `most` is not negative. Returns b"" if the block is
+        damaged."""
         import lzma
 
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters(target))
@@ -154,7 +158,7 @@ class Archive:
 
 
 def archives(folders: Iterable[Path]) -> list[Archive]:
-    """The archives of these folders, in order."""
+    """Returns the archives in these folders, in the order of the folders."""
     return [archive for folder in folders for archive in _archives_of(folder)]
 
 
@@ -177,7 +181,7 @@ def _unpacked(packed: bytes) -> dict[str, Any]:
 
 
 Unit = tuple[str, Mapping[str, str], bytes]
-"""A unit: the identity of its kernel, the bindings, and the bytes."""
+"""A unit to write: the identity of its kernel, its bindings, and its bytes."""
 
 
 def write(path: Path, declarations: Mapping[str, Any], units: Mapping[str, Sequence[Sequence[Unit]]]) -> None:

@@ -1,12 +1,13 @@
-"""A folder of compiled kernels on disk. Its files are executed, so only the user's own and root's are read.
+"""A folder of compiled kernels on disk. Its files contain code that is executed, so only files of the user and of root
+are read.
 
 The rule (docs/Installation.md): the folder and each file in it belong to the user or to root, and neither group nor others
 may write to them. The outer folder, which holds one folder per compiler, belongs to the user or to root, and no other user
 may replace its entries. Files are written only to a folder that the user owns.
 
 If the folder cannot be used, kernels are compiled without it, and a CacheWarning gives the reason. A file is renamed into
-place, so that readers see it whole. If several processes want a file, one of them makes it. All accesses go through the
-descriptor of the checked folder, so that replacing the folder has no effect.
+place, so that readers see it whole. If several processes need the same file, only one of them creates it. All accesses
+go through the descriptor of the checked folder, so that replacing the folder has no effect.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ MOST_BYTES = 1 << 30
 _ROOT = 0
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
-# Folders that have been warned about, with the reasons.
+# The (folder, reason) pairs for which a CacheWarning was issued.
 _told: set[tuple[Path, str]] = set()
 
 
@@ -44,13 +45,13 @@ class _Refused(OSError):
 
 
 class Folder:
-    """A folder that may not exist yet. If it cannot be used, reads find nothing and writes keep nothing."""
+    """A folder that may not exist yet. If it cannot be used, reads return None and writes do nothing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def fault(self) -> str:
-        """The reason why nothing is read from the folder; "" if it is readable or missing."""
+        """Returns the reason why files in the folder are not read. Returns "" if the folder is readable or missing."""
         try:
             with self._open(create=False):
                 return ""
@@ -60,7 +61,7 @@ class Folder:
             return _reason(error)
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a file. None if the file is missing, unreadable or not trusted."""
+        """Returns the bytes of a file. Returns None if the file is missing, unreadable or not trusted."""
         with contextlib.ExitStack() as stack:
             try:
                 folder = stack.enter_context(self._open(create=False))
@@ -81,7 +82,8 @@ class Folder:
         return None
 
     def read_record(self, name: str) -> str | None:
-        """The text that `write_record` wrote to a file. None if the file is missing or holds anything else."""
+        """Returns the text that `write_record` wrote to a file. Returns None if the file is missing or contains
+        anything else."""
         data = self.read(name)
         if data is None:
             return None
@@ -92,11 +94,13 @@ class Folder:
         return None
 
     def write_record(self, name: str, text: str) -> None:
-        """Writes a JSON text to a file. The file is JSON as well, with a digest that shows whether it is complete."""
+        """Writes a JSON text to a file. The file is itself JSON, and contains a digest that shows whether the text is
+        complete."""
         self.write(name, _recorded(name, text.encode()))
 
     def write(self, name: str, data: bytes) -> None:
-        """Writes a file completely or not at all. If the disk refuses it, a later process compiles the kernel again."""
+        """Writes a file completely or not at all. If writing fails, issues a CacheWarning; a later process then
+        compiles the kernel again."""
         temporary = f".new-{os.getpid()}-{os.urandom(8).hex()}"
         try:
             with self._open(create=True) as folder:
@@ -113,9 +117,10 @@ class Folder:
 
     @contextlib.contextmanager
     def only_process(self, name: str) -> Iterator[bool]:
-        """Holds the lock that belongs to a file. Yields whether the folder can be written at all.
+        """Holds the lock of the file `name` against other processes and yields True. Yields False, without a lock, if
+        the folder cannot be written.
 
-        The lock is a file that its holder removes at the end, so that no lock files accumulate.
+        The lock is itself a file. Its holder removes it at the end, so that no lock files accumulate.
         """
         lock_name = f"{Path(name).stem}.lock"
         with contextlib.ExitStack() as stack:
@@ -137,7 +142,8 @@ class Folder:
 
     @contextlib.contextmanager
     def _open(self, create: bool) -> Iterator[int]:
-        """Opens the folder and checks it. With `create`, creates it if necessary and requires write access."""
+        """Opens the folder, checks it, and yields its descriptor. With `create`, creates the folder if necessary, and
+        requires that the user owns it. Raises OSError."""
         if create:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
@@ -184,13 +190,14 @@ def _described(status: os.stat_result) -> str:
 
 
 def _is_trusted(status: os.stat_result) -> bool:
-    """True if only the user and root can have written to it."""
+    """True if a file or folder with this status can be written only by the user and root."""
     return status.st_uid in (os.geteuid(), _ROOT) and not status.st_mode & _WRITABLE_BY_OTHERS
 
 
 def _check_outer(path: Path, status: os.stat_result) -> None:
-    """Raises _Refused if anyone may replace our folder by another. A group may: our folder is checked separately, and a folder
-    of a user with a private group is often writable by that group."""
+    """Raises _Refused if any user may replace the cache folder inside the outer folder `path`. Write access of a group
+    is allowed, since the cache folder is checked separately. On systems with a private group for each user, folders are
+    often writable by that group."""
     anyone_may_rename = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
     if anyone_may_rename or status.st_uid not in (os.geteuid(), _ROOT):
         raise _Refused(f'expected the cache to lie in a folder {_expected()}, got "{path}", {_described(status)}')
@@ -200,22 +207,23 @@ _RECORD_ENDS = b"}\n"
 
 
 def _recorded(name: str, text: bytes) -> bytes:
-    """The bytes of a file `name` for a JSON text: JSON with the text and a digest of the name and the text."""
+    """Returns the contents of the file `name` for a JSON text: a JSON object with the text, and a digest of the name
+    and the text."""
     return b'{"digest": "%s", "record": %s%s' % (keys.digest_of(name, text), text, _RECORD_ENDS)
 
 
 def unit_bytes(path: Path, file: BinaryIO) -> bytes | None:
-    """The bytes of an open file, or None if it is too large for a unit. Checks the size before reading."""
+    """Returns the bytes of an open file, or None if it is larger than MOST_BYTES. Checks the size before reading."""
     size = os.fstat(file.fileno()).st_size
     if size <= MOST_BYTES:
-        return file.read(size)  # a read of MOST_BYTES would make Python allocate that many
+        return file.read(size)  # read(MOST_BYTES) would allocate MOST_BYTES
     _log.warning("%s: not used: expected at most %d bytes, got %d", path, MOST_BYTES, size)
     return None
 
 
 def _locked(name: str, folder: int) -> int:
-    """Opens the file `name`, creating it if necessary, and locks it. Retries until the locked file still has that
-    name."""
+    """Opens the file `name`, creating it if necessary, locks it, and returns its descriptor. Retries if the file was
+    removed or replaced before it was locked."""
     while True:
         lock = _open_file(name, os.O_RDWR | os.O_CREAT, folder)
         _open_locks[lock] = threading.get_ident()
@@ -242,11 +250,12 @@ def _unlock(lock: int) -> None:
 
 
 _open_locks: dict[int, int] = {}
-"""Descriptors of files that are locked, or are to be, and the threads that have them open."""
+"""Maps the descriptor of each open lock file to the identifier of the thread that opened it."""
 
 
 def _close_locks() -> None:
-    """Forgets locks in a forked child. Locks of other threads belong to the parent and end with it."""
+    """In a forked child, closes the lock files that other threads of the parent opened. The parent still holds these
+    locks."""
     for lock, thread in list(_open_locks.items()):
         if thread != threading.get_ident():
             del _open_locks[lock]

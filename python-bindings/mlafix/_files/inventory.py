@@ -18,7 +18,7 @@ _KEPT = (".mlafix", ".json", ".lock")
 
 
 def facts() -> dict[str, str]:
-    """The lines that ``python -m mlafix info`` prints, with their headings."""
+    """Returns the lines that ``python -m mlafix info`` prints, by heading."""
     return {
         "mlafix": f"{_runtime.__version__}, ABI {_runtime.ABI_VERSION}",
         "python": f"{platform.python_version()}, {Path(__file__).parents[1]}",
@@ -39,7 +39,8 @@ def _compiler() -> str:
 
 
 def _assembler() -> str:
-    """The assembler of PTX in use. Compiles a small kernel, whose unit names the assembler."""
+    """Returns the assembler that the compiler uses for PTX, or the reason why there is none. Compiles a library kernel
+    to find out, since a unit names its assembler."""
     try:
         kernel = library.kernel(library.names()[0])
         bound = {name: _EXAMPLES.get(name, "4") for name, default in kernel.signature["names"].items() if default is None}
@@ -82,7 +83,7 @@ def _cache() -> str:
 
 
 def cached_folders() -> list[tuple[Path, int, int]]:
-    """The folders of the cache, one per compiler: path, number of files, and their bytes."""
+    """Returns the folders of the cache, one per compiler, each as (path, number of files, size in bytes)."""
     root = _env.cache_dir()
     found = []
     for folder in sorted(path for path in _paths(root) if path.is_dir()) if root else []:
@@ -92,9 +93,10 @@ def cached_folders() -> list[tuple[Path, int, int]]:
 
 
 def clear_cache(*, only_old: bool) -> int:
-    """Removes the cache's folders, or only those of other compilers. Returns the number of bytes that this freed.
+    """Removes the cache's folders, or with `only_old` the folders of other compilers only. Returns the number of bytes
+    freed.
 
-    A folder with any other file is left alone. Files that another process adds meanwhile may stay.
+    Keeps a folder that contains a file of another kind. Files that another process adds meanwhile may stay.
     """
     current = cache.compiler_cache()
     freed = 0
@@ -112,7 +114,7 @@ def clear_cache(*, only_old: bool) -> int:
 
 
 def _paths(folder: Path) -> list[Path]:
-    """The contents of a folder. Empty if the folder cannot be read."""
+    """Returns the paths in a folder. Returns [] if the folder cannot be read."""
     try:
         return list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -120,7 +122,7 @@ def _paths(folder: Path) -> list[Path]:
 
 
 def _size(path: Path) -> int:
-    """The size of a file in bytes; 0 if another process has removed it since it was listed."""
+    """Returns the size of a file in bytes, or 0 if another process has removed the file."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 
 # Version of the naming scheme. A change renames all files.
 _FORMAT = 1
-# Names of kernels that appear unchanged in a file name.
+# Matches kernel names that appear unchanged in file names. Other kernels appear as "kernel".
 _PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def _digest(*parts: str | bytes) -> str:
-    """16 hexadecimal digits of SHA-256 over the parts and their lengths."""
+    """Returns 16 hexadecimal digits of SHA-256 over the parts and their lengths."""
     hasher = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -29,13 +29,13 @@ def _digest(*parts: str | bytes) -> str:
 
 
 def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target: str, *options: str) -> str:
-    """File name of a unit that holds one specialisation of a kernel.
+    """Returns the file name of a unit that contains one specialisation of a kernel.
 
     Args:
         kernel: the kernel's name in the source, which may be any text.
         source: the text that is compiled.
         bindings: the bindings of the specialisation: {"D": "128", "T": "bf16"}.
-        target: "sm_90", "x86-64-v3".
+        target: the compiler's target: "sm_90", "x86-64-v3".
         options: options of the compiler that differ from the default: "line-info".
     """
     bound = [f"{name}={bindings[name]}" for name in sorted(bindings)]
@@ -45,17 +45,17 @@ def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target
 
 
 def identity(kernel: str, source: str) -> str:
-    """A kernel's identity in an archive: its name, and a digest of the text that determines its code."""
+    """Returns a kernel's identity in an archive: its name, and a digest of the text that determines its code."""
     return f"{kernel}.{_digest(str(_FORMAT), kernel, source)}"
 
 
 def digest_of(name: str, text: bytes) -> bytes:
-    """The checksum of a record: a digest of its file's name and its text."""
+    """Returns the checksum of a record: a digest of its file's name and its text."""
     return _digest(str(_FORMAT), name, text).encode()
 
 
 def compiler_folder(*facts: str) -> str:
-    """The folder name for the output of one compiler, derived from facts about its version, file and assembler."""
+    """Returns the name of the folder for kernels of one compiler: a digest of its version, files and assembler."""
     return _digest(str(_FORMAT), *facts)
 
 

@@ -15,14 +15,14 @@ from .._forks import forks_wait, whole
 from ..errors import CompileError
 
 _MODULE = "mlafix._compiler"
-# The advice in the error if the compiler is not installed. No package index has the wheels, and others could register
+# The advice in the error if the compiler is not installed. No package index has the wheels, and anyone could register
 # their names there.
 INSTALL = "python -m pip install --no-index --find-links FOLDER mlafix-compiler, with the folder of its wheel, installs it"
 
 
 def utf8(value: Any) -> Any:
-    """The strings of `value`, a string, list or dict, with each lone surrogate as ``\\udcNN``. Python has surrogates in the names of files
-    that are not UTF-8; the compiler takes UTF-8 alone."""
+    """Replaces each lone surrogate in the strings of `value` (a string, list or dict) by the text ``\\udcNN``. Python
+    uses surrogates in file names that are not UTF-8, but the compiler accepts only UTF-8."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -31,7 +31,8 @@ def utf8(value: Any) -> Any:
 
 
 class _Compiler:
-    """The extension module. Its functions that release the GIL make a fork in another thread wait."""
+    """Wraps the extension module mlafix._compiler. While a function that releases the GIL runs, forks in other threads
+    wait."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -56,10 +57,10 @@ _wrapped = functools.lru_cache(maxsize=1)(_Compiler)
 
 
 def compiler() -> Any:
-    """The extension module ``mlafix._compiler``.
+    """Returns the extension module ``mlafix._compiler``, wrapped in _Compiler.
 
     Raises:
-        CompileError: this installation has none, or its libraries are missing.
+        CompileError: this installation has no compiler, or a library that the compiler needs is missing.
     """
     try:
         whole(_MODULE)
@@ -71,19 +72,21 @@ def compiler() -> Any:
 
 @functools.lru_cache(maxsize=None)
 def compiler_file() -> str | None:
-    """The path of the compiler's module, found without loading it, since that takes longer than loading a unit."""
+    """Returns the path of the compiler's module, or None if this installation has no compiler. Does not load the
+    module, since that takes longer than loading a unit."""
     spec = importlib.util.find_spec("mlafix._compiler")
     return spec.origin if spec else None
 
 
 @functools.lru_cache(maxsize=None)
 def compiler_facts() -> tuple[str, ...]:
-    """The identity of the compiler as far as it affects generated code: its version and its files."""
+    """Returns facts that distinguish compilers with different output: the version, and the size and time of each
+    file."""
     path = compiler_file()
     facts = [_runtime.__version__, str(_runtime.ABI_VERSION)]
     if path is not None:
-        # The module is thin; the library beside it does the compiling. The Python front end counts as well, since
-        # kernels in Python are identified by their functions.
+        # The module only wraps the library beside it, which is the compiler. The front end (dsl/*.py) counts as well,
+        # since a Python kernel is identified by its function and not by the MLIR text that the front end makes.
         folder = Path(path).parent
         for file in (Path(path), *sorted(folder.glob("libmlafix_compiler.so*")), *sorted(folder.glob("dsl/*.py"))):
             stat = file.stat()
@@ -93,7 +96,8 @@ def compiler_facts() -> tuple[str, ...]:
 
 
 def assembler_facts() -> tuple[str, ...]:
-    """The assemblers of PTX that the compiler may use here."""
+    """Returns the paths of the PTX assemblers that the compiler may use here; "" for each that is not set or not
+    found."""
     return (*_env.assemblers(), _ptxas_on(os.environ.get("PATH", "")))
 
 

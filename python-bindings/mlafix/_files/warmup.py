@@ -20,8 +20,8 @@ from . import toolchain
 class CompileKey:
     """The code that a call needs: a kernel and its bindings.
 
-    Two calls that the same code serves have equal keys. A key from bindings equals the key of a call if neither binds
-    optional arguments, because code that leaves these open serves a call as well.
+    Calls that run the same code have equal keys. A key that was made from bindings equals the key of a call if neither
+    binds optional arguments.
 
     `warmup` takes keys as requests; `str(key)` is for logs: "merge_attn_states D=128, H=16, T=bf16, out_lse=present".
     """
@@ -30,9 +30,10 @@ class CompileKey:
         self.kernel = variants.kernel
         self.bindings = dict(bindings)
         self._variants = variants
-        # True if code for any choice of optional arguments suffices, because the key binds none of them.
+        # True if this is the key of a call and binds optional arguments as present or absent. Code that leaves optional
+        # arguments open can then run the call, too.
         self._of_call = of_call and not {"present", "absent"}.isdisjoint(self.bindings.values())
-        # The code that the call runs instead if this code is missing and nothing compiles.
+        # The key of the code that the call runs if this code is missing and cannot be compiled. None if there is none.
         self._instead = instead
 
     def _identity(self) -> tuple[object, ...]:
@@ -73,25 +74,29 @@ Request = Union[CompileKey, "tuple[str | Kernel | Callable[..., Any], Arguments]
 
 
 def compile_keys(requests: Iterable[Request]) -> list[CompileKey]:
-    """The distinct keys of the code that calls need. Compiles and launches nothing, and writes no output.
+    """Returns the distinct keys of the code that calls need. Compiles and launches nothing, and writes no output.
 
         own = ops.merge_attn_states, (rows, lse, rows, lse)
         drop_in = vllm.merge_attn_states, (out, rows, lse, rows, lse)
         keys = mlafix.compile_keys([own, drop_in])
 
-    The arrays of a call are numpy's or torch's, on any device, meta included. Their number of tokens does not matter:
-    one will do. A call on torch's fake tensors has no key where a size is a symbol.
+    The arrays of a call belong to numpy or torch, and lie on any device, meta included. Their number of tokens does not
+    matter: one token is enough. A call on torch's fake tensors has no key if a size is a symbol.
 
-    If a requested function makes them, two kinds of calls are launched nevertheless: calls that were bound before, and
-    calls in other threads.
+    A requested function launches two kinds of calls nevertheless: calls that were bound before, and calls in other
+        threads.
 
     Args:
-        requests: each is one of - a function of `mlafix.ops` or `mlafix.compat`, a kernel's `bind`, or a function that
-            calls these and kernels, with its arguments: a sequence, or a mapping by name. It may have several keys, or
-            none if it would launch nothing; - `Reducer.reduce` or a drop-in over ranks, with its arguments. All ranks
-            must make the request, and the ranks exchange the data as in the call; - a Kernel and the arguments of a
-            call as a sequence; - a Kernel, or the name of a library kernel, with its bindings: {"D": 64, "T": "f16"}; -
-            a CompileKey.
+        requests: each request has one of these forms:
+
+            - A pair of a function and its arguments, as a sequence or as a mapping by name. The function belongs to
+              `mlafix.ops` or `mlafix.compat`, is a kernel's `bind`, or calls such functions and kernels. It has no key if
+              it would launch nothing, and may have several.
+            - A pair of `Reducer.reduce`, or of a drop-in over ranks, and its arguments. All ranks must make the request,
+              and the ranks exchange data as in the call.
+            - A pair of a Kernel and the arguments of a call, as a sequence.
+            - A pair of a Kernel, or of the name of a library kernel, and its bindings: {"D": 64, "T": "f16"}.
+            - A CompileKey.
 
     Raises:
         ArgumentError: a request is none of these, or a call's arguments do not fit. Any exception that a function
@@ -131,8 +136,8 @@ def warmup(
     progress: bool | None = None,
     jobs: int | None = None,
 ) -> list[_runtime.Unit]:
-    """Makes the code of calls ready before the calls: takes it from memory, from disk or from the compiler, and loads
-    it on the device.
+    """Makes the code of calls ready before the calls. Takes the code from memory, from disk or from the compiler, and
+    loads it on the device.
 
         merge = "merge_attn_states", {"H": 128, "D": 128, "T": "bf16"}
         mlafix.warmup([merge, (ops.softmax, (x,)), (my_kernel, {"D": 64, "T": "f16"})])
@@ -140,14 +145,15 @@ def warmup(
     Args:
         requests: as for `compile_keys`.
         device: "cpu" or "cuda:N"; default: the first CUDA device if there is one, else the CPU.
-        progress: whether to show a bar on stderr; default: if stderr is a terminal and there is more than one key.
+        progress: True shows a progress bar on stderr. By default the bar is shown if stderr is a terminal and there is
+            more than one key.
         jobs: the number of parallel compilations; default: the number of cores.
 
     Returns:
         One unit per key, in order. A request with bindings has one key.
 
     Raises:
-        ArgumentError: a request is wrong, or the arguments of a call do not fit; nothing was compiled then.
+        ArgumentError: a request is wrong, or the arguments of a call do not fit. Nothing was compiled.
         CompileError, UnitError, DriverError: the error of the first key that failed; all other keys are compiled and
         kept.
     """
@@ -164,7 +170,7 @@ def warmup(
 
 
 class Availability(NamedTuple):
-    """True if calls can be made; otherwise false, with a reason."""
+    """The result of `available`: true if calls can be made, otherwise false with a reason."""
 
     is_available: bool
     reason: str
@@ -183,11 +189,11 @@ def available(device: str | None = None, requests: Iterable[Request] = ()) -> Av
 
     Args:
         device: as for `warmup`.
-        requests: as for `compile_keys`. If nothing can compile (MLAFIX_STRICT=1, or no compiler), the code of each must
-            exist already, and is loaded.
+        requests: as for `compile_keys`. If nothing can compile (MLAFIX_STRICT=1, or no compiler), the code of each
+            request must already exist; it is then loaded.
 
     Returns:
-        Availability: false with the reason, "" if true.
+        Availability: true, or false with a reason.
     """
     try:
         place = device or default_device()
@@ -216,7 +222,8 @@ class _Advance(Protocol):
 
 @contextlib.contextmanager
 def _bar(total: int, show: bool) -> Iterator[_Advance]:
-    """The callback after each request: a tqdm bar if installed, else a plain line."""
+    """Shows a progress bar: tqdm's if it is installed, else a plain line. Yields the function to call after each
+    request."""
     if not show:
         yield lambda: None
         return
@@ -232,7 +239,7 @@ def _bar(total: int, show: bool) -> Iterator[_Advance]:
 
 
 class _PlainBar:
-    """A line that overwrites itself: `mlafix: compiling [####------] 4/10, 1.2 s`."""
+    """A progress bar in one line, which it overwrites: `mlafix: compiling [####------] 4/10, 1.2 s`."""
 
     WIDTH = 30
 

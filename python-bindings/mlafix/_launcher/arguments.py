@@ -17,14 +17,16 @@ _ARGUMENT = re.compile(r'argument "([\w.]+)"')
 
 
 def wrong(argument: str, expected: str, got: object) -> ArgumentError:
-    """The ArgumentError for an argument: its name, the expectation, and the value that was passed."""
+    """Returns the ArgumentError for an argument. `expected` and `got` describe the values that it takes and the value
+    that was passed."""
     return ArgumentError(f'argument "{argument}": expected {expected}, got {got}')
 
 
 def check_integer(name: str, value: Any) -> Any:
-    """Returns the value as a 64-bit Python integer or a symbolic one. Converts numpy integers, since their products
-    overflow. Raises ArgumentError for any other value, including bool."""
-    if isinstance(value, int) and not isinstance(value, bool):  # torch.compile can trace no other test of a symbol
+    """Checks that a value is an integer of at most 64 bits, or a symbolic integer, and returns it. Converts numpy
+    integers to int, since products of numpy integers overflow. Raises ArgumentError for any other value, including a
+    bool."""
+    if isinstance(value, int) and not isinstance(value, bool):  # the only test of a symbol that torch.compile can trace
         if not -(1 << 63) <= value < 1 << 63:
             raise wrong(name, "an integer of 64 bits", value)
     elif hasattr(value, "__dlpack__"):
@@ -47,12 +49,14 @@ def check_number(name: str, value: Any) -> None:
 
 
 Names = Mapping[str, Union[str, Tuple[str, ...]]]
-"""The caller's name for each argument that an error may speak of. Of several names an error of a kernel has the first one whose
-argument was passed and is not None: an output, say, and else the array that a new one was made like."""
+"""Maps the name of an argument in an error to the caller's name, or to a tuple of names. From a tuple, an error of a
+kernel uses the first name whose argument was passed and is not None. For example, the names are an output and the array
+after which a missing output was allocated."""
 
 
 def in_callers_words(message: str, names: Names, given: Mapping[str, object]) -> str:
-    """Replaces argument names in an error's message by the caller's. `given`: the arguments that were passed."""
+    """Replaces argument names in an error's message by the caller's names. `given` maps the caller's names to the
+    values that were passed."""
 
     def own(match: re.Match[str]) -> str:
         known = names.get(match[1], match[1])
@@ -65,8 +69,8 @@ def in_callers_words(message: str, names: Names, given: Mapping[str, object]) ->
 
 
 def renames(**names: str | tuple[str, ...]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorates a function whose arguments are named differently from those of the functions that it calls. Errors then use
-    its own names (`Names`)."""
+    """Decorates a function that passes its arguments on under other names. Errors about them then use the function's
+    own names (`Names`)."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         order = list(inspect.signature(function).parameters)

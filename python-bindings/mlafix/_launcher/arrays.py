@@ -1,5 +1,5 @@
-"""Allocates outputs in the library that the inputs came from. They are uninitialised, since every kernel writes all
-elements that are read."""
+"""Allocates outputs with the library of the inputs, and views arrays in the dtypes and layouts of kernels. New outputs
+are uninitialised, since kernels write every element that is read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .arguments import wrong
 
 
 def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
-    """A contiguous array of `shape` in the library and on the device of `like`. It has the dtype of `like`, or the one
-    that `dtype` names ("f32", "f8e4m3fn", "bool").
+    """Allocates a contiguous array of `shape` with the library and on the device of `like`. The dtype is `dtype`
+    ("f32", "f8e4m3fn", "bool"), or by default that of `like`.
 
-    Raises ArgumentError if the library of the array has no public way to allocate; the caller must pass the output
-    then.
+    Raises ArgumentError if the library of `like` has no public function to allocate arrays. The caller must then pass
+    the output.
     """
     if isinstance(like, numpy.ndarray):
         return numpy.empty(shape, like.dtype if dtype is None else numpy_dtype(dtype))
@@ -39,8 +39,8 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
 
 
 def empty_rows(like: Any, name: str, dims: tuple[str, ...], dtype: str | None = None) -> Any:
-    """Like `empty`, with the shape of `like`. `name` is its argument's name for errors; the number of its dims must
-    match `dims`."""
+    """Allocates an array with the shape of `like`, as `empty` does. Raises ArgumentError unless `like`, the argument
+    `name`, has as many dims as `dims` lists."""
     shape = rows_of(like, name, dims)
     if dtype is None and hasattr(like, "dtype"):
         check_dtype(like, name)
@@ -50,15 +50,15 @@ def empty_rows(like: Any, name: str, dims: tuple[str, ...], dtype: str | None = 
 
 
 def empty_lse(like: Any, name: str, layout: str) -> Any:
-    """An f32 lse for payload rows `[n, H, D]`, which are the argument `name`: `[H, n]` for the layout "hn", else `[n,
-    H]`."""
+    """Allocates an f32 lse for the payload rows `like` [n, H, D], which are the argument `name`. Its shape is [H, n]
+    for the layout "hn", else [n, H]."""
     n, heads, _ = rows_of(like, name, ("n", "H", "D"))
     return empty(like, (heads, n) if layout == "hn" else (n, heads), "f32")
 
 
 def lse_as(lse: Any, layout: str, wanted: str) -> Any:
-    """Views an lse (or None) in another layout. If it does not have two dims, returns it unchanged; the launch will
-    report that."""
+    """Views an lse of one layout ("hn", "nh") in another: swaps its last two dims if `layout` is not `wanted`. Returns
+    None, and an lse with fewer than two dims, unchanged; the launch reports the latter."""
     dims = len(getattr(lse, "shape", ()))
     if layout == wanted or dims < 2:
         return lse
@@ -67,11 +67,11 @@ def lse_as(lse: Any, layout: str, wanted: str) -> Any:
 
 _STANDARD = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn": "float8_e4m3fn", "i32": "int32", "u8": "uint8", "bool": "bool"}
 _READ = {**_STANDARD, "f8e5m2": "float8_e5m2"}
-"""Further dtypes are allowed in arrays that functions only read."""
+"""The spelling in numpy and torch of each dtype that functions can read. Outputs have only the dtypes of _STANDARD."""
 
 
 def numpy_dtype(name: str) -> numpy.dtype[Any]:
-    """The numpy dtype for a dtype name of mlafix. bf16 and fp8 come from ml_dtypes."""
+    """Returns the numpy dtype for a dtype name of mlafix. bf16 and fp8 come from ml_dtypes."""
     spelling = _STANDARD[name]
     if name in ("bf16", "f8e4m3fn"):
         import ml_dtypes
@@ -82,12 +82,12 @@ def numpy_dtype(name: str) -> numpy.dtype[Any]:
 
 
 def torch_dtype(name: str) -> Any:
-    """The torch dtype for a dtype name of mlafix."""
+    """Returns the torch dtype for a dtype name of mlafix."""
     return getattr(sys.modules["torch"], _STANDARD[name])
 
 
 def dtype_name(dtype: Any) -> str:
-    """The mlafix name of a dtype that a caller passes as our name, as a numpy or torch dtype, or as its name."""
+    """Returns the mlafix name of a dtype. `dtype` is that name, a numpy or torch dtype, or the name of such a dtype."""
     spelling = dtype if isinstance(dtype, str) else spelling_of(dtype)
     if spelling in _STANDARD:
         return spelling
@@ -108,14 +108,14 @@ def spelling_of(dtype: Any) -> str:
 
 
 def is_symbol(value: Any) -> bool:
-    """True if a number is symbolic in torch, during tracing."""
+    """True if a value is a symbolic number of torch, as in a traced call."""
     return type(value).__name__ in ("SymInt", "SymFloat", "SymBool")
 
 
 def one_element(array: Any, like: Any) -> Any:
-    """Returns an f32 array with one element and at most one dim as it is. Turns a float into such an array beside
-    `like`."""
-    if is_symbol(array):  # symbolic tensors have no memory, and float() would make the number a constant
+    """Converts a number to an f32 array of one element, with the library and on the device of `like`. Reshapes an array
+    of one element to one dim, and returns any other array as it is."""
+    if is_symbol(array):  # float() would make the number a constant; the tensor has no memory, so its value does not matter
         return like.new_empty((1,), dtype=torch_dtype("f32"))
     if isinstance(array, (int, float, numpy.floating, numpy.integer)) and not isinstance(array, bool):
         if hasattr(type(like), "__torch_function__"):
@@ -126,10 +126,10 @@ def one_element(array: Any, like: Any) -> Any:
 
 
 def offsets_as_i32(offsets: Any, name: str, rows: int) -> Any:
-    """Views integers below 2^31 that count up to `rows` as i32 over the same memory.
+    """Views an array of offsets from 0 to `rows` as i32 over the same memory.
 
-    For 64-bit integers the view selects the low words, which hold the whole value for numbers from -2^31 to 2^31 - 1. Returns any
-    array that is not a 32-bit or 64-bit integer array of numpy or torch as it is; the launch then reports it if it does not fit.
+    For 64-bit integers, the view selects the low 32 bits, which represent values from -2^31 to 2^31 - 1. Returns arrays
+    of any other dtype or library as they are; the launch then reports arrays that do not fit.
     """
     offsets = as_signed(offsets)
     if _integer_bytes(offsets) != 8:
@@ -150,7 +150,8 @@ def as_signed(integers: Any) -> Any:
 
 
 def _integer_bytes(array: Any) -> int:
-    """The element size of an integer array of numpy or torch in native byte order; 0 for other arrays."""
+    """Returns the element size in bytes of an integer array of numpy or torch in native byte order. Returns 0 for other
+    arrays."""
     if isinstance(array, numpy.ndarray):
         return array.dtype.itemsize if array.dtype.kind in "iu" and array.dtype.isnative else 0
     if not hasattr(type(array), "__torch_function__"):
@@ -170,7 +171,7 @@ def is_torch(array: Any) -> bool:
 
 
 def viewed(array: Any, shape: tuple[int, ...]) -> Any:
-    """Views an array in another shape. None if that needs a copy."""
+    """Views an array in another shape. Returns None if that needs a copy."""
     if is_torch(array):
         try:
             return array.view(shape)
@@ -181,8 +182,8 @@ def viewed(array: Any, shape: tuple[int, ...]) -> Any:
 
 
 def uneven(name: str, array: Any, expected: str = "evenly spaced rows") -> ArgumentError:
-    """The error about an array that `viewed` cannot view. It contains the shape and, if the library provides them, the strides in
-    elements."""
+    """Returns the ArgumentError for an array that `viewed` cannot view. The message contains the shape and, if the
+    library provides them, the strides in elements."""
     got = f"shape {list(array.shape)}"
     if is_torch(array):
         got += f", strides {list(array.stride())}"
@@ -191,19 +192,21 @@ def uneven(name: str, array: Any, expected: str = "evenly spaced rows") -> Argum
     return wrong(name, f"{expected} (as contiguous() makes them)", got)
 
 
-# The dtypes that kernels know. A kernel that only moves elements gets those of any other dtype as the dtype of that
-# size.
+# The dtypes that kernels support. A kernel that only moves elements takes an array of another dtype as the dtype with
+# the same element size in _MOVED_AS, whose keys are bytes.
 _MOVED = {"bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "int8", "uint8", "int32", "int64", "bool"}
 _MOVED_AS = {1: "uint8", 2: "float16", 4: "int32", 8: "int64"}
 
 
 def as_moved(array: Any) -> Any:
-    """Views an array whose elements are only moved as a dtype that kernels know. Returns other arrays as they are."""
+    """Views an array of a dtype that kernels do not support as one of the same element size that they do, for kernels
+    that only move elements. Returns other arrays as they are."""
     return array if spelling_of(getattr(array, "dtype", None)) in _MOVED else as_bits(array)
 
 
 def as_bits(array: Any) -> Any:
-    """Like `as_moved`, but with the same dtype for all element types of a size."""
+    """Views an array as the dtype in _MOVED_AS for its element size. Returns arrays that require grad, and arrays of
+    other sizes or libraries, as they are."""
     dtype = getattr(array, "dtype", None)
     kind = _MOVED_AS.get(getattr(dtype, "itemsize", 0))
     if kind is None or spelling_of(dtype) == kind or getattr(array, "requires_grad", False):
@@ -214,8 +217,8 @@ def as_bits(array: Any) -> Any:
 
 
 def rows_of(array: Any, name: str, dims: tuple[str, ...]) -> Any:
-    """The shape of an array that determines the shape of an output. Raises ArgumentError unless the number of dims
-    matches."""
+    """Returns the shape of an array. Raises ArgumentError unless it is an array with memory and as many dims as `dims`
+    lists. `name` is the argument's name for errors."""
     shape = getattr(array, "shape", None)
     if shape is None:
         raise wrong(name, "an array", type(array).__qualname__)
@@ -230,8 +233,8 @@ PAYLOADS = "bf16", "f16", "f32"
 
 
 def check_dtype(array: Any, name: str, dtypes: tuple[str, ...] = PAYLOADS) -> None:
-    """Raises ArgumentError unless the array's dtype is one of these. For kernels that accept more dtypes than a function
-    promises."""
+    """Raises ArgumentError unless the array's dtype is one of `dtypes`. Functions use it if their kernel accepts more
+    dtypes than they do."""
     dtype = getattr(array, "dtype", None)
     spelling = type(array).__qualname__ if dtype is None else spelling_of(dtype)
     if spelling not in {_READ[dtype] for dtype in dtypes}:
@@ -246,7 +249,7 @@ def check_integers(array: Any, name: str) -> None:
 
 
 def is_contiguous(array: Any) -> bool:
-    """True if elements are contiguous. If the array's library cannot tell, tests whether reshaping avoids a copy."""
+    """True if an array is contiguous, or if its library has no method `is_contiguous` to ask."""
     if isinstance(array, numpy.ndarray):
         return bool(array.flags.c_contiguous)
     asked = getattr(array, "is_contiguous", None)
@@ -254,7 +257,7 @@ def is_contiguous(array: Any) -> bool:
 
 
 def count_or_tensor(count: Any) -> tuple[Any, Any]:
-    """Splits a count into two kernel arguments: the number, and the array that holds it. Anything that is not an array
-    (int, numpy or symbolic) is a number."""
+    """Returns the two kernel arguments for a count: (count, None) for a number, which may be numpy's or symbolic, or
+    (0, count) for an array that contains the number."""
     is_array = not isinstance(count, int) and hasattr(count, "__dlpack__")
     return (0, count) if is_array else (count, None)

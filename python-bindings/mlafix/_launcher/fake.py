@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 
-# Names of dtypes: in torch, after "torch.", and in signatures.
+# Maps the name of a torch dtype, without "torch.", to the dtype's name in signatures.
 _DTYPES = {
     "bfloat16": "bf16",
     "float16": "f16",
@@ -33,7 +33,8 @@ _HALVES = "f4e2m1"  # two elements per byte
 
 
 def holds(condition: Any) -> bool:
-    """True if a condition on sizes holds. If torch does not know the sizes yet, it is checked at run time."""
+    """True if a condition on sizes holds. If torch does not know the sizes yet, returns True and makes the traced
+    program check the condition."""
     if isinstance(condition, bool):
         return condition
     import torch
@@ -52,18 +53,19 @@ class Check:
     Args:
         kernel: the kernel's name.
         fixed: names that are bound already: {"K": "2"}.
-        views: for some arguments, the position in the passed array of each dim of the kernel.
+        views: the order of dims for arguments that are passed in another layout: dim i of the kernel is dim
+            `views[name][i]` of the array.
     """
 
     def __init__(self, kernel: str, fixed: Mapping[str, str], views: Mapping[str, Sequence[int]]) -> None:
         self.kernel, self.fixed, self.views = kernel, fixed, views
-        # Sizes of dims, dtypes of variables and the device, each with the argument that determined it.
+        # Sizes of dims, dtypes of dtype variables, and the device. Each comes with the argument that determined it.
         self.sizes: dict[str, tuple[Any, str]] = {}
         self.dtypes: dict[str, tuple[str, str]] = {}
         self.device: tuple[Any, str] | None = None
 
     def argument(self, argument: Mapping[str, Any], value: Any) -> None:
-        """Checks an argument. Raises ArgumentError."""
+        """Checks one argument against its entry in the signature. Raises ArgumentError."""
         if argument["kind"] == "scalar":
             return
         if value is None:
@@ -130,9 +132,10 @@ class Check:
                 self._fail(argument, f'expected size {expected} in dim {dim} ("{name}"){whose}, got {size}')
 
     def products(self, arguments: Sequence[Mapping[str, Any]], values: Sequence[Any]) -> None:
-        """Checks dims that are products of two, once all others are known. Raises ArgumentError.
+        """Checks dims that are products of two factors. Call it after `argument` has seen all arguments. Raises
+        ArgumentError.
 
-        If sizes are symbols, the launch checks the products instead, because a guard on divisibility would not help the
+        If a size is a symbol, only the launch checks the product, because a guard on divisibility would not help the
         compiled program.
         """
         found = [(argument, i, dim[1:-1].split(), value.shape[i]) for argument, value in zip(arguments, values) if value is not None
@@ -173,7 +176,8 @@ def addressed(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     """Replaces tensors without memory by plain tensors of the same shapes, strides and dtypes, for a call that launches
     nothing.
 
-    Their addresses are distinct but refer to no memory. Yields an empty tuple if a size is a torch symbol.
+    The addresses of the plain tensors are distinct but refer to no memory. Yields an empty tuple if a size is a torch
+    symbol.
     """
     import torch
 
@@ -211,7 +215,9 @@ def check(kernel: str, arguments: Sequence[Mapping[str, Any]], values: Sequence[
     Args:
         kernel: the kernel's name.
         arguments: the arguments of its signature, in order.
-        values: one value per argument. fixed, views: see `Check`.
+        values: one value per argument.
+        fixed: see `Check`.
+        views: see `Check`.
     """
     call = Check(kernel, fixed or {}, views or {})
     for argument, value in zip(arguments, values):

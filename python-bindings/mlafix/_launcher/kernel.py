@@ -44,7 +44,8 @@ class Kernel(Launcher):
     """A kernel: made by ``@mlafix.kernel``, or read from a file in MLIR's syntax (:meth:`load`).
 
     A call with arguments, in order or by name, compiles the kernel for them if necessary and launches it: on the CPU
-    for CPU arrays, on the current stream for CUDA tensors. A launch on a GPU does not wait for it. Optional tensors may
+        for CPU arrays, on the current stream for CUDA tensors. On a GPU, the call returns before the kernel has
+        finished. Optional tensors may
     be None, or omitted at the end or by name; the kernel is then compiled without them.
 
     Args:
@@ -110,12 +111,12 @@ class Kernel(Launcher):
 
     @property
     def digest(self) -> str:
-        """The digest in units that are compiled from this kernel: the digest of its Python function, or "" if it has
+        """The digest that units of this kernel contain: the digest of the kernel's Python function, or "" if it has
         none. Raises CompileError."""
         return ""
 
     def bindings(self, bindings: Bindings) -> dict[str, str]:
-        """Bindings in the compiler's spelling, including those that are bound already."""
+        """Returns bindings in the compiler's spelling, together with the names that are bound already."""
         return {**self._fixed, **{name: text_of(value) for name, value in bindings.items()}}
 
     def _emit(self, emit: str, targets: Sequence[str], bindings: Bindings) -> Any:
@@ -134,17 +135,17 @@ class Kernel(Launcher):
 
     @without_frames
     def ir(self, stage: str = "canonical", target: str | None = None, **bindings: object) -> str:
-        """The kernel as text after a stage.
+        """Returns the kernel as text after a stage of compilation.
 
         Args:
             stage: source, specialized, canonical, lowered, layout, distributed, nvvm (or cpu), llvm or ptx. The first
-                four need no target, and are generic if nothing is bound.
-            target: "sm_90", "x86-64-v3"; by default what this machine has.
+                four need no target, and leave names generic that are not bound.
+            target: "sm_90", "x86-64-v3"; by default the target of this machine: of GPU 0, or of the CPU if there is no GPU.
             bindings: values of the kernel's names: ``H=128, D=128, T="bf16"``.
 
         Raises:
-            ArgumentError: no such stage.
-            CompileError: the kernel does not compile so.
+            ArgumentError: there is no such stage.
+            CompileError: the kernel does not compile for this target with these bindings.
         """
         if stage not in STAGES:
             raise ArgumentError(f'argument "stage": expected one of {", ".join(STAGES)}, got {stage!r}')
@@ -153,17 +154,19 @@ class Kernel(Launcher):
         return text
 
     def report(self, /, **bindings: object) -> Report:
-        """The compiler's proofs about the kernel (docs/Proofs.md). ``print(kernel.report())`` prints them as a table.
+        """Returns the compiler's proofs about the kernel (docs/Proofs.md). ``print(kernel.report())`` prints them as a
+        table.
 
         Args:
-            bindings: values of the kernel's names; generic if nothing is bound.
+            bindings: values of the kernel's names. Names that are not bound stay generic.
 
         Returns:
-            A dict {"kernel", "microseconds", "args", "warnings"}. Each tensor that the kernel reads or writes is one of
-            "args": {"name", "answers", "guarded"}. An answer is {"question", "verdict", "microseconds"}; what is not proved
-            has its "reason", and "file", "line" and "column" of the access. "guarded" are accesses that are not proved to be
-            in bounds, with the "dim" that is checked and their place. A warning is {"message"} and its place. A kernel of a
-            unit has the answers, less times and places: ``mlafix.Unit.load(path).kernel(name).report()``.
+            A dict {"kernel", "microseconds", "args", "warnings"}. "args" has a dict {"name", "answers", "guarded"} for each
+            tensor that the kernel reads or writes. An answer is {"question", "verdict", "microseconds"}. An answer that is not
+            proved also has a "reason", and the "file", "line" and "column" of the access. "guarded" lists the accesses that
+            are not proved to be in bounds, each with the "dim" that is checked at run time and its place. A warning has a
+            "message" and its place. ``mlafix.Unit.load(path).kernel(name).report()`` returns the answers that a unit contains,
+            without times and places.
 
         Raises:
             CompileError: the source is wrong.
@@ -186,20 +189,21 @@ class Kernel(Launcher):
         return self.ir("ptx", target, **bindings)
 
     def remarks(self, target: str | None = None, **bindings: object) -> str:
-        """The compiler's decisions for this kernel, and the reasons. Each names its line of the source.
+        """Returns the compiler's decisions for this kernel, and the reasons. Each remark names its line of the source.
 
-        First come the three remarks whose bytes cost calls with the longest rows most, if there are any: "costs most".
-        Then come remarks about the whole kernel, then those about each code version, in the order in which a call asks
-        them. A version's remarks that an earlier one has too are left out. "remark (matters)" marks what the compiler did
-        not do in code that calls use; the last of several versions only takes calls that all others refuse.
-        ``kernel.explain_call(…)`` says which version a call takes; docs/Troubleshooting.md explains the names in brackets.
+        At most three remarks come first, marked "costs most": those that cost calls with the longest rows the most bytes.
+        Remarks about the whole kernel follow, then remarks about each code version, in the order in which a call tries the
+        versions. A remark that was printed for an earlier version is not repeated. "remark (matters)" marks an optimisation
+        that the compiler did not make in a version that calls normally use. The last of several versions is not marked, since
+        it only runs calls that all others refuse. ``kernel.explain_call(…)`` says which version a call runs.
+        docs/Troubleshooting.md explains the names in brackets.
 
         Args:
-            target: "sm_90", "x86-64-v3"; by default what this machine has.
+            target: "sm_90", "x86-64-v3"; by default the target of this machine: of GPU 0, or of the CPU if there is no GPU.
             bindings: values of the kernel's names.
 
         Raises:
-            CompileError: the kernel does not compile so.
+            CompileError: the kernel does not compile for this target with these bindings.
         """
         return _remarks.as_text(self._remark_messages(_target(target), bindings), self.source, self.file)
 
@@ -216,20 +220,20 @@ class Kernel(Launcher):
 
     @cached_property
     def variants(self) -> cache.Variants:
-        """The compiled specialisations, in memory and on disk."""
+        """The compiled specialisations of the kernel, in memory and on disk."""
         return TextlessVariants(self)
 
     @without_frames
     def compile(self, target: str | None = None, **bindings: object) -> _runtime.Unit:
-        """The unit of one specialisation, from the cache if it is there.
+        """Returns the unit of one specialisation. Compiles it if the cache does not contain it.
 
         Args:
-            target: "sm_90", "x86-64-v3"; by default what this machine has.
+            target: "sm_90", "x86-64-v3"; by default the target of this machine: of GPU 0, or of the CPU if there is no GPU.
             bindings: values of the kernel's names.
 
         Raises:
-            CompileError: the kernel does not compile so.
-            UnitError: compiling is forbidden, or impossible here.
+            CompileError: the kernel does not compile for this target with these bindings.
+            UnitError: compiling is necessary, but forbidden (MLAFIX_STRICT=1) or impossible without a compiler.
         """
         return self.variants.load(self.bindings(bindings), _target(target))
 
@@ -237,7 +241,7 @@ class Kernel(Launcher):
     def save(
         self, path: str | Path, targets: str | Sequence[str], *choices: Mapping[str, object], **bindings: object
     ) -> None:
-        """Compile ahead: write a unit file, which C and C++ hosts load as well.
+        """Compiles specialisations ahead and writes them to a unit file, which C and C++ programs can load as well.
 
         Args:
             path: the file.
@@ -247,7 +251,7 @@ class Kernel(Launcher):
             bindings: values that all specialisations share.
 
         Raises:
-            CompileError: the kernel does not compile so.
+            CompileError: the kernel does not compile for this target with these bindings.
             OSError: the file cannot be written.
         """
         variants = [self.bindings({**bindings, **choice}) for choice in choices or ({},)]
@@ -267,14 +271,14 @@ class Kernel(Launcher):
     # -- Calling it --------------------------------------------------------------------------------------------------
 
     def specialize(self, /, **bindings: object) -> Kernel:
-        """The same kernel with names bound beside those that arguments bind: ``kernel.specialize(B=2)`` takes and gives
-        lses in base 2. A lower-case dim may be bound, too, as an optimisation."""
+        """Returns this kernel with further names bound. ``kernel.specialize(B=2)`` reads and writes lses in base 2.
+        Binding a lower-case dim is an optimisation for calls with that size."""
         made = self._with(self.bindings(bindings))
         made.variants = self.variants  # shared by kernels of the same source
         return made
 
     def _with(self, fixed: dict[str, str]) -> Kernel:
-        """This kernel with the names in `fixed` bound."""
+        """Returns this kernel with exactly the names in `fixed` bound."""
         return type(self)(self.name, self._source_again, self.file, fixed)
 
     def _source_again(self) -> str:
@@ -295,31 +299,33 @@ class Kernel(Launcher):
 
     @without_frames
     def debug(self, /, *args: object, stream: object | None = None, against: Callable[..., Any] | None = None, **kwargs: object) -> DebugReport:
-        """The faults of a call with these arguments (docs/Proofs.md). The arguments are not written.
+        """Returns the faults of a call with these arguments (docs/Proofs.md). The arguments are not written.
 
-        The rows are followed on the host, operation by operation. That finds accesses out of bounds, elements that two rows write,
-        elements that a row reads while another writes them, and elements that it reads before writing them. Then the kernel is
-        launched twice, where the tensors are, into copies of the outputs with two different contents. Elements that are unchanged
-        both times are unwritten. This waits for the device.
+        First, the rows are followed on the host, operation by operation. This finds accesses out of bounds, elements that two
+        rows write, elements that a row reads while another writes them, and elements that a row reads before writing them. Then
+        the kernel is launched twice on the tensors' device, into copies of the outputs with different initial contents. Elements
+        that both launches leave unchanged are unwritten. debug() waits for the device.
 
-        NaN that the kernel makes of numbers and stores is a fault, with the operation that made it.
+        A stored NaN is a fault if the kernel computed it from numbers. The fault names the operation that produced the NaN.
 
         Args:
-            args, kwargs, stream: as for a call. Tensors, those of lists too, are numpy arrays or torch tensors.
-            against: a function of the same arguments, in their order, that writes what the kernel should into copies of the outputs,
-                or returns it: the first row whose store differs is a fault, with the line of the store.
+            args, kwargs, stream: as for a call. All tensors must be numpy arrays or torch tensors, also those in lists.
+            against: a reference function that takes the same arguments in the kernel's order. It returns the expected outputs, or
+                writes them into the copies that it gets. The first row that stores a different value is a fault, with the line of
+                the store.
 
         Raises:
             ArgumentError: an argument is wrong, or the kernel reads tensors of other ranks.
-            CompileError: the kernel does not compile, and not for what it does to its tensors; else the report has the error.
+            CompileError: the kernel does not compile for a reason other than its accesses to tensors. An error about accesses is
+                part of the report instead.
             UnitError, DriverError: there is no code for these arguments, or no compiler.
         """
         return _debug.debug(self, self._order(args, kwargs), stream, against)
 
 
 class TextlessVariants(cache.Variants):
-    """Specialisations whose file names depend neither on the kernel's file nor on its line, although their errors
-    do."""
+    """Specialisations whose file names do not depend on the file and line of the kernel. Errors still name the file and
+    the line."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel.name, self._without_places, kernel.file)
@@ -356,20 +362,21 @@ class TextlessVariants(cache.Variants):
         return data
 
     def _cached(self, folder: disk.Folder | None, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        """The unit on disk. Each process that loads it repeats its warnings, with the current lines of the source."""
+        """Returns the unit on disk, or None. Issues the unit's warnings again in each process that loads it, with the
+        current lines of the source."""
         unit = super()._cached(folder, bindings, target)
         if unit is not None and folder is not None and not _env.strict() and folder.read_record(self._mark_of_warnings(bindings, target)) is not None:
             self._whole._warn(bindings)
         return unit
 
     def _mark_of_warnings(self, bindings: Mapping[str, str], target: str) -> str:
-        """The name of the file that marks a unit on disk as having warnings."""
+        """Returns the name of the file that marks a unit on disk as having warnings."""
         return self._file(bindings, target).removesuffix(".mlafix") + ".warnings.json"
 
 
 def _with_binding(error: CompileError) -> CompileError:
-    """Adds a hint to the error about a dim that no argument determines, such as a factor of a product: how to bind
-    it."""
+    """Adds a hint to an error about a dim that no argument determines, such as a factor of a product. The hint says how
+    to bind the dim. Returns other errors unchanged."""
     if error._kind != "unbound dim":
         return error
     note = f"note: no argument determines it: kernel.specialize({error._subject}=…) binds it"
@@ -377,14 +384,15 @@ def _with_binding(error: CompileError) -> CompileError:
 
 
 def _target(given: object) -> str:
-    """Checks a target that a caller passes, and returns it. None gives this machine's target. Raises ArgumentError."""
+    """Checks a target that a caller passes, and returns it. For None, returns the target of this machine: of GPU 0, or
+    of the CPU if there is no GPU. Raises ArgumentError."""
     if given is not None and not isinstance(given, str):
         raise ArgumentError(f'argument "target": expected the name of a target, as "sm_90", or None, got {given!r}')
     return given or _default_target()
 
 
 def _targets(given: object) -> list[str]:
-    """Checks targets that a caller passes. Raises ArgumentError."""
+    """Checks one target or several that a caller passes, and returns them as a list. Raises ArgumentError."""
     names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [None]
     if not all(isinstance(name, str) for name in names):
         raise ArgumentError(f'argument "targets": expected the names of targets, as ("sm_90", "cpu"), got {given!r}')

@@ -17,11 +17,12 @@ from . import fake, recording
 from .frames import forget_frames, without_frames
 from .recording import recorder_of_thread, recorders
 
-# torch.Tensor and two functions of torch_state.py. They are set at the first tensor, since nothing here imports torch.
+# torch.Tensor and two functions of torch_state.py. They are set at the first call with a torch tensor, since this
+# module does not import torch.
 _tensor: type | None = None
 _dynamo_traces: Callable[[], bool] = bool
 _must_see: Callable[[tuple[object, ...]], bool] | None = None
-# Launch options of other kernel languages.
+# Launch options of other kernel languages. Errors about them say what to do instead.
 LAUNCH_WORDS = frozenset({"grid", "num_warps", "num_stages", "num_ctas", "num_threads", "maxnreg", "block", "launch_pdl"})
 _NO_TENSORS = frozenset({numpy.ndarray, int, float, bool, type(None)})
 
@@ -46,12 +47,13 @@ def _for_torch(values: tuple[object, ...]) -> bool:
 class Launcher:
     """A kernel that can be called.
 
-    A call with arguments, in order or by name, launches it: on the CPU for CPU arrays, on the current stream for CUDA
-    tensors. A launch on a GPU does not wait for it. Optional tensors may be None, or omitted at the end or by name.
+    A call with arguments, in order or by name, launches the kernel: on the CPU for CPU arrays, on the current stream
+        for CUDA tensors. On a GPU, the call returns before the kernel has finished. Optional tensors may be None, or
+        omitted at the end or by name.
 
     Args:
         name: the kernel's name in the source.
-        fixed: names bound already: {"B": "2"}.
+        fixed: names that are bound already: {"B": "2"}.
     """
 
     def __init__(self, name: str, fixed: dict[str, str] | None = None) -> None:
@@ -66,28 +68,31 @@ class Launcher:
 
     @property
     def _signature_text(self) -> str:
-        """The signature, JSON text. Raises CompileError or UnitError."""
+        """The signature as JSON text. Raises CompileError or UnitError."""
         raise NotImplementedError
 
     def _resolve(self, bound: dict[str, str], device_type: int, ordinal: int) -> Any:
-        """The unit (or its kernel) for a call that binds these names. Raises CompileError or UnitError."""
+        """Returns the unit, or the unit's kernel, for a call that binds the names in `bound`. Raises CompileError or
+        UnitError."""
         raise NotImplementedError
 
-    # True if each call is first followed on the host, to warn of faults.
+    # True if each call is first followed on the host to warn of faults, or is written as a script.
     _is_watched: bool = False
 
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
-        """Warns of faults in a call with these arguments, if calls are watched."""
+        """Follows a call with these arguments on the host and warns of its faults. Called if `_is_watched`."""
 
     @cached_property
     def signature(self) -> dict[str, Any]:
-        """The declaration that a host needs: "args" (as docs/UnitFormat.md has them, "dtype_name" where a dtype is a variable) and
-        "names" (each name that can be bound: its default, or None). Raises CompileError or UnitError."""
+        """The kernel's declaration. "args" lists the arguments as in docs/UnitFormat.md, with "dtype_name" for a dtype
+        that is a variable. "names" maps each name that can be bound to its default, or to None. Raises CompileError or
+        UnitError."""
         found: dict[str, Any] = json.loads(self._signature_text)
         return found
 
-    # For some arguments, the position in the passed array of each dim of the kernel: {"prefix_lse": (1, 0)} passes an [n, H]
-    # lse to a kernel that takes [H, n]. Then the lower-case dims to compile for.
+    # The order of dims for arguments that are passed in another layout: dim i of the kernel is dim `_views[name][i]` of
+    # the array. {"prefix_lse": (1, 0)} passes an [n, H] lse to a kernel that takes [H, n]. `_dims` lists lower-case
+    # dims that calls bind as well.
     _views: Mapping[str, Sequence[int]] = {}
     _dims: Sequence[str] = ()
 
@@ -109,7 +114,8 @@ class Launcher:
         return _runtime.Dispatcher(self.name, text, resolved, self._views, self._dims)
 
     def _bound_by(self, args: tuple[object, ...]) -> dict[str, str]:
-        """The bindings of a call with these arguments, given in order. Raises ArgumentError."""
+        """Returns the bindings of a call with these arguments, which are in the kernel's order. Raises
+        ArgumentError."""
         bound: dict[str, str] = {}
 
         def keep(names: dict[str, str], device_type: int, ordinal: int) -> Any:
@@ -130,17 +136,18 @@ class Launcher:
 
     @property
     def _identity(self) -> str:
-        """Distinguishes this kernel from others with its name."""
+        """A text that distinguishes this kernel from other kernels of the same name."""
         return f"{self._signature_text} {sorted(self._fixed.items())}"
 
     @cached_property
     def _arguments(self) -> tuple[tuple[str, bool], ...]:
-        """Name of each argument, and whether it may be omitted."""
+        """The arguments in order, each as (name, True if it may be omitted)."""
         return tuple((arg["name"], bool(arg.get("optional"))) for arg in self.signature["args"])
 
     @cached_property
     def _held_numbers(self) -> tuple[tuple[str, str], ...]:
-        """Integer arguments that may be passed in a tensor, with that tensor's name (dsl/types.py)."""
+        """The integer arguments that may be passed in a tensor (`or_tensor` in dsl/types.py), each as (name, tensor's
+        name)."""
         args = self.signature["args"]
         tensors = {arg["name"] for arg in args if arg.get("optional") and arg["shape"] == [1]}
         return tuple((arg["name"], arg["name"] + "_at") for arg in args if arg["kind"] == "scalar" and arg["name"] + "_at" in tensors)
@@ -184,7 +191,8 @@ class Launcher:
         raise ArgumentError(f'kernel "{self.name}": expected {call}, got {self.name}[{grid!r}]; the kernel says its grid itself: for t in grid("n")')
 
     def _launch_plain(self, args: tuple[object, ...], stream: object | None = None) -> None:
-        """A call with all arguments in order, hidden from torch. Raises the same errors as a call."""
+        """Launches the kernel as a call with all arguments in order does, but without torch's dispatcher. Raises the
+        same errors as a call."""
         if recorders and recorder_of_thread():
             return self._record_key(args, {})
         if self._is_watched:
@@ -216,23 +224,24 @@ class Launcher:
             error.args = (message,)
 
     def torch_operator(self) -> str:
-        """The name of the operator in `torch.ops.mlafix_kernels` that launches this kernel. Registers the operator if
-        necessary. Raises CompileError or UnitError."""
+        """Returns the name of the operator in `torch.ops.mlafix_kernels` that launches this kernel. Registers the
+        operator if necessary. Raises CompileError or UnitError."""
         whole("mlafix.torch_kernels")
         from ..torch_kernels import register
 
         return register(self)
 
     def _torch_arguments(self) -> tuple[tuple[str, bool], ...]:
-        """The arguments of that operator: the name of each, and whether it may be omitted."""
+        """Returns the arguments of the kernel's torch operator in order, each as (name, True if it may be omitted)."""
         return self._arguments
 
     def _torch_numbers(self) -> tuple[tuple[str, str], ...]:
-        """The integers among them that may be passed as tensors, with the tensors' names."""
+        """Returns the integer arguments of the kernel's torch operator that may be passed in a tensor, each as (name,
+        tensor's name)."""
         return self._held_numbers
 
-    # torch.compile calls these during tracing and keeps their results, as marked by
-    # torch.compiler.assume_constant_result, which needs torch imported.
+    # torch.compile calls these methods while it traces, and keeps their results as constants. The attribute is the mark
+    # that torch.compiler.assume_constant_result sets; calling that function would import torch.
     for _question in (torch_operator, _torch_arguments, _torch_numbers):
         setattr(_question, "_dynamo_marked_constant", True)
     del _question
@@ -251,7 +260,7 @@ class Launcher:
 
     @without_frames
     def bind(self, /, *args: object, **kwargs: object) -> _runtime.Bound:
-        """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
+        """Checks a call with these arguments and returns it, ready to be launched repeatedly: ``bound(stream)``."""
         if recorders and recorder_of_thread():
             self._record_key(args, kwargs)
             return recording.UnlaunchedCall()  # type: ignore[return-value]
@@ -265,9 +274,10 @@ class Launcher:
     def explain_call(self, /, *args: object, **kwargs: object) -> CallExplanation:
         """Explain why a call with these arguments runs the code that it runs. Nothing is launched.
 
-        ``print(kernel.explain_call(out, x))`` lists the code versions in the order in which they are asked, and what refused each:
-        ``expected stride 2048 in dim 0 of "x", got 4096``. It also prints the grid, the bytes, and the time in which the GPU's
-        memory moves them. ``MLAFIX_LOG=debug`` writes the same for each new call to stderr.
+        ``print(kernel.explain_call(out, x))`` lists the code versions in the order in which the call tries them, and
+        why each of them refuses the call: ``expected stride 2048 in dim 0 of "x", got 4096``. It also prints the grid,
+        the bytes, and the time in which the GPU's memory moves them. ``MLAFIX_LOG=debug`` writes the same for each new
+        call to stderr.
 
         Args:
             args, kwargs: as for a call.
@@ -286,8 +296,8 @@ class Launcher:
 
     def _order(self, args: tuple[object, ...], kwargs: dict[str, object], known: tuple[tuple[str, bool], ...] = (),
                held: tuple[tuple[str, str], ...] | None = None) -> tuple[object, ...]:
-        """The arguments in the kernel's order. `known` and `held` override the kernel's own lists. None for optional arguments
-        that are not given."""
+        """Returns the arguments in the kernel's order, with None for optional arguments that are not given. `known` and
+        `held` replace `_arguments` and `_held_numbers`. Raises ArgumentError."""
         known = known or self._arguments
         held = self._held_numbers if held is None else held
         names = [name for name, _ in known]
@@ -313,7 +323,7 @@ class Launcher:
         return tuple(given[name] for name in names)
 
     def _hint_for(self, keyword: str) -> str:
-        """The end of the message for a keyword that is no argument of the kernel."""
+        """Returns the hint for a keyword that is no argument of the kernel; "" if there is none."""
         if keyword in self.signature["names"]:
             return f"; {self.name}.specialize({keyword}=…) binds it"
         if keyword in LAUNCH_WORDS or keyword.startswith("BLOCK"):
@@ -322,8 +332,8 @@ class Launcher:
 
 
 def _with_factors(signature: str, fixed: dict[str, str]) -> str:
-    """A signature with the sizes of those factors of products, "(G K)", that are bound already, so that a call can
-    derive the others."""
+    """Replaces factors of products such as "(G K)" in a signature by their values in `fixed`. A call can then derive
+    the other factor."""
     if not fixed or '"(' not in signature:
         return signature
     found: dict[str, Any] = json.loads(signature)
@@ -336,6 +346,6 @@ def _with_factors(signature: str, fixed: dict[str, str]) -> str:
 
 
 def text_of(value: object) -> str:
-    """The compiler's spelling of a binding: 128, "bf16", or a dtype object of the language."""
+    """Returns the compiler's spelling of a binding's value: 128, "bf16", or a dtype of the language."""
     name = getattr(value, "name", None)
     return name if isinstance(name, str) else str(value)

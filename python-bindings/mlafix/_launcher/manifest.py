@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 def entries(text: str | bytes) -> list[Entry]:
-    """The kernels of a manifest that include their declaration (docs/UnitFormat.md)."""
+    """Returns the kernels of a manifest that include a declaration (docs/UnitFormat.md)."""
     found = []
     for kernel in json.loads(text)["kernels"]:
         if "declaration" in kernel:
@@ -39,7 +39,7 @@ def entries(text: str | bytes) -> list[Entry]:
 
 
 def entries_of(path: Path) -> Sequence[Entry]:
-    """The kernels of a unit file. Empty if the file is not a unit or cannot be read."""
+    """Returns the kernels of a unit file. Returns () or [] if the file is not a unit or cannot be read."""
     try:
         status = os.stat(path)
         return _entries_of(path, status.st_mtime_ns, status.st_size)
@@ -57,10 +57,10 @@ def _entries_of(path: Path, _modified: int, _size: int) -> list[Entry]:
 
 
 def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mapping[str, object]) -> bool:
-    """True if a kernel bound to `bindings` can run a call that asks for `asked`.
+    """True if a kernel that was compiled with `bindings` can run a call with the bindings `asked`.
 
-    A name in `asked` may be unbound in the kernel, or folded away. A bound name of the kernel that is not in `asked` must
-    have its default, which may be the value of another base.
+    The kernel may lack a name of `asked`, because its code does not depend on that name. A name that only the kernel
+    binds must have its default, which may be the value of another name.
     """
 
     def default(name: str) -> object:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Union
 
 
 class Needed(NamedTuple):
-    """The code that a call needs: the kernel's specialisations (`cache.Variants`), the bindings of the needed one, and a substitute
-    if that one is missing and nothing compiles."""
+    """The code that a call needs: one of a kernel's specialisations (`cache.Variants`), with its bindings. `instead` is
+    the code to use if this specialisation is missing and cannot be compiled; None if there is none."""
 
     variants: Any
     bindings: Mapping[str, str]
@@ -21,7 +21,7 @@ class Needed(NamedTuple):
 Recorder = Callable[[Needed], None]
 
 recorders: list[Recorder] = []
-"""The recorders of all threads. The list is nearly always empty, so a launch only has to test this."""
+"""The recorders of all threads. The list is nearly always empty, so a launch tests it first."""
 
 
 class _Own(threading.local):
@@ -43,7 +43,7 @@ os.register_at_fork(after_in_child=_forget_others)
 
 
 class Recorded(Exception):
-    """Ends a call whose key is recorded, before anything is compiled."""
+    """Raised to end a call whose key was recorded, before anything is compiled."""
 
 
 class UnlaunchedCall:
@@ -55,7 +55,7 @@ class UnlaunchedCall:
 
 
 def recorder_of_thread() -> Recorder | None:
-    """The recorder of this thread's calls, or None if they are launched."""
+    """Returns the recorder of this thread's calls, or None if this thread's calls are launched."""
     return _own.recorders[-1] if _own.recorders else None
 
 
@@ -75,6 +75,7 @@ def recording(recorder: Recorder) -> Iterator[None]:
 
 
 def record(dispatcher: Any, arguments: tuple[Any, ...]) -> None:
-    """Checks a call as a launch would, with a dispatcher that has resolved nothing yet. Raises ArgumentError."""
+    """Passes a call to a dispatcher that has resolved nothing yet. The dispatcher checks the call as a launch would,
+    and asks for the code, which is recorded. Raises ArgumentError."""
     with contextlib.suppress(Recorded):
         dispatcher.prepare(arguments)

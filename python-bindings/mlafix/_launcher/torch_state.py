@@ -31,7 +31,8 @@ def intercepted() -> bool:
 
 
 def _only_default_devices() -> bool:
-    """torch.set_default_device is a mode too, but does not affect existing tensors."""
+    """True if all active function modes come from torch.set_default_device. Such a mode does not affect existing
+    tensors."""
     return all(isinstance(mode, DeviceContext) for mode in torch.overrides._get_current_function_mode_stack())
 
 
@@ -41,7 +42,7 @@ def must_see(tensor: torch.Tensor) -> bool:
     return intercepted() or type(tensor) not in _PLAIN or tensor.is_meta
 
 
-# Types of plain arguments.
+# The types of arguments that need no further test, except that a tensor may be a meta tensor.
 _OWN = frozenset({*_PLAIN, numpy.ndarray, int, float, bool, type(None)})
 
 
@@ -68,7 +69,8 @@ _SCALARS = {"f32": "Scalar", "bool": "bool"}
 
 
 def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str:
-    """The declaration of a kernel's operator for torch: first the kernel's arguments in order, then `more`."""
+    """Returns the declaration of a kernel's operator for torch. The operator takes the kernel's arguments in order,
+    then `more`."""
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     declared = []
     for argument in arguments:
@@ -89,7 +91,8 @@ def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str
 
 
 def refuse_grad(operator: Any) -> Callable[..., Any]:
-    """Makes an operator refuse arguments that autograd tracks, as a launch on plain tensors does."""
+    """Returns a function that calls an operator, but raises ArgumentError if autograd tracks an argument, as a launch
+    on plain tensors does."""
     names = [argument.name for argument in operator._schema.arguments]
 
     def refuse(*args: Any) -> Any:

@@ -25,14 +25,14 @@ class UnitKernel(Launcher):
         fixed: names that are bound already; see :meth:`specialize`.
 
     Raises:
-        UnitError: the unit has no such kernel, or does not say how it was declared.
+        UnitError: the unit has no such kernel, or lacks the kernel's declaration.
     """
 
     def __init__(self, unit: _runtime.Unit, name: str, fixed: dict[str, str] | None = None) -> None:
         super().__init__(name, fixed)
         self.unit = unit
         self._entries = [entry for entry in manifest.entries(unit.manifest) if entry.name == name]
-        if name not in list(unit):  # accepts any object, even a str that is not valid UTF-8
+        if name not in list(unit):  # `name` may be any object, even a str that is not valid UTF-8
             got = '"' + name.encode("utf-8", "backslashreplace").decode() + '"' if isinstance(name, str) else repr(name)
             raise UnitError(f"expected a kernel of the unit ({', '.join(unit) or 'none'}), got {got}")
         if not self._entries:
@@ -59,11 +59,11 @@ class UnitKernel(Launcher):
 
     @property
     def specializations(self) -> list[tuple[dict[str, str], tuple[str, ...]]]:
-        """The specialisations and targets that the unit has code for, in the order of the file."""
+        """The specialisations of the kernel in the unit, each as (bindings, targets), in the order of the file."""
         return [(dict(entry.bindings), entry.targets) for entry in self._entries]
 
     def specialize(self, **bindings: object) -> UnitKernel:
-        """The same kernel with names bound beside those that arguments bind: ``kernel.specialize(B=2)``."""
+        """Returns this kernel with further names bound: ``kernel.specialize(B=2)``."""
         return UnitKernel(self.unit, self.name, {**self._fixed, **{name: text_of(value) for name, value in bindings.items()}})
 
     def _resolve(self, bound: dict[str, str], device_type: int, ordinal: int) -> Any:

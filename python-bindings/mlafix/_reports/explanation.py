@@ -31,9 +31,11 @@ class CallExplanation:
         bindings: the bindings of its code: {"D": "128", …}.
         target: the code's target: "sm_90", "x86-64-v3".
         versions: the code versions, in the order in which a call tries them.
-        rows: rows of the grid; without the inner ones where the grid is ragged. 0: nothing is launched. blocks,
-        threads: the number of blocks, and of threads in each; 0 on a CPU. bytes_read, bytes_written: of the arguments
-        that are read and written, if each of their elements is moved once.
+        rows: the number of rows of the grid, without the inner dims if the grid is ragged. 0 if nothing is launched.
+        blocks: the number of blocks on a GPU; 0 on a CPU.
+        threads: the number of threads in each block; 0 on a CPU.
+        bytes_read: the bytes of the arguments that are read, if each of their elements is read once.
+        bytes_written: the bytes of the arguments that are written, if each of their elements is written once.
         bandwidth: the bandwidth of the GPU's memory in bytes per second; 0 on a CPU, or if the driver does not report
             it.
     """
