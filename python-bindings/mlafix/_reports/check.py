@@ -21,7 +21,7 @@ def check(kernel: Kernel, bindings: Mapping[str, str], target: str | None = None
 
     Returns:
         {"kernel", "errors", "warnings", "args"}, ready for JSON. An error or a warning is {"message"}, with its "file", "line"
-        and "column" if they are known. "args" are those of `Kernel.report`, or [] if the kernel does not compile.
+        and "column" if they are known. "args" is that of `Kernel.report`, or [] if the kernel does not compile.
     """
     found: dict[str, Any] = {"kernel": kernel.name, "errors": [], "warnings": [], "args": []}
     try:
@@ -36,15 +36,15 @@ def check(kernel: Kernel, bindings: Mapping[str, str], target: str | None = None
 
 
 def _described(error: CompileError) -> dict[str, Any]:
-    """An error's place, and its message without the place and the source line."""
+    """Returns an error as a dict: its place if known, and its message without the place and the source line."""
     head = error.message.split("\n", 1)[0]
     place = {"file": error.file, "line": error.line, "column": error.column}
     return {"message": head.partition(": error: ")[2] or head, **{key: value for key, value in place.items() if value}}
 
 
 def as_text(found: Mapping[str, Any]) -> str:
-    """Formats the result of `check`: a line for the kernel with its count of proved answers, then each error and warning with its
-    place."""
+    """Formats the result of `check`. The first line names the kernel and counts its proved answers. Each error and
+    warning follows with its place."""
     answers = [answer for arg in found["args"] for answer in arg["answers"]]
     proved = sum(answer["verdict"] in ("proved", "promised") for answer in answers)
     counts = f"{proved} of {len(answers)} questions proved" if answers else "not proved, since it does not compile"

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from ..errors import CompileError, CompileWarning
 
-# The lines of the files that define kernels, as they were when Python read them.
+# The lines of each file that defines kernels, as they were when Python read the file.
 texts: dict[str, list[str]] = {}
 
-# The beginning of messages of the compiler's verifiers, and the compiler's names for Python's operators.
+# _OPERATION matches the name of the operation with which a verifier's message begins. _SIGNS maps the compiler's names
+# of operators to Python's, and _SIGN finds these names in a message.
 _OPERATION = re.compile(r"^'[a-z]+\.[a-z_.]+' op ")
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "neg": "-"}
 _SIGN = re.compile(rf"(?<=for ')({'|'.join(_SIGNS)})(?=')|(?<=by )(add|sub|mul|div)f\b")
@@ -23,9 +24,9 @@ _given: set[tuple[str, str, int]] = set()
 
 
 class Message(NamedTuple):
-    """One message. Lines and columns count from 1, columns in bytes of UTF-8; the end column is one past the last character.
-    0 means unknown. Messages that callers distinguish have a kind ("several kernels", "unbound dim") and the name that they
-    are about."""
+    """One message of the compiler. Lines and columns count from 1, and 0 means unknown. Columns count bytes of UTF-8;
+    the end column is one past the last character. `kind` ("several kernels", "unbound dim") identifies messages that
+    callers treat specially, and `subject` is the name that such a message is about; both are "" for other messages."""
 
     severity: str
     text: str
@@ -39,7 +40,7 @@ class Message(NamedTuple):
 
 
 def compile_error(messages: Iterable[tuple[object, ...]], source: str = "", name: str = "") -> CompileError:
-    """The exception for messages of the compiler.
+    """Returns the CompileError for messages of the compiler.
 
     Args:
         messages: the fields of each Message; the first error gives the exception its location.
@@ -58,8 +59,8 @@ def _for_its_author(message: Message) -> Message:
 
 
 def in_python(text: str, file: str) -> str:
-    """A message without the name of the operation that reports it, and with Python's operators. Unchanged if the kernel is written in
-    MLIR's syntax."""
+    """Removes the operation's name from the beginning of a message, and replaces the compiler's names of operators by
+    Python's. Returns the message unchanged if `file` is in MLIR's syntax."""
     if file.endswith(".mlir"):
         return text
     return _SIGN.sub(lambda found: _SIGNS[found[1] or found[2]], _OPERATION.sub("", text))
@@ -81,7 +82,7 @@ def warn(messages: Iterable[Message], source: str = "", name: str = "") -> None:
 
 
 def _is_told_once(text: str, file: str, line: int) -> bool:
-    """True if Python's filter for a warning shows it once, rather than each time, never, or as an error."""
+    """True if Python's filters show a warning once, and neither each time, nor never, nor as an error."""
     module = file.removesuffix(".py")
     for action, pattern, category, modules, number in warnings.filters:
         if _fits(pattern, text) and _fits(modules, module) and number in (0, line) and issubclass(CompileWarning, category):
@@ -90,22 +91,23 @@ def _is_told_once(text: str, file: str, line: int) -> bool:
 
 
 def _fits(pattern: re.Pattern[str] | str | None, text: str) -> bool:
-    """True if a text of a warning matches a part of a filter. Python's first filters contain texts instead of
-    patterns."""
+    """True if `text` matches one field of a warning filter. None matches any text. The filters with which Python starts
+    contain strings instead of compiled patterns."""
     return pattern is None or (text == pattern if isinstance(pattern, str) else pattern.match(text) is not None)
 
 
 def render(message: Message, source: str = "", name: str = "") -> str:
-    """A message with its location and, if the file can be read, the line with the range underlined."""
+    """Formats a message with its location. Adds the source line with the range underlined if the file can be read."""
     if not message.line:
-        # An exception's text should not begin with the name of its class.
+        # The text of an exception does not begin with "error", since Python prints the exception's class before it.
         return message.text if message.severity == "error" else f"{message.severity}: {message.text}"
     head = f"{message.file}:{message.line}:{message.column}: {message.severity}: {message.text}"
     return "\n".join([head, *_underlined(message, source, name)])
 
 
 def _underlined(message: Message, source: str, name: str) -> list[str]:
-    """The line of a message, and a line with a caret under its range. Empty if the file cannot be read."""
+    """Returns the source line of a message, and a line with a caret under its range. Returns [] if the file cannot be
+    read."""
     line = _line(message.file, message.line, source, name)
     if not line:
         return []

@@ -1,4 +1,5 @@
-"""Explains why a call runs certain code: which code versions it was offered, and what the chosen one does."""
+"""Explains why a call runs certain code: lists the code versions that the call could use, and describes the chosen
+one."""
 
 from __future__ import annotations
 
@@ -9,12 +10,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class CodeVersion:
-    """One code version that a call was offered.
+    """One code version among which a call chooses.
 
     Attributes:
-        entry: the name of its entry point.
-        refused: what the first failing guard expected and got; "" if the version takes the call.
-        chosen: whether a launch runs this version, the first one that takes the call.
+        entry: the name of the version's entry point.
+        refused: the reason why the version cannot run the call: what the first failing guard expected and got. "" if it
+            can.
+        chosen: true for the version that a launch runs: the first one that can run the call.
     """
 
     entry: str
@@ -24,12 +26,12 @@ class CodeVersion:
 
 @dataclass(frozen=True)
 class CallExplanation:
-    """The code versions that a call was offered, and what the chosen one does. Printed, it is a table.
+    """The code versions among which a call chooses, and facts about the chosen one. Prints as a table.
 
     Attributes:
         kernel: the kernel's name.
-        bindings: the bindings of its code: {"D": "128", …}.
-        target: the code's target: "sm_90", "x86-64-v3".
+        bindings: the bindings of the compiled code: {"D": "128", …}.
+        target: the target of the compiled code: "sm_90", "x86-64-v3".
         versions: the code versions, in the order in which a call tries them.
         rows: the number of rows of the grid, without the inner dims if the grid is ragged. 0 if nothing is launched.
         blocks: the number of blocks on a GPU; 0 on a CPU.
@@ -53,12 +55,13 @@ class CallExplanation:
 
     @property
     def least_us(self) -> float | None:
-        """The time in which the GPU's memory moves the bytes, in microseconds; None if its bandwidth is unknown."""
+        """The time in microseconds in which the GPU's memory moves `bytes_read` and `bytes_written`. None if the
+        bandwidth is unknown."""
         return (self.bytes_read + self.bytes_written) / self.bandwidth * 1e6 if self.bandwidth else None
 
     @classmethod
     def of(cls, info: Mapping[str, Any]) -> CallExplanation:
-        """The explanation in the launch_info of a bound call."""
+        """Makes the explanation from `info`, the launch_info of a bound call."""
         versions = tuple(
             CodeVersion(entry, refused, number == info["variant"])
             for number, (entry, refused) in enumerate(info["versions"])

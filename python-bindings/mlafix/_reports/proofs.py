@@ -24,5 +24,5 @@ class Report(dict[str, Any]):
 
 
 def _placed(text: str, entry: Mapping[str, Any]) -> str:
-    """A text with the source line that it is about, if that line is known."""
+    """Appends the line of `entry` to a text, if the line is known."""
     return f"{text} (line {entry['line']})".lstrip() if entry.get("line") else text

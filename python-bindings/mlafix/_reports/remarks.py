@@ -1,4 +1,4 @@
-"""The compiler's remarks about a kernel, by code version. Marks those that cost calls time."""
+"""Formats the compiler's remarks about a kernel by code version, and marks missed optimisations that matter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_COSTS = 3
 
 @dataclass(frozen=True)
 class Remark:
-    """One remark.
+    """One remark of the compiler.
 
     Attributes:
         message: the compiler's message.
@@ -24,8 +24,8 @@ class Remark:
         text: the content of the remark.
         kind: "passed" (done), "missed" (not done) or "analysis" (a choice).
         name: a word to search for in docs/Troubleshooting.md: "narrow-access".
-        matters: whether it reports a missed optimisation in code that calls normally use. False for the last of several
-            code versions, which only takes calls that the others refuse.
+        matters: true if the remark reports a missed optimisation in code that calls normally use. False for the last of
+            several code versions, which only runs calls that the others refuse.
         bytes: the bytes per row that are moved inefficiently; 0 if the remark gives none.
     """
 
@@ -39,8 +39,8 @@ class Remark:
 
 
 def parse(messages: Iterable[Sequence[object]]) -> tuple[list[Remark], list[str]]:
-    """The remarks in the compiler's order, and the entries of the code versions in the order in which a call tries
-    them."""
+    """Returns the remarks in the compiler's order, and the entries of the code versions in the order in which a call
+    tries them."""
     found = []
     for fields in messages:
         message = Message(*fields)  # type: ignore[arg-type]
@@ -53,14 +53,15 @@ def parse(messages: Iterable[Sequence[object]]) -> tuple[list[Remark], list[str]
 
 
 def costs(remarks: Sequence[Remark], versions: Sequence[str]) -> list[Remark]:
-    """At most three remarks: those that cost calls with the longest rows most, in bytes per row."""
+    """Returns at most three remarks: those with the most bytes per row for calls with the longest rows. `versions` are
+    the entries of the code versions, in order."""
     large = next((version for version in versions if not _FOR_SHORT_ROWS.search(version)), "")
     found = [one for one in remarks if one.matters and one.bytes and (one.subject == large or one.subject not in versions)]
     return sorted(found, key=lambda one: -one.bytes)[:_MOST_COSTS]
 
 
 def as_text(messages: Iterable[Sequence[object]], source: str, file: str) -> str:
-    """The text that :meth:`Kernel.remarks` returns."""
+    """Returns the text of :meth:`Kernel.remarks`."""
     remarks, versions = parse(messages)
     shown: set[tuple[str, int, int]] = set()
     said: set[tuple[str, int, int, str]] = set()

@@ -1,7 +1,8 @@
 """The language of kernels in Python: see docs/Python.md.
 
-``abs``, ``all``, ``any``, ``len``, ``max``, ``min``, ``print``, ``range``, ``round`` and ``sum`` are Python's own: inside a kernel the
-language gives them a meaning, outside they are as ever. They are here so that an import of all words of a kernel works.
+``abs``, ``all``, ``any``, ``len``, ``max``, ``min``, ``print``, ``range``, ``round`` and ``sum`` are Python's own
+functions. Inside a kernel, the language gives them a meaning of its own. This module exports them so that a kernel's
+file can import all its words from here.
 """
 
 from builtins import abs, len, print, range, round
@@ -70,7 +71,7 @@ from .types import (
     u8,
 )
 
-if TYPE_CHECKING:  # with the arguments that they have in a kernel: max(row, along=16)
+if TYPE_CHECKING:  # type checkers must accept the arguments of a kernel: max(row, along=16)
     all: Any
     any: Any
     max: Any

@@ -1,4 +1,4 @@
-"""The declarations of a kernel's arguments, read from the annotations."""
+"""Reads the declarations of a kernel's arguments from its annotations."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .values import field_names, is_record
 
 
 def value_of(source: Source, node: ast.expr) -> Any:
-    """The value of an annotation, which Python may have kept as text. Raises CompileError with the faulty expression
-    underlined."""
+    """Returns the value of an annotation, which Python may have kept as text. Raises CompileError with the faulty
+    expression underlined."""
     tree = expression(source, node)
     names = {}
     for name in (part.id for part in ast.walk(tree) if isinstance(part, ast.Name)):
@@ -25,7 +25,7 @@ def value_of(source: Source, node: ast.expr) -> Any:
             source.fail(tree, f"expected names that are defined, got '{name}'{hints.of_undefined_in_type(tree, name)}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's own warnings; errors are reported below
+            warnings.simplefilter("ignore")  # suppresses Python's own warnings; errors are reported below
             code = compile(ast.fix_missing_locations(ast.Expression(tree)), source.file, "eval")
         return eval(code, {"__builtins__": {}}, names)  # noqa: S307 (the function's own annotation)
     except ArgumentError as error:
@@ -35,7 +35,7 @@ def value_of(source: Source, node: ast.expr) -> Any:
 
 
 def expression(source: Source, node: ast.expr) -> ast.expr:
-    """The expression of an annotation, which Python may have kept as text. Raises CompileError."""
+    """Returns the expression of an annotation, which Python may have kept as text. Raises CompileError."""
     if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         return node
     try:
@@ -45,7 +45,7 @@ def expression(source: Source, node: ast.expr) -> ast.expr:
 
 
 def holds_arguments(record: object) -> bool:
-    """True if a record in an annotation declares arguments."""
+    """True if a field of a record declares an argument, or is a record that declares a tensor."""
     return any(is_argument(value) for value in _fields(record)) or holds_tensors(record)
 
 

@@ -12,15 +12,16 @@ from .values import Dyn, as_number, describe
 
 
 class Arguments:
-    """Finds and evaluates the arguments of a call of a built_in."""
+    """Finds and evaluates the arguments of a call to a built-in."""
 
     def __init__(self, expressions: Expressions) -> None:
         self.ctx = expressions.ctx
         self.expressions = expressions
 
     def by_name(self, node: ast.Call, built_in: BuiltIn, required: str, optional: str = "") -> dict[str, ast.expr]:
-        """Maps the names of arguments to their nodes. Required arguments come first, by position or name. The others
-        are by name only, except where a position is natural."""
+        """Maps the names of a call's arguments to their nodes. `required` and `optional` list names, separated by
+        spaces. A call passes required arguments by position or by name, and optional ones by name. It may pass an
+        optional argument by position if the name has a leading "/"."""
         names, extra = required.split(), optional.split()
         found: dict[str, ast.expr] = {}
         if len(node.args) > len(names) + sum(name.startswith("/") for name in extra):
@@ -43,7 +44,8 @@ class Arguments:
         return self.expressions.condition(found["where"], "predicate") if "where" in found else None
 
     def base(self, found: dict[str, ast.expr]) -> str:
-        """The base that a call gives for an lse. Without one, the kernel's base variable B."""
+        """Returns the base that a call gives for an lse: "e", "2" or the name of a base variable. Without one, returns
+        the base variable "B"."""
         if "base" not in found:
             return self.ctx.note_base(Base())
         node = found["base"]
@@ -55,7 +57,7 @@ class Arguments:
         self.ctx.fail(node, f'expected "e", 2 or a Base for the base, got {describe(value)}')
 
     def count(self, node: ast.expr, least: int) -> int:
-        """A constant integer of at least `least`."""
+        """Evaluates a constant integer. Fails if it is less than `least`."""
         value = self.expressions.eval(node)
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             self.ctx.fail(node, f"expected a constant integer of {least} or more, got {describe(value)}")
@@ -82,5 +84,5 @@ class Arguments:
 
 
 def literal(node: ast.expr) -> object:
-    """A literal's value, or None."""
+    """Returns the value of a literal. Returns None for any other expression."""
     return node.value if isinstance(node, ast.Constant) else None

@@ -14,7 +14,7 @@ from .rows import MOST_IN_ROW
 from .types import FLOATS, INTEGER_BITS, ScalarType
 from .values import Dyn, Tensor, as_number, describe
 
-# The most elements that top_k can find; each needs a reduction.
+# The largest k of top_k. Each element needs a reduction.
 _MOST_FOUND = 16
 _CONVERSIONS = ("f32", "i32", "i64", "index", "bool")
 
@@ -52,7 +52,7 @@ class ArithmeticBuiltIns:
         if isinstance(condition, bool):
             if not isinstance(yes, Dyn) and not isinstance(no, Dyn):
                 return yes if condition else no
-            condition = self.ctx.lift(condition, node)  # both branches determine the type, as in any conditional
+            condition = self.ctx.lift(condition, node)  # the type depends on both branches, as in any conditional
         if not isinstance(condition, Dyn) or condition.type.dtype != "bool":
             self.ctx.fail(found["condition"], f"expected a bool for the condition, got {describe(condition)}{hints.of_compared(condition)}")
         return self.operators.select(condition, yes, found["a"], no, found["b"], node)
@@ -133,7 +133,8 @@ class ArithmeticBuiltIns:
         return self.ctx.wrap(self.ctx.builder.reduce(op, row.value, along, self.ctx.at(node)))
 
     def row_along(self, node: ast.Call, usage: str, what: str, dtypes: tuple[str, ...] = ("f32", "i32")) -> tuple[Dyn, str]:
-        """The row of a reduction or scan, and the factor that gives the groups to reduce ("" without groups)."""
+        """Returns the row of a reduction or scan, and the name or size of the factor along which each group lies (""
+        without groups)."""
         other = [keyword for keyword in node.keywords if keyword.arg != "along"]
         if len(node.args) != 1 or other:
             got = f"an argument '{other[0].arg}'" if other else f"{len(node.args)} arguments"
@@ -212,8 +213,8 @@ class ArithmeticBuiltIns:
         return self.ctx.convert(self.ctx.lift(value, argument), to.name, node)
 
     def widening_load(self, node: ast.expr, dtype: str) -> Dyn | None:
-        """The value of i64(x[t]) for a narrower integer tensor as a single widening load. None for other
-        expressions."""
+        """Evaluates i32(x[t]) or i64(x[t]) for a tensor of narrower integers as a single widening load. Returns None
+        for other expressions."""
         if dtype not in ("i32", "i64") or not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
             return None
         tensor = self.expressions.eval(node.value)

@@ -1,7 +1,7 @@
 """The built-ins of the language: the functions that a kernel may call. Outside a kernel they only raise.
 
-``abs``, ``min``, ``max``, ``sum``, ``round`` and ``range`` are Python's own, conversions are the dtypes (``f32(x)``), and functions
-of one float are in functions.py.
+``abs``, ``min``, ``max``, ``sum``, ``round`` and ``range`` are Python's own functions. Conversions are calls of dtypes
+(``f32(x)``). Functions of one float are in functions.py.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ class BuiltIn:
     """A function of the language.
 
     Args:
-        name: its spelling in a kernel.
-        usage: a call of it, for error messages.
+        name: the function's name in a kernel.
+        usage: an example of a call, for error messages.
     """
 
     def __init__(self, name: str, usage: str, doc: str) -> None:

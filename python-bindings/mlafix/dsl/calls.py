@@ -1,4 +1,5 @@
-"""Calls in a kernel: the language's built-ins, conversions, Python's abs, min, max, sum and round, inline functions."""
+"""Evaluates calls in a kernel: of built-ins, conversions, Python's functions such as abs and max, inline functions and
+records."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class Calls:
 
     Args:
         expressions: evaluates the arguments.
-        inline: evaluates a call of an inline function: the function, its arguments, its keywords, the call.
+        inline: evaluates a call of an inline function. Takes the function, the positional arguments, the keyword
+            arguments and the call's node.
     """
 
     def __init__(self, expressions: Expressions, inline: Callable[[Any, list[Any], dict[str, Any], ast.Call], Any]) -> None:
@@ -85,7 +87,7 @@ class Calls:
         self.ctx.fail(node.func, self._what_to_call(node, function))
 
     def _len(self, node: ast.expr) -> Any:
-        """The length of a list of tensors or of a tuple."""
+        """Evaluates the length of a list of tensors or of a tuple."""
         value = self.expressions.eval(node)
         if isinstance(value, (tuple, list)):
             return len(value)
@@ -134,5 +136,5 @@ class Calls:
 
 
 def as_number_text(node: ast.expr) -> bool:
-    """True if a literal is a text that float() turns into a constant."""
+    """True if `node` is a text that float() converts in a kernel: "inf", "-inf" or "nan"."""
     return isinstance(node, ast.Constant) and node.value in ("inf", "-inf", "nan")

@@ -1,5 +1,5 @@
-"""The state that the readers of a kernel share: builder, source text and values of names. Also turns constants into
-values."""
+"""The state that is shared by the classes that translate a kernel: the builder, the source text, and the values of
+names. Also converts constants to values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _F32_OVERFLOWS = 2**128 - 2**103
 
 
 class Context:
-    """The state of reading one function's body.
+    """The state while one function's body is translated.
 
     Args:
-        builder: creates the operations.
-        source: the function whose text it is.
-        env: the meanings of names.
+        builder: the KernelBuilder that creates the operations.
+        source: the definition of the function.
+        env: maps names to their current values.
     """
 
     def __init__(self, builder: Any, source: Source, env: dict[str, Any]) -> None:
@@ -35,22 +35,22 @@ class Context:
         self.env = env
         # The kernel's tensor arguments, in order.
         self.tensors: list[Tensor] = []
-        # Defaults of names that are bound when the kernel is compiled.
+        # The defaults of dtype and base variables, which are bound when the kernel is compiled.
         self.defaults: dict[str, str] = {}
-        # The names above that are bases.
+        # The names of base variables.
         self.bases: set[str] = set()
-        # The depth of inline calls.
+        # The number of inline calls around the current statement.
         self.depth = 0
-        # The grid's indices by name, each with the dim that it runs along ("" if its extent is not a dim). None before the
-        # grid.
+        # The grid's indices by name, each with the dim that it runs along ("" if its extent is not a dim's name). None
+        # before the grid.
         self.indices: dict[str, tuple[Dyn, str]] | None = None
-        # The number of branches and loops around the current statement. Includes those of callers.
+        # The number of branches and loops around the current statement, including those around inline calls.
         self.levels = 0
-        # Conditions under which the current expression is evaluated. The bool is True if the condition must be false.
+        # The conditions under which the current expression is evaluated, each as (condition, True if it must be false).
         self.guards: list[tuple[Dyn, bool]] = []
 
     def inside(self, source: Source, env: dict[str, Any]) -> Context:
-        """The context for an inline call: the same kernel with other names."""
+        """Returns the context for the body of an inline function: the same kernel, with other names."""
         inner = Context(self.builder, source, env)
         inner.tensors, inner.defaults, inner.bases, inner.guards = self.tensors, self.defaults, self.bases, self.guards
         inner.depth, inner.levels, inner.indices = self.depth + 1, self.levels, self.indices
@@ -85,8 +85,8 @@ class Context:
     # -- From constants to values ------------------------------------------------------------------------------------
 
     def lift(self, value: object, node: ast.AST, dtype: str = "") -> Dyn:
-        """Turns a value or constant into a builder value. A constant gets `dtype`, or by default i32, f32 or bool by
-        its Python type."""
+        """Converts a constant to a value, and returns a value as it is. A constant gets `dtype`, or by default i32, f32
+        or bool by its Python type."""
         if isinstance(value, Dyn):
             return value
         number = as_number(value)
@@ -105,14 +105,14 @@ class Context:
         return self.wrap(self.builder.constant_int(int(number), dtype, self.at(node)))
 
     def float_constant(self, number: bool | int | float, node: ast.AST) -> Dyn:
-        """A constant as a value of f32."""
+        """Converts a constant to an f32 value. Fails if it overflows f32."""
         if abs(number) >= _F32_OVERFLOWS and number not in (math.inf, -math.inf):
             self.fail(node, f"expected a number that an f32 holds, got {describe(number)}")
         return self.wrap(self.builder.constant_float(float(number), self.at(node)))
 
     def lift_pair(self, a: object, a_node: ast.AST, b: object, b_node: ast.AST) -> tuple[Dyn, Dyn]:
-        """Converts two operands to a common type. A constant takes the other's dtype; an integer combined with an index
-        becomes an index."""
+        """Converts two operands to a common type. A constant gets the dtype of the other operand. An integer combined
+        with an index becomes an index."""
         dtype = a.type.dtype if isinstance(a, Dyn) else b.type.dtype if isinstance(b, Dyn) else ""
         left, right = self.lift(a, a_node, dtype), self.lift(b, b_node, dtype)
         return self._beside(left, right, a_node), self._beside(right, left, b_node)
@@ -138,7 +138,7 @@ class Context:
         return self.wrap(self.builder.convert(value.value, dtype, self.at(node)))
 
     def index(self, value: Any, node: ast.AST) -> Any:
-        """The builder's index for an integer."""
+        """Converts an integer to a handle of type index in the builder."""
         value = self.lift(value, node, "index")
         if value.type.kind != "scalar" or value.type.dtype not in ("index", "i32", "i64"):
             hint = "; x[t, i] is one element: a loop over i takes several" if value.type.kind == "row" else "; i32(…) rounds towards zero"
@@ -160,8 +160,8 @@ class Context:
 
     @contextlib.contextmanager
     def guarded(self, condition: Dyn, negated: bool) -> Iterator[None]:
-        """Makes accesses inside the context conditional: rows where the condition does not hold (or holds, if negated)
-        access no memory."""
+        """Makes accesses inside the context conditional. Memory is accessed only if the condition holds, or with
+        `negated`, if it does not hold."""
         self.guards.append((condition, negated))
         try:
             yield
@@ -169,8 +169,8 @@ class Context:
             self.guards.pop()
 
     def predicate(self, where: Dyn | bool | None, node: ast.AST) -> Any:
-        """The predicate of an access: its own predicate combined with the enclosing conditions under which Python would
-        evaluate it."""
+        """Returns the predicate of an access: `where` combined with the conditions of `guarded` around it. Returns None
+        for an access without conditions."""
         parts = []
         for condition, negated in self.guards:
             value = condition.value

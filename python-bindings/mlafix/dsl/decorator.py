@@ -1,4 +1,4 @@
-"""@mlafix.kernel."""
+"""Defines the decorator @mlafix.kernel."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def kernel(
     plan: Plan = MappingProxyType({}),
     **others: Any,
 ) -> Kernel | Callable[[Function], Kernel]:
-    """Make a kernel of a function whose body is written in the language (docs/Python.md).
+    """Makes a kernel of a function whose body is written in the language (docs/Python.md).
 
     The function's text is stored at its definition and parsed at the kernel's first use. An error in the text then raises a
-    CompileError that underlines the expression. From then on, outside names that the function uses must not change their
-    meaning.
+    CompileError that underlines the expression. After that, outside names that the function uses must keep their
+    values.
 
     Args:
         function: the function; None in ``@kernel(bounds=…)``.
         bounds: the treatment of accesses that are not proved to be in bounds. "guard" makes them safe, "prove" makes them
             errors (docs/Proofs.md).
         allow: warnings to suppress. "races": several rows may write one element, or a row may read an element that another
-            writes; also allows races that are errors otherwise. "bounds": accesses are out of bounds for some sizes. "nan":
-            empty rows produce NaN.
+            writes; "races" also allows races that are otherwise errors. "bounds": accesses are out of bounds for some
+            sizes. "nan": empty rows produce NaN.
         plan: fields that override the compiler's decisions about code for GPUs. ``{"rows_ahead": 0}`` applies to all code
             versions but "any", ``{"dense.lanes": 8}`` to one. docs/Troubleshooting.md lists the fields.
 
@@ -67,7 +67,7 @@ def kernel(
 
 
 def _fields(plan: Plan) -> tuple[str, ...]:
-    """The fields of a plan as text for the compiler, which checks their names and ranges."""
+    """Returns the fields of a plan as texts "NAME=VALUE". The compiler checks the names and the ranges."""
     if not isinstance(plan, Mapping):
         raise ArgumentError(f'@kernel: expected plan to be a dict such as {{"rows_ahead": 0}}, got {plan!r}')
     for name, value in plan.items():

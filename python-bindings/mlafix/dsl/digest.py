@@ -1,9 +1,9 @@
-"""A digest of a Python kernel: of its text, and of the values of the outside names that it uses.
+"""Computes the digest of a Python kernel from its text and from the values of the outside names that it uses.
 
 Two functions with the same digest make the same kernel. The digest ignores comments, formatting, the file, the line and
-the version of Python. It includes the names that the front end looks up outside the function, which excludes arguments and
-names that the body assigns. It includes the part of a value that a kernel can use: numbers, text, tuples and records of
-them, dtypes and functions. For any other value, which no body may use, it includes only the type.
+the version of Python. It includes the names that the front end looks up outside the function, and thus neither
+arguments nor names that the body assigns. It includes the parts of values that a kernel can use: numbers, text, tuples
+and records of these, dtypes and functions. For any other value, which no kernel can use, it includes only the type.
 """
 
 from __future__ import annotations
@@ -31,34 +31,35 @@ _HALF = 16
 
 
 def digest(function: types.FunctionType, options: Options = Options()) -> str:
-    """The digest, 32 hexadecimal digits: 16 for the function's text, 16 for the values of its names. Raises CompileError if
-    the text cannot be read."""
+    """Returns the digest as 32 hexadecimal digits: 16 for the function's text and options, 16 for the values of its
+    names. Raises CompileError if the text cannot be read."""
     source = Source(function)
     text = _text(source.node) + options.text()
     return _half(text) + _half("\n".join([_listed(source, False, frozenset({id(function)})), *_declared(source)]))
 
 
 def digest_of_library(function: types.FunctionType, options: Options, made_with: tuple[object, ...]) -> str:
-    """Like `digest` for a kernel of the package, without parsing its text. It depends on all files of the kernel's folder and on the
-    arguments of the function that made it, since these determine the kernel."""
+    """Computes the digest of a kernel of the package without parsing its text. The digest depends on all Python files
+    in the kernel's folder, and on `made_with`, the arguments of the function that made the kernel."""
     named = f"{function.__module__} {function.__qualname__} {options.text()} {describe(list(made_with))}"
     return _files_digest(Path(function.__code__.co_filename).parent) + _half(named)
 
 
 @functools.lru_cache(maxsize=None)
 def _files_digest(folder: Path) -> str:
-    """16 hexadecimal digits for the Python files of a folder."""
+    """Returns 16 hexadecimal digits for the Python files in a folder."""
     return hashlib.sha256(b"\0".join(os.fsencode(path.name) + b"\0" + path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()[:_HALF]
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """True if two digests belong to functions with the same text. If the digests differ nevertheless, the value of an
+    """True if two digests belong to functions with the same text and options. If such digests differ, the value of an
     outside name differs."""
     return one[:_HALF] == other[:_HALF]
 
 
 def chosen_names(function: types.FunctionType) -> list[str]:
-    """The outside names that a function and its inline functions use. Omits names of Python and of mlafix.dsl."""
+    """Returns the outside names that a function and its inline functions use. Omits names of Python and of
+    mlafix.dsl."""
     found: dict[str, None] = {}
     open_ = [(Source(function), False)]
     for source, is_inline in open_:
@@ -81,8 +82,8 @@ def _text(node: ast.FunctionDef) -> str:
 
 
 def _tree(tree: ast.AST) -> str:
-    """A syntax tree as text. Omits locations, and empty fields, which differ between Python versions. Works without
-    recursion, since a tree may be deeper than Python's stack."""
+    """Formats a syntax tree as text. Omits locations, and also empty fields, since these differ between Python
+    versions. Works without recursion, since a tree may be deeper than Python's stack."""
     pieces: list[str] = []
     open_: list[Any] = [tree]
     while open_:
@@ -110,12 +111,12 @@ def _with_commas(groups: list[list[Any]]) -> list[Any]:
 
 # -- The names -----------------------------------------------------------------------------------------------------------
 
-# The prefix in descriptions of words of Python and mlafix.dsl.
+# The descriptions of words of Python and of mlafix.dsl begin with this prefix.
 _WORD = "word "
 
 
 def _declared(source: Source) -> Iterator[str]:
-    """The declarations of a kernel's arguments."""
+    """Yields a description of each declaration of a kernel's arguments."""
     for annotation in _annotations(source):
         with contextlib.suppress(CompileError):  # reported when the kernel is compiled
             value = annotations.value_of(source, annotation)
@@ -123,7 +124,8 @@ def _declared(source: Source) -> Iterator[str]:
 
 
 def _names_of_fields(record: Any) -> str:
-    """The names of a record's fields and of the fields of nested records. Arguments have these names."""
+    """Returns the names of a record's fields and of the fields of nested records. They are names of the kernel's
+    arguments."""
     fields = ((name, getattr(record, name)) for name in field_names(record))
     return ",".join(name + (f"({_names_of_fields(value)})" if is_record(value) else "") for name, value in fields)
 
@@ -133,13 +135,13 @@ def _annotations(source: Source) -> list[ast.expr]:
 
 
 def _names(source: Source, is_inline: bool) -> dict[str, Any]:
-    """The outside names in a function's body, with their values. Includes those in its argument types, unless it is
-    inline."""
+    """Maps the outside names in a function's body to their values. Includes the names in the types of its arguments,
+    unless the function is inline."""
     return {ast.unparse(name): value for name, value in names_of(source, is_inline)}
 
 
 def names_of(source: Source, is_inline: bool) -> Iterator[tuple[ast.expr, Any]]:
-    """Like `_names`, but yields the expression of each use."""
+    """Yields the outside names of a function as `_names` does, but as (expression, value) for each use."""
     used = list(source.outside)
     for annotation in () if is_inline else _annotations(source):
         with contextlib.suppress(CompileError):  # reported when the kernel is compiled
@@ -150,7 +152,7 @@ def names_of(source: Source, is_inline: bool) -> Iterator[tuple[ast.expr, Any]]:
 
 
 def is_inline_function(value: Any) -> bool:
-    """True if a value is a function that kernels may call."""
+    """True if a value is a function marked with @mlafix.inline."""
     return hasattr(value, "__mlafix_inline__")
 
 
@@ -159,7 +161,8 @@ def _listed(source: Source, is_inline: bool, within: frozenset[int]) -> str:
 
 
 def describe(value: Any, within: frozenset[int] = frozenset()) -> str:
-    """The part of a value that a kernel can use, as text."""
+    """Returns a text for the parts of a value that a kernel can use. `within` has the ids of functions that are being
+    described."""
     number = as_number(value)
     if number is not None:
         # Python refuses to print very large integers in decimal.
@@ -191,14 +194,14 @@ def is_word(value: Any) -> bool:
 
 def _describe_inline(value: Any, within: frozenset[int]) -> str:
     function = value.function
-    if id(function) in within:  # a recursive function is an error when the kernel is compiled
+    if id(function) in within:  # recursion is reported when the kernel is compiled
         return "inline"
     within |= {id(function)}
     return f"inline {{{describe_text(value, within)}\n{_listed(value.source(), True, within)}}}"
 
 
 def describe_text(value: Any, within: frozenset[int] = frozenset()) -> str:
-    """The text of an inline function, without the values of its names."""
+    """Returns a text for an inline function and its defaults, without the values of its outside names."""
     function = value.function
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
     return f"{_text(value.source().node)}\n{describe(defaults, within)}"
