@@ -1,4 +1,5 @@
-"""Evaluates the expressions of a kernel: turns syntax tree nodes into builder values or compile-time constants."""
+"""Evaluates the expressions of a kernel: converts nodes of the syntax tree to builder values or compile-time
+constants."""
 
 from __future__ import annotations
 
@@ -44,10 +45,13 @@ MOST_UNROLLED = 64
 
 
 class Expressions:
-    """Evaluates expressions. Constants are Python objects, values are the builder's.
+    """Evaluates expressions. The result is a Python object for a compile-time constant, and a Dyn for a value of the
+    builder.
 
     Args:
-        context: the shared state. operators: implements operators. memory: creates accesses.
+        context: the state shared by the translator's classes.
+        operators: evaluates operators.
+        memory: creates accesses to tensors.
         call: evaluates a call.
     """
 
@@ -59,7 +63,7 @@ class Expressions:
         self.eval_Call = call
 
     def eval(self, node: ast.expr) -> Any:
-        """The value of an expression."""
+        """Evaluates an expression."""
         method = getattr(self, f"eval_{type(node).__name__}", None)
         if method is None:
             kind = _KINDS.get(type(node), f"'{ast.unparse(node)}'")
@@ -67,11 +71,11 @@ class Expressions:
         return method(node)
 
     def value(self, node: ast.expr, dtype: str = "") -> Dyn:
-        """The value of an expression; a constant gets the dtype."""
+        """Evaluates an expression and converts a constant result to a value of `dtype`."""
         return self.ctx.lift(self.eval(node), node, dtype)
 
     def condition(self, node: ast.expr, what: str = "condition") -> Dyn | bool:
-        """A bool, constant or not."""
+        """Evaluates an expression that must be a bool, constant or not. `what` names the expression in errors."""
         value = self.eval(node)
         if isinstance(value, bool):
             return value
@@ -101,13 +105,14 @@ class Expressions:
         return self.outside(value, node)
 
     def dim_or_size(self, node: ast.expr, usage: str) -> Any:
-        """An argument that gives a size, or names a dim with a text, as `usage` shows."""
+        """Evaluates an argument that is a size or the name of a dim. If a dim's name lacks its quotes, the error shows
+        `usage`."""
         if isinstance(node, ast.Name) and node.id in self.ctx.dims and not self.is_defined(node.id):
             self.undefined(node, hints.of_undefined(node.id, self.ctx.dims, f'"{{0}}", as in {usage}'))
         return self.eval(node)
 
     def known(self, name: str) -> Any:
-        """The value stored for a name. None if it has none."""
+        """Returns what is stored for a name. Returns None if the name has no value."""
         if name in self.ctx.env or name in self.ctx.source.own:
             return self.ctx.env.get(name)
         try:
@@ -126,11 +131,11 @@ class Expressions:
         self.ctx.fail(node, f"expected a name that is defined, got '{ast.unparse(node)}'; names with values here: {', '.join(self.names()) or 'none'}{hint}")
 
     def names(self) -> list[str]:
-        """The names that have values here."""
+        """Returns the names that have values at this point of the kernel."""
         return sorted(name for name, value in self.ctx.env.items() if name.isidentifier() and not isinstance(value, Gone))
 
     def listed(self, node: ast.Name, value: Listed) -> tuple[Any, ...]:
-        """The current elements of a list."""
+        """Returns the current elements of a list. Fails if one has no value here."""
         parts = [self.ctx.env[part] for part in value.parts(node.id)]
         gone = next((part for part in parts if isinstance(part, Gone)), None)
         if gone is not None:
@@ -138,7 +143,8 @@ class Expressions:
         return tuple(parts)
 
     def outside(self, value: Any, node: ast.AST) -> Any:
-        """The value in the kernel of a name from outside."""
+        """Converts the value of an outside name to its value in the kernel. Fails for values that a kernel cannot
+        use."""
         number = as_number(value)
         if number is not None:
             return number
@@ -204,7 +210,7 @@ class Expressions:
         return made
 
     def items(self, node: ast.expr) -> tuple[Any, ...]:
-        """The items that a comprehension iterates over."""
+        """Returns the items over which a comprehension iterates."""
         if isinstance(node, ast.Call) and self.eval(node.func) is range:
             bounds = self.constant_bounds(node)
             if bounds is not None and 0 < len(bounds) <= MOST_UNROLLED:
@@ -216,7 +222,8 @@ class Expressions:
         return tuple(values)
 
     def constant_bounds(self, call: ast.Call) -> range | None:
-        """The range of a call of range whose arguments are constants."""
+        """Returns the range for a call of range. Returns None if an argument is not a constant integer, or if range
+        does not accept the arguments."""
         bounds = [self.eval(argument) for argument in call.args]
         is_constant = 1 <= len(bounds) <= 3 and all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds)
         return range(*bounds) if is_constant and not call.keywords and (len(bounds) < 3 or bounds[2]) else None
@@ -227,7 +234,7 @@ class Expressions:
             if isinstance(tensor, Tensor) and not tensor.annotation.many:
                 return self.memory.dim(tensor, self.constant_index(node.slice, tensor.rank, of_shape=True), node)
         value = self.eval(node.value)
-        if isinstance(value, (tuple, list)):  # comprehensions give lists
+        if isinstance(value, (tuple, list)):  # a comprehension evaluates to a list
             return value[self.constant_index(node.slice, len(value))]
         if isinstance(value, Tensor) and value.annotation.many:
             return self.peer(value, node)
@@ -238,8 +245,8 @@ class Expressions:
         return self.memory.read(self.element_of(value, node), node)
 
     def element_of_row(self, row: Dyn, node: ast.Subscript) -> Dyn:
-        """``row[i]``, an element of a computed row. For a row along a product, ``row[g, k]`` is an element, and ``row[:, k]`` is element
-        k of each group."""
+        """Evaluates ``row[i]``, an element of a computed row. For a row along a product, ``row[g, k]`` is an element,
+        and ``row[:, k]`` is element k of each group."""
         dim = Dim.of(row.type.dim)
         nodes = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         is_whole = [isinstance(part, ast.Slice) and ast.unparse(part) == ":" for part in nodes]
@@ -256,7 +263,7 @@ class Expressions:
         return member if is_whole[0] else self.rows.element(member, self.index(groups, nodes[0]), node)
 
     def peer(self, tensor: Tensor, node: ast.Subscript) -> Peer:
-        """``parts[r]``: the tensor of rank r, or tensor r of a list."""
+        """Evaluates ``parts[r]``: the tensor of rank r, or tensor r of a list."""
         if isinstance(node.slice, (ast.Tuple, ast.Slice)):
             usage = f"a rank, as in {tensor.name}[r][…]" if tensor.annotation.peers else f"as in {tensor.name}[i][…]"
             self.ctx.fail(node, f"expected one index, {usage}, got {ast.unparse(node)}")
@@ -270,8 +277,8 @@ class Expressions:
         return number % size
 
     def element(self, node: ast.expr) -> Element:
-        """The element or row that ``tensor[i, j]`` names, without reading it. ``x[:]`` and ``x[t, :]`` also name
-        rows."""
+        """Returns the element or row that ``tensor[i, j]`` names, without loading it. ``x[:]`` and ``x[t, :]`` also
+        name rows."""
         of = self.eval(node.value) if isinstance(node, ast.Subscript) else self.eval(node)
         is_tensor = isinstance(of, Peer) or (isinstance(of, Tensor) and not of.annotation.many)
         if not isinstance(node, ast.Subscript) or not is_tensor:
@@ -302,7 +309,7 @@ class Expressions:
         return Element(tensor, [*first, *indices], begin=begin, end=end)
 
     def slice_of(self, tensor: Tensor, dim: Dim, node: ast.Slice) -> tuple[int, int]:
-        """The range of elements that ``x[t, a:b]`` names: the first, and one past the last."""
+        """Returns the range of elements that ``x[t, a:b]`` names, as (first element, one past the last)."""
         if node.step is not None and self.eval(node.step) != 1:
             self.ctx.fail(node.step, f"expected a slice of adjacent elements, which has a step of 1, got {ast.unparse(node)}{hints.of_row_slice(tensor)}")
         begin, end = (self.slice_end(bound, dim, node) for bound in (node.lower, node.upper))
@@ -315,8 +322,8 @@ class Expressions:
         return begin, end
 
     def slice_end(self, bound: ast.expr | None, dim: Dim, node: ast.Slice, hint: str = "") -> int | None:
-        """A constant end of a slice. Negative ends count from the row's end if its size is known. `hint` is added to the error for a
-        bound that is not constant."""
+        """Evaluates a constant end of a slice. A negative end counts from the row's end, whose position must be known.
+        Returns None if there is no `bound`. `hint` ends the error about an unknown size of the row."""
         number = None if bound is None else self.eval(bound)
         if number is None:
             return None
@@ -336,7 +343,8 @@ class Expressions:
         return [self.index(dim, index) for dim, index in zip(dims, nodes)]
 
     def part(self, tensor: Tensor, dim: Dim, nodes: list[ast.expr]) -> tuple[Any, Any]:
-        """The indices into the two factors of a row's dim, group and member; None for ``:`` or if missing."""
+        """Evaluates the indices (group, member) into the two factors of a row's dim. An index is None for ``:`` or if
+        it is missing."""
         indices = []
         for factor, node in zip(dim.factors, nodes):
             if isinstance(node, ast.Slice):
@@ -361,8 +369,8 @@ class Expressions:
     # -- Operators ---------------------------------------------------------------------------------------------------
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
-        """Evaluates operands from left to right, without recursion, because generated code has sums of hundreds of
-        terms."""
+        """Evaluates operands from left to right. Works without recursion, because generated code has sums of hundreds
+        of terms."""
         chain = [node]
         while isinstance(chain[-1].left, ast.BinOp):
             chain.append(chain[-1].left)
@@ -392,7 +400,7 @@ class Expressions:
         return result
 
     def compare_none(self, node: ast.Compare) -> Any:
-        """``lse is None`` for an optional tensor."""
+        """Evaluates ``lse is None`` for an optional tensor."""
         value = self.eval(node.left)
         if len(node.ops) != 1 or self.eval(node.comparators[0]) is not None or not isinstance(value, (Tensor, type(None))):
             usage = "'x is None' or 'x is not None' of a tensor x that is an argument"
@@ -404,7 +412,7 @@ class Expressions:
         return self.ctx.wrap(self.ctx.builder.unary("not", given.value, self.ctx.at(node))) if absent else given
 
     def eval_BoolOp(self, node: ast.BoolOp) -> Any:
-        """``and`` and ``or``. Memory that Python would not read is not read."""
+        """Evaluates ``and`` and ``or``. An operand that Python would not evaluate reads no memory."""
         is_and = isinstance(node.op, ast.And)
         result = self.eval(node.values[0])
         for previous, operand in zip(node.values, node.values[1:]):
@@ -430,7 +438,7 @@ class Expressions:
         return result
 
     def eval_IfExp(self, node: ast.IfExp) -> Any:
-        """``a if c else b``. Memory that Python would not read is not read."""
+        """Evaluates ``a if c else b``. The operand that Python would not evaluate reads no memory."""
         condition = self.eval(node.test)
         if isinstance(condition, bool):
             return self.eval(node.body if condition else node.orelse)

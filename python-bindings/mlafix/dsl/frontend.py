@@ -23,7 +23,7 @@ _TOP = "a docstring, assignments of sizes and constants, promises, and one 'for 
 
 
 class Frontend:
-    """Reads one function and drives a KernelBuilder.
+    """Translates one function with a KernelBuilder.
 
     Args:
         function: the decorated function.
@@ -42,14 +42,15 @@ class Frontend:
             self.builder.plan(field, self.source.location(node))
         self.context = Context(self.builder, self.source, {})
         self.body = Statements(self.context)
-        # The numbers that a call may pass in a tensor, each with that tensor.
+        # `scalars` has the scalar arguments that a call may also pass in a tensor. `numbers` has each of them with that
+        # tensor.
         self.scalars: dict[str, Dyn] = {}
         self.numbers: dict[str, tuple[Dyn, Tensor]] = {}
-        # The declaration of each argument.
+        # The Python argument that declares each argument of the kernel.
         self.places: dict[str, ast.arg] = {}
 
     def run(self) -> str:
-        """The kernel in MLIR's syntax, with locations in the Python file. Raises CompileError."""
+        """Returns the kernel in MLIR's syntax, with locations in the Python file. Raises CompileError."""
         node = self.source.node
         self.arguments(node)
         self.top(node.body)
@@ -74,7 +75,7 @@ class Frontend:
         arguments = (*given.posonlyargs, *given.args, *given.kwonlyargs)
         for argument in arguments:
             self.argument(argument)
-        # They come after all other arguments, so that calls may omit them.
+        # The tensors of `or_tensor` numbers come after all other arguments, so that calls may omit them.
         for argument in arguments:
             if isinstance(self.context.env[argument.arg], OfRows):
                 self.tensor_of(argument)
@@ -93,7 +94,8 @@ class Frontend:
             self.source.fail(node.annotation, f"expected {usage} as the type of '{node.arg}', got {describe(annotation)}{hints.of_type(annotation)}")
 
     def record(self, name: str, record: Any, node: ast.arg) -> Any:
-        """A record whose fields are the arguments that it declares. A nested record without tensors is a record of constants."""
+        """Adds the arguments that a record declares, and returns the record with these arguments as its fields. A
+        nested record without tensors is a record of constants."""
         if not holds_arguments(type(record)):
             self.source.fail(node, f"expected a dataclass with its generated __init__, no __post_init__ and no default_factory, got '{type(record).__name__}'")
         fields = {}
@@ -108,7 +110,8 @@ class Frontend:
         return dataclasses.replace(record, **fields)
 
     def declare(self, name: str, annotation: Any, node: ast.arg) -> Tensor | Dyn | OfRows:
-        """Adds an argument of the kernel for the Python argument `node`, or for a field of the record that it is."""
+        """Adds one argument to the kernel and returns it. `node` is the Python argument that declares it, possibly as a
+        field of a record."""
         if name == "stream":
             self.source.fail(node, "'stream' is reserved for the launch stream: rename this argument")
         if name in self.places:
@@ -149,7 +152,7 @@ class Frontend:
         return tensor
 
     def check_bases(self) -> None:
-        """Fails if the base of an lse has the name of something else."""
+        """Fails if the base of an lse has the same name as a dim, a dtype variable or an optional argument."""
         for tensor in self.context.tensors:
             kinds = {tensor.name: "argument"} if tensor.annotation.optional else {}
             if isinstance(tensor.annotation.dtype, DType):
@@ -163,7 +166,7 @@ class Frontend:
                 )
 
     def tensor_of(self, node: ast.arg) -> None:
-        """Adds the tensor that may hold the number `node`."""
+        """Adds the tensor in which a call may pass the number that `node` declares."""
         name = node.arg + TENSOR_SUFFIX
         if name in self.places:
             self.source.fail(node, f"expected no argument '{name}', since .or_tensor of '{node.arg}' adds a tensor with this name, got one: rename it")
@@ -172,7 +175,7 @@ class Frontend:
         self.numbers[node.arg] = self.scalars[node.arg], Tensor(name, value, annotation)
 
     def read_numbers(self, node: ast.AST) -> None:
-        """Loads the numbers that may be passed in a tensor, for the current row."""
+        """Loads, for the current row, the numbers that may be passed in a tensor."""
         for name, (number, tensor) in self.numbers.items():
             here = self.context.lift(self.body.memory.present(tensor, node), node)
             held = self.body.memory.read(Element(tensor, [self.context.index(0, node)]), node)
@@ -259,7 +262,8 @@ class Frontend:
         return indices
 
     def predicate(self, where: ast.expr | None, segment: Dyn, call: ast.Call) -> Dyn:
-        """The value of ``where=lambda s: …``, or of ``where=function`` for an inline function."""
+        """Evaluates ``where=lambda s: …``, or ``where=function`` for an inline function, for a segment. Without
+        `where`, returns true."""
         if where is None:
             return self.context.lift(True, call)
         if not isinstance(where, ast.Lambda):
@@ -294,7 +298,7 @@ def _first_word(node: ast.stmt) -> str:
 
 
 def build(function: types.FunctionType, options: Options = Options()) -> str:
-    """The text of a kernel. Raises CompileError, whose message underlines what is wrong.
+    """Translates a function to a kernel in MLIR's syntax. Raises a CompileError that underlines the faulty expression.
 
     Args:
         function: the decorated function.

@@ -1,4 +1,4 @@
-"""Hints at the end of error messages: what to write instead.
+"""Makes the hints at the end of error messages, which say what to write instead.
 
 Each function returns the hint for one kind of mistake, or "" if it has none.
 """
@@ -74,7 +74,7 @@ _OTHER_NAMES = {
 _ATOMICS = "; no two rows write one element: let the row that owns it loop over what is added"
 _ONE_ROW = "; a kernel describes one row, which has one dim: pass a view of the tensor"
 _PARTS = '; a part of a row is stored where it belongs: y[t, 0] is the first half along a dim "(2 K)", y[t, :, 0] the even elements of "(K 2)"'
-# Words of Triton for which kernels have no counterpart.
+# Names from Triton and other libraries that have no counterpart in kernels, with their hints.
 _OF_LAUNCHES = {
     "tl": "; words of mlafix.dsl have no prefix: load(…), store(…), exp(…)",
     "triton": "; words of mlafix.dsl have no prefix: load(…), store(…), exp(…)",
@@ -107,14 +107,15 @@ _OF_LAUNCHES = {
     "autotune": "; nothing is tuned: the compiler chooses blocks, warps and the grid",
     "heuristics": "; nothing is tuned: the compiler chooses blocks, warps and the grid",
 }
-# Integer powers with these exponents are written as products.
+# The largest exponent, and the most bits of a result, for which the hint about an integer power gives the result.
 _MOST_POWER = 63
 _MOST_BITS = 256
 _ROW_FUNCTIONS = ("sum", "max", "min", "any", "all", "abs", "round")
 
 
 def of_function(name: str, function: Any) -> str:
-    """The hint for a function that a kernel cannot call; `name` is its name as written."""
+    """Returns the hint for a function that a kernel cannot call. `name` is the function's name as the kernel writes
+    it."""
     if isinstance(function, Launcher):
         return "; kernels share functions that are marked @mlafix.inline"
     short = name.rpartition(".")[2]
@@ -128,7 +129,8 @@ def of_function(name: str, function: Any) -> str:
 
 
 def of_undefined(name: str, dims: Iterable[str] = (), usage: str = 'shape("{}")', known: Iterable[str] = ()) -> str:
-    """The hint for a name that is not defined: a word of mlafix.dsl that is not imported, a dim without its quotes, or another spelling of a `known` name."""
+    """Returns the hint for an undefined name: a word of mlafix.dsl that is not imported, a dim without quotes, or a
+    misspelling of a name in `known`."""
     if name in dims:
         return f'; "{name}" is a dim: write {usage.format(name)}'
     if is_word(name):
@@ -137,18 +139,18 @@ def of_undefined(name: str, dims: Iterable[str] = (), usage: str = 'shape("{}")'
 
 
 def of_member(module: str, name: str) -> str:
-    """The hint for `module.name` if `module` is not defined: Triton's `tl`, or a module that the file does not import."""
+    """Returns the hint for `module.name` if `module` is not defined, such as Triton's `tl`."""
     return of_function(name, None) or of_undefined(module)
 
 
 def of_spelling(name: str, known: Iterable[str]) -> str:
-    """The hint for a name that resembles a known one."""
+    """Returns the hint for a name that resembles a name in `known`."""
     near = difflib.get_close_matches(name, list(known), 1) if len(name) > 2 else []
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def of_dim(name: Any, known: Iterable[str]) -> str:
-    """The hint for a name that differs from that of a dim only in its case."""
+    """Returns the hint for a name that differs from the name of a dim only in its case."""
     near = [dim for dim in known if isinstance(name, str) and dim.lower() == name.lower()]
     return f'; did you mean "{near[0]}"?' if near else ""
 
@@ -158,7 +160,7 @@ def _words() -> list[str]:
 
 
 def of_undefined_in_type(annotation: ast.expr, name: str) -> str:
-    """The hint for a name in an argument's type that is not defined: a misspelled dtype, or dims without their quotes."""
+    """Returns the hint for an undefined name in an argument's type: a misspelled dtype, or dims without quotes."""
     if is_word(name):
         return of_undefined(name)
     for node in ast.walk(annotation):
@@ -183,7 +185,7 @@ def is_built_in(name: str) -> bool:
 
 
 def of_attribute(value: Any, name: str) -> str:
-    """The hint for an attribute of a value or a tensor, such as a method of arrays."""
+    """Returns the hint for an attribute that a value or a tensor lacks in a kernel, such as a method of arrays."""
     if isinstance(value, Tensor):
         if name in [dim.name for dim in value.annotation.dims]:
             return f'; write shape("{name}")'
@@ -200,7 +202,7 @@ def of_attribute(value: Any, name: str) -> str:
 
 
 def of_argument(built_in: str, name: str) -> str:
-    """The hint for an argument that numpy or Triton has and `built_in` lacks."""
+    """Returns the hint for an argument that numpy or Triton has and `built_in` lacks."""
     if name in ("axis", "dim", "keepdims", "keep_dims"):
         return f"; a row has one dim: {built_in}(row) takes all of it"
     ours = {"mask": "where", "other": "otherwise", "condition": "where", "dtype": "f32(…) around the value"}.get(name)
@@ -208,14 +210,14 @@ def of_argument(built_in: str, name: str) -> str:
 
 
 def of_type(value: Any) -> str:
-    """The hint for a class that stands where the type of an argument is expected."""
+    """Returns the hint for a class in place of an argument's type, such as `float` or numpy's `ndarray`."""
     name = getattr(value, "__name__", "")
     ours = {"float": "f32", "int": "i32, i64 or index", "bool": "bool_", "ndarray": 'In[f32, "n D"]', "Tensor": 'In[f32, "n D"]', "Array": 'In[f32, "n D"]'}
     return f"; write {ours[name]} for {name}" if name in ours else ""
 
 
 def of_operator(node: ast.BinOp) -> str:
-    """The hint for an operator that kernels lack."""
+    """Returns the hint for an operator that kernels lack."""
     if isinstance(node.op, ast.MatMult):
         a, b = ast.unparse(node.left), ast.unparse(node.right)
         return f"; a kernel has no products of matrices, and sum({a} * {b}) is one of two rows"
@@ -223,7 +225,7 @@ def of_operator(node: ast.BinOp) -> str:
 
 
 def of_power(node: ast.BinOp) -> str:
-    """The hint for `a ** b`."""
+    """Returns the hint for `a ** b`."""
     base = ast.unparse(node.left)
     left, right = (part.value if isinstance(part, ast.Constant) else None for part in (node.left, node.right))
     if type(left) is int and type(right) is int and 0 <= right <= _MOST_POWER and left.bit_length() * right <= _MOST_BITS:
@@ -236,23 +238,24 @@ def of_power(node: ast.BinOp) -> str:
 
 
 def of_slice(tensor: Tensor) -> str:
-    """The hint for `x[t:u]` and `x[t, a:b]`: says what an index may be."""
+    """Returns the hint for a slice in place of an index, as in `x[t:u, h]`."""
     return f"; a kernel describes one row, {_row_of(tensor)}" if tensor.rank > 1 else ""
 
 
 def of_row_slice(tensor: Tensor) -> str:
-    """The hint for `x[t, a:b]`: says which parts a row may have."""
+    """Returns the hint for `x[t, a:b:2]`: says how to write parts of a row."""
     return "; " + _halves(_parts_of(tensor))
 
 
 def of_part_slice(tensor: Tensor) -> str:
-    """The hint for `x[t, a:b]` of a dim that is a product."""
+    """Returns the hint for `x[t, a:b]` if the row's dim is a product."""
     row = _parts_of(tensor)
     return f"; group 0 is {row}0], element 0 of each group {row}:, 0]"
 
 
 def of_part_of_row(node: ast.Subscript) -> str:
-    """The hint for `row[a:b]` and `row[g]`: says how to load a part of a row, or how to write a short slice."""
+    """Returns the hint for a part of a computed row, `row[a:b]` or `row[g]`: says how to load the part, or how to write
+    a short slice."""
     index = node.slice
     text = ast.unparse(ast.Subscript(ast.Name("x"), index)) if isinstance(index, ast.Tuple) else f"x[{ast.unparse(index)}]"
     loaded = f"; load the part that is needed, as {text.replace('[', '[t, ')}, and compute on it"
@@ -265,7 +268,7 @@ def of_part_of_row(node: ast.Subscript) -> str:
 
 
 def of_changed_element(value: Any, target: ast.expr) -> str:
-    """The hint for `row[i] = v`, of a computed row."""
+    """Returns the hint for `row[i] = v` of a computed row."""
     if not isinstance(value, Dyn) or value.type.kind != "row" or not isinstance(target, ast.Subscript) or isinstance(target.slice, (ast.Slice, ast.Tuple)):
         return ""
     row = _name_of_row(target)
@@ -273,13 +276,13 @@ def of_changed_element(value: Any, target: ast.expr) -> str:
 
 
 def of_moved_row(value: Any) -> str:
-    """The hint for `load(row, into="D", first=1)`, of a computed row."""
+    """Returns the hint for `load(row, into="D", first=1)` of a computed row."""
     is_row = isinstance(value, Dyn) and value.type.kind == "row"
     return "; elements of a computed row cannot be moved: load the rows that it is computed from with into=…, and compute again" if is_row else ""
 
 
 def of_open_slice(tensor: Tensor, node: ast.Slice) -> str:
-    """The hint for `x[t, 1:]`, if only the launch or a later binding knows the row's size."""
+    """Returns the hint for `x[t, 1:]` if the row's size is not known while the kernel is translated."""
     begin = node.lower
     if node.upper is not None or not isinstance(begin, ast.Constant) or type(begin.value) is not int or begin.value < 1:
         return ""
@@ -287,7 +290,7 @@ def of_open_slice(tensor: Tensor, node: ast.Slice) -> str:
 
 
 def of_stored_row(element: Element, dim: str) -> str:
-    """The hint for a row with a known number of elements that is stored to a row along a named dim."""
+    """Returns the hint for storing a row with a constant number of elements to a row along a named dim."""
     if not dim.isdigit() or element.is_part or element.end:
         return ""
     indices = ", ".join([*"thijk"[: element.tensor.rank - 1], f":{dim}"])
@@ -299,12 +302,12 @@ def _name_of_row(node: ast.Subscript) -> str:
 
 
 def of_element(value: Any) -> str:
-    """The hint for a row that is given as a number in a row of numbers."""
+    """Returns the hint for a row among the numbers of `row_of`."""
     return "; sum(row), max(row) and row[i] are numbers of a row" if isinstance(value, Dyn) and value.type.kind == "row" else ""
 
 
 def of_conversion(one: str, other: str) -> str:
-    """The hint for numbers of two types where one is expected."""
+    """Returns the hint for numbers of two dtypes where all must have the same."""
     if "bool" in (one, other):
         return f"{next(dtype for dtype in (one, other) if dtype != 'bool')}(…) makes 1 of true and 0 of false"
     return f"{'f32' if 'f32' in (one, other) else 'i64'}(…) converts"
@@ -315,13 +318,13 @@ def _halves(row: str) -> str:
 
 
 def _parts_of(tensor: Tensor) -> str:
-    """The start of an expression for a part of a row. The part and the closing bracket are missing."""
+    """Returns the start of an expression for a part of a row. The part and the closing bracket are missing."""
     row = _row_of(tensor).replace("[:]", "[]")[:-1]
     return row if row.endswith("[") else f"{row}, "
 
 
 def of_operand(value: Any) -> str:
-    """The hint for an operand that is neither a scalar nor a row nor a state."""
+    """Returns the hint for an operand that is neither a scalar nor a row nor a state."""
     if is_array(value):
         return "; a kernel reads arrays that are its arguments: pass it as one, declared with In"
     if isinstance(value, (tuple, list)) and value:
@@ -330,12 +333,12 @@ def of_operand(value: Any) -> str:
 
 
 def is_array(value: Any) -> bool:
-    """True if a value is an array of numpy, or a tensor of torch."""
+    """True if a value is an array of numpy or a tensor of torch with at least one dim."""
     return type(value).__module__.partition(".")[0] in ("numpy", "torch") and getattr(value, "shape", ()) != ()
 
 
 def of_text(node: ast.AST) -> str:
-    """The hint for an expression that the language lacks."""
+    """Returns the hint for an expression that the language lacks."""
     if isinstance(node, ast.JoinedStr):
         return "; print(f\"…\") alone takes one"
     if isinstance(node, ast.Lambda):
@@ -344,7 +347,8 @@ def of_text(node: ast.AST) -> str:
 
 
 def of_statement(node: ast.stmt, is_inline: bool) -> str:
-    """The hint for a statement that the language lacks, in a kernel or in an inline function."""
+    """Returns the hint for a statement that the language lacks. `is_inline` tells whether it is in an inline
+    function."""
     if isinstance(node, ast.Return) and is_inline:
         return "; an inline function returns once, at its end: where(c, a, b) or names that both branches of an 'if' assign choose the value"
     if isinstance(node, ast.Return) and node.value is not None:
@@ -371,26 +375,26 @@ _STATEMENTS = (
 
 
 def of_condition(value: Any) -> str:
-    """The hint for a condition that is not a bool, such as a row of bools."""
+    """Returns the hint for a condition that is not a bool, such as a row of bools."""
     if isinstance(value, Dyn) and value.type.kind == "row" and value.type.dtype == "bool":
         return "; where(c, a, b) chooses for each element, any(c) and all(c) are bools of a row"
     return of_compared(value)
 
 
 def of_compared(value: Any) -> str:
-    """The hint for a number or a row of numbers where bools are expected."""
+    """Returns the hint for a number or a row of numbers where bools are expected."""
     return "; compare it, as in x > 0" if isinstance(value, Dyn) and value.type.kind in ("scalar", "row") else ""
 
 
 def of_negation(value: Any) -> str:
-    """The hint for `~x`, and for `not x` if `x` is not a bool."""
+    """Returns the hint for `~x`, and for `not x` if `x` is not a bool."""
     if isinstance(value, Dyn) and value.type.dtype == "bool":
         return "; write not …"
     return "; write x ^ -1" if isinstance(value, Dyn) and value.type.dtype in ("i32", "i64", "index") else "; compare it with something, as in x == 0"
 
 
 def of_range(value: Any) -> str:
-    """The hint for a value that a loop cannot run over."""
+    """Returns the hint for a value over which a loop cannot iterate."""
     if isinstance(value, Tensor) and value.rank:
         return f"; write for i in range({value.name}.shape[0]), and {value.name}[i]"
     if isinstance(value, Dyn) and value.type.kind == "row":
@@ -399,7 +403,7 @@ def of_range(value: Any) -> str:
 
 
 def of_extent(value: Any) -> str:
-    """The hint for an extent of a grid that is a tuple or a list, or several names in one text."""
+    """Returns the hint for an extent of a grid that is a tuple or a list, or several names in one text."""
     names = value.split() if isinstance(value, str) else value
     if isinstance(names, (tuple, list)) and len(names) > 1:
         return f"; write grid({', '.join(chr(34) + name + chr(34) if isinstance(name, str) else '…' for name in names)})"
@@ -407,22 +411,23 @@ def of_extent(value: Any) -> str:
 
 
 def of_printed(value: Any) -> str:
-    """The hint for a tensor that is printed."""
+    """Returns the hint for a tensor that is printed."""
     return f"; print a row, {_row_of(value)}, or an element, {_row_of(value)[:-1]}, 0]" if isinstance(value, Tensor) and value.rank > 1 else ""
 
 
 def of_outside(value: Any) -> str:
-    """The hint for a value from outside that kernels cannot use."""
+    """Returns the hint for a value from outside that kernels cannot use."""
     return "; take what the kernel needs from it outside, as scale = config['scale']" if isinstance(value, dict) else ""
 
 
 def of_bits(op: str) -> str:
-    """The hint for operands of & | or ^ that are neither integers nor bools: Python reads ``a > b & c < d`` as a chain of comparisons with b & c."""
+    """Returns the hint for operands of & | or ^ that are neither integers nor bools. Python reads ``a > b & c < d`` as
+    a chain of comparisons with b & c."""
     return f"; {op} binds more closely than a comparison: write (a < b) {op} (c < d)"
 
 
 def of_factor(name: Any, tensors: Iterable[Tensor]) -> str:
-    """The hint for a name that is only a factor of a dim."""
+    """Returns the hint for a name that occurs only as a factor of a dim that is a product."""
     for tensor in tensors:
         for dim in tensor.annotation.dims:
             if name in dim.factors:
@@ -432,26 +437,26 @@ def of_factor(name: Any, tensors: Iterable[Tensor]) -> str:
 
 
 def of_index(value: Any, of_shape: bool = False) -> str:
-    """The hint for an index into a list, a tuple or a shape that is not a constant."""
+    """Returns the hint for an index into a list, a tuple or a shape that is not a constant."""
     if not isinstance(value, Dyn):
         return ""
     return "; which dim it is must be known: x.shape[0] or shape(\"n\")" if of_shape else "; a value indexes tensors alone: pass the list as a tensor"
 
 
 def of_state(op: str = "") -> str:
-    """The hint for a state where a number or a row is expected, as an operand of `op`."""
+    """Returns the hint for a state where a number or a row is expected, as an operand of `op`."""
     return "; merge(a, b) adds states" if op == "add" else "; payload(s) is the row of a state, lse_of(s) its lse"
 
 
 def of_stored_state(element: Element, place: str) -> str:
-    """The hint for a state that is assigned to memory."""
+    """Returns the hint for a state that is assigned to memory."""
     if element.dim is None:
         return f"; write {place} = lse_of(…)"
     return f"; write store_state(…, {place}), or {place} = payload(…)"
 
 
 def of_reduced(value: Any, call: str) -> str:
-    """Suggests a conversion for an operand that the reduction `call` does not accept; "" if there is none."""
+    """Returns the hint for a row whose dtype the reduction `call` does not accept: a conversion."""
     if not isinstance(value, Dyn) or value.type.kind != "row":
         return ""
     if value.type.dtype == "bool":
@@ -461,7 +466,7 @@ def of_reduced(value: Any, call: str) -> str:
 
 
 def of_length(value: Any) -> str:
-    """The hint for `len(row)` and `len(tensor)`."""
+    """Returns the hint for `len(row)` and `len(tensor)`."""
     if isinstance(value, Dyn) and value.type.kind in ("row", "state"):
         dim = value.type.dim
         return f"; it has {dim} elements" if dim.isdigit() else f'; write shape("{dim}")'
@@ -471,5 +476,5 @@ def of_length(value: Any) -> str:
 
 
 def _row_of(tensor: Tensor) -> str:
-    """A row of a tensor, with indices as examples write them."""
+    """Returns an example of a row of a tensor: "x[t, h]"."""
     return f"{tensor.name}[{', '.join('thijk'[: tensor.rank - 1]) or ':'}]"

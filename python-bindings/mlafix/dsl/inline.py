@@ -1,4 +1,4 @@
-"""Functions that kernels may call: their statements appear where they are called."""
+"""Functions that kernels may call. A call is replaced by the function's statements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from .source import Source, keep_text
 class Inline:
     """A function marked with @inline.
 
-    Its arguments are bound to the call's values, tensors and constants. It may end with a return.
+    A call binds the function's arguments to values, tensors and constants. The function may end with a return
+    statement.
     """
 
     __mlafix_inline__ = True
@@ -68,5 +69,5 @@ def bind(caller: Source, node: ast.Call, called: Callable[..., Any], arguments: 
 
 
 def inline(function: Callable[..., Any]) -> Inline:
-    """Mark a function as one that kernels may call."""
+    """Marks a function as one that kernels may call."""
     return Inline(function)

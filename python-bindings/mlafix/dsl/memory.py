@@ -15,7 +15,7 @@ _NUMBERS = _INTEGERS | {"f32"}
 
 
 class Memory:
-    """Makes the accesses to tensors."""
+    """Creates accesses to tensors and queries about them."""
 
     def __init__(self, context: Context) -> None:
         self.ctx = context
@@ -24,7 +24,8 @@ class Memory:
         return self.ctx.wrap(self.ctx.builder.dim(tensor.value, position, self.ctx.at(node)))
 
     def named_dim(self, name: Any, node: ast.AST) -> Dyn:
-        """The size of the dim with this name, from the first tensor that has the dim and that every call passes."""
+        """Returns the size of the dim with this name, from the first tensor that has the dim and is not optional. Fails
+        if there is none."""
         known = dict.fromkeys(dim.name for _, _, dim in self.given_dims())
         for tensor, position, dim in self.given_dims():
             if dim.name and dim.name == name:
@@ -37,8 +38,8 @@ class Memory:
         self.ctx.fail(node, f"expected the name of a dim of a tensor that is always given ({names}), got {describe(name)}{hint}")
 
     def size(self, name: str, node: ast.AST) -> Dyn | None:
-        """The number of elements of a row along a dim, as an index. None if no tensor that every call passes has the
-        dim."""
+        """Returns the number of elements of a row along a dim, as an index. Returns None if only optional tensors have
+        the dim."""
         if name.isdigit():
             return self.ctx.lift(int(name), node, "index")
         for tensor, position, dim in self.given_dims():
@@ -47,8 +48,8 @@ class Memory:
         return self.factor(name, node)
 
     def factor(self, name: Any, node: ast.AST) -> Dyn | None:
-        """The size of a dim that occurs only as a factor of a product: the product's size divided by the other factor. None if
-        either is unknown."""
+        """Returns the size of a dim that occurs as a factor of a product: the product's size divided by the other
+        factor. Returns None if there is no such product, or if the other factor is unknown."""
         for tensor, position, dim in self.given_dims():
             others = [factor for factor in dim.factors if factor != name]
             if len(others) != 1 or len(dim.factors) != 2:
@@ -62,7 +63,7 @@ class Memory:
         return None
 
     def given_dims(self) -> list[tuple[Tensor, int, Dim]]:
-        """The dims of the tensors that every call passes, each with its place."""
+        """Returns the dims of the tensors that are not optional, each as (tensor, position, dim)."""
         given = [tensor for tensor in self.ctx.tensors if not tensor.annotation.optional]
         return [(tensor, position, dim) for tensor in given for position, dim in enumerate(tensor.annotation.dims)]
 
@@ -76,14 +77,15 @@ class Memory:
         return name
 
     def present(self, tensor: Tensor, node: ast.AST) -> Dyn | bool:
-        """True if a tensor was given."""
+        """Returns True for a tensor that is not optional, else a value that tells whether the call passes the
+        tensor."""
         if not tensor.annotation.optional:
             return True
         return self.ctx.wrap(self.ctx.builder.present(tensor.value, self.ctx.at(node)))
 
     def read(self, element: Element, node: ast.AST, where: Dyn | bool | None = None, otherwise: Dyn | None = None,
              dtype: str = "") -> Dyn:
-        """Loads a row or element as `dtype` (default: the tensor's dtype in a body)."""
+        """Loads a row or an element as `dtype`, by default as the type that the tensor's elements have in a body."""
         tensor, ctx = element.tensor, self.ctx
         predicate = ctx.predicate(where, node)
         other = otherwise.value if otherwise is not None and predicate is not None else None
@@ -92,16 +94,16 @@ class Memory:
                                          element.begin, element.end))
 
     def read_into(self, element: Element, node: ast.AST, where: Dyn | bool | None, dim: str, first: int, each: int) -> Dyn:
-        """A row along `dim` that holds the loaded row or slice, starting at element `first`, with each element repeated
-        `each` times."""
+        """Loads a row or slice into a row along `dim`. The new row holds it from element `first` on, with each element
+        repeated `each` times."""
         ctx = self.ctx
         predicate = ctx.predicate(where, node)
         place = element.tensor.value, element.indices
         return ctx.wrap(ctx.builder.load_into(*place, predicate, dim, first, each, element.tensor.element, ctx.at(node), element.begin, element.end))
 
     def check_order(self, tensor: Tensor, node: ast.AST) -> None:
-        """Fails for ``y[t, h]`` of an output `"n H D"` in ``for h, t in grid("n", "H")``, if each row stores it: the grid covers the
-        output only if n = H."""
+        """Fails for an output whose indices are swapped, such as ``y[t, h]`` of "n H D" in ``for h, t in grid("n",
+        "H")``: the grid covers this output only if n = H."""
         indices = self.ctx.indices
         if tensor.annotation.access != "write" or not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple) or not indices:
             return
@@ -134,7 +136,7 @@ class Memory:
             ctx.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}{converts}")
         dim = element.dim
         is_whole = dim is not None and not element.is_part and not element.end
-        fits = (dim, *(tensor.annotation.dims[-1].factors[:1] if is_whole else ()))  # one element per group is broadcast
+        fits = (dim, *(tensor.annotation.dims[-1].factors[:1] if is_whole else ()))  # a row with one element per group is broadcast
         # A slice accepts a row along any dim. The compiler checks the sizes when names are bound.
         is_open = bool(element.end) and not value.type.dim.isdigit()
         if value.type.kind == "row" and not is_open and (dim is None or value.type.dim not in fits):

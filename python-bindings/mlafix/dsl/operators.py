@@ -1,4 +1,4 @@
-"""Operators of a kernel on values and constants: arithmetic, comparisons, selection."""
+"""Evaluates the operators of a kernel on values and constants: arithmetic, comparisons, selection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .context import Context
 from .values import Dyn, as_number, describe
 
 
-# Operations on constants that Python rejects, or computes differently from a kernel.
+# The following functions compute operations on constants as a kernel does where Python raises an exception or returns
+# something else.
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -34,13 +35,13 @@ def _shift_left(a: Any, b: Any) -> Any:
     return 0 if b < 0 and isinstance(a, int) and isinstance(b, int) else a << b
 
 
-# The most bits of an integer constant. More than any dtype has, but few enough for memory.
+# The most bits of an integer constant: more than any dtype has, but few enough to fit in memory.
 _MOST_BITS = 1 << 20
 
 
 def _bits(op: ast.operator, a: Any, b: Any) -> int:
-    """The approximate bits of a product or left shift of two constants. 0 for other operations, whose results do not
-    grow."""
+    """Returns the approximate number of bits of a product or left shift of two integer constants. Returns 0 for other
+    operations, whose results do not grow."""
     if not isinstance(a, int) or not isinstance(b, int) or not a or not b:
         return 0
     if isinstance(op, ast.Mult):
@@ -53,7 +54,7 @@ def _shift_right(a: Any, b: Any) -> Any:
 
 
 def extreme(name: str, a: Any, b: Any) -> Any:
-    """The "min" or "max" of two constants: NaN stays NaN, and -0.0 is below 0.0."""
+    """Returns the "min" or "max" of two constants. The result is NaN if one is NaN, and -0.0 is below 0.0."""
     if a != a or b != b:
         return math.nan
     if a == b == 0 and (isinstance(a, float) or isinstance(b, float)):
@@ -66,7 +67,8 @@ def _sign(number: float) -> float:
 
 
 def rounded(number: Any) -> float:
-    """The nearest integer (ties to even) as a float with the number's sign. Raises OverflowError."""
+    """Rounds a number to the nearest integer (ties to even), as a float with the number's sign. Raises
+    OverflowError."""
     return math.copysign(float(round(number)), number) if isinstance(number, int) or math.isfinite(number) else number
 
 
@@ -105,7 +107,7 @@ COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
 
 
 class Operators:
-    """Operators: evaluates constants itself and values through the builder."""
+    """Evaluates operators: on constants with Python, on values with the builder."""
 
     def __init__(self, context: Context) -> None:
         self.ctx = context

@@ -1,7 +1,8 @@
-"""The values that a kernel takes from outside its function, and a check that they have not changed since it was compiled.
+"""Collects the values that a kernel takes from outside its function, and checks that they have not changed since the
+first use.
 
-A call compares the identities of these values (_runtime.Dispatcher.watch). If one was replaced, `Outside` compares the
-meanings of the old and the new one.
+Each call compares the identities of these values (_runtime.Dispatcher.watch). If a value was replaced by another
+object, `Outside` compares the meanings of the old and the new value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _PACKAGE = f"{__package__.partition('.')[0]}."
 
 
 class Outside:
-    """The outside names of a kernel and its inline functions, with their values at construction.
+    """The outside names of a kernel and its inline functions, with the values that they had when this object was
+    created.
 
     Args:
         function: the kernel's function.
@@ -36,7 +38,7 @@ class Outside:
     def __init__(self, function: types.FunctionType, options: Options) -> None:
         self._source = Source(function)
         self.digest = digest(function, options)
-        # Maps (function, name) to the value's digest and its form in messages.
+        # Maps (function's name, outside name) to (description of the value, its form in messages).
         self._meanings = dict(_meanings(self._source))
         self.watched = list(_watches(self._source))
 
@@ -46,7 +48,8 @@ class Outside:
             self.watched = self.renewed()
 
     def renewed(self) -> list[Watch]:
-        """Resolves the outer names again and returns what to watch. Raises CompileError if a new value means something else."""
+        """Looks up the outside names again and returns the places to watch from now on. Raises CompileError if a value
+        now means something else."""
         now = dict(_meanings(self._source))
         for (inside, name), (meaning, was) in self._meanings.items():
             other, got = now.get((inside, name), ("", "nothing"))
@@ -65,7 +68,8 @@ class Outside:
 
 
 def _functions(source: Source) -> Iterator[tuple[Source, bool]]:
-    """Yields a kernel and the inline functions that it calls, each once, with True for inline functions."""
+    """Yields a kernel and the inline functions that it calls, each once, as (source, True if it is an inline
+    function)."""
     open_, seen = [(source, False)], {id(source.function)}
     for one, is_inline in open_:
         yield one, is_inline
@@ -77,7 +81,7 @@ def _functions(source: Source) -> Iterator[tuple[Source, bool]]:
 
 
 def _inline_in(value: Any) -> Iterator[Any]:
-    """Yields the inline functions within a value, or the value itself if it is one."""
+    """Yields the inline functions within a value, including the value itself."""
     if is_inline_function(value):
         yield value
     for part in _parts(value):
@@ -85,7 +89,7 @@ def _inline_in(value: Any) -> Iterator[Any]:
 
 
 def _parts(value: Any) -> list[Any]:
-    """The values inside a value that a kernel can use."""
+    """Returns the items of a list or tuple, or the fields of a record. Returns [] for other values."""
     if isinstance(value, (list, tuple)):
         return list(value)
     return [getattr(value, name) for name in field_names(value)] if is_record(value) else []
@@ -94,7 +98,7 @@ def _parts(value: Any) -> list[Any]:
 def _meanings(source: Source) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     for one, is_inline in _functions(source):
         for node, value in names_of(one, is_inline):
-            # The names of inline functions are listed separately.
+            # The names that an inline function uses are listed separately.
             meaning = describe_text(value) if is_inline_function(value) else describe(value)
             yield (one.name, ast.unparse(node)), (meaning, shown(value))
 
@@ -114,7 +118,7 @@ def _watches(source: Source) -> Iterator[Watch]:
 
 
 def _of_name(source: Source, node: ast.expr) -> Iterator[Watch]:
-    """Yields the place to look up a name, or a name in a module."""
+    """Yields the places where Python looks up a name, or a name in a module."""
     if isinstance(node, ast.Attribute):
         yield from _of_name(source, node.value)
         of = source.value_of(node.value)
@@ -130,7 +134,7 @@ def _item(names: dict[str, Any], name: str) -> Watch:
 
 
 def _of_value(value: Any) -> Iterator[Watch]:
-    """Yields the lists inside a value. No other value that a kernel can use changes in place."""
+    """Yields the lists inside a value, with their items. No other value that a kernel can use changes in place."""
     if isinstance(value, list):
         yield value, None, tuple(value)
     for part in _parts(value):
@@ -138,8 +142,8 @@ def _of_value(value: Any) -> Iterator[Watch]:
 
 
 def _holds(holder: Any, key: Any, *value: Any) -> bool:
-    """True if a name still stands for the same object, and a list still has the same items. A Dispatcher compares in the same
-    way."""
+    """True if a name still stands for the same object, or a list still has the same items. The arguments are one Watch.
+    _runtime.Dispatcher compares in the same way."""
     if isinstance(holder, list):
         return len(holder) == len(value[0]) and all(one is other for one, other in zip(holder, value[0]))
     missing = object()

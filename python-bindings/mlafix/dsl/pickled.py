@@ -9,17 +9,19 @@ from typing import Any
 
 
 def find(module: str, name: str) -> Any:
-    """The object that a module has under a name ("Class.kernel"). None if it has none."""
+    """Returns the object that a module has under a name such as "Class.kernel". Returns None if there is none."""
     return functools.reduce(lambda found, part: getattr(found, part, None), name.split("."), sys.modules.get(module))
 
 
 def is_reachable(made: Any) -> bool:
-    """True if another process can find an object by the name of its function."""
+    """True if the module of an object's function has the object under the function's name, so that another process
+    finds it."""
     return find(made.__module__, made.__qualname__) is made
 
 
 def by_name(made: Any) -> str:
-    """The result of `__reduce__` for an object that a module has under its function's name. Raises PicklingError."""
+    """Returns the result of `__reduce__` for an object that its module has under its function's name. Raises
+    PicklingError for other objects."""
     if is_reachable(made):
         return str(made.__qualname__)
     found = find(made.__module__, made.__qualname__)

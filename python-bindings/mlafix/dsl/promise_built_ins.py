@@ -39,7 +39,8 @@ class PromiseBuiltIns:
         self.ctx.builder.distinct(table.value, self.ctx.at(node))
 
     def print(self, node: ast.Call) -> None:
-        """``print("lse", x, f"of {t}")`` prints one text, with its arguments separated by spaces."""
+        """Evaluates a call such as ``print("lse", x, f"of {t}")``, which prints one text with its arguments separated
+        by spaces."""
         if node.keywords:
             self.ctx.fail(node.keywords[0].value, f"expected print(value, …), got an argument '{node.keywords[0].arg}'")
         values: list[Dyn] = []
@@ -47,7 +48,7 @@ class PromiseBuiltIns:
         self.ctx.builder.print(utf8(text), [value.value for value in values], self.ctx.at(node))
 
     def _piece(self, node: ast.expr, values: list[Dyn]) -> str:
-        """The text of one argument, with {} for each of its values. Appends these to `values`."""
+        """Returns the text of one argument of print, with {} for each value in it. Appends these values to `values`."""
         if isinstance(node, ast.JoinedStr):
             return "".join(self._piece(part, values) for part in node.values)
         if isinstance(node, ast.FormattedValue):

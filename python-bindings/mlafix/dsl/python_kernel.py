@@ -1,8 +1,8 @@
-"""Kernels made of Python functions, and facts about them that need no compiler.
+"""Kernels that are made of Python functions, and how to find their compiled code without a compiler.
 
-A function has a digest (digest.py). Units compiled from it contain the digest and the function's signature, as does a
-small file beside them in the cache. If the code was compiled ahead or by another process, a call thus needs neither the
-function's body nor the compiler, which may even be missing.
+A function has a digest (digest.py). Units compiled from the function contain the digest and the kernel's signature. The
+cache also has a small file with the signature, whose name contains the digest. If the code was compiled ahead or by
+another process, a call therefore needs no compiler.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PythonKernel(Kernel):
     """A kernel that ``@mlafix.kernel`` made of a function.
 
     Args:
-        function: written in the language (docs/Python.md).
+        function: a function that is written in the language (docs/Python.md).
         fixed: names that are bound already; see :meth:`specialize`.
         options: see ``@mlafix.kernel``.
     """
@@ -43,16 +43,16 @@ class PythonKernel(Kernel):
     def __init__(
         self, function: types.FunctionType, fixed: Mapping[str, str] | None = None, options: Options = Options()
     ) -> None:
-        # Messages name the Python file through the text's locations; the text itself needs a name of its own.
+        # The MLIR text has a name of its own. Its locations name the Python file, and so do messages.
         super().__init__(function.__name__, self._build, f"<{function.__name__} in MLIR>", fixed)
         functools.update_wrapper(self, function)
         self.function, self.options = function, options
-        if fixed is None:  # a specialisation already has its text
+        if fixed is None:  # for a specialisation, the text is stored already
             keep_text(function)
 
-    # The kernel that this one is a specialisation of.
+    # The kernel of which this one is a specialisation; None if it is not a specialisation.
     _general: PythonKernel | None = None
-    # The arguments of the function that made a kernel of the package.
+    # For a kernel of the package that a function made: the arguments of that function.
     made_with: tuple[object, ...] = ()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -64,7 +64,7 @@ class PythonKernel(Kernel):
         whole("mlafix.dsl.frontend")
         from .frontend import build
 
-        self.digest  # noqa: B018 (the file that both read may be gone at the first call)
+        self.digest  # noqa: B018 (the digest needs the file, too, which may be gone at the first call)
         with reading(self.function):
             return build(self.function, self.options)
 
@@ -96,8 +96,8 @@ class PythonKernel(Kernel):
 
     @property
     def digest(self) -> str:
-        """The digest of the function. Raises CompileError if its text cannot be read, or if an outside name changed its meaning since
-        the kernel was first used."""
+        """The digest of the function. Raises CompileError if the function's text cannot be read, or if the value of an
+        outside name has changed since the kernel was first used."""
         if self._is_of_library:
             return self._digest_of_library
         self._outside.check()
@@ -105,8 +105,8 @@ class PythonKernel(Kernel):
 
     @property
     def _is_of_library(self) -> bool:
-        """True for a kernel of `mlafix.kernels`, whose outside names never change. A kernel made inside a function counts only if a family made
-        it."""
+        """True for a kernel of `mlafix.kernels`, whose outside names never change. A kernel that was made inside a
+        function counts only if it has `made_with`."""
         module = self.function.__module__ or ""  # a function typed at a prompt may have no module
         return module.startswith(_LIBRARY) and ("<locals>" not in self.function.__qualname__ or bool(self.made_with))
 
@@ -175,23 +175,23 @@ class PythonVariants(TextlessVariants):
         return next((declaration for declaration in found if declaration), None)
 
     def entries(self) -> list[tuple[Path, manifest.Entry]]:
-        """The kernels that were compiled ahead from this function, with their unit files."""
+        """Returns the kernels that were compiled ahead from this function, each with its unit file."""
         namesakes = self._namesakes()
         digest = self._python.digest if namesakes else ""
         return [(path, entry) for path, entry in namesakes if entry.digest == digest]
 
     def _namesakes(self) -> list[tuple[Path, manifest.Entry]]:
-        """The kernels of this name in all units compiled ahead, with their files."""
+        """Returns the kernels with this kernel's name in all units compiled ahead, each with its unit file."""
         return [(path, entry) for path in self._files_ahead() for entry in manifest.entries_of(path) if entry.name == self.kernel]
 
     def _files_ahead(self) -> list[Path]:
-        """The unit files in the folders of units compiled ahead, and unit files beside the Python file that have its name or the
-        kernel's."""
+        """Returns the unit files in the folders of units compiled ahead, and those beside the Python file that are
+        named after that file or after the kernel."""
         files = [path for folder in _env.prebuilt_dirs() for path in sorted(folder.glob("*.mlafix"))]
         return [*files, *(path for path in self._files_beside() if path.is_file())]
 
     def _files_beside(self) -> list[Path]:
-        """The names of unit files to look for beside the Python file."""
+        """Returns the paths of the unit files to look for beside the Python file."""
         return sorted({self._python_file.with_suffix(".mlafix"), self._python_file.with_name(f"{self.kernel}.mlafix")})
 
     @property
@@ -204,13 +204,14 @@ class PythonVariants(TextlessVariants):
         return [f"{beside} in {self._python_file.parent}", f"any in {folders or 'a folder of MLAFIX_PREBUILT'}"]
 
     def nothing_ahead(self) -> str:
-        """The error for a kernel that was not compiled ahead, if no compiler is installed."""
+        """Returns the error message for a kernel that was not compiled ahead, if no compiler is installed."""
         places = " or ".join(self._places())
         reason = f"this installation has no compiler ({toolchain.INSTALL})"
         return f"expected a unit compiled ahead, {places}, got {self._others_ahead()}; {reason}"
 
     def _others_ahead(self) -> str:
-        """Describes the units that were found but do not belong to this function."""
+        """Describes units that contain a kernel of this name, or lie beside the Python file, but do not belong to this
+        function."""
         namesakes = self._namesakes()
         if namesakes:
             files = ", ".join(dict.fromkeys(str(path) for path, _ in namesakes))
@@ -253,7 +254,7 @@ class PythonVariants(TextlessVariants):
 
 
 def _names_in(path: Path) -> list[str]:
-    """The kernels of a unit file, each once."""
+    """Returns the names of the kernels in a unit file, each once."""
     return list(dict.fromkeys(entry.name for entry in manifest.entries_of(path)))
 
 
@@ -262,6 +263,6 @@ def _held(path: Path) -> str:
 
 
 def _some(texts: list[str], most: int = 8) -> str:
-    """Joins the first few texts for a sentence."""
+    """Joins the first `most` texts with "and", and says how many more there are."""
     rest = [f"{len(texts) - most} more"] if len(texts) > most else []
     return " and ".join([*texts[:most], *rest])
