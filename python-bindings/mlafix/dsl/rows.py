@@ -1,7 +1,7 @@
-"""Rows that are built from numbers, and elements that are extracted from computed rows.
+"""Builds rows from numbers, and extracts elements from computed rows.
 
-The elements of a row are distributed over lanes, and no operation of the dialect names a lane. Both are therefore built from
-operations on whole rows: the index of each element (iota), selections, and reductions.
+The elements of a row are distributed over lanes, and no operation of the dialect names a lane. Building and extracting
+therefore use operations on whole rows: the index of each element (iota), selections, and reductions.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .memory import Memory
 from .types import Dim
 from .values import Dyn, as_number, describe
 
-# The most numbers in a row of numbers, since every element selects among all of them.
+# The most numbers in a row of numbers. Each element of the row selects among all numbers, which takes time.
 MOST_IN_ROW = 64
 # The dtypes of rows that are built from numbers or whose elements are extracted.
 _NUMBERS = ("f32", "i32", "i64", "bool")
-# Larger than the index of any element.
+# A bound for the index of any element.
 _MOST_INDEX = 2**31 - 1
 
 
 class Rows:
-    """Makes rows of numbers, and reads elements of computed rows."""
+    """Builds rows of numbers, and extracts elements of computed rows."""
 
     def __init__(self, context: Context, memory: Memory) -> None:
         self.ctx = context
@@ -34,7 +34,7 @@ class Rows:
     # -- Rows of numbers ---------------------------------------------------------------------------------------------
 
     def of_numbers(self, values: list[Any], nodes: list[ast.expr], node: ast.AST) -> Dyn:
-        """A row that holds the numbers, along a dim of their count.
+        """Returns a row whose elements are the numbers `values`. The row's dim has their count as its name and size.
 
         Each bit of an element's index selects half of the remaining numbers. This takes as many selections as a chain
         of comparisons, but fewer comparisons and a shorter chain of dependences.
@@ -53,7 +53,8 @@ class Rows:
         return self.ctx.wrap(rows[0])
 
     def alike(self, values: list[Any], nodes: list[ast.expr]) -> list[Dyn]:
-        """Converts the numbers to one type. Constants take the type of the other numbers."""
+        """Converts numbers to values of one type. Constants get the type of the numbers that are values, if there are
+        any."""
         dtype = next((value.type.dtype for value in values if isinstance(value, Dyn)), "")
         if not dtype and any(isinstance(as_number(value), float) for value in values):
             dtype = "f32"
@@ -74,17 +75,17 @@ class Rows:
     # -- Elements of computed rows -----------------------------------------------------------------------------------
 
     def element(self, row: Dyn, index: Any, node: ast.AST) -> Dyn:
-        """``row[i]``: an element of a row for an index of type index. 0 if the index is out of bounds."""
+        """Returns the element ``row[i]``, or 0 if the index is out of bounds. `index` is a handle of type index."""
         each = self.ctx.builder.iota(row.type.dim, self.ctx.at(node))
         return self.taken(row, each, index, self.memory.size(row.type.dim, node), "", node)
 
     def member(self, row: Dyn, index: Any, node: ast.AST) -> Dyn:
-        """``row[:, k]``: element k of each group of a row along a product, for an index of type index. Zeros if the index is out of
-        bounds."""
+        """Returns ``row[:, k]``: element k of each group of a row along a product, or zeros if k is out of bounds.
+        `index` is a handle of type index."""
         builder, at, dim = self.ctx.builder, self.ctx.at(node), row.type.dim
         _, group = Dim(dim).factors
         size = self.memory.size(group, node)
-        if size is None:  # the scan restarts in each group
+        if size is None:  # numbers the elements of each group: the scan restarts in each group
             ones = builder.splat(self.ctx.lift(1, node).value, dim, at)
             each = builder.binary("sub", builder.scan("add", ones, group, at), ones, at)
         elif group.isdigit() and int(group) & (int(group) - 1) == 0:
@@ -94,15 +95,15 @@ class Rows:
         return self.taken(row, each, index, size, group, node)
 
     def taken(self, row: Dyn, each: Any, index: Any, size: Dyn | None, along: str, node: ast.AST) -> Dyn:
-        """The element of a row at which `each` is `index`, or with `along` that element of each group. 0 if there is no such
-        element.
+        """Returns the element of a row whose number in `each` equals `index`, or with `along`, that element of each
+        group. Returns 0 if there is no such element.
 
-        All other elements become neutral, then the row is reduced. The maximum preserves every float, including -0.0 and NaN, which
-        a sum with zeros would not.
+        All other elements are replaced by the neutral element of a reduction, then the row is reduced. The maximum
+        preserves every float, including -0.0 and NaN, which a sum with zeros would not.
 
         Args:
-            each: a row of i32 with the number of each element.
-            size: the number of elements; None if no tensor has it.
+            each: a row of i32 with the number of each element, counted from 0 in the row or in its group.
+            size: the number of elements in the row or in a group; None if only optional tensors have this size.
         """
         ctx, at = self.ctx, self.ctx.at(node)
         builder, dtype = ctx.builder, row.type.dtype

@@ -1,4 +1,5 @@
-"""The names that statements assign, which loops carry and branches yield, and outside names."""
+"""Finds the names that statements assign, and the names that a function takes from outside. Loops carry assigned names,
+and branches yield them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 def targets(node: ast.expr) -> list[str]:
-    """Names that an assignment to `node` defines."""
+    """Returns the names that an assignment to `node` defines."""
     if isinstance(node, ast.Name):
         return [node.id]
     if isinstance(node, (ast.Tuple, ast.List)):
@@ -18,7 +19,7 @@ def targets(node: ast.expr) -> list[str]:
 
 
 def assigned(statements: Iterable[ast.stmt]) -> list[str]:
-    """Names that may be assigned, in the order of the text."""
+    """Returns the names that statements may assign, in the order of the text."""
     names: dict[str, None] = {}
     for statement in statements:
         for node in ast.walk(statement):
@@ -30,7 +31,7 @@ def assigned(statements: Iterable[ast.stmt]) -> list[str]:
 
 
 def stored(statements: Iterable[ast.stmt]) -> list[str]:
-    """Names of the tensors and lists whose elements may be assigned."""
+    """Returns the names of the tensors and lists to whose elements statements may assign."""
     names: dict[str, None] = {}
     for node in (node for statement in statements for node in ast.walk(statement)):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
@@ -39,7 +40,7 @@ def stored(statements: Iterable[ast.stmt]) -> list[str]:
 
 
 def surely_assigned(statements: Sequence[ast.stmt]) -> set[str]:
-    """Names that are assigned on every path on which no loop is entered."""
+    """Returns the names that statements assign on every path, even if they enter no loop."""
     names: set[str] = set()
     for statement in statements:
         if isinstance(statement, ast.Assign):
@@ -52,8 +53,8 @@ def surely_assigned(statements: Sequence[ast.stmt]) -> set[str]:
 
 
 def own(function: ast.FunctionDef) -> frozenset[str]:
-    """The local names of a function in Python's sense: its arguments and the names that its body assigns. Names of
-    comprehensions are not included."""
+    """Returns the local names of a function in Python's sense: its arguments and the names that its body assigns. Names
+    that only comprehensions assign are not included."""
     nodes = [node for statement in function.body for node in ast.walk(statement)]
     inner = {name for node in nodes if isinstance(node, ast.comprehension) for name in ast.walk(node.target)}
     names = [node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node not in inner]
@@ -61,14 +62,15 @@ def own(function: ast.FunctionDef) -> frozenset[str]:
 
 
 def arguments(declared: ast.arguments) -> list[ast.arg]:
-    """A function's arguments, in order."""
+    """Returns a function's arguments in order: positional ones, keyword-only ones, ``*args`` and ``**kwargs``."""
     several = [extra for extra in (declared.vararg, declared.kwarg) if extra is not None]
     return [*declared.posonlyargs, *declared.args, *declared.kwonlyargs, *several]
 
 
 def outside(tree: ast.AST, inside: frozenset[str]) -> Iterator[ast.expr]:
-    """Names that a tree reads and `inside` does not contain. Attributes are yielded whole (``math.pi``, not ``math``), in the order of
-    the text. Works without recursion, since a tree may be deeper than Python's stack."""
+    """Yields the names that a syntax tree reads and that are not in `inside`, in the order of the text. Yields
+    attributes whole: ``math.pi``, not ``math``. Works without recursion, since a tree may be deeper than Python's
+    stack."""
     open_: list[tuple[ast.AST, frozenset[str]]] = [(tree, inside)]
     while open_:
         node, inside = open_.pop()

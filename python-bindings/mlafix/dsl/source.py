@@ -1,4 +1,4 @@
-"""A function's text as a syntax tree, and locations in it."""
+"""Reads a function's text as a syntax tree, and finds locations in the text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..errors import CompileError
 from . import scope
 from .values import field_names, is_record
 
-# The lines of the file of each function, as they were when it became a kernel.
+# For each function, the lines of its file as they were when the function became a kernel.
 _texts: weakref.WeakKeyDictionary[types.FunctionType, list[str]] = weakref.WeakKeyDictionary()
 _began = time.time()
 
@@ -33,18 +33,19 @@ TOO_DEEP = (
 )
 
 python = types.SimpleNamespace(**vars(builtins))
-"""Python's own functions as they are when mlafix is imported: torch.export puts others in the place of min and max while it traces."""
+"""Python's built-in functions as they were when mlafix was imported. While torch.export traces, it replaces min and max
+in `builtins`."""
 
 
 def member(module: types.ModuleType, name: str) -> Any:
-    """The value of a name in a module. Raises AttributeError."""
+    """Returns the value of a name in a module. Raises AttributeError."""
     return getattr(python if module is builtins and hasattr(python, name) else module, name)
 
 
 @contextlib.contextmanager
 def reading(function: types.FunctionType) -> Iterator[None]:
-    """A context for reading a function's text. Makes constants independent of the thread's rounding mode, and reports
-    text nested too deeply for Python as a CompileError at the function. (Statements report themselves.)"""
+    """A context in which a function's text is translated. Makes constants independent of the thread's rounding mode.
+    Raises CompileError, located at the function, if text outside of statements is nested too deeply for Python."""
     arithmetic = _runtime.default_arithmetic()
     try:
         yield
@@ -56,8 +57,8 @@ def reading(function: types.FunctionType) -> Iterator[None]:
 
 
 def keep_text(function: types.FunctionType) -> None:
-    """Stores the text of a function that becomes (part of) a kernel, since its file may change before the text is
-    read."""
+    """Stores the text of a kernel's function or of an inline function, since its file may change before the kernel is
+    translated."""
     if function in _texts:
         return
     file = function.__code__.co_filename
@@ -74,14 +75,16 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _definition(function: types.FunctionType) -> tuple[_Definition | None, int]:
-    """The syntax tree of a function's definition, and the number of lines in the file before the tree's line 1. None if no def
-    statement made the function. Raises SyntaxError if its file is no longer valid Python."""
+    """Returns the syntax tree of a function's definition, and the number to add to the tree's line numbers to get lines
+    of the file. Returns None for the tree if no def statement made the function. Raises SyntaxError if the file is no
+    longer valid Python."""
     block = _block(function)
     if block is not None:
         return block
     first = function.__code__.co_firstlineno
     for node in ast.walk(_parsed("".join(_lines(function)))):
-        # Python counts a decorated function from its first decorator, but not from a parenthesis or "@" on a line before it.
+        # For a decorated function, co_firstlineno is the line of the first decorator's expression. An "@" or a
+        # parenthesis may stand on an earlier line.
         if isinstance(node, _Definition) and node.name == function.__name__:
             if first == min(part.lineno for part in (node, *node.decorator_list)):
                 return node, 0
@@ -94,11 +97,11 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _block(function: types.FunctionType) -> tuple[_Definition, int] | None:
-    """Like `_definition`, but parses only the definition. Parsing the rest of the file takes longer than everything else
-    in a first call. None if only the parser can find the bounds of the definition.
+    """Finds a definition as `_definition` does, but parses only its own lines. Parsing the whole file takes longer than
+    everything else in a first call. Returns None if the lines of the definition are not found by indentation.
 
-    The definition ends before the first line that is not indented further than its first line, provided that the text up
-    to there parses.
+    The definition ends before the first line that is not indented further than the definition's first line. The text up
+    to that line must parse.
     """
     before = function.__code__.co_firstlineno - 1
     lines = _lines(function)[before:]
@@ -128,19 +131,19 @@ def _block(function: types.FunctionType) -> tuple[_Definition, int] | None:
 
 
 def _is_in_its_file(function: types.FunctionType) -> bool:
-    """True if compiling the function's file gives the function's code. Compiles the whole file, since its imports
-    affect the code."""
+    """True if compiling the function's file again gives the function's code. Compiles the whole file, since its
+    ``__future__`` imports affect the code."""
     code = function.__code__
     return _facts(code) in _facts_inside("".join(_lines(function)), code.co_filename)
 
 
 @functools.lru_cache(maxsize=4)
 def _facts_inside(text: str, file: str) -> list[tuple[object, ...]]:
-    """The facts of every function in a file. Cached, because a kernel asks for each function of the file that it
-    calls."""
+    """Returns the facts (`_facts`) of every function in a file. Cached, because a kernel asks once for each function
+    that it calls."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python gave them when the file was imported
+            warnings.simplefilter("ignore")  # Python issued these warnings when the file was imported
             made = compile(text, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return []
@@ -155,13 +158,13 @@ def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _facts(code: types.CodeType) -> tuple[object, ...]:
-    """A function's code as comparable facts, and the line where it begins."""
+    """Returns comparable facts about a function's code, including the line where the function begins."""
     constants = [_facts(one) if isinstance(one, types.CodeType) else f"{type(one)}{one!r}" for one in code.co_consts]
     return code.co_name, code.co_firstlineno, code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, constants
 
 
 def _may_have_changed(file: str) -> bool:
-    """True if a file may be newer than this process, so that Python may have read an older text."""
+    """True if a file may have changed since this process began, so that Python may have read an older text."""
     try:
         return os.stat(file).st_ctime > _began - 1  # clocks of file systems may lag
     except OSError:
@@ -175,7 +178,7 @@ class Source:
         function: the decorated function.
 
     Raises:
-        CompileError: its text cannot be read, or it is not a plain function.
+        CompileError: the function's text cannot be read, or the function is not a plain function.
     """
 
     def __init__(self, function: types.FunctionType) -> None:
@@ -206,7 +209,7 @@ class Source:
 
     @cached_property
     def own(self) -> frozenset[str]:
-        """The function's own names. Python does not look these up outside."""
+        """The local names of the function, which Python does not look up outside of it."""
         return scope.own(self.node)
 
     @cached_property
@@ -215,11 +218,12 @@ class Source:
         return [name for statement in self.node.body for name in scope.outside(statement, self.own)]
 
     def location(self, node: ast.AST) -> Any:
-        """The location of a node in the builder's form."""
+        """Returns the location of a node in the builder's form."""
         return compiler().Location(*utf8(self.place(node)))
 
     def place(self, node: ast.AST) -> tuple[str, int, int, int, int]:
-        """The file, line, column (1-based), end line and end column (one past the last character) of a node."""
+        """Returns the file, line, column, end line and end column of a node. Lines and columns count from 1; the end
+        column is one past the last character."""
         line = getattr(node, "lineno", self.node.lineno)
         column = getattr(node, "col_offset", 0)
         end_line = getattr(node, "end_lineno", None) or line
@@ -233,18 +237,19 @@ class Source:
         return self.file, line + self._shift, column + 1, end_line + self._shift, end_column + 1
 
     def fail(self, node: ast.AST, message: str) -> NoReturn:
-        """Raise the error that underlines a node."""
+        """Raises a CompileError that underlines a node."""
         raise diagnostics.compile_error([("error", message, *self.place(node))])
 
     def cell(self, name: str) -> types.CellType | None:
-        """The cell of an enclosing function's variable that the name refers to; None for other names."""
+        """Returns the cell of the enclosing function's variable to which a name refers. Returns None for other
+        names."""
         function = self.function
         if name in function.__code__.co_freevars and function.__closure__:
             return function.__closure__[function.__code__.co_freevars.index(name)]
         return None
 
     def lookup(self, name: str) -> Any:
-        """The value of a name outside of the function: in enclosing functions, the module, or builtins. Raises
+        """Returns the value of a name outside of the function: in enclosing functions, the module, or builtins. Raises
         KeyError."""
         function, cell = self.function, self.cell(name)
         if cell is not None:
@@ -259,8 +264,8 @@ class Source:
         return vars(python)[name] if names is vars(builtins) and hasattr(python, name) else names[name]
 
     def value_of(self, node: ast.expr) -> Any:
-        """The value of a name, of a name in a module, or of a field of a record. Raises KeyError or AttributeError if
-        there is none."""
+        """Returns the value of a name, of a name in a module, or of a field of a record, all outside of the function.
+        Raises KeyError or AttributeError if there is none."""
         if isinstance(node, ast.Name):
             return self.lookup(node.id)
         if not isinstance(node, ast.Attribute):

@@ -30,8 +30,8 @@ class StateBuiltIns:
         )  # fmt: skip
 
     def place(self, node: ast.expr, what: str) -> Element:
-        """The memory of a state. The payload must be a whole row, the lse an element along a dim that is not a
-        product."""
+        """Returns the row of a state's payload or the element of its lse in memory; `what` is "the payload" or "the
+        lse". The payload must be a whole row, the lse an element along a dim that is not a product."""
         element = self.expressions.element(node)
         is_row = what == "the payload"
         if element.is_part or element.end:
@@ -75,7 +75,7 @@ class StateBuiltIns:
         return self.ctx.wrap(self.ctx.builder.make_state(row.value, lse.value, base, has_sink, self.ctx.at(node)))
 
     def has_sink(self, found: dict[str, ast.expr]) -> bool:
-        """The argument `sink` of a call that loads or makes a state."""
+        """Evaluates the argument `sink` of a call that loads or makes a state. Returns False if the call lacks it."""
         value = self.expressions.eval(found["sink"]) if "sink" in found else False
         if not isinstance(value, bool):
             self.ctx.fail(found["sink"], f"expected True or False for sink, got {describe(value)}")
@@ -109,7 +109,7 @@ class StateBuiltIns:
         return self.ctx.wrap(self.ctx.builder.merge([state.value for state in states], self.ctx.at(node)))
 
     def beside(self, sink: Sink, state: Dyn, node: ast.AST) -> Dyn:
-        """Gives a sink the dim and base of a state."""
+        """Converts a sink without a dim to a state with the dim and base of `state`."""
         made = self.sink(sink.logit, state.type.dim, sink.base or state.type.base, node)
         if made.type.base == state.type.base:
             return made

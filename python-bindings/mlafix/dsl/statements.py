@@ -1,4 +1,4 @@
-"""Statements of a kernel: assignments, stores, loops, branches, and the enclosing grid."""
+"""Translates the statements of a kernel: assignments, stores, loops, branches, and calls of inline functions."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ _NAMES = {
 
 
 class Statements:
-    """Executes statements by adding operations to the builder. Creates its collaborators.
+    """Translates statements by adding operations to the builder.
 
-    Args: context: the state that the collaborators share.
+    Args:
+    context: the state shared by the translator's classes.
     """
 
     def __init__(self, context: Context) -> None:
@@ -127,14 +128,15 @@ class Statements:
         self.ctx.env[name] = value
 
     def list_of(self, node: ast.expr) -> tuple[str, Listed] | None:
-        """The list that a subscript refers to, with its name. None if it refers to none."""
+        """Returns the list to which a subscript refers, as (name, list). Returns None if `node` is no subscript of a
+        list."""
         if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
             return None
         value = self.ctx.env.get(node.value.id)
         return (node.value.id, value) if isinstance(value, Listed) else None
 
     def assigned(self, statements: Sequence[ast.stmt]) -> list[str]:
-        """Names that may be assigned; for lists, the names of their elements."""
+        """Returns the names that statements may assign; for a list, the names of its elements."""
         plain = scope.assigned(statements)
         names: dict[str, None] = {}
         for name in [*plain, *scope.stored(statements)]:
@@ -146,7 +148,7 @@ class Statements:
         return list(names)
 
     def keep_lists(self, before: dict[str, Any], node: ast.stmt) -> None:
-        """Fails if a name that held a list in `before` no longer holds one of the same length."""
+        """Fails if a name that is a list in `before` is not a list of the same length now."""
         for name, value in before.items():
             now = self.ctx.env.get(name)
             if isinstance(value, Listed) and now != value:
@@ -163,7 +165,7 @@ class Statements:
         either = dict.fromkeys([*self.assigned(node.body), *self.assigned(node.orelse)])
         surely = scope.surely_assigned(node.body) & scope.surely_assigned(node.orelse)
         merged = [name for name in either if name in surely or self.has_value(before, name)]
-        # A name must have the same type after both branches: constants become values of the other branch's type.
+        # A name must have the same type after both branches, so a constant becomes a value of the other branch's type.
         at = self.ctx.at(node)
         self.ctx.builder.begin_if(condition.value, at)
         self.run(node.body)
@@ -196,7 +198,7 @@ class Statements:
         return name in env and not isinstance(env[name], Gone)
 
     def branch_value(self, name: str, node: ast.AST, dtype: str = "") -> Dyn:
-        """The value that a name has at the end of a branch."""
+        """Returns the value of a name at the end of a branch. A constant becomes a value of `dtype`."""
         return self.carried(self.ctx.env[name], name, node, dtype)
 
     def carried(self, value: Any, name: str, node: ast.AST, dtype: str = "") -> Dyn:
@@ -219,7 +221,7 @@ class Statements:
         values = self.expressions.eval(node.iter)
         if not isinstance(values, (tuple, list)):
             self.ctx.fail(node.iter, f"expected range(…) or a tuple to loop over, got {describe(values)}{hints.of_range(values)}")
-        for value in values:  # tuples are constants: unroll the loop
+        for value in values:  # the length of a tuple is constant, so the loop is unrolled
             self.assign(node.target, value, node.iter)
             self.run(node.body)
 
@@ -299,7 +301,7 @@ class Statements:
         return any(isinstance(name, ast.Name) and name.id == index for part in subscripts for name in ast.walk(part.slice))
 
     def has_elements(self, node: ast.AST) -> bool:
-        """True if a subscript is of a list or a tuple of values, given by name or as a field of a record."""
+        """True if `node` subscripts a list or a tuple, which is given by name or as a field of a record."""
         if not isinstance(node, ast.Subscript):
             return False
         root = node.value
@@ -313,7 +315,7 @@ class Statements:
         return isinstance(value, (Listed, tuple, list))
 
     def unroll(self, node: ast.For, index: str, call: ast.Call) -> None:
-        """Runs the body once for each number of a range of constants."""
+        """Translates the body once for each number of a range with constant bounds."""
         bounds = self.expressions.constant_bounds(call)
         if bounds is None or len(bounds) > MOST_UNROLLED:
             self.ctx.fail(
@@ -329,7 +331,7 @@ class Statements:
     # -- Inline functions --------------------------------------------------------------------------------------------
 
     def inline(self, function: Any, arguments: list[Any], keywords: dict[str, Any], node: ast.Call) -> Any:
-        """Inlines a call: adds the function's statements and returns the call's result."""
+        """Inlines a call: translates the function's statements, and returns the call's result or None."""
         source = function.source()
         env = function.bind(self.ctx.source, node, arguments, keywords)
         body = list(source.node.body)

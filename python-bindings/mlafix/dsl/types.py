@@ -1,4 +1,4 @@
-"""The types that a kernel's arguments are declared with: dtypes, dtype variables, tensors, scalars, bases of the lse."""
+"""The types that declare a kernel's arguments: dtypes, dtype variables, tensors, scalars, and bases of the lse."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from typing import Any
 from .._launcher.frames import without_frames
 from ..errors import ArgumentError
 
-# Integer dtypes in memory, with their bits; all dtypes in memory (include/mlafix/DTypes.def); dtypes of scalar
-# arguments.
+# INTEGER_BITS maps the integer dtypes of tensors to their bits, FLOATS lists the float dtypes, and DTYPES all dtypes of
+# tensors (include/mlafix/DTypes.def).
 INTEGER_BITS = {"i32": 32, "i64": 64, "i8": 8, "u8": 8}
 FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2", "f8e8m0", "f4e2m1")
 DTYPES = (*FLOATS, *INTEGER_BITS, "bool")
-# Names of these dtypes in numpy and torch.
+# Maps the names of dtypes in numpy and torch to their names in DTYPES.
 OTHER_NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3fn", "float8_e5m2": "f8e5m2", "int64": "i64",
                "int32": "i32", "int8": "i8", "uint8": "u8"}
 _SCALARS = ("index", "i64", "i32", "f32", "bool")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Splits the text that declares a tensor's dims into names, sizes and products in parentheses.
+# Matches one word in the text that declares a tensor's dims: a dim such as n, n=2 or n<=8, or a product in parentheses.
 _DIM = re.compile(r"\([^()]*\)|[^\s()]+|[()]")
 _FACTOR = re.compile(r"[A-Z][A-Za-z0-9_]*|[1-9][0-9]*")
 
 
 @dataclasses.dataclass(frozen=True)
 class ScalarType:
-    """A dtype. As an annotation, a scalar argument (index, i64, i32, f32, bool_); called in a kernel, a conversion.
+    """A dtype. As an annotation, it declares a scalar argument (index, i64, i32, f32, bool_). A call of it in a kernel
+    is a conversion.
 
     Args:
-        name: the spelling in units.
-        bound: the dim that a scalar argument of this type may not exceed, or "".
-        from_tensor: whether a call may pass the tensor that holds a scalar argument of this type.
+        name: the dtype's name in units.
+        bound: the dim whose size a scalar argument of this type may not exceed; "" for none.
+        from_tensor: true if a call may pass a scalar argument of this type in a tensor.
     """
 
     name: str
@@ -41,16 +42,16 @@ class ScalarType:
 
     @without_frames
     def at_most(self, dim: str) -> ScalarType:
-        """This type for an argument that lies between 0 and the size of a dim: ``rows: index.at_most("n")``. A launch
-        with another value raises ArgumentError."""
+        """Returns this type for an argument between 0 and the size of a dim: ``rows: index.at_most("n")``. A launch
+        with any other value raises ArgumentError."""
         if self.name not in ("index", "i64", "i32") or not _is_name(dim):
             raise ArgumentError(f'at_most: expected index, i64 or i32 and the name of a dim, got {self.name} and "{dim}"')
         return dataclasses.replace(self, bound=dim)
 
     @property
     def or_tensor(self) -> ScalarType:
-        """This type for an argument that a call passes as a number or as the tensor that holds it, [1] i32, on the device
-        that the kernel runs on: ``rows: index.or_tensor``. A captured graph follows the tensor."""
+        """This type for an argument that a call passes as a number or in a tensor: ``rows: index.or_tensor``. The
+        tensor has one i32 element and lies on the kernel's device. A captured graph reads the tensor at each replay."""
         if self.name not in ("index", "i64", "i32"):
             raise ArgumentError(f"or_tensor: expected an integer type (index, i64, i32), got {self.name}")
         return dataclasses.replace(self, from_tensor=True)
@@ -81,14 +82,14 @@ bool_: Any = ScalarType("bool")
 
 @dataclasses.dataclass(frozen=True)
 class DType:
-    """A dtype that is chosen when the kernel is compiled. Calls take it from their tensors.
+    """A dtype variable. Its dtype is chosen when the kernel is compiled; a call chooses the dtype of its tensors.
 
     Args:
-        name: upper case; equal names are one dtype.
-        default: the dtype if neither a call nor a binding chooses one ("f32", or f32). An integer default makes it a
-            variable of integers, which a body reads as i64 and stores from i32 or i64 (sign-extended, or their low
-            bits). A variable whose elements a body only moves stands for every dtype. Any other variable stands for
-            floats, which a body sees as f32.
+        name: a name that begins with an upper-case letter. Equal names stand for the same dtype.
+        default: the dtype if neither a call nor a binding chooses one ("f32", or f32). With an integer default, the
+            variable stands for integer dtypes. A body loads their elements as i64, and stores i32 or i64 values
+            sign-extended or truncated. A variable whose elements a body only moves stands for every dtype. Any other
+            variable stands for float dtypes, whose elements a body loads as f32.
     """
 
     name: str
@@ -107,7 +108,7 @@ class DType:
 
     @property
     def example(self) -> str:
-        """A dtype that the variable may stand for."""
+        """A dtype for which the variable may stand."""
         return self.default or "bf16"
 
     @property
@@ -117,12 +118,12 @@ class DType:
 
 @dataclasses.dataclass(frozen=True)
 class Base:
-    """The base of a log-sum-exp. It is chosen when the kernel is compiled, like a dtype.
+    """A base variable: the base of a log-sum-exp, which is chosen when the kernel is compiled.
 
     Args:
-        name: upper case.
-        default: the base if a call chooses none: "e", 2 or another Base. With `Base("PrefixBase", default=Base("B"))` a
-            kernel has a base for each lse, and a call that gives only B uses it for both.
+        name: a name that begins with an upper-case letter.
+        default: the base if a call chooses none: "e", 2 or another Base. With `Base("PrefixBase", default=Base("B"))`,
+            a kernel has a base of its own for one lse. A call that binds only B uses it for this lse, too.
     """
 
     name: str = "B"
@@ -148,8 +149,8 @@ class Base:
 
 @dataclasses.dataclass(frozen=True)
 class Dim:
-    """One dim of a tensor: its name, and its size or its bound if it has one. The name "" ties nothing; "(G 128)" is a
-    product."""
+    """One dim of a tensor: its name, and its constant size or its bound `most`, if it has one. Dims named "" are
+    independent of all others. A name such as "(G 128)" is a product of two factors."""
 
     name: str
     size: int | None = None
@@ -157,7 +158,7 @@ class Dim:
 
     @classmethod
     def of(cls, spelled: str) -> Dim:
-        """The dim that rows with this spelling lie along: a name, a product, or a size."""
+        """Returns the dim for the spelling of a row's dim: a name, a product, or a size."""
         return cls(spelled, int(spelled) if spelled.isdigit() else None)
 
     @property
@@ -167,7 +168,8 @@ class Dim:
 
     @property
     def spelled(self) -> str:
-        """The spelling of rows along this dim: the product, or the size if it is fixed."""
+        """The spelling of this dim in the type of a row: the product, else the size if it is constant, else the
+        name."""
         return self.name if self.factors else str(self.size or self.name)
 
     def __str__(self) -> str:
@@ -176,7 +178,7 @@ class Dim:
 
 @dataclasses.dataclass(frozen=True)
 class TensorType:
-    """A tensor argument; made by In, Out and InOut."""
+    """The type of a tensor argument. In, Out and InOut create it."""
 
     access: str
     dtype: ScalarType | DType
@@ -189,7 +191,8 @@ class TensorType:
 
     @property
     def many(self) -> bool:
-        """True if the argument is several tensors, of ranks or of a list. Its first dim counts them."""
+        """True if a call passes several tensors for the argument: those of all ranks, or a list. The first dim counts
+        them."""
         return self.peers or self.most > 0
 
     def __repr__(self) -> str:
@@ -202,8 +205,9 @@ class TensorType:
 
     @without_frames
     def fill(self, value: Any) -> TensorType:
-        """``Out[f32, "n"].fill(0.0)``: the value of elements that no store writes. It is a number, or ``identity``: -inf for
-        the lse of a state, 0 for all else. Filling an element costs as much as any other store to it."""
+        """``Out[f32, "n"].fill(0.0)``: returns this type with a value for elements that no store writes. The value is a
+        number, or ``identity``: -inf for the lse of a state, 0 for anything else. Filling an element costs as much as
+        any other store to it."""
         dtype = self.dtype.example if isinstance(self.dtype, DType) else self.dtype.name
         is_identity = getattr(value, "name", None) == "identity"
         is_float = dtype in FLOATS
@@ -217,16 +221,17 @@ class TensorType:
 
     @without_frames
     def swizzle(self, tiles: str) -> TensorType:
-        """``InOut[f8e4m3fn, "m G"].swizzle("128x4")``: stores the tensor in tiles of 128 rows and 4 columns, or of 8 rows with "8x4",
-        like the scales of block-scaled matrix products. Rows are the first dim; columns are the other dims, flattened. A call passes a
-        tensor whose number of rows, padding included, is a multiple of 128 or 8, and whose rows are a multiple of 4 elements apart."""
+        """``InOut[f8e4m3fn, "m G"].swizzle("128x4")``: returns this type for a tensor that is stored in tiles of 128
+        rows and 4 columns, or of 8 rows and 4 columns for "8x4". Scales of block-scaled matrix products are stored like
+        this. Rows are the first dim; columns are the other dims, flattened. A call passes a tensor whose number of
+        rows, padding included, is a multiple of 128 or 8, and whose rows are a multiple of 4 elements apart."""
         if tiles not in ("128x4", "8x4") or self.many or len(self.dims) < 2:
             raise ArgumentError(f'swizzle: expected "128x4" or "8x4", for one tensor of two dims or more, got {tiles!r} for {self!r}')
         return dataclasses.replace(self, tiles=tiles)
 
     def __or__(self, other: None) -> TensorType:
-        """``Out[f32, "H n"] | None``: the tensor may be omitted (None) at a call; loads of it then give
-        zeros, states the identity, and stores do nothing."""
+        """``Out[f32, "H n"] | None``: returns this type for a tensor that a call may omit or pass as None. Loads of an
+        omitted tensor give zeros, or the identity for a state. Stores to it do nothing."""
         if other is not None:
             raise ArgumentError(f"expected None beside |, which makes a tensor optional, got {other!r}")
         if self.many:
@@ -278,12 +283,12 @@ def _parse_product(text: str) -> Dim:
 
 
 class _Access:
-    """In, Out and InOut: a tensor argument by its dtype and the names of its dims.
+    """Declares a tensor argument by its dtype and the names of its dims.
 
-    ``In[T, "n H D"]``: T is a dtype or a DType; equal names of dims must agree at a call. A name that begins with an
-    upper-case letter is a compile-time constant, other names are dynamic; ``two=2`` fixes a size, and ``_`` ties nothing.
-    ``b<=1024`` bounds a dynamic dim, so that rows may lie along it; a launch with a larger one is refused.
-    ``(G K)`` is a product, one dim of G groups of K elements: each factor is an upper-case name or a number.
+    ``In[T, "n H D"]``: T is a dtype or a DType. In a call, dims of the same name must have the same size. A name that
+    begins with an upper-case letter is a compile-time constant, other names are dynamic; ``two=2`` fixes a size, and
+    ``_`` ties nothing. ``b<=1024`` bounds a dynamic dim, so that rows may lie along it; a launch with a larger one is
+    refused. ``(G K)`` is a product, one dim of G groups of K elements: each factor is an upper-case name or a number.
     """
 
     def __init__(self, access: str, meaning: str) -> None:
@@ -304,14 +309,14 @@ class _Access:
         return TensorType(self.access, dtype, _parse_dims(dims))
 
     def _hint(self, key: Any) -> str:
-        """A hint for dim names that are quoted separately."""
+        """Returns the hint for dim names that are quoted separately; "" for other mistakes."""
         words = key[1:] if isinstance(key, tuple) else ()
         if not words or not all(isinstance(word, str) for word in words):
             return ""
         return f'; write {_WORDS[self.access]}[{key[0]!r}, "{" ".join(words)}"]'
 
 
-# The Python spelling of each access.
+# The name in Python of each kind of access.
 _WORDS = {"read": "In", "write": "Out", "update": "InOut"}
 
 In: Any = _Access("read", "A tensor that a kernel reads.")
@@ -363,7 +368,7 @@ class _List:
 
 # The name of the dim that counts the tensors of a Peers argument.
 RANKS = "ranks"
-# The most tensors in a list, and the most ranks in a group (MLAFIX_MAX_RANKS).
+# The most tensors in a list. It equals the most ranks in a group (MLAFIX_MAX_RANKS).
 MOST = 72
 
 Peers: Any = _Peers()
@@ -376,10 +381,10 @@ def is_argument(annotation: object) -> bool:
 
 
 TENSOR_SUFFIX = "_at"
-"""A call may pass some numbers in a tensor. The tensor's name then has this suffix: `rows_at` holds `rows`."""
+"""The suffix in the name of a tensor in which a call may pass a number: `rows_at` contains `rows`."""
 
 
-# The names that this module adds to the language.
+# The names in this module that are words of the language.
 WORDS = frozenset(
     name for name, value in globals().items() if isinstance(value, (ScalarType, _Access, _Peers, _List)) or value in (DType, Base)
 )

@@ -1,4 +1,5 @@
-"""Warnings about a kernel's text: arguments that nothing uses, and stores that the next one overwrites."""
+"""Finds faults in a kernel's text that deserve a warning: arguments that nothing uses, and stores that a later store
+overwrites."""
 
 from __future__ import annotations
 
@@ -13,15 +14,16 @@ from .types import TensorType
 
 
 def warnings(source: Source) -> list[dict[str, Any]]:
-    """Returns warnings as records with the keys "message", "file", "line", "column", "end_line" and "end_column"."""
+    """Returns the warnings about a kernel's text as dicts with the keys "message", "file", "line", "column", "end_line"
+    and "end_column"."""
     found = [*_unused(source), *(one for body in _bodies(source.node) for one in _overwritten(source, body))]
     fields = ("file", "line", "column", "end_line", "end_column")
     return [{"message": message, **dict(zip(fields, source.place(node)))} for node, message in found]
 
 
 def _unused(source: Source) -> Iterator[tuple[ast.AST, str]]:
-    """Yields arguments that the body does not name and whose dims are not needed either. A leading _ marks them as
-    intended."""
+    """Yields each argument that the body does not name and whose dims it does not need, with a message. Ignores
+    arguments with a leading _."""
     arguments = scope.arguments(source.node.args)
     named = {node.id for statement in source.node.body for node in ast.walk(statement) if isinstance(node, ast.Name)}
     texts = {node.value for statement in source.node.body for node in ast.walk(statement) if isinstance(node, ast.Constant)}
@@ -34,7 +36,7 @@ def _unused(source: Source) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _dims(source: Source, argument: ast.arg) -> set[str]:
-    """The names of the dims that an argument declares."""
+    """Returns the names of the dims that an argument declares."""
     value = annotations.value_of(source, argument.annotation) if argument.annotation is not None else None
     return {dim.name for dim in value.dims} if isinstance(value, TensorType) else set()
 
@@ -48,8 +50,8 @@ def _bodies(node: ast.AST) -> Iterator[Sequence[ast.stmt]]:
 
 
 def _overwritten(source: Source, body: Sequence[ast.stmt]) -> Iterator[tuple[ast.AST, str]]:
-    """Yields stores of `body` to an element that is stored again before anything reads the tensor or changes an
-    index."""
+    """Yields each store of `body` to an element that is stored again before anything reads the tensor or changes an
+    index, with a message."""
     uses = [_Uses(statement) for statement in body]
     for at, statement in enumerate(body):
         target = _stored(statement)
@@ -68,14 +70,15 @@ def _overwritten(source: Source, body: Sequence[ast.stmt]) -> Iterator[tuple[ast
 
 
 def _stored(statement: ast.stmt) -> ast.Subscript | None:
-    """The element or row of a named tensor to which a statement stores. None if the statement does anything else."""
+    """Returns the element or row of a named tensor to which a statement stores. Returns None for any other
+    statement."""
     target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     return target if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) else None
 
 
 class _Uses:
-    """The names in a statement, and the names that it may assign. Computed once, since each store before it asks for
-    them."""
+    """The names in a statement, and the names that it may assign. They are computed once, since each earlier store asks
+    for them."""
 
     def __init__(self, statement: ast.stmt) -> None:
         self._statement = statement

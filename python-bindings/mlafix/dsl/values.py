@@ -1,6 +1,6 @@
-"""Values of names and expressions while a kernel is read.
+"""Values of names and expressions while a kernel is translated.
 
-Plain Python objects are compile-time constants; the rest is below.
+Compile-time constants are plain Python objects. All other values are instances of the classes in this module.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Dyn:
     """A value that is known when the kernel runs: a scalar, a row or a state.
 
     Args:
-        value: the builder's handle.
-        type: the builder's ValueType.
+        value: the builder's handle of the value.
+        type: the value's ValueType.
     """
 
     value: Any
@@ -35,7 +35,7 @@ class Dyn:
 
 @dataclasses.dataclass(frozen=True)
 class OfRows:
-    """A number that may be passed in a tensor, before the current row loads it."""
+    """A number that a call may pass in a tensor, outside of the grid: only a row of the grid loads it."""
 
     name: str
 
@@ -57,7 +57,7 @@ class Tensor:
 
     @property
     def element(self) -> str:
-        """The type of an element in a body."""
+        """The type that the tensor's elements have in a body."""
         dtype = self.annotation.dtype
         if hasattr(dtype, "example"):
             return "i64" if dtype.is_integer else "f32"
@@ -65,8 +65,8 @@ class Tensor:
 
     @property
     def stores(self) -> tuple[str, ...]:
-        """The types that a body may store to an element. For a dtype variable these are integers of any width; for bytes, any
-        number."""
+        """The types that a body may store to an element. An integer dtype variable accepts i64 and i32, and a tensor of
+        bytes accepts any number."""
         dtype = self.annotation.dtype
         if hasattr(dtype, "example"):
             return ("i64", "i32") if dtype.is_integer else (self.element,)
@@ -78,7 +78,8 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """One tensor of an argument declared with Peers or List: that of a rank, or the one at an index of the list."""
+    """One tensor of an argument that is declared with Peers or List. `rank` is the index of the rank, or of the tensor
+    in the list."""
 
     tensor: Tensor
     rank: Any
@@ -89,11 +90,12 @@ class Peer:
 
 @dataclasses.dataclass(frozen=True)
 class Sink:
-    """A sink. Its dim, and by default its base, are those of the states that it is merged with.
+    """An attention sink without a dim. It gets its dim, and by default its base, from the state with which it is
+    merged.
 
     Args:
         logit: the sink's lse.
-        base: the base of the logit, or "".
+        base: the base of the logit; "" for the base of the state.
     """
 
     logit: Dyn
@@ -108,12 +110,14 @@ class Element:
     """A row or an element of a tensor, a part of a row along a product, or a slice of another row.
 
     Args:
-        indices: one for each dim but the last. An element of a row that is not a product has one for the last dim, too.
-        group: the index of a group, which is a row along the second factor. None: all groups.
-        member: the index of an element in each group; these elements are a row along the first factor. None: all
+        tensor: the tensor.
+        indices: one index for each dim but the last. An element of a row that is not along a product has one for the
+            last dim, too.
+        group: the index of a group, which is a row along the second factor; None for all groups.
+        member: the index of an element in each group; these elements are a row along the first factor. None for all
             elements. With both `group` and `member`, it is a single element.
         begin: the first element of a slice.
-        end: one past the last element of a slice; 0: a whole row.
+        end: one past the last element of a slice; 0 for a whole row.
     """
 
     tensor: Tensor
@@ -129,7 +133,7 @@ class Element:
 
     @property
     def dim(self) -> str | None:
-        """The spelling of the row's dim in messages. None for an element."""
+        """The spelling of the row's dim in types and messages. None for an element."""
         if len(self.indices) == self.tensor.rank or (self.group is not None and self.member is not None):
             return None
         if self.end:
@@ -140,7 +144,7 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class Listed:
-    """A name bound to a list of `count` values. The environment holds each value under the name that `part` returns,
+    """A name bound to a list of `count` values. The context's `env` has each value under the name that `part` returns,
     which is not a Python identifier."""
 
     count: int
@@ -155,35 +159,34 @@ class Listed:
 
 @dataclasses.dataclass(frozen=True)
 class Gone:
-    """A name without a value at this point of the kernel, and the reason."""
+    """Marks a name that has no value at this point of the kernel. `reason` says why."""
 
     reason: str
 
 
 def is_record_type(value: object) -> bool:
-    """True if calling a value makes records: the value is a frozen dataclass whose instances hold nothing but its
-    fields."""
+    """True if a value is a frozen dataclass, so that a call of it makes a record."""
     return isinstance(value, type) and dataclasses.is_dataclass(value) and value.__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
 def is_record(value: object) -> bool:
-    """True if a value is an instance of a frozen dataclass that is not the language's own."""
+    """True if a value is a record: an instance of a frozen dataclass that is not one of the language's own classes."""
     return is_record_type(type(value)) and not type(value).__module__.startswith(__package__)
 
 
 def holds_arguments(made: Any) -> bool:
-    """True if the fields of a dataclass come only from its call's arguments and their defaults."""
+    """True if the fields of a dataclass get their values only from the arguments of its call and their defaults."""
     is_plain = made.__dataclass_params__.init and not hasattr(made, "__post_init__")
     return is_plain and all(field.init and field.default_factory is dataclasses.MISSING for field in dataclasses.fields(made))
 
 
 def field_names(record: object) -> list[str]:
-    """The names of the fields of a record, or of a record's type."""
+    """Returns the names of the fields of a record, or of a record's type."""
     return [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
 
 
 def as_number(value: object) -> bool | int | float | None:
-    """A compile-time number, possibly numpy's, as a Python number. None for anything else."""
+    """Converts a compile-time number, possibly numpy's, to a Python number. Returns None for anything else."""
     if isinstance(value, (bool, int, float)):
         return value if type(value) in (bool, int, float) else float(value) if isinstance(value, float) else int(value)
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
@@ -201,12 +204,12 @@ def alike(a: Any, b: Any) -> bool:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """A count for messages: "1 index", "2 indices"."""
+    """Formats a count for messages: "1 index", "2 indices"."""
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def describe(value: object) -> str:
-    """Describes a value in a message."""
+    """Returns the description of a value for messages."""
     if isinstance(value, Dyn):
         return str(value.type)
     if isinstance(value, (Tensor, Peer, Sink, OfRows)):
