@@ -1,6 +1,6 @@
 """mlafix: a small language and compiler for the kernels around attention.
 
-Everything public is re-exported here; nothing is defined here.
+This module only re-exports the public names of the package.
 """
 
 from . import ops

@@ -35,7 +35,8 @@ def parse_bindings(text: str, option: str = "--bind") -> dict[str, str]:
 
 
 def find_kernel(text: str) -> Kernel:
-    """The kernel that a command line names: "file.py:kernel", "file.mlir", "file.mlir:kernel", or a library kernel.
+    """Returns the kernel that a command line names: "file.py:kernel", "file.mlir", "file.mlir:kernel", or a library
+    kernel.
 
     Raises:
         ArgumentError: there is no such file or kernel.
@@ -65,7 +66,8 @@ def find_kernel(text: str) -> Kernel:
 
 
 def _kernels_of(path: Path) -> dict[str, Kernel]:
-    """The kernels that a Python file defines. The file can import its neighbours, as when it is run. Its output goes to stderr."""
+    """Imports a Python file and returns its kernels by name. The file can import modules from its folder, as when it is
+    run. Its output goes to stderr."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -125,7 +127,7 @@ def _compile(options: argparse.Namespace) -> int:
 
 
 def _check_kernels(options: argparse.Namespace) -> int:
-    """Checks kernels. Returns status 1 if one has an error or a warning."""
+    """Runs the command `check`. Returns 1 if a kernel has an error or a warning, else 0."""
     path = Path(options.kernel)
     kernels = list(_kernels_of(path).values()) if path.suffix == ".py" and path.is_file() else [find_kernel(options.kernel)]
     if not kernels:
@@ -161,8 +163,8 @@ def _number(text: str) -> int:
 
 
 def _dependencies(options: argparse.Namespace) -> str:
-    """A rule for make. The output depends on the compiler, on the kernel's file, and on the files that it imports from
-    its folder."""
+    """Returns a rule for make. The output depends on the compiler, on the kernel's file, and on the modules that the
+    file imports from its folder."""
     path = Path(options.kernel.rpartition(":")[0] if ".py:" in options.kernel else options.kernel).resolve()
     files = {Path(file).resolve() for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
     compiler = Path(toolchain.compiler().__file__)
@@ -175,7 +177,7 @@ def _dependencies(options: argparse.Namespace) -> str:
 def _info(_options: argparse.Namespace) -> int:
     for name, value in inventory.facts().items():
         heading = f"{name:9} "
-        # Paths and versions are not wrapped.
+        # Only the list of library kernels is wrapped; paths and versions are not.
         print(textwrap.fill(value, 100, initial_indent=heading, subsequent_indent=" " * len(heading)) if name == "library" else heading + value)
     return 0
 
@@ -189,8 +191,8 @@ def _cmake_dir(_options: argparse.Namespace) -> int:
 
 
 def _requests(options: argparse.Namespace) -> list[tuple[Kernel, dict[str, str]]]:
-    """The requests of a command line: its kernel with the bindings of each --bind, and the lines of the requests
-    file."""
+    """Returns the requests of a command line: its kernel with the bindings of each --bind, and the lines of the file of
+    --file."""
     wanted = [("", options.kernel, text) for text in options.bind or [""]] if options.kernel else []
     if options.file:
         for number, line in enumerate(Path(options.file).read_text(encoding="utf-8").splitlines(), 1):
@@ -204,8 +206,8 @@ def _requests(options: argparse.Namespace) -> list[tuple[Kernel, dict[str, str]]
 
 
 def _request(place: str, kernel: str, bindings: str) -> tuple[Kernel, dict[str, str]]:
-    """A kernel and its bindings. `place` is the line of a file for errors, or "". Raises the errors of find_kernel and
-    parse_bindings."""
+    """Returns a kernel and its bindings. `place` is the prefix "FILE:LINE: " of errors for a request in a file, else
+    "". Raises the errors of find_kernel and parse_bindings."""
     try:
         return find_kernel(kernel), parse_bindings(bindings, "" if place else "--bind") if bindings else {}
     except ArgumentError as error:
@@ -222,8 +224,8 @@ def _warmup(options: argparse.Namespace) -> int:
 
 
 def _check_kept(requests: Sequence[tuple[Kernel, dict[str, str]]], device: str | None) -> None:
-    """Raises UnitError unless another process will find the compiled code on disk. If nothing can compile here, the code came
-    from disk and needs no check."""
+    """Raises UnitError unless another process will find the compiled code on disk. Skips the check if nothing can
+    compile here, since the code then came from disk."""
     if _env.strict() or toolchain.compiler_file() is None:
         return
     target = _runtime.device_target(device or default_device())
@@ -321,8 +323,8 @@ def _add_engine_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
 
 
 def _audit_parser() -> argparse.ArgumentParser:
-    """The parser of the audit command, the only command that needs torch. Imports torch. Raises ArgumentError if torch
-    is missing."""
+    """Returns the parser of the audit command, the only command that needs torch. Imports torch. Raises ArgumentError
+    if torch is missing."""
     try:
         from .audit import command
     except ImportError as error:
@@ -336,7 +338,7 @@ def _audit_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; returns the exit status."""
+    """Runs a command line, by default that of the process, and returns the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         options = _audit_parser().parse_args(given[1:]) if given[:1] == ["audit"] else _parser().parse_args(given)

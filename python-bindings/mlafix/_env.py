@@ -1,21 +1,22 @@
-"""Every environment variable that the Python package reads; docs/Troubleshooting.md lists all.
+"""Every environment variable that the Python package reads. docs/Troubleshooting.md also lists those of the runtime and
+the compiler.
 
-Each is read at each use, so that a test or a program may change it.
+A variable is read at each use, so that a test or a program may change it.
 
 =====================  ==========================================================================================
 MLAFIX_CACHE_DIR       folder of compiled kernels; default: $XDG_CACHE_HOME/mlafix, else ~/.cache/mlafix
 MLAFIX_CACHE           0: keep nothing on disk, and look for nothing there
-MLAFIX_PREBUILT        folders (separated by ":") of units compiled ahead, laid out as the cache is; only read
+MLAFIX_PREBUILT        folders of units compiled ahead, separated by ":", with the files of a cache folder; only read
 MLAFIX_STRICT          1: never compile: a kernel that is neither prebuilt nor cached raises UnitError
-MLAFIX_DEBUG           1: calls of kernels are watched (Kernel.debug), and each fault is a DebugWarning
-MLAFIX_PRINT_REPRO     1: a call of a kernel is written as a script of its own, in ./mlafix-repro; values: with its values
+MLAFIX_DEBUG           1: each call of a kernel is debugged (Kernel.debug), and each fault is a DebugWarning
+MLAFIX_PRINT_REPRO     1: a call of a kernel is written as a script to ./mlafix-repro; values: with the values of its arrays
 MLAFIX_LINE_INFO       1: GPU code names the lines of the kernels' source, for profilers
-MLAFIX_PTXAS           the ptxas that assembles; the compiler reads it too, and says where it looks otherwise
-MLAFIX_NVJITLINK       the libnvJitLink that assembles; likewise
+MLAFIX_PTXAS           path of the ptxas that assembles PTX; the compiler reads this variable, too
+MLAFIX_NVJITLINK       path of the libnvJitLink that assembles PTX; the compiler reads this variable, too
 MLAFIX_VLLM            what the plugin replaces in vLLM: 1, names of functions, compare, count; docs/Engines.md
-MLAFIX_SGLANG          the same for SGLang
-MLAFIX_WATCH           what is watched in vLLM and SGLang: 1, seams, every=N, poison, repair; docs/Watch.md
-MLAFIX_WATCH_REPORT    a file that each report of a watch is appended to, as a line of JSON
+MLAFIX_SGLANG          what the plugin replaces in SGLang; values as for MLAFIX_VLLM
+MLAFIX_WATCH           what to watch in vLLM and SGLang: 1, seams, every=N, poison, repair; docs/Watch.md
+MLAFIX_WATCH_REPORT    path of a file to which each report of a watch is appended as a line of JSON
 =====================  ==========================================================================================
 """
 
@@ -33,7 +34,8 @@ def _flag(name: str, default: bool) -> bool:
 
 
 def cache_dir() -> Path | None:
-    """Folder of compiled kernels. None if MLAFIX_CACHE forbids keeping files on disk, or if there is no home folder."""
+    """Returns the folder of compiled kernels. Returns None if MLAFIX_CACHE forbids keeping files on disk, or if there
+    is no home folder."""
     if not _flag("MLAFIX_CACHE", True):
         return None
     named = os.environ.get("MLAFIX_CACHE_DIR")
@@ -49,7 +51,7 @@ def cache_dir() -> Path | None:
 
 
 def prebuilt_dirs() -> list[Path]:
-    """Folders of units that were compiled ahead, in search order."""
+    """Returns the folders of units that were compiled ahead, in search order."""
     return [Path(folder) for folder in os.environ.get("MLAFIX_PREBUILT", "").split(os.pathsep) if folder]
 
 
@@ -59,12 +61,13 @@ def strict() -> bool:
 
 
 def debug() -> bool:
-    """True if calls of kernels are watched."""
+    """True if calls of kernels are debugged, to warn of faults."""
     return _flag("MLAFIX_DEBUG", False)
 
 
 def print_repro() -> str:
-    """"1" or "values" if calls of kernels are to be written as scripts, else ""."""
+    """Returns "1" if calls of kernels are written as scripts, "values" if the scripts include the arrays' values, else
+    ""."""
     value = os.environ.get("MLAFIX_PRINT_REPRO", "").strip().lower()
     return "values" if value == "values" else "1" if _flag("MLAFIX_PRINT_REPRO", False) else ""
 
@@ -75,17 +78,18 @@ def line_info() -> bool:
 
 
 def engine(name: str) -> str:
-    """The request to the plugin of an engine, "vllm" or "sglang"; "" if there is none."""
+    """Returns the value of MLAFIX_VLLM or MLAFIX_SGLANG for the engine `name`, "vllm" or "sglang"; "" if it is not
+    set."""
     return os.environ.get(f"MLAFIX_{name.upper()}", "")
 
 
 def watch() -> str:
-    """The request to watch an engine; "" if there is none."""
+    """Returns the value of MLAFIX_WATCH; "" if it is not set."""
     return os.environ.get("MLAFIX_WATCH", "")
 
 
 def watch_report() -> str:
-    """The file that reports of a watch are appended to; "" if none."""
+    """Returns the path of the file to which reports of a watch are appended; "" if there is none."""
     return os.environ.get("MLAFIX_WATCH_REPORT", "")
 
 
@@ -93,7 +97,7 @@ _forbidden = False
 
 
 def forbid_compiling(forbids: bool = True) -> None:
-    """Makes this process strict from here on, unless MLAFIX_STRICT was set by someone else; False takes that back."""
+    """Sets MLAFIX_STRICT=1 in this process, unless MLAFIX_STRICT is set already. With False, undoes an earlier call."""
     global _forbidden
     if forbids and "MLAFIX_STRICT" not in os.environ:
         os.environ["MLAFIX_STRICT"], _forbidden = "1", True
@@ -103,10 +107,10 @@ def forbid_compiling(forbids: bool = True) -> None:
 
 
 def assemblers() -> tuple[str, str]:
-    """The assembler that the user names: ptxas, nvJitLink; "" if none is named."""
+    """Returns the values of MLAFIX_PTXAS and MLAFIX_NVJITLINK; "" for each that is not set."""
     return ptxas(), os.environ.get("MLAFIX_NVJITLINK", "")
 
 
 def ptxas() -> str:
-    """The ptxas to use, or "" for whatever the compiler finds."""
+    """Returns the path of the ptxas to use, or "" if the compiler searches for one."""
     return os.environ.get("MLAFIX_PTXAS", "")

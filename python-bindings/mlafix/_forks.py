@@ -1,5 +1,5 @@
-"""Makes forks safe while other threads work. A forked child has a single thread: locks that other threads held stay
-locked in it.
+"""Makes forks safe while other threads work. A forked child has only the thread that forked. Locks that other threads
+held stay locked in the child.
 
 Values shared by threads are therefore created without locks (`cached_property`), or a fork waits for their creation
 (`forks_wait`), or the child replaces the lock (cache.py, _files/disk.py).
@@ -42,9 +42,10 @@ class cached_property(Generic[T]):  # noqa: N801 (as functools has it)
 
 
 class _Gate:
-    """While a thread is inside, os.fork() in other threads waits. Threads may enter repeatedly.
+    """A context manager: while a thread is inside, os.fork() in other threads waits. A thread may enter it repeatedly.
 
-    Like lib/Runtime/Fork.h, except that waiting for a compilation must not block other Python threads.
+    It does what lib/Runtime/Fork.h does in C++. This class exists because waiting for a compilation must not block
+    other Python threads.
     """
 
     def __init__(self) -> None:
@@ -77,8 +78,7 @@ class _Gate:
     def before_fork(self) -> None:
         self._changed.acquire()
         self._forking += 1
-        # A thread that forks inside a guarded section must not wait for the other threads, since these may be waiting
-        # for it.
+        # A thread that forks while it is inside must not wait for other threads, since they may be waiting for it.
         while self._depth == 0 and self._inside:
             self._changed.wait()
         # Keep the lock, which blocks other threads, until the fork is done.
@@ -95,12 +95,12 @@ class _Gate:
 
 
 forks_wait = _Gate()
-"""``with forks_wait:`` around what a child cannot finish in place of the thread that began it: the compiler at work, and
-imports. Nothing inside may call what a user wrote."""
+"""``with forks_wait:`` encloses work that a forked child could not finish: compilations and imports. Code inside must
+not call users' functions."""
 
 def whole(module: str) -> bool:
-    """Imports a module at the first call, and makes forks wait for that. Otherwise a forked child would wait forever
-    for an import that another thread of its parent had begun. Returns True."""
+    """Imports a module at the first call, and makes forks wait for the import. Otherwise, a forked child would wait
+    forever for an import that another thread of its parent had begun. Returns True."""
     if module not in _whole:
         with forks_wait:
             importlib.import_module(module)

@@ -1,4 +1,5 @@
-"""The programs `mlafix-opt` and `mlafix-run` of an installation from wheels. The compiler's library contains both."""
+"""The programs `mlafix-opt` and `mlafix-run` of an installation from wheels. The code of both is in the compiler's
+library."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from ._files import toolchain
 
 
 def _start(tool: str) -> int:
-    """Runs the tool with this process's arguments, and returns its exit status."""
+    """Runs a tool, "opt" or "run", with this process's arguments, and returns its exit status."""
     module = toolchain.compiler_file()
     if module is None:
         print(f"mlafix-{tool}: error: expected the compiler, this installation has none ({toolchain.INSTALL})", file=sys.stderr)
         return 1
-    # Restores the default handlers, as in a C program. Python ignores a closed pipe, and handles Ctrl-C only between
-    # its own instructions.
+    # Restores the default signal handlers, as in a C program. Python's handlers ignore a closed pipe, and handle Ctrl-C
+    # only between instructions of Python.
     for number in (signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_DFL)
     start = ctypes.CDLL(str(Path(module).with_name("libmlafix_compiler.so")))[f"mlafix_{tool}_main"]
@@ -27,10 +28,10 @@ def _start(tool: str) -> int:
 
 
 def opt() -> int:
-    """The program mlafix-opt: runs passes, or compiles kernels to units, PTX, IR or a signature."""
+    """Runs the program mlafix-opt, which runs passes, or compiles kernels to units, PTX, IR or a signature."""
     return _start("opt")
 
 
 def run() -> int:
-    """The program mlafix-run: runs a kernel of a unit, or of a source, on .npy files."""
+    """Runs the program mlafix-run, which runs a kernel of a unit or of a source on .npy files."""
     return _start("run")

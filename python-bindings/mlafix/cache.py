@@ -1,13 +1,13 @@
 """Finds compiled kernels, in this order: in memory, among units compiled ahead, in the cache on disk, with the compiler.
 
 A specialisation is a kernel's source with bindings (``{"H": "128", "D": "128", "T": "bf16", "out_lse": "absent"}``) for
-one target. On disk it is one unit file, whose name contains a digest of these. The cache has a folder for each compiler,
-so that other versions of compiler and assembler have their own files. One process compiles while others that need the same
-specialisation wait for it. If a file does not load or holds something else, the kernel is compiled again. If a folder
-cannot be used, a CacheWarning says so, and kernels are compiled without it.
+one target. On disk, it is one unit file, whose name contains a digest of source, bindings and target. The cache has a
+folder for each version of compiler and assembler. If several processes need the same specialisation, one compiles it
+and the others wait. If a file does not load or contains another specialisation, the kernel is compiled again. If a
+folder cannot be used, a CacheWarning says so, and kernels are compiled without it.
 
-A call asks for the specialisation with exactly the optional arguments that it passes. If that is missing, it uses one that
-leaves them open, provided that this was compiled ahead or explicitly, so that no compiler runs.
+A call asks for the specialisation with exactly the optional arguments that it passes. If that is missing, the call uses
+one that leaves optional arguments open, provided that it was compiled ahead or explicitly. No compiler runs then.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _guard = threading.Lock()
 
 
 def _forget_locks() -> None:
-    """Replaces locks in a forked child, since the threads that held them do not exist there."""
+    """Replaces the locks in a forked child, since the threads that held them do not exist there."""
     global _guard
     _guard = threading.Lock()
     _locks.clear()
@@ -45,10 +45,10 @@ os.register_at_fork(after_in_child=_forget_locks)
 
 
 def target_of(device_type: int, ordinal: int = 0) -> str:
-    """The target with the best code for a device.
+    """Returns the target with the best code for a device.
 
     Args:
-        device_type: the type in DLPack: 1 for the CPU, 2 for CUDA.
+        device_type: DLPack's number for the type of the device: 1 for the CPU, 2 for CUDA.
         ordinal: the number of the CUDA device.
 
     Raises:
@@ -63,7 +63,7 @@ def _target_of(device_type: int, ordinal: int, _asked: str | None) -> str:
 
 
 def clear_memory() -> None:
-    """Forget the units held in memory. (Those that kernels have resolved already stay with them.)"""
+    """Forgets the units in memory. Units that a kernel's calls have used already stay with that kernel."""
     with _guard:
         _memory.clear()
 
@@ -84,7 +84,7 @@ class Variants:
 
     @property
     def digest(self) -> str:
-        """The digest in units: see Kernel.digest."""
+        """The digest that units contain; see Kernel.digest."""
         return ""
 
     @property
@@ -95,15 +95,16 @@ class Variants:
         return self._source
 
     def _compiled(self) -> str:
-        """The text to compile. It has locations if the code needs them (MLAFIX_LINE_INFO)."""
+        """Returns the text to compile. A subclass may add locations if the code needs them (MLAFIX_LINE_INFO)."""
         return self.source
 
     def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> _runtime.Unit | _runtime.KernelInfo:
-        """The kernel for a call on a device, for a Dispatcher. Raises the errors of :meth:`load`, and DriverError.
+        """Returns the unit or kernel for a call on a device. A Dispatcher calls this as `resolve`. Raises the errors of
+        :meth:`load`, and DriverError.
 
         Args:
             bindings: the bindings of the call, with "present" or "absent" for each optional argument.
-            device_type: the type in DLPack: 1 for the CPU, 2 for CUDA.
+            device_type: DLPack's number for the type of the device: 1 for the CPU, 2 for CUDA.
             ordinal: the number of the CUDA device.
         """
         if recording.recorders and (recorder := recording.recorder_of_thread()):
@@ -112,14 +113,14 @@ class Variants:
         return self._chosen(self.unit_of_call(bindings, target_of(device_type, ordinal)), bindings)
 
     def _chosen(self, unit: _runtime.Unit, bindings: Mapping[str, str]) -> _runtime.Unit | _runtime.KernelInfo:
-        """The unit. If its only kernel leaves a name open that the call binds, the kernel itself, since the call's bindings
-        would not find it in the unit."""
+        """Returns the unit. If the unit's only kernel leaves a name open that the call binds, returns that kernel
+        instead, since the unit would not find it for the call's bindings."""
         kernel = unit.kernels[0]
         is_found = all(name in kernel.bindings for name, value in bindings.items() if value not in ("present", "absent"))
         return unit if is_found or len(unit.kernels) > 1 else kernel
 
     def unit_of_call(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit:
-        """The unit that runs a call with these bindings. Raises the errors of :meth:`load`."""
+        """Returns the unit that runs a call with these bindings. Raises the errors of :meth:`load`."""
         loose = {name: value for name, value in bindings.items() if value not in ("present", "absent")}
         if len(loose) == len(bindings):
             return self._ready(bindings, target) or self._archived(bindings, target) or self.load(bindings, target)
@@ -134,15 +135,15 @@ class Variants:
             raise error
 
     def load(self, bindings: Mapping[str, object], target: str) -> _runtime.Unit:
-        """The unit of one specialisation. Compiles it if necessary.
+        """Returns the unit of one specialisation. Compiles it if necessary.
 
         Args:
-            bindings: a value for each upper-case name, and "present" or "absent" for optional arguments that should not
-                stay open: {"H": 128, "D": 128, "T": "bf16", "out_lse": "present"}.
+            bindings: a value for each upper-case name: {"H": 128, "D": 128, "T": "bf16", "out_lse": "present"}. An
+                optional argument is "present" or "absent", or stays open if it has no binding.
             target: "sm_90", "x86-64-v3".
 
         Raises:
-            CompileError: the kernel does not compile so.
+            CompileError: the kernel does not compile for this target with these bindings.
             UnitError: the unit does not exist, and compiling is forbidden (MLAFIX_STRICT=1) or there is no compiler.
         """
         bound = {name: str(value) for name, value in bindings.items()}
@@ -169,7 +170,8 @@ class Variants:
         return keys.unit_file_name(self.kernel, self._compiled(), bindings, target, *options)
 
     def _ready(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        """The unit if it is in memory, was compiled ahead, or is in the cache on disk. None otherwise."""
+        """Returns the unit if it is in memory, was compiled ahead, or is in the cache on disk. Returns None
+        otherwise."""
         name = self._file(bindings, target)
         unit = _memory.get(name)
         if unit is None:
@@ -191,11 +193,12 @@ class Variants:
 
     @property
     def identity(self) -> str:
-        """The kernel's identity in archives. "" if no archive has the kernel."""
+        """The kernel's identity in archives; "" for a kernel that no archive contains."""
         return keys.identity(self.kernel, self.source)
 
     def _archived(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        """The unit in an archive that runs such a call. It may have fewer bindings."""
+        """Returns the unit in an archive that runs a call with these bindings, or None. The unit may have fewer
+        bindings."""
         identity = "" if _env.line_info() else self.identity
         if not identity:
             return None
@@ -204,8 +207,8 @@ class Variants:
                 place = archive.find(identity, bindings, name)
                 if place is None:
                     continue
-                # The key lacks the call's bindings, since all sizes of a dim that is left to the launch run the same
-                # unit.
+                # The key does not contain the call's bindings, since calls with different sizes of an open dim run the
+                # same unit.
                 key = f"{archive.path} {name} {place}"
                 unit = _memory.get(key) or self._unit(archive.path, archive.read(name, place), bindings, name.removesuffix(_archive.AND_LATER))
                 if unit is not None:
@@ -220,7 +223,8 @@ class Variants:
         return None if data is None else self._unit(folder.path / name, data, bindings, target)
 
     def _unit(self, path: Path, data: bytes, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        """Loads the unit from a file's bytes. None if it does not load, or if it is another specialisation."""
+        """Loads the unit from a file's bytes. Returns None if it does not load, or if it contains another
+        specialisation."""
         try:
             unit = _runtime.Unit.from_bytes(data)
         except UnitError as error:
@@ -234,7 +238,7 @@ class Variants:
         return None
 
     def _is_variant(self, kernel: _runtime.KernelInfo, bindings: Mapping[str, str], target: str) -> bool:
-        # A name that folds away has no binding in the unit.
+        # A unit lacks bindings of names on which its code does not depend.
         return (
             kernel.name == self.kernel
             and target in kernel.targets
@@ -242,7 +246,7 @@ class Variants:
         )
 
     def _made(self, name: str, bindings: dict[str, str], target: str) -> _runtime.Unit:
-        """Compiles the unit and stores it in the cache."""
+        """Compiles the unit and stores it in the cache. Without a compiler, finds the unit for another target."""
         if _env.strict() or toolchain.compiler_file() is None:
             return self._without_compiler(bindings, target)
         folder = compiler_cache()
@@ -273,8 +277,8 @@ class Variants:
         return bytes(data)
 
     def _without_compiler(self, bindings: dict[str, str], target: str) -> _runtime.Unit:
-        """The unit for an older GPU of the same major version. If there is none, raises an error that lists where it
-        searched."""
+        """Returns a unit for an older target that the device also runs. If there is none, raises UnitError, which lists
+        the places that were searched."""
         for other in _older_targets(target):
             unit = self._prebuilt(bindings, other)
             if unit is not None:
@@ -292,7 +296,7 @@ class Variants:
         )
 
     def _places(self) -> list[str]:
-        """Describes where units compiled ahead are searched, for example "one in a folder"."""
+        """Describes the places that are searched for units compiled ahead: ["one in FOLDER"]."""
         return [f"one in {folder}" for folder in prebuilt_folders()]
 
     def _ahead(self, target: str) -> str:
@@ -301,7 +305,7 @@ class Variants:
 
 
 def compiler_cache() -> disk.Folder | None:
-    """The cache folder of this compiler. None if nothing is kept on disk."""
+    """Returns the cache folder of this compiler. Returns None if nothing is kept on disk."""
     root = _env.cache_dir()
     if root is None:
         return None
@@ -309,7 +313,7 @@ def compiler_cache() -> disk.Folder | None:
 
 
 def prebuilt_folders() -> list[Path]:
-    """Folders of units compiled ahead, in search order."""
+    """Returns the folders of units compiled ahead, in search order."""
     return [*_env.prebuilt_dirs(), _PACKAGE_UNITS]
 
 
@@ -318,8 +322,8 @@ _BOARDS = ("sm_87", "sm_88", "sm_110")
 
 
 def _image_targets(target: str) -> list[str]:
-    """Targets in an archive whose code a device of `target` runs, best first. A server or workstation GPU runs machine code of
-    earlier GPUs with its major version. Every GPU runs PTX of all earlier ones."""
+    """Returns the targets in an archive whose code a device of `target` runs, best first. A server or workstation GPU
+    runs machine code for earlier GPUs of the same major version. Every GPU runs PTX for all earlier GPUs."""
     older = _older_targets(target)
     if not target.startswith("sm_"):
         return [target, *older]
@@ -328,7 +332,7 @@ def _image_targets(target: str) -> list[str]:
 
 
 def _older_targets(target: str) -> list[str]:
-    """Targets whose machine code or PTX a device of `target` also runs, best first."""
+    """Returns the older targets whose machine code or PTX a device of `target` also runs, best first."""
     if not target.startswith("sm_"):
         cpus = [name for name in _runtime.TARGETS if name.startswith(target.partition("-v")[0])]
         return cpus[cpus.index(target) + 1 :] if target in cpus else []

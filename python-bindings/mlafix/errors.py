@@ -1,13 +1,13 @@
 """The exceptions of the package, one tree under :class:`Error`, and its warnings.
 
-Messages are sentences in the form "expected X, got Y" that name the argument.
+A message is a sentence that names the argument: "expected X, got Y".
 """
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """Base of every exception that mlafix raises. Raised itself for an error of the library."""
+    """The base of every exception that mlafix raises. An internal error of mlafix is an Error itself."""
 
 
 class CompileError(Error):
@@ -16,11 +16,12 @@ class CompileError(Error):
     Args:
         message: the error, with the offending line and a caret under the range if these are known.
         file: the source file, or "" if unknown.
-        line: 1-based line in it, or 0 if unknown.
-        column: 1-based column, or 0 if unknown.
+        line: the line in the file, from 1, or 0 if unknown.
+        column: the column in the line, from 1, or 0 if unknown.
     """
 
-    # The kind and subject of a message to which the package adds an explanation (_diagnostics.Message).
+    # The kind and subject of the compiler's message (_reports.diagnostics.Message); "" for most messages. The package
+    # adds a hint to errors of some kinds.
     _kind = _subject = ""
 
     def __init__(self, message: str, file: str = "", line: int = 0, column: int = 0) -> None:
@@ -47,16 +48,18 @@ class DebugWarning(UserWarning):
 
 
 class ArgumentError(Error, ValueError):
-    """A call with a wrong argument: its dtype, shape, strides, device, memory, or number. Nothing was launched."""
+    """A call has an argument of a wrong dtype, shape, stride, device, memory or value, or too many or too few
+    arguments. Nothing was launched."""
 
 
 class UnitError(Error):
-    """A unit that is missing, malformed, refused, or has no code for the device."""
+    """A unit is missing, malformed, refused, or has no code for the device."""
 
 
 class DriverError(Error):
-    """No usable CUDA driver or device, or an error that the driver returned."""
+    """There is no usable CUDA driver or device, or the driver returned an error."""
 
 
 class RankError(Error):
-    """A rank of a group that did not come to an exchange; the message names it. The group cannot be used again."""
+    """A rank of a group did not take part in an exchange. The message names the rank. The group cannot be used
+    again."""

@@ -1,7 +1,7 @@
-"""The kernel library: compiles and launches the kernels of `mlafix.kernels`.
+"""The kernel library: finds, compiles and launches the kernels of `mlafix.kernels`.
 
-``mlafix.library.merge_attn_states`` is that kernel as a :class:`mlafix.Kernel`; the functions of ``mlafix.ops`` use
-:func:`dispatcher`, which costs less.
+``mlafix.library.merge_attn_states`` is the kernel of that name as a :class:`mlafix.Kernel`. The functions of
+``mlafix.ops`` use :func:`viewed`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ def _files() -> dict[str, Path]:
 
 
 def names() -> list[str]:
-    """Names of the library's kernels: first those that are compiled ahead, then those that compile when first used. Kernels that
-    quantise their result in groups are families (`mlafix.kernels.families`). :func:`kernel` and `mlafix.warmup` also accept their
-    members, such as "merge_attn_states_nvfp4" (`mlafix.kernels.scaling.FORMATS`)."""
+    """Returns the names of the library's kernels: first kernels with text in the package, which are compiled ahead,
+    then kernels that compile when first used. Kernels that quantise their result in groups are families
+    (`mlafix.kernels.families`). :func:`kernel` and `mlafix.warmup` also accept members of families, such as
+    "merge_attn_states_nvfp4" (`mlafix.kernels.scaling.FORMATS`)."""
     return list(dict.fromkeys([*_files(), *_in_python().names()]))
 
 
 def _in_python() -> Any:
-    """The package of kernels. Importing it loads the language."""
+    """Imports and returns the package of kernels. This also imports the language."""
     whole("mlafix.kernels")
     return sys.modules["mlafix.kernels"]
 
@@ -57,25 +58,25 @@ def _python_kernel(name: str) -> Kernel:
 
 
 def path(name: str) -> Path:
-    """The file that contains a kernel: its text, or the Python file if it is not compiled ahead. Raises ArgumentError for a name
-    that is not in the library."""
+    """Returns the path of the file that contains a kernel: MLIR text for a kernel that is compiled ahead, else a Python
+    file. Raises ArgumentError for a name that is not in the library."""
     found = _files().get(name)
     return Path(inspect.getfile(inspect.unwrap(_python_kernel(name)))) if found is None else found
 
 
 @functools.lru_cache(maxsize=None)
 def source(name: str) -> str:
-    """A kernel's text in MLIR's syntax."""
+    """Returns a kernel's text in MLIR's syntax."""
     found = _files().get(name)
     return _python_kernel(name).source if found is None else found.read_text(encoding="utf-8")
 
 
 @functools.lru_cache(maxsize=None)
 def signature(name: str) -> str:
-    """A kernel's signature as JSON text with "name", "args" and "names" (the names that can be bound, with their
-    defaults).
+    """Returns a kernel's signature as JSON text with "name", "args" and "names". "names" maps the names that can be
+    bound to their defaults.
 
-    The build stores it in the package, so that launching a compiled kernel does not load the compiler.
+    The build stores signatures in the package, so that launching a compiled kernel does not load the compiler.
     """
     made = _SIGNATURES / f"{name}.json"
     if made.is_file():
@@ -93,9 +94,10 @@ _INTEGERS = ("i32", "i64")
 
 @functools.lru_cache(maxsize=None)
 def _legal_dtypes(name: str) -> dict[str, tuple[dict[str, Any], tuple[str, ...]]]:
-    """Maps each dtype variable of a kernel to the argument that binds it and the dtypes that it may be bound to.
+    """Maps each dtype variable of a kernel to (argument, dtypes): the argument that binds the variable, and the dtypes
+    to which it may be bound.
 
-    A float variable takes bf16, f16 and f32; fp8 only if the kernel never reads its tensors.
+    A float variable may be bf16, f16 or f32. `check_dtypes` also allows fp8 for outputs.
     """
     legal: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {}
     for arg in json.loads(signature(name))["args"]:
@@ -106,7 +108,8 @@ def _legal_dtypes(name: str) -> dict[str, tuple[dict[str, Any], tuple[str, ...]]
 
 
 def check_dtypes(name: str, bound: Mapping[str, str], stored: Sequence[str] = ()) -> None:
-    """Raises ArgumentError unless a kernel's dtype variables are bound to legal dtypes. `stored`: see `viewed`."""
+    """Raises ArgumentError unless a kernel's dtype variables are bound to legal dtypes. `stored` lists the variables
+    that may also be fp8."""
     for variable, (argument, dtypes) in _legal_dtypes(name).items():
         got = bound.get(variable, dtypes[0])
         if got in dtypes or (variable in stored and got == _FP8):
@@ -117,7 +120,7 @@ def check_dtypes(name: str, bound: Mapping[str, str], stored: Sequence[str] = ()
 
 @functools.lru_cache(maxsize=None)
 def variants(name: str) -> cache.Variants:
-    """The compiled specialisations of a kernel."""
+    """Returns the compiled specialisations of a kernel."""
     return cache.Variants(name, source(name), str(path(name))) if name in _files() else _python_kernel(name).variants
 
 
@@ -129,14 +132,14 @@ def viewed(
     specialize: Sequence[str] = (),
     stored: Sequence[str] = (),
 ) -> Kernel:
-    """A library kernel that takes arguments in the caller's form, with its own table of calls.
+    """Returns a library kernel that takes arguments in the caller's layout. It has its own table of resolved calls.
 
     Args:
         name: the kernel's name.
-        bindings: names to bind beside those that the arguments bind: {"B": "2"}.
-        views: for some arguments, the position in the passed array of each dim of the kernel: {"prefix_lse": (1, 0)}
-            passes an [n, H] lse to a kernel that takes [H, n].
-        specialize: lower-case dims to compile for as well.
+        bindings: values of names that the arguments do not bind: {"B": "2"}.
+        views: the order of dims for arguments that are passed in another layout: dim i of the kernel is dim
+            `views[name][i]` of the array. {"prefix_lse": (1, 0)} passes an [n, H] lse to a kernel that takes [H, n].
+        specialize: lower-case dims that calls bind as well.
         stored: dtype variables of arguments that the kernel writes but never reads; these may be fp8.
     """
     made = kernel(name).specialize(**(bindings or {}))
@@ -163,7 +166,7 @@ class _LibraryKernel(Kernel):
 
 @functools.lru_cache(maxsize=None)
 def kernel(name: str) -> Kernel:
-    """A kernel of the library. Raises ArgumentError for a name that is not in it."""
+    """Returns a kernel of the library. Raises ArgumentError for a name that is not in the library."""
     return _LibraryKernel(name, source(name), str(path(name))) if name in _files() else _python_kernel(name)
 
 

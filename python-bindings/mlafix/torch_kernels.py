@@ -1,8 +1,9 @@
 """Registers users' kernels as operators of torch: `torch.ops.mlafix_kernels.<kernel>_<digest>`.
 
-An operator takes the kernel's arguments in the kernel's order. Its schema is derived from the kernel's signature and declares which
-arguments it mutates. Since a kernel only fills given tensors, the fake implementation checks the arguments and returns nothing. A
-kernel is registered when torch first traces a call of it. Programs that load an exported program must call `register(kernel)` first.
+An operator takes the kernel's arguments in the kernel's order. Its schema is derived from the kernel's signature and
+declares which arguments the operator mutates. A kernel only writes tensors that it is given, so the fake implementation
+checks the arguments and returns nothing. A kernel is registered when torch first traces a call of it. A process that
+loads an exported program must call `register(kernel)` first.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ._launcher import torch_state
 
 
 class Kernel(Protocol):
-    """The source of an operator: a mlafix.Kernel or a mlafix.UnitKernel."""
+    """A kernel that an operator launches: a mlafix.Kernel or a mlafix.UnitKernel."""
 
     name: str
 
@@ -34,8 +35,8 @@ _registered: set[str] = set()
 
 
 def register(kernel: Kernel) -> str:
-    """Registers the operator of a kernel unless it is registered, and returns its name. Kernels with equal names and
-    texts share an operator.
+    """Registers the operator of a kernel unless it is registered already, and returns the operator's name. Kernels with
+    equal names and texts share an operator.
 
     Raises:
         CompileError, UnitError: the kernel has no signature.

@@ -285,10 +285,11 @@ def _parse_product(text: str) -> Dim:
 class _Access:
     """Declares a tensor argument by its dtype and the names of its dims.
 
-    ``In[T, "n H D"]``: T is a dtype or a DType. In a call, dims of the same name must have the same size. A name that
-    begins with an upper-case letter is a compile-time constant, other names are dynamic; ``two=2`` fixes a size, and
-    ``_`` ties nothing. ``b<=1024`` bounds a dynamic dim, so that rows may lie along it; a launch with a larger one is
-    refused. ``(G K)`` is a product, one dim of G groups of K elements: each factor is an upper-case name or a number.
+    ``In[T, "n H D"]``: T is a dtype or a DType. In a call, dims of the same name must have the same size. A dim whose
+    name begins with an upper-case letter is a compile-time constant; other dims are dynamic. ``two=2`` fixes a size,
+    and ``_`` is a dim without a name. ``b<=1024`` bounds a dynamic dim, so that rows may lie along it; a launch with a
+    larger size is refused. ``(G K)`` is a product: one dim of G groups of K elements. Each factor is an upper-case name
+    or a number.
     """
 
     def __init__(self, access: str, meaning: str) -> None:
@@ -325,13 +326,14 @@ InOut: Any = _Access("update", "A tensor that a kernel may read, and of which it
 
 
 class _Peers:
-    """A tensor of each rank of a group: ``Peers[In[T, "n H D"]]``, all of the same dtype, sizes and strides.
+    """Declares an argument with one tensor for each rank of a group: ``Peers[In[T, "n H D"]]``. All of its tensors have
+    the same dtype, sizes and strides.
 
-    ``parts[r][t, h]`` is a row of rank r's tensor, and ``ranks(parts)`` the number of ranks, also known as the dim "ranks".
-    A kernel with such an argument is collective: all ranks launch it, and wait for each other on the device.
+    ``parts[r][t, h]`` is a row of rank r's tensor. ``ranks(parts)`` is the number of ranks, and the size of the dim
+    "ranks". A kernel with such an argument is collective: all ranks launch it, and wait for each other on the device.
 
-    ``Peers[InOut[…]]`` is for rows that ranks send. A kernel stores to the ranks' tensors before ``exchange()``, and reads its
-    own tensor after it.
+    With ``Peers[InOut[…]]``, ranks send rows to each other. A kernel stores to the ranks' tensors before
+    ``exchange()``, and loads from the tensor of its own rank after ``exchange()``.
     """
 
     @without_frames
@@ -344,10 +346,11 @@ class _Peers:
 
 
 class _List:
-    """A list of tensors: ``List[In[T, "n H D"], 8]``, of one dtype, the same sizes and strides, from 1 to 8 at a call.
+    """Declares an argument with a list of tensors: ``List[In[T, "n H D"], 8]``. A call passes from 1 to 8 tensors of
+    the same dtype, sizes and strides.
 
-    ``parts[i][t, h]`` is a row of one of them, and ``len(parts)`` their number, an index. Lists with the same third
-    argument, as in ``List[In[f32, "n H"], 8, "k"]``, have the same number of tensors: the size of the dim "k".
+    ``parts[i][t, h]`` is a row of tensor i. ``len(parts)`` is the number of tensors, an index. Lists with the same
+    third argument, as in ``List[In[f32, "n H"], 8, "k"]``, have the same number of tensors: the size of the dim "k".
     """
 
     @without_frames
