@@ -28,7 +28,8 @@ namespace {
   throwCompileError(builder.diagnostics(), {}, {});
 }
 
-/// Returns `result`, or throws the builder's errors as an exception.
+/// Returns `result` if it is not empty, null or false. Otherwise throws the
+/// builder's errors as an exception.
 template <typename T> T checked(const KernelBuilder &builder, T result) {
   if (!static_cast<bool>(result))
     throwLast(builder);
@@ -41,7 +42,7 @@ Values checked(const KernelBuilder &builder, Values result) {
   return result;
 }
 
-/// Converts None to an empty value.
+/// Returns the value, or an empty value for null, which stands for None.
 Value orNone(const Value *value) { return value ? *value : Value(); }
 
 const char *spell(ValueType::Kind kind) {
@@ -63,8 +64,9 @@ const char *spell(ValueType::Kind kind) {
 using Builder = KernelBuilder;
 using Loc = SourceLocation;
 
-/// Wraps a method of the builder so that it throws its errors. A bool result
-/// only tells whether it succeeded, and is not returned.
+/// Wraps a method of the builder in a function that throws the builder's
+/// errors. If the method returns a bool, which is false on failure, the
+/// function returns nothing.
 template <typename Result, typename... Args>
 auto valueOf(Result (Builder::*method)(Args...)) {
   return [method](Builder &b, Args... args) {

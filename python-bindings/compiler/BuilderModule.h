@@ -12,7 +12,8 @@
 
 namespace mlafix::python {
 
-/// Adds Location, Value, ValueType and KernelBuilder to a module.
+/// Adds the Python classes Location, Value, ValueType and KernelBuilder to a
+/// module.
 void bindBuilder(nanobind::module_ &module);
 
 } // namespace mlafix::python

@@ -11,7 +11,8 @@
 namespace nb = nanobind;
 using namespace mlafix;
 
-/// The text of a source may be invalid UTF-8.
+/// Converts text to a str. Replaces bytes that are not UTF-8, since a source
+/// may contain any bytes.
 static nb::object toText(std::string_view text) {
   return nb::steal(PyUnicode_DecodeUTF8(text.data(), text.size(), "replace"));
 }

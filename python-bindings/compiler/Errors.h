@@ -16,11 +16,12 @@
 
 namespace mlafix::python {
 
-/// Tuples of the fields of mlafix._reports.diagnostics.Message, notes included.
+/// Converts messages and their notes to tuples with the fields of
+/// mlafix._reports.diagnostics.Message.
 nanobind::list toList(const std::vector<Diagnostic> &messages);
 
 /// Throws a mlafix.CompileError with the given messages. `source` is the text
-/// of the file that they call `name`, or "".
+/// of the file that the messages call `name`, or "".
 [[noreturn]] void throwCompileError(const std::vector<Diagnostic> &messages,
                                     std::string_view source,
                                     std::string_view name);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Thin: it sees the two headers of the compiler that need no LLVM, and
-// libmlafix_compiler.so, so that it can be built where LLVM is not.
+// The module includes only the two headers of the compiler that need no LLVM,
+// and links libmlafix_compiler.so. It can thus be built without LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,8 @@ namespace {
   throwCompileError({diagnostic}, {}, {});
 }
 
-/// The bytes of a str or bytes object, valid as long as the object lives.
+/// Returns the bytes of a str or bytes object, which are valid as long as the
+/// object lives. Throws TypeError for other objects.
 Text bytesOf(nb::handle source) {
   Py_ssize_t size = 0;
   if (PyUnicode_Check(source.ptr())) {

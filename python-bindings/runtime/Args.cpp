@@ -13,8 +13,8 @@
 namespace nb = nanobind;
 using namespace mlafix::python;
 
-/// Doubles the last size of a view with two elements per byte, given as bytes
-/// or as torch's pairs. Fails for other dtypes.
+/// Converts a view of u8 or of torch's float4_e2m1fn_x2 to one of F4E2M1, whose
+/// last size counts elements, two per byte. Fails for other dtypes.
 static void countHalves(const ArgContext &place, TensorView &view) {
   if (view.dtype == MLAFIX_U8)
     view.dtype = MLAFIX_F4E2M1;
@@ -26,8 +26,8 @@ static void countHalves(const ArgContext &place, TensorView &view) {
     view.sizes[view.ndim - 1] *= 2;
 }
 
-/// Returns `; the dims are "n H D"`, or "" if the tensors of the function have
-/// other dims.
+/// Returns the hint `; the dims are "n H D"`. Returns "" if callers pass the
+/// dims in another order than the kernel's.
 static std::string listDims(const ArgSpec &spec) {
   if (!spec.view.empty() || spec.dims.empty())
     return "";
@@ -53,7 +53,7 @@ void CallArgs::readView(const ArgSpec &spec, PyObject *object,
 
 void CallArgs::fitView(const ArgSpec &spec, const ArgContext &place,
                        TensorView &view) {
-  // The dim that counts several tensors is not a dim of the single ones.
+  // The first dim of a list of tensors counts them. Each tensor lacks it.
   size_t ndim = spec.dims.size() - (spec.isMany() ? 1 : 0);
   if (view.ndim == 0 && ndim == 1) {
     // A tensor without dims is one element.
@@ -86,7 +86,8 @@ void CallArgs::fitView(const ArgSpec &spec, const ArgContext &place,
 
 void CallArgs::addTensor(uint32_t index) {
   TensorView &view = views[index];
-  // This only estimates the work, so a product that wraps does no harm.
+  // `bytes` only estimates the work, so a product that wraps around does no
+  // harm.
   auto size = static_cast<uint64_t>(
       mlafix_dtype_size(static_cast<mlafix_dtype>(view.dtype)));
   for (uint32_t i = 0; i < view.ndim; ++i)
@@ -289,8 +290,8 @@ nb::dict CallArgs::presence(const Signature &signature) const {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Checks a product whose factors are both known, or computes the unknown
-/// factor. Returns whether it has computed one.
+/// Checks a product if both factors are known. If one factor is unknown,
+/// computes it and returns true. Otherwise returns false.
 bool CallArgs::bindProduct(const Signature &signature, uint32_t index,
                            const Product &product) {
   const ArgSpec &spec = signature.args[index];
@@ -326,7 +327,8 @@ bool CallArgs::bindProduct(const Signature &signature, uint32_t index,
   return true;
 }
 
-/// A factor that is found here may be a known factor of another product.
+/// Repeats until nothing changes, since a factor that one product determines
+/// may be a factor of another product.
 void CallArgs::bindProducts(const Signature &signature) {
   for (bool again = true; again;) {
     again = false;
@@ -343,16 +345,16 @@ void CallArgs::bindProducts(const Signature &signature) {
 
 namespace {
 
-/// True for types whose numbers would have to be fetched from a device, and for
-/// tensors that happen to have one element.
+/// True for a tensor that is not numpy's, even if it has a single element. It
+/// may lie on a device, so its number is not read.
 bool isTensorLike(PyObject *object) {
   return !PyLong_Check(object) && !PyFloat_Check(object) &&
          hasAttribute(object, "__dlpack__") && hasAttribute(object, "shape") &&
          !hasAttribute(object, "__array_struct__");
 }
 
-/// An integer as decimal digits, or as its number of bits if the digits would
-/// fill the message.
+/// Returns an integer in decimal. For an integer of more than 128 bits, returns
+/// "an integer of N bits".
 std::string integerText(nb::handle integer) {
   constexpr int64_t mostBits = 128;
   nb::object bits = integer.attr("bit_length")();
@@ -409,14 +411,14 @@ bool readBool(PyObject *object, const ArgContext &place) {
   return truth == 1;
 }
 
-/// Reads the number in an attribute or method of a stream object. Returns false
-/// if there is none.
+/// Reads the handle of a stream object from its attribute or method. Returns
+/// false if the object has none.
 bool streamHandle(PyObject *object, uintptr_t &handle) {
-  // torch.cuda.Stream
+  // torch.cuda.Stream has the handle itself.
   nb::object value = nb::steal(PyObject_GetAttrString(object, "cuda_stream"));
   if (!value.is_valid()) {
     clearException();
-    // cuda.core, cupy, numba: (version, handle)
+    // cuda.core, cupy and numba have (version, handle).
     value = nb::steal(PyObject_GetAttrString(object, "__cuda_stream__"));
     if (!value.is_valid()) {
       clearException();

@@ -15,20 +15,22 @@
 
 namespace mlafix::python {
 
-/// Flags of the Python bindings in addition to those of mlafix_launch_flags.
+/// Flags of the Python bindings, in addition to mlafix_launch_flags.
+/// `runtimeFlags` masks the flags that the runtime knows.
 enum : uint32_t {
-  /// Accept tensors that require grad: the caller is below autograd.
+  /// Accept tensors that require grad, since autograd has handled the call
+  /// already.
   flagIgnoreGrad = 1u << 16,
   runtimeFlags = 0xffff
 };
 
-/// Describes an argument for messages.
+/// Returns the names and descriptions of an argument for messages.
 inline ArgContext contextOf(const Signature &signature, const ArgSpec &spec) {
   return {signature.name.c_str(), spec.name.c_str(), spec.expected.c_str(),
           spec.dtypes.c_str()};
 }
 
-/// "cpu", "cuda:1".
+/// Formats a device for messages: "cpu", "cuda:1".
 struct DeviceText {
   explicit DeviceText(mlafix_device device) {
     if (device.type == MLAFIX_CPU)
@@ -39,51 +41,53 @@ struct DeviceText {
   char text[24];
 };
 
-/// The arguments of one call, read and checked as far as possible without the
-/// specialised kernel. Lives on the stack; unused members stay uninitialised.
+/// The arguments of one call. They are read and checked as far as possible
+/// without the specialised kernel. An object lives on the stack, and its unused
+/// members stay uninitialised.
 struct CallArgs {
   Conversion conversion;
   mlafix_device device;
   Key key;
   uint32_t count;
-  uint64_t bytes; ///< total of all tensors, approximately
+  uint64_t bytes; ///< approximate bytes of all tensors together
   mlafix_arg args[MLAFIX_MAX_ARGS];
   mlafix_tensor tensors[MLAFIX_MAX_ARGS];
   TensorView views[MLAFIX_MAX_ARGS];
   PeerArgs peers;
 
-  /// Reads one tensor as `spec` requires. Does not check requirements that
-  /// depend on other arguments.
+  /// Reads one tensor into `view`, and checks what `spec` requires of it alone.
+  /// Throws ArgumentError.
   static void readView(const ArgSpec &spec, PyObject *object,
                        const ArgContext &place, Conversion &conversion,
                        TensorView &view);
-  /// Reads the tuple `given`. Throws ArgumentError.
+  /// Reads all arguments from the tuple `given`. Throws ArgumentError.
   void read(const Signature &signature, PyObject *given, uint32_t flags);
 
   // The steps of `read`, for calls that allocate outputs between them.
   void begin(const Signature &signature, PyObject *given, uint32_t flags);
   void readArg(const Signature &signature, uint32_t index, PyObject *object);
-  /// Sets the argument to a tensor whose view is known.
+  /// Sets the argument to the tensor that `view` describes.
   void setArg(const Signature &signature, uint32_t index,
               const TensorView &view);
-  /// Reads an integer that is the size of a tensor read before. Returns false
-  /// if the argument is not such an integer.
+  /// Sets the integer argument `index` to the size of dim `dim` of the tensor
+  /// argument `arg`. Returns false if `index` is no 64-bit integer, or if the
+  /// tensor has not been read or lacks the dim.
   bool readSize(const Signature &signature, uint32_t index, int32_t arg,
                 int32_t dim);
   void finish(const Signature &signature);
-  /// The element of `given` that `read` takes for argument `index`. None past
-  /// the end of `given`.
+  /// Returns the element of the tuple `given` for argument `index`, or None
+  /// past the end of `given`. The reference is borrowed.
   static PyObject *argument(PyObject *given, uint32_t index);
 
-  /// The bindings of the key: {"D": "128", "T": "bf16"}. Names that only occur
-  /// in omitted arguments are left out.
+  /// Returns the names that the call binds: {"D": "128", "T": "bf16"}. Leaves
+  /// out names that occur only in omitted arguments.
   nanobind::dict bindings(const Signature &signature) const;
-  /// The presence of optional arguments, in the compiler's form: {"lse":
-  /// "absent"}.
+  /// Returns the presence of each optional argument: {"lse": "absent"}.
   nanobind::dict presence(const Signature &signature) const;
 
 private:
-  /// Adapts the view of a tensor to `spec`. Throws ArgumentError.
+  /// Checks the view of a tensor against `spec`, and converts its dims to the
+  /// kernel's order. Throws ArgumentError.
   static void fitView(const ArgSpec &spec, const ArgContext &place,
                       TensorView &view);
   void addTensor(uint32_t index);
@@ -96,7 +100,7 @@ private:
   bool bindProduct(const Signature &signature, uint32_t index,
                    const Product &product);
 
-  uint64_t present; ///< one bit per tensor, set if it was given
+  uint64_t present; ///< bit i is set if tensor argument i was given
   bool haveDevice;
   uint32_t deviceFrom;       ///< the argument that determined the device
   uint32_t boundBy[maxKeys]; ///< the argument that determined each key
@@ -106,8 +110,9 @@ private:
 void readScalar(PyObject *object, const ArgSpec &spec, const ArgContext &place,
                 mlafix_arg &out);
 
-/// The stream that `object` names (None: the current stream of the tensors'
-/// framework). Throws ArgumentError.
+/// Returns the stream that `object` names, or for None, the current stream of
+/// the tensors' framework. Null is the legacy default stream. Throws
+/// ArgumentError.
 void *readStream(PyObject *object, const Conversion &conversion,
                  mlafix_device device);
 

@@ -136,11 +136,12 @@ void Bound::setPointers(nb::handle args) {
     else
       readScalar(object.ptr(), specs[i], place, scalars[i]);
   }
-  // All arguments are read. From here on only the runtime's own checks can
-  // fail, and these leave the bound call unchanged.
+  // All arguments are read. Only the checks of the runtime can fail now, and a
+  // failed check leaves the bound call unchanged.
   check(mlafix_bound_set_args(handle.get(), pointers, scalars,
                               static_cast<uint32_t>(specs.size())));
-  // Tensors that are not replaced must stay alive as well.
+  // Arguments with several tensors are not replaced, so their tensors must stay
+  // alive.
   nb::list kept;
   for (size_t i = 0; i < specs.size(); ++i)
     kept.append(specs[i].isMany()  ? nb::object(tensors[i])

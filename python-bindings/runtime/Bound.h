@@ -15,15 +15,15 @@
 namespace mlafix::python {
 
 /// CPU launches of at least this many bytes release the interpreter's lock. For
-/// smaller ones, taking the lock again costs more than the launch.
+/// smaller launches, taking the lock again costs more than the launch.
 constexpr uint64_t releaseBytes = 256 << 10;
 
 struct BoundDeleter {
   void operator()(mlafix_bound *bound) const { mlafix_bound_destroy(bound); }
 };
 
-/// A kernel with checked arguments. Keeps the tensors, the signature and the
-/// code alive.
+/// A kernel with checked arguments, ready to be launched. Keeps the tensors,
+/// the signature and the code alive.
 class Bound {
 public:
   Bound(std::shared_ptr<const Signature> signature,
@@ -31,15 +31,16 @@ public:
         nanobind::object tensors, uint32_t flags);
 
   void launch(nanobind::handle stream) const;
-  /// Replaces pointers and scalars. New tensors (or addresses of tensors) must
-  /// have the same dtypes, sizes, strides and device.
+  /// Replaces the tensors' pointers and the scalars. A new tensor must have the
+  /// dtype, sizes, strides and device of the old one. An integer is taken as
+  /// the address of such a tensor. Throws ArgumentError.
   void setPointers(nanobind::handle args);
-  /// The arguments of the driver's launch call, for graphs that are built by
-  /// hand.
+  /// Returns what a launch passes to the driver, for graphs that are built by
+  /// hand, and facts about the code versions.
   nanobind::typed<nanobind::dict, nanobind::str, nanobind::any>
   launchInfo() const;
 
-  /// Visited by the garbage collector (traverseBound).
+  /// The tuple of arguments. The garbage collector visits it (traverseBound).
   nanobind::object tensors;
 
 private:
@@ -50,8 +51,8 @@ private:
   std::shared_ptr<const Signature> signature;
   std::shared_ptr<mlafix_unit> unit; // destroyed after the handle
   std::unique_ptr<mlafix_bound, BoundDeleter> handle;
-  /// The view of each tensor, without its pointer. An omitted tensor has only
-  /// an ndim.
+  /// The view of each tensor argument as it was bound. Scalars and omitted
+  /// tensors have an empty view.
   std::vector<TensorView> shapes;
   std::vector<bool> present;
   Conversion conversion;

@@ -1,12 +1,12 @@
-//===- DTypeNames.h - dtypes as other libraries know them -------*- C++ -*-===//
+//===- DTypeNames.h - Names of dtypes in other libraries --------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// The one table of what numpy and torch call each dtype of mlafix/DTypes.def. A
-// dtype without a line here does not compile.
+// The names in numpy and torch of the dtypes in mlafix/DTypes.def. Compilation
+// fails for a dtype that has no name here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@
 
 namespace mlafix::python {
 
-/// A dtype by its ABI value.
+/// A dtype of mlafix and its name in other libraries.
 struct DTypeName {
-  int32_t dtype; ///< a mlafix_dtype
-  std::string_view
-      name; ///< the name in numpy with ml_dtypes, and in torch after "torch."
+  int32_t dtype; ///< its value as a mlafix_dtype
+  /// The name in numpy with ml_dtypes, and in torch after "torch.".
+  std::string_view name;
 };
 
 namespace foreign {
@@ -32,7 +32,7 @@ inline constexpr std::string_view F32 = "float32";
 inline constexpr std::string_view F8E4M3FN = "float8_e4m3fn";
 inline constexpr std::string_view F8E5M2 = "float8_e5m2";
 inline constexpr std::string_view F8E8M0 = "float8_e8m0fnu";
-// Exists in torch only; ml_dtypes uses a whole byte per element.
+// Only torch has this dtype. ml_dtypes has none with two elements per byte.
 inline constexpr std::string_view F4E2M1 = "float4_e2m1fn_x2";
 inline constexpr std::string_view I32 = "int32";
 inline constexpr std::string_view I64 = "int64";
@@ -46,7 +46,8 @@ inline constexpr DTypeName dtypeNames[] = {
 #include "mlafix/DTypes.def"
 };
 
-/// The dtype with this name. 0 if there is none.
+/// Returns the mlafix_dtype with a name in numpy or torch, or 0 if there is
+/// none.
 constexpr int32_t dtypeByName(std::string_view name) {
   for (const DTypeName &entry : dtypeNames)
     if (entry.name == name)

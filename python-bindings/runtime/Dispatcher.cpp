@@ -42,7 +42,8 @@ Dispatcher::Entry Dispatcher::resolveEntry(const CallArgs &call) {
     return mlafix_unit_find_kernel(unit.handle.get(), signature->name.c_str(),
                                    bindingsText(wanted).c_str(), kernel);
   };
-  // A kernel that leaves optional arguments open can run every call.
+  // Without a kernel for exactly these optional arguments, takes one that
+  // leaves optional arguments open, which can run every call.
   const mlafix_kernel *kernel = nullptr;
   if (find(all, &kernel) != MLAFIX_OK)
     check(find(bindings, &kernel));
@@ -56,15 +57,15 @@ Dispatcher::Entry Dispatcher::find(nb::handle args, uint32_t flags,
   auto found = table.find(call.key);
   if (__builtin_expect(found != table.end(), 1))
     return found->second;
-  // `resolve` may release the GIL; another thread may then resolve the same
-  // call.
+  // `resolve` may release the GIL, so another thread may have resolved the same
+  // call. The first entry stays.
   Entry entry = resolveEntry(call);
   return table.emplace(call.key, std::move(entry)).first->second;
 }
 
 void Dispatcher::launch(nb::handle args, nb::handle stream, uint32_t flags) {
   CallArgs call;
-  // Objects with __dlpack__ need the stream before they export a tensor.
+  // An object with __dlpack__ must know the stream before it exports a tensor.
   if (!stream.is_none())
     call.conversion.producerStream =
         readStream(stream.ptr(), call.conversion, {MLAFIX_CUDA, 0});
@@ -88,8 +89,8 @@ mlafix_status Dispatcher::start(const Entry &entry, const CallArgs &call,
                        flags & runtimeFlags);
 }
 
-/// True if torch's own dispatcher would do nothing with an argument: it is a
-/// plain tensor, a list of plain tensors, or not a tensor.
+/// True if torch's own dispatcher need not see an argument: it is a plain
+/// tensor, a list of plain tensors, or not a tensor.
 static bool isPlain(const ArgSpec &spec, PyObject *object) {
   if (object == Py_None)
     return true;
@@ -105,7 +106,8 @@ bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
       nb::steal(PyTuple_New(static_cast<Py_ssize_t>(signature->numOutputs)));
   if (!outputs.is_valid())
     nb::raise_python_error();
-  // The placeholders of outputs, until the inputs are read.
+  // The placeholders of outputs. The outputs are allocated after all inputs are
+  // read.
   const NewTensor *wanted[MLAFIX_MAX_ARGS] = {};
   for (uint32_t i = 0; i < call.count; ++i) {
     PyObject *object = CallArgs::argument(args.ptr(), i);
@@ -155,7 +157,7 @@ nb::object Dispatcher::tryLaunch(nb::handle args, nb::handle stream) {
     check(status);
     return outputs;
   } catch (nb::python_error &error) {
-    // For a wrong argument, return None. The fallback launcher reports it.
+    // For a wrong argument, return None. The caller's slower path reports it.
     if (!error.matches(classOfArgumentErrors()))
       throw;
     return nb::none();

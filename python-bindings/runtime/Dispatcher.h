@@ -15,10 +15,10 @@
 
 namespace mlafix::python {
 
-/// A kernel that is specialised by its calls: reads dims, dtypes and the
-/// presence of optional arguments from the arguments, finds the compiled kernel
-/// in a table, and launches it. For a new combination it calls `resolve`, a
-/// Python function, once.
+/// A kernel that is specialised by its calls. A call reads dims, dtypes and the
+/// presence of optional arguments from its arguments, finds the compiled kernel
+/// in a table, and launches it. For a combination that is not in the table, it
+/// calls the Python function `resolve`.
 class Dispatcher {
 public:
   Dispatcher(const std::string &name, nanobind::str signature,
@@ -26,21 +26,22 @@ public:
              nanobind::object specialize);
 
   void launch(nanobind::handle args, nanobind::handle stream, uint32_t flags);
-  /// Like `launch`, for plain torch tensors and loaded code, while no mode or
-  /// tracer is active. Allocates the outputs for which a NewTensor is given,
-  /// and returns all outputs as a tuple. Returns None for any other call,
-  /// without launching anything.
+  /// Launches a call on plain torch tensors whose kernel is resolved already,
+  /// while no mode or tracer of torch is active. Allocates the outputs for
+  /// which a NewTensor is passed, and returns all outputs as a tuple. Returns
+  /// None for any other call, without launching anything.
   nanobind::object tryLaunch(nanobind::handle args, nanobind::handle stream);
   Bound bind(nanobind::handle args, uint32_t flags);
-  /// Resolves and loads the code that a call with these arguments would run.
+  /// Finds the code that a call with these arguments would run, and loads it on
+  /// the device.
   KernelInfo prepare(nanobind::handle args);
   size_t numSpecializations() const { return table.size(); }
   /// Forgets all resolved calls.
   void clear();
 
-  // Visited by the garbage collector (traverseDispatcher).
+  // The garbage collector visits these two members (traverseDispatcher).
   nanobind::object resolve;
-  Watches watches; ///< the names that each call compares before it launches
+  Watches watches; ///< the outside names that each call checks
 
 private:
   struct Entry {
@@ -48,15 +49,17 @@ private:
     const mlafix_kernel *kernel;
   };
 
-  /// Reads the arguments into `call` and finds the kernel for them.
+  /// Reads the arguments into `call` and returns the kernel for them.
   Entry find(nanobind::handle args, uint32_t flags, CallArgs &call);
   Entry resolveEntry(const CallArgs &call);
-  /// Reads the arguments, and allocates the outputs that need it into the tuple
-  /// `outputs`. Returns false if allocating is not possible. Throws an error
-  /// for a wrong argument.
+  /// Reads the arguments into `call`. Sets `outputs` to a tuple of all outputs,
+  /// and allocates those for which a NewTensor is passed. Returns false if an
+  /// argument is not plain or an output cannot be allocated. Throws
+  /// ArgumentError.
   bool readAllocating(nanobind::handle args, CallArgs &call,
                       nanobind::object &outputs);
-  /// The stream that a call names, or the current one.
+  /// Returns the stream of a call: `stream`, or the current stream if it is
+  /// None.
   static void *findStream(nanobind::handle stream, const CallArgs &call);
   static mlafix_status start(const Entry &entry, const CallArgs &call,
                              void *stream, uint32_t flags);

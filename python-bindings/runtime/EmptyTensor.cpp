@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// By torch's own functions, so that the tensors are torch's in every respect.
-// Most of what such a call costs in Python is the way to it: attributes, tuples
-// of sizes, dtype and device objects, keywords. torch's C interface for
-// compiled models takes numbers instead. (That of DLPack makes tensors that
-// Tensor.record_stream has no effect on.)
+// torch's own functions allocate, so that the tensors are ordinary torch
+// tensors. In Python, most of the time of such a call goes into its arguments:
+// tuples of sizes, dtype and device objects, keywords. torch's C interface for
+// compiled models takes numbers instead. The allocator of torch's DLPack
+// interface is not used, since Tensor.record_stream has no effect on its
+// tensors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +70,8 @@ public:
         .find("_Z16THPVariable_WrapRKN2at10TensorBaseE", wrap);
   }
 
-  /// Makes the tensor. Returns null if the interface is incomplete or fails.
+  /// Makes a tensor as `view` describes it, and sets `view.data`. Returns null
+  /// if torch lacks a function of the interface, or if one fails.
   nb::object make(TensorView &view) const {
     int32_t dtype = dtypes[view.dtype];
     int32_t device = view.device.type == MLAFIX_CPU ? cpu : cuda;
@@ -78,7 +80,8 @@ public:
     void *tensor = nullptr;
     int32_t status;
     {
-      // An allocator may call back into Python from another thread.
+      // The allocator may run Python code in another thread, which needs the
+      // lock.
       ReleasedLock unlocked;
       status = empty(view.ndim, view.sizes, view.strides, dtype, device,
                      view.device.ordinal, &tensor);
@@ -87,14 +90,14 @@ public:
       return {};
     nb::object object = nb::steal(wrap(tensor));
     status = address(tensor, &view.data);
-    destroy(tensor); // one of two references; the object holds the other
+    destroy(tensor); // drops our reference; the Python object has its own
     if (!object.is_valid())
       nb::raise_python_error();
     return status ? nb::object() : object;
   }
 
 private:
-  /// by mlafix_dtype; -1 if the interface lacks it
+  /// torch's number for each mlafix_dtype; -1 if the interface lacks the dtype
   int32_t dtypes[maxDTypes] = {};
   int32_t cpu = -1, cuda = -1;
   int32_t (*empty)(int64_t ndim, const int64_t *sizes, const int64_t *strides,
@@ -118,8 +121,8 @@ bool isZero(PyObject *function) {
 
 PyObject *keep(nb::object object) { return object.release().ptr(); }
 
-/// Finds out who watches this thread's calls of torch. Uses torch's C++
-/// functions, or the Python functions that call them if torch does not export
+/// Tells whether a mode or tracer watches this thread's calls of torch. Uses
+/// torch's C++ functions, or their Python equivalents if torch does not export
 /// all of them.
 class Watchers {
 public:
@@ -151,7 +154,8 @@ private:
   PyObject *pythonDispatch, *pythonFunctions, *pythonTracing;
 };
 
-/// The functions of torch that this file calls. References are never released.
+/// The objects and functions of torch that this file uses. References are never
+/// released.
 struct Torch {
   nb::handle module;
   Allocator allocator;
@@ -172,7 +176,8 @@ nb::list makeList(const int64_t *values, uint32_t count) {
   return list;
 }
 
-/// Allocates through Python, which raises the reason if torch cannot.
+/// Allocates a tensor as `view` describes it with torch.empty_strided, and sets
+/// `view.data`. Throws torch's exception if torch cannot.
 nb::object makeStrided(TensorView &view) {
   nb::handle module = torch().module;
   nb::object device = view.device.type == MLAFIX_CPU

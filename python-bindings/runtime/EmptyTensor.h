@@ -12,19 +12,19 @@
 
 namespace mlafix::python {
 
-/// True if torch, which must be loaded, can allocate outputs of this dtype.
+/// True if makeEmpty can allocate tensors of this mlafix_dtype.
 bool canAllocate(int32_t dtype);
 
-/// Calls torch.empty_strided with the dtype, device, sizes and strides of
-/// `view`, and sets its `data`. The dtype must be one that canAllocate accepts.
-/// Throws the exceptions of torch.
+/// Allocates a torch tensor with the dtype, device, sizes and strides of
+/// `view`, and sets `view.data`. torch must be imported, and canAllocate must
+/// accept the dtype. Throws torch's exceptions.
 nanobind::object makeEmpty(TensorView &view);
 
-/// Calls torch.empty_like.
+/// Returns torch.empty_like(other). Throws torch's exceptions.
 nanobind::object makeLike(PyObject *other);
 
-/// True if no mode or tracer of torch is active, so that a plain tensor is not
-/// a placeholder.
+/// True if torch is imported and none of its modes and tracers is active in
+/// this thread. Plain tensors are then no placeholders.
 bool isTorchUnwatched();
 
 } // namespace mlafix::python

@@ -15,8 +15,8 @@ using namespace mlafix::python;
 
 namespace {
 
-/// The classes live as long as the interpreter; plain pointers, since module
-/// globals are destroyed after it.
+/// The exception classes. They are plain pointers that are never released,
+/// since C++ globals are destroyed after the interpreter.
 struct Classes {
   PyObject *error, *argument, *unit, *driver, *rank;
 } classes;
@@ -45,7 +45,8 @@ PyObject *classOf(mlafix_status status) {
 }
 
 [[noreturn]] void raise(PyObject *type, const std::string &text) {
-  // The text may contain anything, such as a file name or a library's message.
+  // The text may be invalid UTF-8, since it may contain a file name or a
+  // library's message.
   nb::object message = nb::steal(PyUnicode_DecodeUTF8(
       text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
   if (message.is_valid())
@@ -53,12 +54,13 @@ PyObject *classOf(mlafix_status status) {
   throw nb::python_error();
 }
 
-/// Encodes a str in UTF-8. `text` is a new reference or null; for null, returns
-/// the name of the object's type.
+/// Encodes the str `text` in UTF-8, and releases it. If `text` is null or
+/// cannot be encoded, clears the exception and returns the name of the type of
+/// `object`.
 std::string toUtf8(PyObject *text, nb::handle object) {
   nb::object owned = nb::steal(text);
   nb::object bytes;
-  // Unpaired surrogates have no encoding in UTF-8.
+  // "backslashreplace" is for unpaired surrogates, which UTF-8 cannot encode.
   if (owned.is_valid())
     bytes = nb::steal(
         PyUnicode_AsEncodedString(owned.ptr(), "utf-8", "backslashreplace"));

@@ -15,43 +15,45 @@
 
 namespace mlafix::python {
 
-/// Looks up the classes of mlafix.errors. Called once, when the module is
-/// loaded.
+/// Looks up the exception classes of mlafix.errors. Called once, when the
+/// extension module is imported.
 void importErrors();
 
 /// Returns mlafix.ArgumentError as a borrowed reference.
 PyObject *classOfArgumentErrors();
 
-/// Sets mlafix.ArgumentError with that message and throws.
+/// Raises mlafix.ArgumentError with the formatted message in Python, and
+/// throws.
 [[noreturn]] void throwArgumentError(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
-/// Sets mlafix.UnitError with that message and throws.
+/// Raises mlafix.UnitError with the formatted message in Python, and throws.
 [[noreturn]] void throwUnitError(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
-/// Sets the exception that stands for `status`, with the thread's last message,
-/// and throws.
+/// Raises the exception for `status` in Python, with the text of
+/// mlafix_last_error(), and throws.
 [[noreturn]] void throwStatus(mlafix_status status);
 
-/// printf() to a string of any length.
+/// Formats as printf() does, into a string of any length.
 std::string formatted(const char *format, va_list args);
 
-/// Clears a pending Python exception, before an error of our own replaces it.
-/// Rethrows an exception that `except Exception` would not catch (SystemExit,
-/// KeyboardInterrupt).
+/// Clears a pending Python exception, if there is one. Rethrows an exception
+/// that `except Exception` would not catch (SystemExit, KeyboardInterrupt).
 void clearException();
 
-/// True if the object has the attribute. False if reading it raises an
-/// exception; like clearException, rethrows SystemExit and KeyboardInterrupt.
+/// True if the object has the attribute, false if reading it raises an
+/// exception. Rethrows SystemExit and KeyboardInterrupt, as clearException
+/// does.
 bool hasAttribute(PyObject *object, const char *name);
 
-/// The name of the object's type with its module, but without "builtins":
-/// "torch.Tensor", "list".
+/// Returns the name of the object's type with its module: "torch.Tensor".
+/// Leaves out the modules "builtins" and "__main__": "list".
 std::string typeName(nanobind::handle object);
 
-/// str(object) or repr(object) in UTF-8, whatever it contains. If there is no
-/// such text, the name of the object's type.
+/// Returns str(object) or repr(object) in UTF-8. Unpaired surrogates become
+/// escapes such as "\udc80". Returns the name of the object's type if str() or
+/// repr() fails.
 std::string textOf(nanobind::handle object);
 std::string reprOf(nanobind::handle object);
 

@@ -1,4 +1,4 @@
-//===- LoadedLibrary.h - functions of what is loaded ------------*- C++ -*-===//
+//===- LoadedLibrary.h - Functions of loaded libraries ----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,14 +12,15 @@
 
 namespace mlafix::python {
 
-/// A library that the process has already loaded.
+/// A library that the process has already loaded. If it is not loaded, `find`
+/// finds nothing.
 class LoadedLibrary {
 public:
   explicit LoadedLibrary(const char *name)
       : handle(dlopen(name, RTLD_NOW | RTLD_NOLOAD)) {}
 
-  /// Sets `function`, or sets it to null if the library has no function of this
-  /// name.
+  /// Sets `function` to the library's function `name`, or to null if there is
+  /// none.
   template <typename Function>
   void find(const char *name, Function *&function) const {
     function =
@@ -27,7 +28,7 @@ public:
   }
 
 private:
-  void *handle; // never closed, since torch stays loaded
+  void *handle; // null if not loaded; never closed, since torch stays loaded
 };
 
 } // namespace mlafix::python

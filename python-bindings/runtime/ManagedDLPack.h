@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of DLPack 1.x: the two managed forms of its tensor (mlafix/DLPack.h), and the
-// table of C functions that a framework offers on its tensor type as
-// __dlpack_c_exchange_api__ (since DLPack 1.2; torch 2.10).
+// Declarations of DLPack 1.x that mlafix/DLPack.h lacks: the two structs for a
+// tensor with an owner, and the table of C functions of a framework. A
+// framework offers the table on its tensor type as __dlpack_c_exchange_api__
+// (since DLPack 1.2; in torch since 2.10).
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,15 +47,15 @@ struct ManagedTensorVersioned {
   Tensor tensor;
 };
 
-/// The struct that a capsule named "dlpack_exchange_api" points to. Functions
-/// return 0, or -1 with a Python exception set.
+/// The struct that a capsule named "dlpack_exchange_api" points to. The
+/// functions return 0, or -1 with a Python exception set.
 struct ExchangeApi {
   Version version;
-  ExchangeApi *previous; // the table of an older major version
+  ExchangeApi *previous; // the table for an older major version
   void *allocate;
   void *toManaged;
   void *fromManaged;
-  int (*view)(void *object, Tensor *out); // may be null; owns nothing
+  int (*view)(void *object, Tensor *out); // may be null; `out` is borrowed
   int (*currentStream)(int32_t deviceType, int32_t deviceId, void **stream);
 };
 

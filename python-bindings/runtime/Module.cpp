@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Loads units and launches kernels on numpy arrays, torch tensors and whatever
-// else speaks DLPack. Needs no LLVM.
+// The module loads units and launches kernels on numpy arrays, torch tensors
+// and other objects with DLPack. It needs no LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,9 @@
 
 namespace nb = nanobind;
 
-/// Makes parsing of text and folding of constants independent of the rounding
-/// mode of the calling thread.
+/// Adds two functions that set and restore a thread's floating-point
+/// environment. With them, parsing of numbers and folding of constants do not
+/// depend on the rounding mode of the calling thread.
 static void bindArithmetic(nb::module_ &module) {
   module.def(
       "default_arithmetic",
@@ -58,8 +59,8 @@ NB_MODULE(_runtime, module) {
 #define MLAFIX_CPU_TARGET(NAME, ARCHITECTURE, LEVEL) targets.append(NAME);
 #include "mlafix/Targets.def"
   module.attr("TARGETS") = nb::tuple(targets);
-  // The emissions of the command line, which must also work if the compiler is
-  // not installed.
+  // The choices of the options --emit and --assembler. The command line needs
+  // them even if the compiler is not installed.
 #define MLAFIX_EMISSION(EMIT, NAME, MEANING) emissions.append(NAME);
 #define MLAFIX_ASSEMBLER(KIND, NAME, MEANING) assemblers.append(NAME);
 #include "mlafix/CompilerOptions.def"
@@ -73,7 +74,7 @@ NB_MODULE(_runtime, module) {
   mlafix::python::bindNewTensor(module);
   mlafix::python::bindPeers(module);
   mlafix::python::bindDispatcher(module);
-  // Kernels are module globals, and may thus outlive the interpreter's check
-  // for leaks.
+  // Kernels are globals of modules. Some may be alive when nanobind checks for
+  // leaks at exit.
   nb::set_leak_warnings(false);
 }

@@ -17,8 +17,9 @@ using namespace mlafix::python;
 
 namespace {
 
-/// Computes the view of an output except for its memory. Returns false if the
-/// call does not determine it.
+/// Computes the dtype, device, sizes and strides of an output into `shape`.
+/// Returns false if the call does not determine them, or if torch cannot
+/// allocate the dtype.
 bool findShape(const ArgSpec &spec, const CallArgs &call,
                const NewTensor &wanted, TensorView &shape) {
   if (spec.sources.empty() ||
@@ -39,13 +40,14 @@ bool findShape(const ArgSpec &spec, const CallArgs &call,
   for (uint32_t i = shape.ndim; i-- > 0;) {
     uint32_t dim = wanted.order.empty() ? i : wanted.order[i];
     shape.strides[dim] = stride;
-    // Tensors of these sizes exist, so the product does not wrap.
+    // Tensors with these sizes exist, so the product does not wrap around.
     stride *= shape.sizes[dim] ? shape.sizes[dim] : 1;
   }
   return canAllocate(shape.dtype);
 }
 
-/// True if an argument with the same `spec.view` has that shape.
+/// True if `view`, in the kernel's order of dims, has the sizes and strides of
+/// `shape`, which is in the caller's order.
 bool matches(const TensorView &shape, const ArgSpec &spec,
              const TensorView &view) {
   for (uint32_t i = 0; i < shape.ndim; ++i) {
@@ -101,7 +103,8 @@ nb::object mlafix::python::allocate(const Signature &signature, CallArgs &call,
   TensorView shape;
   if (!findShape(spec, call, wanted, shape))
     return {};
-  // For an input with gaps or another order of dims, torch chooses the strides.
+  // If the input is not contiguous, torch chooses the output's strides, as
+  // torch.empty_like does.
   if (spec.twin >= 0 && wanted.like == spec.twin &&
       call.views[spec.twin].dtype == shape.dtype &&
       !matches(shape, spec, call.views[spec.twin])) {

@@ -14,33 +14,37 @@ namespace mlafix::python {
 
 /// A placeholder among a call's arguments for an output to allocate.
 struct NewTensor {
-  /// a mlafix_dtype; 0: the signature's dtype, or that of `like`
+  /// A mlafix_dtype. 0 stands for the dtype in the kernel's signature, or for
+  /// that of argument `like` if the signature has a variable.
   int32_t dtype = 0;
-  /// The index of an argument, or -1. If that argument has the same dims, the
-  /// output also gets its strides, as with torch.empty_like.
+  /// The index of an argument that gives the dtype, or -1. If that argument has
+  /// the output's dims, the output also gets its strides, as with
+  /// torch.empty_like.
   int32_t like = -1;
-  /// The caller's dims in memory order, the outermost first. Empty: in their
-  /// given order.
+  /// The caller's dims in the order in memory, the outermost first. If empty,
+  /// memory has the caller's order of dims.
   std::vector<uint8_t> order;
 
   NewTensor(const std::string &dtype, int32_t like, nanobind::object order);
 };
 
-/// A placeholder among a call's arguments for an integer that is a size of
-/// another argument.
+/// A placeholder among a call's arguments for an integer: the size of dim `dim`
+/// of the tensor argument `arg`.
 struct SizeOf {
   int32_t arg, dim;
 
   SizeOf(int32_t arg, int32_t dim) : arg(arg), dim(dim) {}
 };
 
-/// The object as a NewTensor. Null if it is something else.
+/// Return the NewTensor or SizeOf in a Python object, or null if the object is
+/// of another type.
 const NewTensor *asNewTensor(PyObject *object);
 const SizeOf *asSizeOf(PyObject *object);
 
-/// Allocates output `index` of a call by torch, and adds it to `call`, which
-/// contains the inputs. Returns null if the call does not determine its sizes
-/// or dtype. Throws the exceptions of torch.
+/// Allocates the output `index` of a call with torch, and adds it to `call`,
+/// which must contain the inputs already. `args` is the tuple of arguments.
+/// Returns null if the call does not determine the output's sizes or dtype.
+/// Throws torch's exceptions.
 nanobind::object allocate(const Signature &signature, CallArgs &call,
                           nanobind::handle args, uint32_t index,
                           const NewTensor &wanted);

@@ -38,7 +38,7 @@ PyObject *internedArrayStruct() {
   return name;
 }
 
-/// The dtype's spelling for messages: "float64", "bfloat16", ">f4".
+/// Returns the spelling of an array's dtype: "float64", "bfloat16", ">f4".
 std::string dtypeText(PyObject *array) {
   nb::object dtype = nb::steal(PyObject_GetAttrString(array, "dtype"));
   if (!dtype.is_valid())
@@ -58,11 +58,11 @@ int32_t dtypeOf(PyObject *array, const ArrayInterface &info) {
   case 'f':
     if (info.itemsize == 4)
       return dlpack::dtypeByCode(dlpack::codeFloat, bits);
-    // Some versions of ml_dtypes use this kind for their types.
+    // Some versions of ml_dtypes use 'f' for their types.
     [[fallthrough]];
   case 'V':
-    // numpy has neither bf16 nor fp8. They come from ml_dtypes, and numpy only
-    // knows them by name.
+    // numpy has neither bf16 nor fp8. These dtypes come from ml_dtypes, and are
+    // identified by their names.
     return dtypeByName(dtypeText(array));
   default:
     return 0;

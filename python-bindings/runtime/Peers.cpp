@@ -1,4 +1,4 @@
-//===- Peers.cpp - a tensor of each rank, from Python ---------------------===//
+//===- Peers.cpp - Tensors of all ranks in Python -------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -42,7 +42,7 @@ void PeerGroup::check() const {
   mlafix::python::check(mlafix_group_check(&group));
 }
 
-/// "[2, 8]".
+/// Formats numbers for messages: "[2, 8]".
 static std::string listText(const int64_t *numbers, uint32_t count) {
   std::string text = "[";
   for (uint32_t i = 0; i < count; ++i)
@@ -50,9 +50,10 @@ static std::string listText(const int64_t *numbers, uint32_t count) {
   return text + "]";
 }
 
-/// The name of a property in which the tensor `each` differs from the first
-/// tensor. "" if there is none. The view of `first` counts the tensors in dim
-/// 0.
+/// Returns an error message if the tensor `each` differs in dtype, device,
+/// sizes or strides from the first tensor, else "". `whose` names the first
+/// tensor and `others` names `each`. Dim 0 of `first` counts the tensors, so
+/// `each` lacks it.
 static std::string differenceOf(const TensorView &each, const TensorView &first,
                                 const std::string &whose,
                                 const std::string &others) {

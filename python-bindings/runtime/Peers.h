@@ -1,4 +1,4 @@
-//===- Peers.h - a tensor of each rank, from Python -------------*- C++ -*-===//
+//===- Peers.h - Tensors of all ranks in Python -----------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -15,7 +15,8 @@
 
 namespace mlafix::python {
 
-/// The ranks that launch a kernel together: a mlafix_group with its arrays.
+/// The group of ranks that launch a kernel together: a mlafix_group and the
+/// array to which it points.
 class PeerGroup {
 public:
   PeerGroup(uint32_t rank, std::vector<uintptr_t> workspaces, double timeout,
@@ -31,14 +32,15 @@ private:
   mlafix_group group;
 };
 
-/// The tensors of ranks and, for GPUs, their group.
+/// The tensors of all ranks, and for tensors on GPUs, the group of the ranks.
 struct PeerTensors {
   nanobind::tuple tensors;
   nanobind::object group; ///< a PeerGroup, or None
 };
 
-/// The memory to which arguments with several tensors point in one call. Lives
-/// on the stack; unused members stay uninitialised.
+/// The memory to which the mlafix_arg of arguments with several tensors point,
+/// for one call. An object lives on the stack, and its unused members stay
+/// uninitialised.
 struct PeerArgs {
   struct One {
     mlafix_peers peers;
@@ -48,9 +50,10 @@ struct PeerArgs {
   One args[mlafix::limits::peers];
   uint32_t count;
 
-  /// Reads the tensors of `object`, a list, a tuple or, for tensors of ranks, a
-  /// PeerTensors. The first dim of `view` counts them. `read` reads each
-  /// tensor. Throws ArgumentError.
+  /// Reads the tensors of `object`: a list, a tuple, or a PeerTensors unless
+  /// `isList`. Calls `read` for each tensor. Sets `view` to the view of the
+  /// first tensor, with one more dim in front that counts the tensors. Throws
+  /// ArgumentError.
   const mlafix_peers *
   add(PyObject *object, bool isList, const ArgContext &place,
       void (*read)(void *context, PyObject *object, TensorView &view),

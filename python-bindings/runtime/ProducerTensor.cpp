@@ -13,8 +13,8 @@ using namespace mlafix::python;
 
 namespace {
 
-/// The `stream` argument of __dlpack__: None on the CPU, a number on CUDA,
-/// where 1 is the legacy default stream.
+/// Returns the `stream` argument of __dlpack__: None on the CPU. On CUDA, it is
+/// the stream's address, or 1 for the legacy default stream.
 nb::object streamArgument(long deviceType, void *stream) {
   if (deviceType != dlpack::deviceCuda &&
       deviceType != dlpack::deviceCudaManaged)
@@ -23,7 +23,8 @@ nb::object streamArgument(long deviceType, void *stream) {
   return nb::int_(number == 0 ? 1 : number);
 }
 
-/// The type of the producer's device, which is the first of a pair of integers.
+/// Returns DLPack's number for the type of the producer's device: the first of
+/// the two integers that __dlpack_device__ returns.
 long readDeviceType(PyObject *producer, const ArgContext &place) {
   nb::object answer =
       nb::steal(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
@@ -41,9 +42,9 @@ long readDeviceType(PyObject *producer, const ArgContext &place) {
   return type;
 }
 
-/// Returns null with an exception pending if the producer gives no capsule.
-/// Older producers know neither `max_version` nor the capsule with a flag for
-/// read-only memory.
+/// Calls __dlpack__ of a producer. Returns null with an exception pending if
+/// the call fails. Older producers do not accept `max_version`, so the call is
+/// repeated without it.
 nb::object makeCapsule(nb::handle producer, nb::object stream) {
   nb::object method =
       nb::steal(PyObject_GetAttrString(producer.ptr(), "__dlpack__"));
@@ -66,13 +67,13 @@ nb::object makeCapsule(nb::handle producer, nb::object stream) {
 
 } // namespace
 
-/// True if the object's buffer protocol calls its memory read-only.
+/// True if the object's buffer protocol says that its memory is read-only.
 static bool isReadOnlyBuffer(PyObject *object) {
   if (!PyObject_CheckBuffer(object))
     return false;
   Py_buffer buffer;
   if (PyObject_GetBuffer(object, &buffer, PyBUF_FULL_RO) != 0) {
-    clearException(); // the protocol may lack the dtype
+    clearException(); // for example, the protocol does not support the dtype
     return false;
   }
   bool isReadOnly = buffer.readonly;
@@ -80,8 +81,8 @@ static bool isReadOnlyBuffer(PyObject *object) {
   return isReadOnly;
 }
 
-/// True if an array interface of numpy or numba, which has a pair (address, is
-/// read-only), calls the memory read-only.
+/// True if the attribute `name`, an array interface of numpy or numba, says
+/// that the memory is read-only. Its "data" is a pair (address, is read-only).
 static bool isReadOnlyInterface(PyObject *object, const char *name) {
   nb::object interface = nb::steal(PyObject_GetAttrString(object, name)), data;
   if (interface.is_valid() && PyDict_Check(interface.ptr()))
@@ -105,7 +106,7 @@ void mlafix::python::readProducer(PyObject *object, const ArgContext &place,
       object, streamArgument(deviceType, conversion.producerStream));
   if (!capsule.is_valid())
     place.failBecause(object, "whose __dlpack__ failed");
-  // The capsule stays unused, so that its own destructor frees the memory.
+  // The capsule keeps its name, so that its own destructor frees the memory.
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     auto *managed = static_cast<dlpack::ManagedTensorVersioned *>(
         PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));

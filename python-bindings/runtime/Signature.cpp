@@ -1,4 +1,4 @@
-//===- Signature.cpp - What a kernel takes, before it is specialised ------===//
+//===- Signature.cpp - A kernel's arguments and keys ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -46,8 +46,10 @@ int32_t scalarKind(const std::string &dtype) {
                      dtype.c_str());
 }
 
-/// The dtypes that a variable may have if `example` is one of them, as " (bf16,
-/// f16, …)". All dtypes if its elements are only moved. Empty for bool.
+/// Returns the dtypes that a dtype variable may have, as " (bf16, f16, …)".
+/// These are the integers or the floats, as `example` is one of them. They are
+/// all dtypes if the kernel only moves the elements (`isMoved`). Returns "" if
+/// `example` is "bool".
 std::string dtypesLike(const std::string &example, bool isMoved) {
   if (example == "bool")
     return "";
@@ -69,7 +71,7 @@ std::string dtypesLike(const std::string &example, bool isMoved) {
                                : " floats)");
 }
 
-/// Reads one signature.
+/// Converts the arguments of a signature from JSON, and adds their keys.
 class Parser {
 public:
   Parser(Signature &signature, nb::object specialize)
@@ -114,7 +116,7 @@ private:
     nb::object shape = nb::borrow<nb::dict>(json)["shape"];
     for (nb::handle dim : nb::borrow<nb::dict>(json)["dims"]) {
       std::string name = textOf(dim);
-      // A size that the kernel fixes itself binds no key.
+      // A dim whose size the kernel fixes binds no key.
       bool isFree = nb::cast<int64_t>(shape[arg.dims.size()]) < 0;
       bool bound =
           !name.empty() &&
@@ -131,7 +133,7 @@ private:
                          MLAFIX_MAX_DIMS, arg.name.c_str(), arg.dims.size());
   }
 
-  /// Adds a product, whose `name` has the form "(G 128)".
+  /// Adds a dim that is a product to `arg`. Its `name` has the form "(G 128)".
   void addProduct(const std::string &name, ArgSpec &arg) {
     size_t space = name.find(' ');
     if (space == std::string::npos || name.back() != ')')
@@ -206,8 +208,8 @@ void applyView(Signature &signature, const std::string &name,
                      name.c_str());
 }
 
-/// Finds the inputs from which a call takes the sizes of outputs that it
-/// allocates.
+/// Counts the outputs, and finds the inputs from which a call takes the sizes
+/// of the outputs that it allocates.
 void findSources(Signature &signature) {
   auto &args = signature.args;
   while (signature.numOutputs < args.size() &&

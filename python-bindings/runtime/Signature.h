@@ -1,4 +1,4 @@
-//===- Signature.h - what a kernel takes ------------------------*- C++ -*-===//
+//===- Signature.h - A kernel's arguments and keys --------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -17,51 +17,54 @@
 
 namespace mlafix::python {
 
-/// A dim of a tensor argument, in the kernel's order.
+/// A dim of a tensor argument: `dim` counts the dims of argument `arg` in the
+/// kernel's order. -1 stands for none.
 struct DimSource {
   int32_t arg = -1, dim = -1;
 };
 
-/// A dim that is a product of two factors. A call may know only one of them.
+/// A dim that is a product of two factors. A factor is a name that arguments
+/// bind, or a number. A call may know only one factor.
 struct Product {
-  uint32_t dim = 0; ///< the number of the dim
-  /// of the factors that are names; else -1
+  uint32_t dim = 0; ///< the position of the dim in its tensor
+  /// The key of each factor that is a name; -1 for a number.
   std::array<int32_t, 2> keys{-1, -1};
-  std::array<int64_t, 2> numbers{0, 0}; ///< the values of the other factors
+  /// The value of each factor that is a number.
+  std::array<int64_t, 2> numbers{0, 0};
 };
 
-/// One argument.
+/// One argument of a kernel.
 struct ArgSpec {
   std::string name;
   int32_t kind;         ///< a mlafix_arg_kind
-  bool written = false; ///< for tensors only
+  bool written = false; ///< true for a tensor that the kernel writes
   bool optional = false;
   int32_t dtype = 0;     ///< for tensors: a mlafix_dtype; 0 if it is a variable
   int32_t dtypeKey = -1; ///< for tensors: the key that the dtype binds, or -1
   std::vector<std::string> dims;
   std::vector<int32_t> dimKeys; ///< the key of each dim, or -1
   std::vector<Product> products;
-  /// For tensors: the dim of the passed array that becomes dim i. Empty: the
-  /// dims are unchanged.
+  /// For tensors: dim i of the kernel is dim view[i] of the passed array. If
+  /// empty, the order of the dims is the same.
   std::vector<uint8_t> view;
   std::string expected; ///< "a tensor of dtype T", "an integer", ...
   std::string dtypes;   ///< the dtypes allowed for T, in parentheses; or ""
-  /// For outputs: an input that has the same size for each dim, so that a call
-  /// can allocate the output. Empty if some dim has none.
+  /// For outputs: for each dim, a dim of an input with the same size, so that a
+  /// call can allocate the output. Empty if an input lacks some dim.
   std::vector<DimSource> sources;
-  /// For outputs: the index of an input with the same dims and, unless the
-  /// dtype is bound separately, the same dtype. -1 if there is none.
+  /// For outputs: the index of the first input with the same dims in the same
+  /// order, or -1 if there is none.
   int32_t twin = -1;
 
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
-  /// True if a call passes several tensors: those of the ranks, or a list. The
-  /// first of `dims` counts them.
+  /// True if a call passes several tensors for the argument: those of all
+  /// ranks, or a list. The first of `dims` counts them.
   bool isMany() const {
     return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
   }
 };
 
-/// A name that arguments bind: an upper-case dim, or a dtype.
+/// A name that the arguments of a call bind: a dim or a dtype variable.
 struct KeyName {
   std::string name;
   bool isDType;
@@ -73,21 +76,21 @@ struct Signature {
   std::string name; ///< the kernel's name
   std::vector<ArgSpec> args;
   std::vector<KeyName> keys;
-  size_t numRequired = 0; ///< arguments past these may be omitted
-  size_t numOutputs = 0;  ///< the leading tensors, which are written
+  size_t numRequired = 0; ///< the arguments from this index on may be omitted
+  size_t numOutputs = 0;  ///< the number of leading arguments that are outputs
 
-  /// Parses the JSON text of a signature. `views` is {argument: permutation} or
-  /// None, `specialize` lists further lower-case dims to bind. Throws
-  /// ArgumentError.
+  /// Parses the JSON text of a signature. `views` maps names of arguments to
+  /// the permutations in ArgSpec::view, or is None. `specialize` lists
+  /// lower-case dims that calls bind as well, or is None. Throws ArgumentError.
   static Signature parse(const std::string &name, nanobind::str json,
                          nanobind::object views, nanobind::object specialize);
 };
 
-/// The value of a key that no argument has bound yet.
+/// The value of a key that no argument of the call has bound.
 constexpr int64_t unbound = INT64_MIN;
 
-/// The values of a signature's keys in one call, with the device and a bit for
-/// each argument that was given.
+/// Identifies the specialisation for a call: the values of the signature's
+/// keys, then the device, then a bit for each tensor that was given.
 struct Key {
   std::array<int64_t, maxKeys + 2> values;
   uint32_t count;

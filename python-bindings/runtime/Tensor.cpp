@@ -16,7 +16,7 @@ namespace {
 
 enum class Kind { NotATensor, Numpy, Torch, TorchSubclass, Exchange, Producer };
 
-/// Tells how to read the objects of a type.
+/// Describes how to read the objects of a Python type as tensors.
 struct TypeEntry {
   PyTypeObject *type; ///< owned, so that its address is not reused
   Kind kind;
@@ -24,17 +24,20 @@ struct TypeEntry {
   bool isImmutable = false;
 };
 
-/// Classes whose arrays are immutable. The libraries share memory of equal
-/// arrays, and their compilers keep the contents; DLPack does not tell.
+/// Classes whose arrays are immutable, as (module, class). These libraries
+/// share the memory of equal arrays, and their compilers rely on the contents.
+/// DLPack has no flag for this.
 constexpr const char *immutableClasses[][2] = {
     {"jax", "Array"}, {"tensorflow", "Tensor"}, {"pyarrow", "Array"}};
 
-/// Programs have few tensor types. Any further types are examined at each call.
+/// The most types in `knownTypes`. Programs have few tensor types; any further
+/// type is examined at each call.
 constexpr size_t maxKnownTypes = 32;
 TypeEntry knownTypes[maxKnownTypes];
 size_t numKnownTypes = 0;
 
-/// The table of C functions on a type, or null.
+/// Returns the DLPack table of C functions of a type, or null if the type has
+/// none that can be used.
 const dlpack::ExchangeApi *findExchangeApi(PyTypeObject *type) {
   auto *holder = reinterpret_cast<PyObject *>(type);
   nb::object capsule =
@@ -55,7 +58,8 @@ const dlpack::ExchangeApi *findExchangeApi(PyTypeObject *type) {
              : nullptr;
 }
 
-/// Returns 2 if the type is that class, 1 if it is a subclass, else 0.
+/// Returns 2 if the type is the class `name` of a module, 1 if it is a
+/// subclass, and 0 otherwise or if the module is not imported.
 int relation(PyTypeObject *type, const char *module, const char *name) {
   PyObject *loaded = importedModule(module);
   if (!loaded)
@@ -99,8 +103,8 @@ TypeEntry lookUp(PyTypeObject *type) {
     if (knownTypes[i].type == type)
       return knownTypes[i];
   TypeEntry entry = classify(type);
-  // Results of NotATensor are not kept, since the type may be recognised once
-  // its module is imported.
+  // NotATensor is not kept, since the type may be recognised after its
+  // library's module is imported.
   if (entry.kind != Kind::NotATensor && numKnownTypes < maxKnownTypes) {
     Py_INCREF(reinterpret_cast<PyObject *>(type));
     knownTypes[numKnownTypes++] = entry;
@@ -166,8 +170,8 @@ const dlpack::ExchangeApi *mlafix::python::plainTorchApi(PyTypeObject *type) {
 void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
                                 const ArgContext &place, TensorView &view) {
   view.dtype = dlpack::dtypeOf(tensor.dtype);
-  // Sizes count bytes of two elements each, as for arrays of bytes that hold
-  // such elements.
+  // An element of this DLPack dtype is a byte with two f4e2m1 elements. Sizes
+  // count bytes here; the caller doubles the last one.
   if (tensor.dtype.code == dlpack::codeFloat4E2M1FN && tensor.dtype.bits == 4 &&
       tensor.dtype.lanes == 2)
     view.dtype = MLAFIX_F4E2M1;
@@ -207,7 +211,7 @@ void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
     view.sizes[i] = tensor.shape[i];
     view.strides[i] = tensor.strides ? tensor.strides[i] : contiguous;
     if (!tensor.strides)
-      // If a product wraps, it is not a stride. The runtime checks the sizes.
+      // The product may wrap around; the runtime then refuses the sizes.
       contiguous = static_cast<int64_t>(static_cast<uint64_t>(contiguous) *
                                         static_cast<uint64_t>(view.sizes[i]));
   }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Three ways from an object to a tensor, by its type: numpy arrays, torch
-// tensors, and whatever else has __dlpack__.
+// Reads Python objects as tensors in three ways, by their type: numpy arrays,
+// torch tensors, and other objects with DLPack.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@
 
 namespace mlafix::python {
 
-/// A tensor argument as the caller passed it. Left uninitialised on purpose: an
-/// array of them lives on the stack of every call.
+/// A tensor that a caller passes. Its members are not initialised, since every
+/// call has an array of views on the stack.
 struct TensorView {
   void *data;
   int32_t dtype; ///< a mlafix_dtype
@@ -35,59 +35,62 @@ struct TensorView {
   int64_t strides[MLAFIX_MAX_DIMS];
 };
 
-/// Identifies an argument in messages.
+/// The names and descriptions of an argument for messages.
 struct ArgContext {
   const char *kernel;
   const char *name;
   const char *expected; ///< "a tensor of dtype T", ...
   const char *dtypes;   ///< the dtypes allowed for T, in parentheses; or ""
 
-  /// Throws ArgumentError: kernel "k": argument "a": …
+  /// Throws ArgumentError with the message `kernel "k": argument "a": …`.
   [[noreturn]] void fail(const char *format, ...) const
       __attribute__((format(printf, 2, 3)));
 
-  /// Throws the error for a tensor whose dtype mlafix does not have.
+  /// Throws ArgumentError for a tensor of a dtype that mlafix lacks. `dtype` is
+  /// the dtype's name.
   [[noreturn]] void failOfDType(const char *dtype) const;
 
-  /// Throws the error after Python code, called for `object`, has raised an
-  /// exception: "got TYPE, WHERE: TEXT". Rethrows exceptions that are not an
-  /// Exception (SystemExit).
+  /// Throws ArgumentError after Python code of `object` has failed: "got TYPE,
+  /// WHERE: TEXT". TYPE is the object's type, and TEXT that of the pending
+  /// exception. Rethrows exceptions such as SystemExit.
   [[noreturn]] void failBecause(PyObject *object, const char *where) const;
 };
 
 /// The state that the conversions of one call share.
 struct Conversion {
-  /// True: accept tensors that require grad (the caller is below autograd).
+  /// True to accept tensors that require grad, since autograd has handled the
+  /// call already.
   bool ignoreGrad = false;
-  /// 1 if torch's grad mode is on, 0 if it is off, -1 if unknown yet.
+  /// 1 if torch's grad mode is on, 0 if it is off, -1 if it is not known yet.
   int gradEnabled = -1;
-  /// The stream before which producers with __dlpack__ order their work. Null:
+  /// The stream that waits for the work of producers with __dlpack__. Null is
   /// the legacy default stream.
   void *producerStream = nullptr;
-  /// The first framework with a current stream among the CUDA arguments.
+  /// The table of the framework that has the first CUDA tensor, for its current
+  /// stream. Null if no CUDA tensor has such a table.
   const dlpack::ExchangeApi *streamApi = nullptr;
   /// True if a torch tensor on a CUDA device was read, and torch has no
   /// exchange API.
   bool torchStream = false;
-  /// Capsules that must live until the launch.
+  /// The DLPack capsules of tensors. They must live until the launch.
   std::vector<nanobind::object> keepAlive;
 };
 
-/// Fills in `view`. Throws ArgumentError for an object that is not a tensor
-/// which kernels can take.
+/// Reads a Python object into `view`. Throws ArgumentError if the object is not
+/// a tensor that kernels can take.
 void readTensor(PyObject *object, const ArgContext &place,
                 Conversion &conversion, TensorView &view);
 
-/// True if a tensor that was read by DLPack must not be written, because its
-/// library never changes an array (jax), or because another of its protocols
-/// says so. DLPack's own flag is TensorView::readOnly.
+/// True if an object that is read through DLPack must not be written. Its
+/// library's arrays are immutable (jax), or another protocol of the object says
+/// so. TensorView::readOnly has the flag of DLPack itself.
 bool isImmutable(PyObject *object);
 
-/// The table of C functions of a plain torch tensor's type. Null for all other
-/// types, and if torch has none.
+/// Returns the DLPack table of C functions for the type of plain torch tensors.
+/// Returns null for all other types, and if this torch has no table.
 const dlpack::ExchangeApi *plainTorchApi(PyTypeObject *type);
 
-// The readers among which readTensor chooses. Each is in its own file.
+// The functions among which readTensor chooses. Each is in a file of its own.
 void readNumpy(PyObject *object, const ArgContext &place, TensorView &view);
 void readTorch(PyObject *object, const dlpack::ExchangeApi *api,
                const ArgContext &place, Conversion &conversion,
@@ -101,17 +104,21 @@ void readDLPack(const dlpack::Tensor &tensor, const ArgContext &place,
 /// memory is read-only. Does not use DLPack.
 bool saysReadOnly(PyObject *object);
 
-/// torch's current stream on a CUDA device, from torch itself.
+/// Returns torch's current stream on a CUDA device. Calls torch's Python
+/// function.
 void *currentTorchStream(int32_t ordinal);
 
-/// The elements of `object` as a tuple if it has exactly two, else null.
+/// Returns the elements of `object` as a tuple if it has exactly two. Otherwise
+/// returns null.
 nanobind::object pairOf(nanobind::handle object);
 
-/// The module if it has been imported already, else null; borrowed.
+/// Returns a borrowed reference to a module that is imported already. Otherwise
+/// returns null.
 PyObject *importedModule(const char *name);
 
-/// Objects that the first call looks up. They are never released, like the
-/// modules of the process. The caller holds the interpreter's lock.
+/// Returns the only instance of Found, which the first call creates and nothing
+/// destroys. The constructor looks up Python objects. The caller holds the
+/// interpreter's lock.
 template <typename Found> const Found &lookedUp() {
   // Not a guarded static variable: a waiting thread would hold the
   // interpreter's lock, which the initialising thread may need.

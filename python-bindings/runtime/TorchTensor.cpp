@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// By torch's table of C functions where it has one, else by attributes. Both
-// end in the same refusals: a tensor whose memory is not what it stands for
-// (sparse, meta, a lazy negation, a subclass of its own making) is an error,
-// and so is one that autograd would have to follow.
+// Reads torch tensors through torch's table of C functions if it has one, else
+// through their attributes. Either way, a tensor is refused if its memory does
+// not contain its values (sparse, meta, lazily negated, a subclass that
+// redefines operations), or if autograd would have to follow the call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,27 +25,29 @@ using namespace mlafix::python;
 //===----------------------------------------------------------------------===//
 // Lazy negation
 //
-// Views of any dtype and strides may be negated lazily: torch._neg_view(x), the
-// imaginary part of a conjugate. The Python method that tells takes tens of
-// nanoseconds per tensor; torch's C++ function takes five. The C++ function is
-// called if tensors are found to lie in their Python objects as it needs them.
+// A view of any dtype and strides may be negated lazily: torch._neg_view(x), or
+// the imaginary part of a conjugate. To ask, the Python method is_neg takes
+// tens of nanoseconds per tensor, and torch's C++ function takes five. The C++
+// function is called if a check finds the at::Tensor at the expected place in
+// its Python object.
 //
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// The at::Tensor within torch's Python object. It is the first member after
-/// the header.
+/// Returns the at::Tensor in a Python object of torch. It is the first member
+/// after the object's header.
 const void *tensorIn(PyObject *object) { return object + 1; }
 
-/// True if the object holds an at::Tensor at this place. The check compares its
-/// pointer with the one that torch reports.
+/// True if tensorIn finds the object's at::Tensor. Compares the pointer there
+/// with the one that torch reports.
 bool holdsTensor(nb::handle object) {
   auto address = nb::cast<uintptr_t>(object.attr("_cdata"));
   return *static_cast<const uintptr_t *>(tensorIn(object.ptr())) == address;
 }
 
-/// Queries torch about lazy negation.
+/// The functions of torch that tell whether a tensor is negated lazily. `ask`
+/// is null if torch's C++ function cannot be used.
 struct TorchNegation {
   PyObject *isNeg = PyUnicode_InternFromString("is_neg");
   bool (*ask)(const void *tensor);
@@ -73,8 +75,9 @@ struct TorchNegation {
 
 } // namespace
 
-/// tensor.is_neg(): whether the memory holds a torch tensor's values with the
-/// opposite sign. `isPlain`: its type is torch.Tensor or Parameter.
+/// Returns tensor.is_neg(): true if the memory has the tensor's values with the
+/// opposite sign. `isPlain` is true if the tensor was read through the table of
+/// C functions, so that its type is torch.Tensor or Parameter.
 static bool isNegated(PyObject *tensor, bool isPlain) {
   const TorchNegation &torch = lookedUp<TorchNegation>();
   if (isPlain && torch.ask)
@@ -92,10 +95,11 @@ static bool isNegated(PyObject *tensor, bool isPlain) {
 
 namespace {
 
-/// The functions of torch that every call uses. References are never released.
+/// The functions and attributes of torch that every call uses. References are
+/// never released.
 struct Torch {
   PyObject *isGradEnabled;
-  PyObject *requiresGrad; ///< the attribute's descriptor, and its getter
+  PyObject *requiresGrad; ///< the descriptor of Tensor.requires_grad
   descrgetfunc getRequiresGrad;
 
   Torch() {
@@ -107,7 +111,7 @@ struct Torch {
         PyType_GetSlot(Py_TYPE(requiresGrad), Py_tp_descr_get));
   }
 
-  /// tensor.requires_grad, without searching the bases of the type.
+  /// Returns tensor.requires_grad, without a search in the bases of the type.
   PyObject *askRequiresGrad(PyObject *tensor) const {
     return getRequiresGrad(requiresGrad, tensor,
                            reinterpret_cast<PyObject *>(Py_TYPE(tensor)));
@@ -130,8 +134,8 @@ bool truth(PyObject *value) {
   return owned.ptr() == Py_True;
 }
 
-/// Asks for the grad mode once per call. If grad is disabled, as usual where
-/// these kernels are used, no tensor is asked.
+/// True if tensors that require grad must be refused. Asks torch for the grad
+/// mode once per call.
 bool gradMatters(Conversion &conversion) {
   if (conversion.ignoreGrad)
     return false;
@@ -150,8 +154,7 @@ void refuseUnusable(PyObject *object, const ArgContext &place,
                "negated view (call resolve_neg())");
 }
 
-/// Throws the reason why torch does not describe the tensor. Returns if torch
-/// gives none.
+/// Throws ArgumentError if the tensor's layout or device is unsupported.
 void explain(PyObject *object, const ArgContext &place) {
   std::string layout = attributeText(object, "layout");
   if (layout != "torch.strided")
@@ -177,7 +180,8 @@ bool isOfTransform(PyObject *object) {
   return answer.is_valid() && answer.ptr() == Py_True;
 }
 
-/// Converts "torch.bfloat16" to MLAFIX_BF16. 0 if mlafix has no such dtype.
+/// Converts a dtype's name such as "torch.bfloat16" to MLAFIX_BF16. Returns 0
+/// if mlafix lacks the dtype.
 int32_t dtypeOf(std::string_view text) {
   constexpr std::string_view module = "torch.";
   return text.substr(0, module.size()) == module
@@ -185,8 +189,8 @@ int32_t dtypeOf(std::string_view text) {
              : 0;
 }
 
-/// Refuses subclasses that redefine operations. They have no memory of their
-/// own, or memory with another meaning.
+/// Throws ArgumentError for a subclass that redefines torch's operations. Such
+/// a tensor may have no memory, or memory with another meaning.
 void refuseRedefined(PyObject *object, const ArgContext &place) {
   nb::object module = nb::borrow(importedModule("torch"));
   nb::object type = nb::borrow(reinterpret_cast<PyObject *>(Py_TYPE(object)));

@@ -1,4 +1,4 @@
-//===- UnitModule.cpp - Units and kernels as Python sees them -------------===//
+//===- UnitModule.cpp - Units and kernels in Python -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -39,7 +39,8 @@ Unit loadUnit(nb::object path) {
   return Unit::adopt(unit);
 }
 
-/// Reads a text argument in UTF-8.
+/// Returns a str argument in UTF-8. Throws ArgumentError for other objects,
+/// which says `expected`.
 std::string textArgument(nb::handle object, const char *name,
                          const char *expected) {
   std::string text;
@@ -87,8 +88,8 @@ nb::typed<nb::dict, nb::str, nb::str> bindingsDict(const KernelInfo &kernel) {
   while (!rest.empty()) {
     std::string_view one = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-    // Names and values contain neither '=' nor ',', as the unit's loader has
-    // checked.
+    // The unit's loader has checked that names and values contain neither '='
+    // nor ','.
     size_t equals = one.find('=');
     out[nb::str(one.data(), equals)] =
         nb::str(one.data() + equals + 1, one.size() - equals - 1);
@@ -142,7 +143,8 @@ nb::typed<nb::list, NamedValues> argsOf(const KernelInfo &kernel) {
   return out;
 }
 
-/// The compiler's report without times and places.
+/// Returns the compiler's proofs in the unit, in the form of Kernel.report but
+/// without times and places.
 NamedValues reportOf(const KernelInfo &kernel) {
   nb::list args;
   int64_t last = -1;
@@ -199,7 +201,8 @@ std::string deviceTarget(nb::handle device) {
   return name;
 }
 
-/// The contents of a unit, as a mapping from names to kernels, and as text.
+/// Adds the methods that make a Unit a mapping from names to kernels, and its
+/// manifest as text.
 void bindContents(nb::class_<Unit> &unit) {
   unit.def(
           "__getitem__",
@@ -215,7 +218,7 @@ void bindContents(nb::class_<Unit> &unit) {
       .def(
           "__contains__",
           [](const Unit &unit, nb::handle object) {
-            // If the object is not a name in UTF-8, no unit contains it.
+            // A unit does not contain an object that is not a str in UTF-8.
             std::string_view name;
             if (!nb::try_cast<std::string_view>(object, name))
               return false;

@@ -1,4 +1,4 @@
-//===- UnitModule.h - Units and kernels as Python sees them -----*- C++ -*-===//
+//===- UnitModule.h - Units and kernels in Python ---------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -15,7 +15,7 @@
 
 namespace mlafix::python {
 
-/// A loaded unit. Its contents are shared, so that a kernel or a bound call may
+/// A loaded unit. Kernels and bound calls share its handle, so that they may
 /// outlive the Python object.
 struct Unit {
   std::shared_ptr<mlafix_unit> handle;
@@ -25,14 +25,14 @@ struct Unit {
   }
 };
 
-/// One kernel of a unit.
+/// One kernel of a unit. It keeps the unit alive.
 struct KernelInfo {
   std::shared_ptr<mlafix_unit> unit;
   const mlafix_kernel *handle;
 };
 
-/// Converts {"D": 128, "T": "bf16"} to "D=128,T=bf16". None gives no binding.
-/// Throws ArgumentError for anything else.
+/// Converts a dict such as {"D": 128, "T": "bf16"} to "D=128,T=bf16", and None
+/// to "". Throws ArgumentError for anything else.
 std::string bindingsText(nanobind::handle bindings);
 
 /// Parses a device in Python's form: "cpu", "cuda", "cuda:1". Throws

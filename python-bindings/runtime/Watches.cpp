@@ -1,4 +1,4 @@
-//===- Watches.cpp - names that must stand for what they did --------------===//
+//===- Watches.cpp - Outside names that must not change -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -10,7 +10,7 @@
 namespace nb = nanobind;
 using namespace mlafix::python;
 
-/// True if a list has exactly these elements.
+/// True if a list has exactly the objects of the tuple `elements`.
 static bool hasElements(PyObject *list, PyObject *elements) {
   Py_ssize_t size = PyList_Size(list);
   if (size != PyTuple_Size(elements))
@@ -29,14 +29,14 @@ bool Watches::Name::holds() const {
   if (kind == Item) {
     found = PyDict_GetItemWithError(holder, key);
   } else {
-    // A pointer that is passed back to the object is only compared, not
-    // dereferenced.
+    // Looking up an attribute may run Python code, which may drop the watched
+    // objects. Keep the holder alive, and only compare the pointers.
     nb::object of = nb::borrow(holder);
     found = PyObject_GetAttr(of.ptr(), key);
     Py_XDECREF(found);
   }
   if (!found)
-    PyErr_Clear(); // the next look-up of the name reports the error
+    PyErr_Clear(); // the look-up in `changed` reports the error
   return found == expected;
 }
 

@@ -1,4 +1,4 @@
-//===- Watches.h - names that must stand for what they did ------*- C++ -*-===//
+//===- Watches.h - Outside names that must not change -----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,22 +13,24 @@
 
 namespace mlafix::python {
 
-/// Names with which a kernel was compiled, each with the object for which it
-/// stood. A call compares pointers, in a few nanoseconds per name.
+/// The outside names that a kernel uses, each with the object for which it
+/// stood when the kernel was compiled. A call compares the pointers, which
+/// takes a few nanoseconds per name.
 class Watches {
 public:
-  /// Sets the names to watch. `names` is a list of tuples (holder, key, value):
-  /// an item of a dict, an attribute `key` of another object, or, with the key
-  /// None, a list with the tuple of its elements. A tuple (holder, key) stands
-  /// for an item that a dict must not have. `changed()` is called if a
-  /// comparison fails. It raises if a name means something else, and otherwise
-  /// returns the names to watch from then on.
+  /// Sets the names to watch. `names` is a list of tuples. A tuple (holder,
+  /// key, value) is the item `key` of a dict or the attribute `key` of another
+  /// object. A tuple (list, None, elements) is a list with a tuple of its
+  /// elements. A tuple (dict, key) is an item that the dict must not have.
+  /// `changed()` is called if a comparison fails. It raises if a name now means
+  /// something else, and otherwise returns the names to watch from then on.
   void set(nanobind::list names, nanobind::object changed);
 
-  /// Compares the names. Throws the exceptions of `changed`.
+  /// Compares the names with their objects, and calls `changed` if one differs.
+  /// Throws the exceptions of `changed`.
   void check() {
-    // Iterate by index, since an attribute may run Python code that calls
-    // `set`.
+    // Iterate by index, since looking up an attribute may run Python code that
+    // calls `set` and replaces the vector.
     for (size_t i = 0; i < watched.size(); ++i)
       if (!watched[i].holds()) {
         renew();
