@@ -251,7 +251,7 @@ class Variants:
             return self._without_compiler(bindings, target)
         folder = compiler_cache()
         with folder.only_process(name) if folder else contextlib.nullcontext(False) as shared:
-            # Another process may have compiled it while this one waited.
+            # Another process may have compiled the specialisation while this one waited for the lock.
             unit = self._cached(folder, bindings, target) if shared else None
             if unit is not None:
                 return unit

@@ -11,7 +11,7 @@ class Error(Exception):
 
 
 class CompileError(Error):
-    """A kernel that does not compile.
+    """A kernel does not compile.
 
     Args:
         message: the error, with the offending line and a caret under the range if these are known.
@@ -44,7 +44,7 @@ class CacheWarning(UserWarning):
 
 
 class DebugWarning(UserWarning):
-    """A fault of a watched call of a kernel (MLAFIX_DEBUG=1)."""
+    """A call of a kernel has a fault, which was found because calls are debugged (MLAFIX_DEBUG=1)."""
 
 
 class ArgumentError(Error, ValueError):

@@ -63,7 +63,8 @@ struct CallArgs {
   /// Reads all arguments from the tuple `given`. Throws ArgumentError.
   void read(const Signature &signature, PyObject *given, uint32_t flags);
 
-  // The steps of `read`, for calls that allocate outputs between them.
+  // `read` in steps: `begin`, then `readArg` for each argument, then `finish`.
+  // Calls that allocate outputs use them.
   void begin(const Signature &signature, PyObject *given, uint32_t flags);
   void readArg(const Signature &signature, uint32_t index, PyObject *object);
   /// Sets the argument to the tensor that `view` describes.

@@ -51,8 +51,8 @@ private:
   std::shared_ptr<const Signature> signature;
   std::shared_ptr<mlafix_unit> unit; // destroyed after the handle
   std::unique_ptr<mlafix_bound, BoundDeleter> handle;
-  /// The view of each tensor argument as it was bound. Scalars and omitted
-  /// tensors have an empty view.
+  /// The view of each tensor argument as it was bound. All other arguments have
+  /// an empty view.
   std::vector<TensorView> shapes;
   std::vector<bool> present;
   Conversion conversion;

@@ -20,7 +20,7 @@ namespace mlafix::python {
 
 /// A dtype of mlafix and its name in other libraries.
 struct DTypeName {
-  int32_t dtype; ///< its value as a mlafix_dtype
+  int32_t dtype; ///< the dtype as a mlafix_dtype
   /// The name in numpy with ml_dtypes, and in torch after "torch.".
   std::string_view name;
 };

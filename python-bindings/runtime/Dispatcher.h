@@ -39,7 +39,7 @@ public:
   /// Forgets all resolved calls.
   void clear();
 
-  // The garbage collector visits these two members (traverseDispatcher).
+  // The garbage collector visits `resolve` and `watches` (traverseDispatcher).
   nanobind::object resolve;
   Watches watches; ///< the outside names that each call checks
 

@@ -52,8 +52,8 @@ bool hasAttribute(PyObject *object, const char *name);
 std::string typeName(nanobind::handle object);
 
 /// Returns str(object) or repr(object) in UTF-8. Unpaired surrogates become
-/// escapes such as "\udc80". Returns the name of the object's type if str() or
-/// repr() fails.
+/// escape sequences. Returns the name of the object's type if str() or repr()
+/// fails.
 std::string textOf(nanobind::handle object);
 std::string reprOf(nanobind::handle object);
 

@@ -90,7 +90,8 @@ bool isImmutable(PyObject *object);
 /// Returns null for all other types, and if this torch has no table.
 const dlpack::ExchangeApi *plainTorchApi(PyTypeObject *type);
 
-// The functions among which readTensor chooses. Each is in a file of its own.
+// The functions among which readTensor chooses by the type of the object. They
+// throw ArgumentError.
 void readNumpy(PyObject *object, const ArgContext &place, TensorView &view);
 void readTorch(PyObject *object, const dlpack::ExchangeApi *api,
                const ArgContext &place, Conversion &conversion,

@@ -39,8 +39,8 @@ Unit loadUnit(nb::object path) {
   return Unit::adopt(unit);
 }
 
-/// Returns a str argument in UTF-8. Throws ArgumentError for other objects,
-/// which says `expected`.
+/// Returns a str argument in UTF-8. Throws ArgumentError for other objects; its
+/// message contains `expected`.
 std::string textArgument(nb::handle object, const char *name,
                          const char *expected) {
   std::string text;
@@ -218,7 +218,7 @@ void bindContents(nb::class_<Unit> &unit) {
       .def(
           "__contains__",
           [](const Unit &unit, nb::handle object) {
-            // A unit does not contain an object that is not a str in UTF-8.
+            // An object that is not a str in UTF-8 is no kernel's name.
             std::string_view name;
             if (!nb::try_cast<std::string_view>(object, name))
               return false;

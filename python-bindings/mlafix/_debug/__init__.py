@@ -1,1 +1,1 @@
-"""Runs a kernel row by row and checks every value."""
+"""Follows a kernel row by row on the host and checks every access and value."""

@@ -34,9 +34,10 @@ class Fault:
 
     Attributes:
         question: the kind of the fault. It is either the question of docs/Proofs.md that the fault refutes ("bounds",
-            "one writer", "coverage", …), or one of four others. "promise": the launch breaks a promise. "NaN" and
-            "infinity": the kernel stores a NaN or infinity that it computed from finite numbers. "reference": a stored
-            value differs from the result of the function `against`.
+            "one writer", "coverage", …), or one of four others. "promise": the launch breaks a promise. "NaN": the
+            kernel stores a NaN that it computed from operands that are not NaN. "infinity": it stores an infinity that
+            it computed from finite operands. "reference": a stored value differs from the result of the function
+            `against`.
         argument: the tensor's name; "" for a promise about no tensor.
         element: the indices of the first faulty element. For a list of tensors, the first index selects the tensor.
         row: the indices of the row of the grid that caused the fault; () for an element that no row writes.

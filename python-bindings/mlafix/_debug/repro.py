@@ -49,7 +49,7 @@ _VALUES = 'values = numpy.load(HERE / "{stem}.npz")\n'
 
 
 class _Given:
-    """An array of a call: its memory, and code that creates an array like it."""
+    """An array that was passed to a call. `code` returns code that creates an array of the same layout."""
 
     def __init__(self, array: Any, name: str) -> None:
         self.is_torch = is_torch(array)
@@ -91,7 +91,7 @@ class _Given:
 
 
 class _Script:
-    """Turns the arguments of a call into code, and collects the values that the code needs."""
+    """Converts the arguments of a call to code, and collects the values that the code loads."""
 
     def __init__(self, with_values: bool) -> None:
         self.with_values = with_values

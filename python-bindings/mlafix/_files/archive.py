@@ -39,7 +39,7 @@ _HEADER = 32
 _ALIGNMENT = 16
 # Records are compressed in groups of about this many bytes. With larger groups, a look-up takes more than 1 ms.
 _RECORD_BYTES = 1 << 16
-_LZMA2, _PRESET = 0x21, 9 | 1 << 31  # lzma.FILTER_LZMA2, lzma.PRESET_EXTREME: lzma is imported where an archive is read
+_LZMA2, _PRESET = 0x21, 9 | 1 << 31  # lzma.FILTER_LZMA2, lzma.PRESET_EXTREME; lzma is imported only to read or write archives
 AND_LATER = "+"
 """The suffix of a target whose units contain only PTX. Units for "sm_75+" run on sm_75 and on later GPUs."""
 

@@ -5,9 +5,10 @@ The rule (docs/Installation.md): the folder and each file in it belong to the us
 may write to them. The outer folder, which holds one folder per compiler, belongs to the user or to root, and no other user
 may replace its entries. Files are written only to a folder that the user owns.
 
-If the folder cannot be used, kernels are compiled without it, and a CacheWarning gives the reason. A file is renamed into
-place, so that readers see it whole. If several processes need the same file, only one of them creates it. All accesses
-go through the descriptor of the checked folder, so that replacing the folder has no effect.
+If the folder cannot be used, kernels are compiled without it, and a CacheWarning gives the reason. A new file is
+renamed to its final name, so that readers never see a part of it. If several processes need the same file, only one of
+them creates it. All accesses go through the descriptor of the checked folder, so that replacing the folder has no
+effect.
 """
 
 from __future__ import annotations
@@ -228,8 +229,8 @@ def _locked(name: str, folder: int) -> int:
         lock = _open_file(name, os.O_RDWR | os.O_CREAT, folder)
         _open_locks[lock] = threading.get_ident()
         try:
-            # A file system may lack locks (OSError). Two processes may then compile the same kernel, and both rename it
-            # into place.
+            # A file system may lack locks (OSError). Two processes may then compile the same kernel, and both write its
+            # file.
             with contextlib.suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)
             with contextlib.suppress(FileNotFoundError):

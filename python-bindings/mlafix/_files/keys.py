@@ -1,4 +1,4 @@
-"""Names of compiled kernels on disk: digests of everything that determines their code.
+"""Computes the file names of compiled kernels: digests of everything that determines their code.
 
 Uses only the standard library, so that the build can run it as a program before the package is complete:
 

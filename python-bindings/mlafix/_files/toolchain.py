@@ -1,4 +1,5 @@
-"""The tools with which this installation compiles: the extension module with the compiler, and the assemblers beside it."""
+"""Finds the tools with which this installation compiles: the extension module with the compiler, and the PTX
+assemblers."""
 
 from __future__ import annotations
 

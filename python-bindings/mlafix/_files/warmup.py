@@ -99,8 +99,8 @@ def compile_keys(requests: Iterable[Request]) -> list[CompileKey]:
             - A CompileKey.
 
     Raises:
-        ArgumentError: a request is none of these, or a call's arguments do not fit. Any exception that a function
-        raises before it launches.
+        ArgumentError: a request is none of these, or a call's arguments do not fit. A requested function may raise any
+            other exception.
     """
     return list(dict.fromkeys(key for request in requests for key in _keys_of(request)))
 
@@ -212,7 +212,7 @@ def available(device: str | None = None, requests: Iterable[Request] = ()) -> Av
 
 
 def default_device() -> str:
-    """The first CUDA device if there is one, else the CPU."""
+    """Returns "cuda:0" if there is a CUDA device, else "cpu"."""
     return "cuda:0" if _runtime.cuda_device_count() else "cpu"
 
 

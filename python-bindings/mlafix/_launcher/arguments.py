@@ -1,4 +1,4 @@
-"""Errors about arguments, in the runtime's form, with the argument names of the called function."""
+"""Makes errors about arguments, in the runtime's form and with the argument names of the called function."""
 
 from __future__ import annotations
 

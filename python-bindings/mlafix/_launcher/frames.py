@@ -27,7 +27,7 @@ def without_frames(function: Function) -> Function:
 
 
 def caller_level() -> int:
-    """The `stacklevel` that makes a warning point at the package's caller."""
+    """Returns the `stacklevel` with which a warning points at the caller of the package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
         level, frame = level + 1, frame.f_back
@@ -35,8 +35,8 @@ def caller_level() -> int:
 
 
 def forget_frames(error: Error) -> None:
-    """Removes the traceback of an error, for a handler that continues with a plain ``raise``. Python 3.11 and later then
-    show no frame of the handler. Python 3.10 keeps only the handler's frame."""
+    """Removes the traceback of an error. Call it in a handler that then uses a plain ``raise``. Python 3.11 and later
+    then show no frame of the handler. Python 3.10 keeps only the handler's frame."""
     if error.__traceback__ is not None:
         error.__traceback__.tb_next = None
     error.__traceback__ = error.__cause__ = None  # setting the cause also hides the context

@@ -139,7 +139,7 @@ class Kernel(Launcher):
 
         Args:
             stage: source, specialized, canonical, lowered, layout, distributed, nvvm (or cpu), llvm or ptx. The first
-                four need no target, and leave names generic that are not bound.
+                four need no target, and accept names without a binding.
             target: "sm_90", "x86-64-v3"; by default the target of this machine: of GPU 0, or of the CPU if there is no GPU.
             bindings: values of the kernel's names: ``H=128, D=128, T="bf16"``.
 
@@ -185,7 +185,7 @@ class Kernel(Launcher):
 
     @without_frames
     def ptx(self, target: str, **bindings: object) -> str:
-        """PTX for a GPU target ("sm_90"). Raises CompileError."""
+        """Returns the kernel's PTX for a GPU target ("sm_90"). Raises CompileError."""
         return self.ir("ptx", target, **bindings)
 
     def remarks(self, target: str | None = None, **bindings: object) -> str:
@@ -306,7 +306,7 @@ class Kernel(Launcher):
         the kernel is launched twice on the tensors' device, into copies of the outputs with different initial contents. Elements
         that both launches leave unchanged are unwritten. debug() waits for the device.
 
-        A stored NaN is a fault if the kernel computed it from numbers. The fault names the operation that produced the NaN.
+        A stored NaN is a fault if the kernel computed it from operands that are not NaN. The fault names the operation.
 
         Args:
             args, kwargs, stream: as for a call. All tensors must be numpy arrays or torch tensors, also those in lists.

@@ -153,7 +153,7 @@ class Launcher:
         return tuple((arg["name"], arg["name"] + "_at") for arg in args if arg["kind"] == "scalar" and arg["name"] + "_at" in tensors)
 
     def __call__(self, /, *args: object, stream: object | None = None, **kwargs: object) -> None:
-        """Launch.
+        """Launches the kernel.
 
         Args:
             args, kwargs: the kernel's arguments: numpy arrays, torch tensors or other DLPack producers, and numbers.
@@ -164,14 +164,14 @@ class Launcher:
             CompileError, UnitError, DriverError: there is no code for these arguments.
             RankError: a rank did not come to an earlier launch of the group.
         """
-        # The usual case of plain tensors. The dispatcher itself checks whether torch watches calls, and then launches
-        # nothing.
+        # The usual case of plain tensors. try_launch checks whether torch watches calls. If so, it launches nothing and
+        # returns None.
         if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces() or self._is_watched or recorders) and self._dispatch.try_launch(args, stream) is not None:
             return None
         if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
             return self._call_through_torch(args, kwargs, stream)
-        # This check comes after the way through torch. Otherwise torch.compile would trace it, and recompile when another
-        # thread begins to record.
+        # This check comes after the call through torch. Otherwise torch.compile would trace the check, and recompile
+        # when another thread begins to record.
         if recorders and recorder_of_thread():
             return self._record_key(args, kwargs)
         try:
@@ -272,7 +272,7 @@ class Launcher:
 
     @without_frames
     def explain_call(self, /, *args: object, **kwargs: object) -> CallExplanation:
-        """Explain why a call with these arguments runs the code that it runs. Nothing is launched.
+        """Explains why a call with these arguments runs the code that it runs. Nothing is launched.
 
         ``print(kernel.explain_call(out, x))`` lists the code versions in the order in which the call tries them, and
         why each of them refuses the call: ``expected stride 2048 in dim 0 of "x", got 4096``. It also prints the grid,

@@ -1,4 +1,4 @@
-"""The manifest of a unit file, read without loading the unit, and the choice of the kernel that fits a call."""
+"""Reads the manifest of a unit file without loading the unit, and tells which of its kernels can run a call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The digest of the Python function that the kernel was made from, or ""."""
+        """The digest of the Python function from which the kernel was made; "" if there is none."""
         return str(self.declaration.get("digest", ""))
 
 
@@ -71,5 +71,5 @@ def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mappin
 
 
 def is_same(bound: str, asked: str) -> bool:
-    """True if two values of a binding are equal, as "8" and "008" are."""
+    """True if two values of a binding are equal. Integers are compared by value: "8" equals "008"."""
     return bound == asked or (bound.isdecimal() and asked.isdecimal() and int(bound) == int(asked))

@@ -47,7 +47,7 @@ class Recorded(Exception):
 
 
 class UnlaunchedCall:
-    """Stands for a bound call whose key is recorded."""
+    """Replaces a bound call whose key was recorded. Calling it does nothing."""
 
     def __call__(self, stream: Any = None) -> None: ...
 

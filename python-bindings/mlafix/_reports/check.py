@@ -16,8 +16,9 @@ def check(kernel: Kernel, bindings: Mapping[str, str], target: str | None = None
 
     Args:
         kernel: a kernel of a Python file, of a file in MLIR's syntax, or of the library.
-        bindings: values of its names; {} checks the kernel for all values.
-        target: a target to generate code for as well ("sm_90", "x86-64-v3"), which needs all names bound.
+        bindings: values of the kernel's names; {} checks the kernel for all values.
+        target: "sm_90", "x86-64-v3": also generates code for this target, for which all names must be bound. None
+            generates no code.
 
     Returns:
         {"kernel", "errors", "warnings", "args"}, ready for JSON. An error or a warning is {"message"}, with its "file", "line"

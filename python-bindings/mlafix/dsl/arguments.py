@@ -1,4 +1,4 @@
-"""The arguments of built-in calls: matches them to parameters and checks their types."""
+"""Matches the arguments of built-in calls to parameters, and checks their types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic built-ins, and Python's own functions: abs, min, max, sum, round, conversions."""
+"""Translates arithmetic built-ins, conversions, and Python's functions abs, min, max, sum and round."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONVERSIONS = ("f32", "i32", "i64", "index", "bool")
 
 
 class ArithmeticBuiltIns:
-    """Calls of functions such as exp, fma, copysign, where and splat, of Python's functions on rows, and of
+    """Translates calls of functions such as exp, fma, copysign, where and splat, of Python's functions, and of
     conversions."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:

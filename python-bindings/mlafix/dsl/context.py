@@ -14,7 +14,7 @@ from .source import Source
 from .types import Base
 from .values import Dyn, Tensor, as_number, describe
 
-# Limit of nested branches and loops. The compiler's parser accepts at most 250 nested brackets.
+# The most nested branches and loops, since the compiler's parser accepts at most 250 nested brackets.
 _MOST_NESTED = 200
 # The smallest finite number that rounds to infinity in f32.
 _F32_OVERFLOWS = 2**128 - 2**103
@@ -79,7 +79,7 @@ class Context:
 
     @property
     def dims(self) -> list[str]:
-        """The names of the tensors' dims."""
+        """The names of the dims of the kernel's tensors, each once."""
         return list(dict.fromkeys(dim.name for tensor in self.tensors for dim in tensor.annotation.dims if dim.name))
 
     # -- From constants to values ------------------------------------------------------------------------------------

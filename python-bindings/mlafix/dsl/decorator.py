@@ -14,7 +14,7 @@ from ..errors import ArgumentError
 from .options import WARNINGS, Options
 from .python_kernel import PythonKernel
 
-Function = Callable[..., Any]  # the type that type checkers see for a function
+Function = Callable[..., Any]  # the type of a decorated function for type checkers
 Plan = Mapping[str, bool | int | str]
 
 
@@ -45,8 +45,9 @@ def kernel(
         allow: warnings to suppress. "races": several rows may write one element, or a row may read an element that another
             writes; "races" also allows races that are otherwise errors. "bounds": accesses are out of bounds for some
             sizes. "nan": empty rows produce NaN.
-        plan: fields that override the compiler's decisions about code for GPUs. ``{"rows_ahead": 0}`` applies to all code
-            versions but "any", ``{"dense.lanes": 8}`` to one. docs/Troubleshooting.md lists the fields.
+        plan: fields that override the compiler's decisions about code for GPUs. ``{"rows_ahead": 0}`` applies to all
+            code versions except "any", ``{"dense.lanes": 8}`` only to the version "dense". docs/Troubleshooting.md
+            lists the fields.
 
     Raises:
         ArgumentError: the decorated object is not a function, `bounds`, `allow` or `plan` has an invalid value, or an

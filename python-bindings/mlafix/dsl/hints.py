@@ -175,12 +175,12 @@ def of_undefined_in_type(annotation: ast.expr, name: str) -> str:
 
 
 def is_word(name: str) -> bool:
-    """True if mlafix.dsl has a word for kernels of this name."""
+    """True if `name` is a word of mlafix.dsl: a function that kernels may call, or a type."""
     return is_built_in(name) or name in types.WORDS
 
 
 def is_built_in(name: str) -> bool:
-    """True if mlafix.dsl has a function for kernels of this name."""
+    """True if `name` is a function of mlafix.dsl that kernels may call."""
     return name in functions.UNARY or isinstance(getattr(built_ins, name, None), built_ins.BuiltIn)
 
 
@@ -411,7 +411,7 @@ def of_extent(value: Any) -> str:
 
 
 def of_printed(value: Any) -> str:
-    """Returns the hint for a tensor that is printed."""
+    """Returns the hint for printing a whole tensor."""
     return f"; print a row, {_row_of(value)}, or an element, {_row_of(value)[:-1]}, 0]" if isinstance(value, Tensor) and value.rank > 1 else ""
 
 
@@ -437,14 +437,14 @@ def of_factor(name: Any, tensors: Iterable[Tensor]) -> str:
 
 
 def of_index(value: Any, of_shape: bool = False) -> str:
-    """Returns the hint for an index into a list, a tuple or a shape that is not a constant."""
+    """Returns the hint for an index that is not a constant, into a list, a tuple or a shape."""
     if not isinstance(value, Dyn):
         return ""
     return "; which dim it is must be known: x.shape[0] or shape(\"n\")" if of_shape else "; a value indexes tensors alone: pass the list as a tensor"
 
 
 def of_state(op: str = "") -> str:
-    """Returns the hint for a state where a number or a row is expected, as an operand of `op`."""
+    """Returns the hint for a state in place of a number or a row. `op` is the operator that got it, or ""."""
     return "; merge(a, b) adds states" if op == "add" else "; payload(s) is the row of a state, lse_of(s) its lse"
 
 

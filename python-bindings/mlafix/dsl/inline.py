@@ -51,14 +51,16 @@ class Inline:
         return Source(self.function)
 
     def bind(self, caller: Source, node: ast.Call, arguments: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
-        """Binds the function's parameters to the arguments of a call. Underlines the call if they do not match."""
+        """Maps the names of the function's parameters to the arguments of a call. If they do not match, raises a
+        CompileError that underlines the call."""
         bound = bind(caller, node, self.function, arguments, keywords)
         bound.apply_defaults()
         return dict(bound.arguments)
 
 
 def bind(caller: Source, node: ast.Call, called: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> inspect.BoundArguments:
-    """Binds parameters to the arguments of a call. Underlines the call if they do not match."""
+    """Binds the parameters of `called` to the arguments of a call. If they do not match, raises a CompileError that
+    underlines the call."""
     signature = inspect.signature(called)
     try:
         return signature.bind(*arguments, **keywords)

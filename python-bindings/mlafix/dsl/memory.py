@@ -1,4 +1,4 @@
-"""Tensors in a kernel: sizes of dims, reads and writes of rows and elements, presence of optional tensors."""
+"""Translates uses of tensors: sizes of dims, loads and stores of rows and elements, presence of optional tensors."""
 
 from __future__ import annotations
 

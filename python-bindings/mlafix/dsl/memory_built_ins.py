@@ -1,4 +1,4 @@
-"""Built-ins that load from, store to and query tensors."""
+"""Translates built-ins that load from, store to and query tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST_FIRST = -(2**31 - 1)
 
 
 class MemoryBuiltIns:
-    """Calls of load, store, present, ranks, shape, turn and exchange."""
+    """Translates calls of load, store, present, ranks, shape, turn and exchange."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
         self.ctx = expressions.ctx

@@ -1,4 +1,4 @@
-"""Built-ins for promises about a call or the contents of its tensors, and the built-in print."""
+"""Translates built-ins for promises about a call or the contents of its tensors, and the built-in print."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .values import Dyn, Tensor, as_number, describe
 
 
 class PromiseBuiltIns:
-    """Calls of assume, distinct and print."""
+    """Translates calls of assume, distinct and print."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
         self.ctx = expressions.ctx

@@ -45,7 +45,8 @@ def member(module: types.ModuleType, name: str) -> Any:
 @contextlib.contextmanager
 def reading(function: types.FunctionType) -> Iterator[None]:
     """A context in which a function's text is translated. Makes constants independent of the thread's rounding mode.
-    Raises CompileError, located at the function, if text outside of statements is nested too deeply for Python."""
+    Raises CompileError, located at the function, if the text is nested too deeply for Python. (`Statements` locates
+    this error at a statement.)"""
     arithmetic = _runtime.default_arithmetic()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Built-ins on partial attention states."""
+"""Translates built-ins on partial attention states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from .values import Dyn, Element, Sink, describe
 
 
 class StateBuiltIns:
-    """Calls of load_state, store_state, make_state, sink, identity, merge, mask, rebase, payload and lse_of."""
+    """Translates calls of load_state, store_state, make_state, sink, identity, merge, mask, rebase, payload and
+    lse_of."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
         self.ctx = expressions.ctx

@@ -64,7 +64,7 @@ class ScalarType:
         return {"bool": "bool_"}.get(self.name, self.name) + bound + (".or_tensor" if self.from_tensor else "")
 
 
-# Typed as Any, like the words for tensors below, so that type checkers accept them as argument types.
+# The dtypes, and In, Out and the like below, are typed as Any, so that type checkers accept them as argument types.
 bf16: Any = ScalarType("bf16")
 f16: Any = ScalarType("f16")
 f32: Any = ScalarType("f32")
@@ -82,7 +82,7 @@ bool_: Any = ScalarType("bool")
 
 @dataclasses.dataclass(frozen=True)
 class DType:
-    """A dtype variable. Its dtype is chosen when the kernel is compiled; a call chooses the dtype of its tensors.
+    """A dtype variable. Its dtype is chosen when the kernel is compiled. A call chooses it by the dtype of its tensors.
 
     Args:
         name: a name that begins with an upper-case letter. Equal names stand for the same dtype.

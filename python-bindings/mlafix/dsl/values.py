@@ -12,7 +12,7 @@ from typing import Any
 from .._launcher.launcher import Launcher
 from .types import FLOATS, TensorType
 
-# Longer integers are abbreviated in messages; Python itself refuses to print more than 4300 digits.
+# The most bits of an integer that messages print in full. Python refuses to print more than 4300 digits.
 _MOST_BITS = 256
 
 
