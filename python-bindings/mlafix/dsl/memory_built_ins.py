@@ -11,7 +11,7 @@ from .built_ins import BuiltIn
 from .expressions import Expressions
 from .values import Dyn, Element, Tensor, describe
 
-# The least value of `first`. An element's index fits in an i32, so its distance to another element does, too.
+# The least value of `first`. Indices of elements fit in an i32, and so do their differences.
 _LEAST_FIRST = -(2**31 - 1)
 
 

@@ -52,7 +52,8 @@ class PythonKernel(Kernel):
 
     # The kernel of which this one is a specialisation; None if it is not a specialisation.
     _general: PythonKernel | None = None
-    # For a kernel of the package that a function made: the arguments of that function.
+    # The arguments of the function that made this kernel, if the kernel belongs to the package and a function made it;
+    # else ().
     made_with: tuple[object, ...] = ()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -64,7 +65,7 @@ class PythonKernel(Kernel):
         whole("mlafix.dsl.frontend")
         from .frontend import build
 
-        self.digest  # noqa: B018 (the digest needs the file, too, which may be gone at the first call)
+        self.digest  # noqa: B018 (reads the file now, since it may be gone when the first call needs the digest)
         with reading(self.function):
             return build(self.function, self.options)
 
