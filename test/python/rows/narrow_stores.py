@@ -1,4 +1,4 @@
-"""Kernels that store bytes as users do: after maxima, minima, bounds, choices and branches."""
+"""Kernels that store elements of 8 bits as user code does: after max, min, clamping, where and branches."""
 
 from __future__ import annotations
 

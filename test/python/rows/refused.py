@@ -32,7 +32,7 @@ class Refused:
 
 
 REFUSED = (
-    # The encoding is the same for sm_86 to sm_121; sm_75 and sm_80 have no F2IP.
+    # F2IP has the same encoding from sm_86 to sm_121. sm_75 and sm_80 do not have this instruction.
     Refused(
         "F2IP.*.RELU",
         masks=(0x1FF, 0x800),
@@ -48,7 +48,7 @@ _EXECUTED = 4  # SHF_EXECINSTR
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """A refused instruction in a function of a cubin, at a byte offset from the function's beginning."""
+    """A refused instruction in a function of a cubin. `offset` counts bytes from the function's beginning."""
 
     function: str
     offset: int
@@ -59,7 +59,7 @@ class Found:
 
 
 def functions(cubin: bytes) -> Iterator[tuple[str, bytes]]:
-    """The code of each function in a cubin, by name."""
+    """Returns the code of each function in a cubin, by the function's name."""
     table, size, count, names = *struct.unpack_from("<Q", cubin, 0x28), *struct.unpack_from("<3H", cubin, 0x3A)
     sections = [struct.unpack_from("<IIQQQQ", cubin, table + i * size) for i in range(count)]
     strings = sections[names][4]
@@ -71,7 +71,8 @@ def functions(cubin: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def cubins(data: bytes) -> Iterator[bytes]:
-    """The cubins in a file or in a block of an archive. Each starts at a multiple of 16 bytes and ends with its last section."""
+    """Returns the cubins in a file or in a block of an archive. A cubin starts at a multiple of 16 bytes and ends with
+    its last section."""
     at = data.find(_ELF)
     while at >= 0:
         if at % 16 == 0:
@@ -80,7 +81,7 @@ def cubins(data: bytes) -> Iterator[bytes]:
 
 
 def search(data: bytes) -> list[Found]:
-    """The refused instructions of all cubins in `data`."""
+    """Returns the refused instructions of all cubins in `data`."""
     found = []
     for cubin in cubins(data):
         for name, code in functions(cubin):
@@ -92,7 +93,7 @@ def search(data: bytes) -> list[Found]:
 
 
 def _contents(path: Path) -> Iterator[bytes]:
-    """Yields a file's bytes, or an archive's blocks of GPU code."""
+    """Yields the bytes of a file. If the file is an archive, yields its blocks of GPU code."""
     from mlafix._files import archive as _archive
 
     if path.suffix != _archive.SUFFIX:

@@ -1,5 +1,5 @@
-"""Rows along a dim with a bound ("b<=1024") whose size only the launch knows have the bits of fixed-size rows, and access nothing past their
-end."""
+"""Rows along a dim with a bound ("b<=1024"), whose size is only known at the launch. They have the bits of fixed-size
+rows, and no access is past their end."""
 
 from __future__ import annotations
 
@@ -156,15 +156,18 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 class Beyond:
-    """Arrays with room for `bound` elements after `offset` others. A call passes `size` of them, and the memory around these is poison. With offset 0, rows are
-    aligned."""
+    """Makes arrays of `size` elements inside larger memory, and checks that a call changes nothing around them.
+
+    The memory has room for `bound` elements after the first `offset` ones. All elements outside the array are poison.
+    With offset 0, rows are aligned.
+    """
 
     def __init__(self, device: Device, bound: int, size: int, offset: int) -> None:
         self.device, self.bound, self.size, self.offset = device, bound, size, offset
         self.checked: list[tuple[Any, np.ndarray]] = []
 
     def of(self, array: np.ndarray) -> Any:
-        """The array's elements on the device, with NaN or -1 around them."""
+        """Copies the array to the device, with NaN or -1 around it. Returns a view of the copied elements."""
         room = self.bound + 3 + (-self.bound - 3) % 32 if self.offset == 0 else self.offset + self.bound + 3
         around = np.full((*array.shape[:-1], room), np.nan if array.dtype in (F32, BF16) else -1, array.dtype)
         around[..., self.offset : self.offset + self.size] = array
@@ -173,7 +176,7 @@ class Beyond:
         return put[..., self.offset : self.offset + self.size]
 
     def check(self) -> None:
-        """Asserts that nothing around the elements has changed."""
+        """Asserts that no element outside the arrays has changed."""
         for put, around in self.checked:
             got = self.device.get(put).copy()
             got[..., self.offset : self.offset + self.size] = around[..., self.offset : self.offset + self.size]
@@ -181,7 +184,7 @@ class Beyond:
 
 
 def launched(kernel: Any, *arguments: Any) -> str:
-    """Returns the entry of the code version that a call uses."""
+    """Returns the name of the entry point that a call launches."""
     return next(version.entry for version in kernel.explain_call(*arguments).versions if version.chosen)
 
 
@@ -190,7 +193,7 @@ WHOLE = (0, 32, 200, 272)
 
 
 def by_tree(row: np.ndarray) -> np.ndarray:
-    """Returns the sum of f32 elements by the tree of N9: element i and i + 1 are added, then pairs of these sums, and
+    """Returns the sums of f32 rows in the order of N9's tree: neighbours are added first, then pairs of these sums, and
     so on."""
     while row.shape[-1] > 1:
         even, odd = row[..., 0::2], row[..., 1::2]
@@ -202,7 +205,7 @@ def by_tree(row: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("size", [0, 1, 2, 33, 500, 1023, 1024])
 def test_one_compilation_cumulates_lengths_of_any_batch(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int, dtype: str) -> None:
     lens = rng.integers(0, 1000, size).astype(np.int32)
-    for more in (1, 0):  # the offset of the end may be omitted
+    for more in (1, 0):  # the last offset, the total, may be omitted
         wide, rows = Beyond(device, 1025, size + more, size % 3), Beyond(device, 1024, size, 1)
         cu = wide.of(np.full(size + more, -7, dtype.replace("i", "int")))
         kernels.cumulate(cu, rows.of(lens))
@@ -245,7 +248,7 @@ def test_whole_packs_are_moved_where_sizes_are_multiples(device: Device, kernels
 def test_reductions_count_what_is_there(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
     x = rng.standard_normal((4, size)).astype(np.float32)
     if size:
-        x[1], x[2] = -np.inf, -np.abs(x[2]) - 1  # zeros past the end would be greater
+        x[1], x[2] = -np.inf, -np.abs(x[2]) - 1  # all elements are below 0, so a zero read past the end would win
         x[3, size // 2] = np.nan
     k = rng.integers(-50, -5, (4, size)).astype(np.int32)
     around = Beyond(device, 300, size, 0 if size in WHOLE else 1)
@@ -259,7 +262,7 @@ def test_reductions_count_what_is_there(device: Device, kernels: ModuleType, rng
         assert not size or device.get(total)[:1].tobytes() == sums[:1].tobytes()
         np.testing.assert_array_equal(device.get(mean), sums / np.float32(size))
     if not size:
-        assert device.get(total).tobytes() == bytes(16)  # 0, not -0
+        assert device.get(total).tobytes() == bytes(16)  # +0.0, not -0.0
     np.testing.assert_array_equal(device.get(most), x.max(axis=1, initial=-np.inf))
     np.testing.assert_array_equal(device.get(least), x.min(axis=1, initial=np.inf))
     np.testing.assert_array_equal(device.get(places[0]), x.argmax(axis=1) if size else 0)
@@ -290,7 +293,7 @@ def test_scans_have_the_bits_of_rows_of_that_size(device: Device, kernels: Modul
     np.testing.assert_array_equal(most, np.maximum.accumulate(x, axis=1))
     np.testing.assert_array_equal(least, np.minimum.accumulate(k, axis=1))
     np.testing.assert_array_equal(places, np.broadcast_to(np.arange(size), (3, size)))
-    if size in (33, 200):  # bound to the size, the row has packs
+    if size in (33, 200):  # with a fixed size, the row is processed in packs
         again = run_scanned(device, kernels.scanned.specialize(v=size), x, k, 0)
         assert all(a.tobytes() == b.tobytes() for a, b in zip([sums, most, least, places], again))
 
@@ -306,7 +309,7 @@ def test_rows_through_control_flow_in_place(device: Device, kernels: ModuleType,
         around.check()
         results.append((device.get(mine).copy(), device.get(last).copy()))
     assert all(a.tobytes() == b.tobytes() for a, b in zip(*results))
-    np.testing.assert_array_equal(results[0][0][2], y[2])  # k is 2 here: not stored
+    np.testing.assert_array_equal(results[0][0][2], y[2])  # row 2 (k = 2) is not stored
 
 
 @pytest.mark.parametrize("size", [0, 1, 64, 4097, 4096, 8192, 8999, 9000])
@@ -326,8 +329,8 @@ def test_long_rows(device: Device, kernels: ModuleType, rng: np.random.Generator
 
 
 def bounds_of(kernel: mlafix.Kernel, target: str, **bound: Any) -> list[int]:
-    """Returns the bounds of a kernel's code versions that are smaller than its own bound; "cpu" is this machine's
-    target."""
+    """Returns the bounds of a kernel's code versions for shorter rows. The target "cpu" stands for this machine's
+    CPU."""
     target = _runtime.device_target("cpu") if target == "cpu" else target
     entries = [version["entry"] for version in json.loads(kernel.compile(target, **bound).manifest)["kernels"][0]["code"][0]["variants"]]
     return sorted({int(found[1]) for entry in entries if (found := re.search(r"_most(\d+)_", entry))})
@@ -364,13 +367,14 @@ def test_short_rows_have_code_versions_with_the_same_bits(device: Device, kernel
 def test_which_kernels_have_them(kernels: ModuleType) -> None:
     for target, steps in (("sm_90", STEPS), ("x86-64", [1024])):
         assert bounds_of(kernels.stepped, target) == steps
-        assert bounds_of(kernels.reduced, target) == ([128] if target == "sm_90" else [])  # up to 300
+        # the kernel's own bound is 300
+        assert bounds_of(kernels.reduced, target) == ([128] if target == "sm_90" else [])
         assert bounds_of(kernels.cumulate, target, I="i32") == []  # a slice of one row
         assert bounds_of(kernels.stepped, target, v=4096) == []
-        assert bounds_of(kernels.sliced, target) == steps[-2:]  # a slice ends at 200
-        assert bounds_of(kernels.beside_a_slice, target, D=4096) == steps  # a slice of another row
-        assert bounds_of(kernels.read_late, target, D=16) == steps[-1:]  # zeros up to 1000
-        assert bounds_of(kernels.beside, target, D=1024) == steps[-1:]  # the other rows are as long
+        assert bounds_of(kernels.sliced, target) == steps[-2:]  # has a slice that ends at element 200
+        assert bounds_of(kernels.beside_a_slice, target, D=4096) == steps  # the slice is of another row
+        assert bounds_of(kernels.read_late, target, D=16) == steps[-1:]  # has a row of zeros with up to 1000 elements
+        assert bounds_of(kernels.beside, target, D=1024) == steps[-1:]  # the kernel's other rows have 1024 elements
         assert bounds_of(kernels.beside, target, D=4096) == []
 
 
@@ -394,7 +398,8 @@ def test_optional_tensors_and_rows_read_into_others(device: Device, kernels: Mod
         kernels.optional(y, device.put(np.ones((2, 3), np.float32)) if given else None, into)
         row = np.array([1.0, 2.0, 3.0]) * (2 if given else 1)
         np.testing.assert_array_equal(device.get(y), np.broadcast_to(row, (2, 3)))
-        np.testing.assert_array_equal(device.get(into), np.broadcast_to([0, 0, *np.repeat(row, 2), 0, 0, 0, 0], (2, 12)))  # once, not again
+        # the row is read once, not repeated
+        np.testing.assert_array_equal(device.get(into), np.broadcast_to([0, 0, *np.repeat(row, 2), 0, 0, 0, 0], (2, 12)))
 
 
 def test_fill(device: Device, kernels: ModuleType) -> None:

@@ -1,5 +1,5 @@
-"""Rows shared by the blocks of a thread-block cluster, such as rows of vocabularies: compared with numpy in f64; sums with the bits of their
-tree."""
+"""Rows shared by the blocks of a thread-block cluster, such as rows of a vocabulary. Results are compared with numpy in
+f64; sums have exactly the bits of their tree."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def one_between(x: InOut[f32, "n V"], total: Out[f32, "n"]):
         total[t] = max(x[t])
 """
 
-# The same kernels along a dim whose size only the launch knows.
+# Adds the kernels again for a dim whose size is only known at the launch.
 TEXT += "".join(
     f"\n@mlafix.kernel{one}"
     for one in TEXT.replace('"n V"', '"n v<=151936"').replace('"V"', '"v"').replace("def ", "def ends_").split("@mlafix.kernel")
     if "ends_sums" in one or "ends_entropy" in one or "ends_softmax" in one
 )
 
-# Blocks have 256 and 512 threads; in some sizes, the last packs of some threads have no element.
+# Blocks have 256 and 512 threads. For some sizes, the last packs of some threads hold no element.
 SIZES = [50304, 65544, 128256, 151936]
 
 
@@ -100,8 +100,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def special(rng: np.random.Generator, rows: int, size: int, dtype: np.dtype) -> np.ndarray:
-    """Random rows, the first with ties. If there are enough rows, one is all -inf, one has NaN, and one is -inf except
-    for its last elements."""
+    """Returns random rows, the first with ties. If there are enough rows, one is all -inf, one has NaN, and one is -inf
+    except for its last elements."""
     x = (rng.standard_normal((rows, size)) * 3).astype(dtype)
     x[0, size // 2] = x[0, size - 1] = 40
     for row, change in enumerate([((slice(None), -np.inf),), ((size - 3, np.nan), (size - 2, np.nan)), ((slice(0, size - 9), -np.inf),)], 1):
@@ -111,7 +111,7 @@ def special(rng: np.random.Generator, rows: int, size: int, dtype: np.dtype) -> 
 
 
 def shape_of(ptx: str, entry: str) -> tuple[int, int]:
-    """The blocks of a cluster and the threads of a block."""
+    """Returns the number of blocks in a cluster and of threads in a block."""
     head = ptx[ptx.index(f".entry {entry}(") :].split("{", 1)[0]
     cluster, threads = re.search(r"reqnctapercluster (\d+)", head), re.search(r"(?:req|max)ntid (\d+)", head)
     assert threads
@@ -130,7 +130,8 @@ def test_a_cluster_shares_a_row_that_no_block_holds(kernels: ModuleType, kernel:
 
 
 def test_a_cluster_shares_a_row_that_ends_at_the_launch(kernels: ModuleType) -> None:
-    """A shorter row fits in one block and has no cluster. Neither kernel uses local memory."""
+    """Long rows are shared by a cluster of eight blocks. Rows of up to 32768 elements fit in one block and have no
+    cluster. Neither code version uses local memory."""
     ptx = kernels.ends_softmax.ptx("sm_90", T="bf16")
     assert shape_of(ptx, "ends_softmax_whole_dense") == (8, 512)
     assert shape_of(ptx, "ends_softmax_most32768_whole_dense") == (1, 1024)
@@ -224,8 +225,8 @@ def test_the_three_greatest(kernels: ModuleType, device: Device, rng: np.random.
 
 @pytest.mark.parametrize("turn", range(4))
 def test_reductions_in_loops(kernels: ModuleType, device: Device, rng: np.random.Generator, turn: int) -> None:
-    """A loop reuses the memory through which blocks exchange data, a different number of times for each row. The PTX
-    interpreter chooses the order of blocks at random."""
+    """The blocks of a cluster exchange data in the same memory in each iteration, and the number of iterations differs
+    by row. The PTX interpreter runs the blocks in a random order."""
     x, c = whole(rng, (4, 65544)), np.array([0, 1, 2, 4], np.int32)
     total, given = device.poisoned((4,), F32), device.put(x.copy())
     kernels.repeated(total, given, device.put(c))

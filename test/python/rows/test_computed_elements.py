@@ -1,4 +1,4 @@
-"""Rows of numbers (row_of), and elements of rows that a kernel computes: against numpy, bit for bit."""
+"""Rows made of single numbers (row_of), and elements of computed rows. Results are compared with numpy bit for bit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import mlafix
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 DTYPES = {"f32": F32, "bf16": BF16, "f16": F16, "i32": np.int32, "i64": np.int64, "bool_": np.bool_}
-# A computed row of each dtype that holds the numbers that were loaded, bit for bit.
+# For each dtype, an expression for a row that is computed but equals the loaded x[t] bit for bit.
 COMPUTED = {"f32": "-(-x[t])", "bf16": "-(-x[t])", "f16": "-(-x[t])", "i32": "-(-x[t])", "i64": "-(-x[t])", "bool_": "not (not x[t])"}
 
 
@@ -24,7 +24,8 @@ def stored(dtype: str) -> str:
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Zeros of both signs, infinities, NaN, subnormals and the ends of the integers among ordinary numbers."""
+    """Returns ordinary numbers mixed with zeros of both signs, infinities, NaN, subnormal numbers and the limits of
+    integers."""
     if dtype == "bool_":
         return rng.random(shape) < 0.5
     if dtype in ("i32", "i64"):
@@ -36,7 +37,7 @@ def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.
 
 
 def assert_same(got: np.ndarray, want: np.ndarray) -> None:
-    """Asserts the same numbers, with zeros of the same sign."""
+    """Asserts that the arrays are equal and that zeros have the same sign."""
     np.testing.assert_array_equal(got, want.astype(got.dtype))
     if got.dtype.kind == "f":
         there = ~np.isnan(got)
@@ -100,7 +101,8 @@ def constants(y: Out[f32, "n K=3"], z: Out[i32, "n K=3"], w: Out[i32, "n one=1"]
 
 
 def test_the_greatest_numbers_normalised(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """The weights of a mixture of experts: eight numbers of top_k as a row, normalised and stored at once."""
+    """Computes the weights of a mixture of experts: the row of the eight largest numbers from top_k is normalised and
+    stored."""
     x = rng.permuted(np.tile(np.arange(256) / 32 - 4, (9, 1)), axis=1).astype(BF16)
     values, places = device.poisoned((9, 8), F32), device.poisoned((9, 8), np.int32)
     load(tmp_path, MEMBERS).best(values, places, device.put(x))
@@ -138,7 +140,8 @@ def k(y: Out[{stored(dtype)}, "n c=3"], x: In[{dtype}, "n {dim}"], at: In[i32, "
 """
 
 
-# Includes indices outside of the row: below the row, past its end, and beyond 32 bits with low bits that would be a valid index.
+# Returns indices of type i32 and i64. Some are outside the row: negative, past the end, or beyond 32 bits with low bits
+# that are a valid index.
 def places(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
     inside = rng.integers(0, max(size, 1), 5)
     at = np.array([*inside, 0, max(size - 1, 0), -1, size, -(2**31), 2**31 - 1], np.int32)
@@ -172,7 +175,8 @@ def test_an_element_of_a_computed_row(tmp_path: Path, device: Device, rng: np.ra
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "i32", "bool_"])
 @pytest.mark.parametrize("most", [40, 3000, 70000])
 def test_an_element_of_a_row_that_ends_at_the_launch(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, most: int) -> None:
-    """One compiled kernel serves all sizes. Past the end of the row there is no element, whatever memory contains."""
+    """One compiled kernel serves all sizes. An element past the end of the row reads as zero, whatever the memory there
+    contains."""
     kernel = load(tmp_path, element(dtype, f"v<={most}")).k
     for size in (0, 1, most // 3, most - 1, most):
         check(kernel, device, rng, dtype, size)
@@ -222,7 +226,8 @@ def test_log_probabilities_of_chosen_tokens(tmp_path: Path, device: Device, rng:
 
 
 def test_an_element_of_a_row_whose_size_no_tensor_must_say(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Only optional tensors have the dim, so the row itself decides whether an element exists."""
+    """Only optional tensors have this dim. An element exists if the row itself has it, even if all these tensors are
+    omitted."""
     x, at = rng.normal(0, 1, (5, 9)).astype(F32), np.array([0, 8, 9, -1, 4], np.int32)
     out = device.poisoned((5, 2), F32)
     load(tmp_path, LOGPROBS).absent(out, device.put(x), None, device.put(at))
@@ -263,7 +268,7 @@ def k(members: Out[{stored(dtype)}, "n G"], one: Out[{stored(dtype)}, "n"], x: I
 def test_an_element_of_each_group(
     tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, count: int, size: int, product: str, more: str
 ) -> None:
-    """Takes a member x[t, :, k] and an element x[t, g, k] of a computed row. Out of bounds they are zeros."""
+    """Reads a member x[t, :, k] and an element x[t, g, k] of a computed row. Both read as zeros out of bounds."""
     at = np.array([0, size - 1, size // 2, -1, size, 2**32], np.int64)
     g = np.array([count - 1, 0, count // 2, 0, 0, count], np.int32)
     x = numbers(rng, (6, count * size), dtype)
@@ -290,7 +295,7 @@ def turn(y: InOut[f32, "n (K 2)"], x: In[f32, "n (K 2)"], c: In[f32, "n K"], s: 
 
 
 def test_pairs_of_a_weighted_row_are_turned(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Interleaved rotary embedding after a norm, which rotates pairs of the computed row."""
+    """Interleaved rotary embedding after a norm: pairs of elements of the computed row are rotated."""
     x, w = rng.normal(0, 1, (5, 64)).astype(F32), rng.normal(0, 1, 64).astype(F32)
     c, s = rng.normal(0, 1, (2, 5, 32)).astype(F32)
     y = device.poisoned((5, 64), F32)

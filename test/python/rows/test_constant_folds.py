@@ -1,5 +1,5 @@
-"""Operations on constants that the front end folds give the same results as operations on values, also at the ends of
-their range."""
+"""Operations on constants, which the front end folds, give the same results as operations on values, also at the limits
+of their range."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INTEGERS = ["0", "1", "-1", "7", "-7", "31", "32", "33", str(2**31 - 1), str(-(2
 COMPARED = ["a < b", "a <= b", "a > b", "a >= b", "a == b", "a != b", "not a < b", "a < b and a != 0", "a < b or a == b", "a < b < 1"]
 CHOSEN = ["min(a, b)", "max(a, b)", "min(a, b, 1)", "max(1, a, b)", "max(b, 1, a)", "a if a < b else b", "where(a < b, a, b)"]
 
-# The type of the result, and the operations.
+# Expressions on f32 operands, by the type of their result.
 OF_FLOATS = {
     "f32": [
         "a + b", "a - b", "a * b", "a / b", "-a", "abs(a)", "round(a)", "copysign(a, b)", "floor(a)", "ceil(a)", "trunc(a)",
@@ -42,7 +42,8 @@ CASES = [
 
 
 def is_held(text: str, a: str, b: str) -> bool:
-    """Returns whether Python's integer result fits i32; a constant that does not fit its type is an error."""
+    """Returns whether Python's integer result fits i32. A folded result that does not fit its type is a compile
+    error."""
     if text not in ("a + b", "a - b", "a * b", "a // b", "a << b", "-a", "abs(a)") or ("//" in text and b == "0"):
         return True
     if "<<" in text and int(b) < 0:
@@ -88,7 +89,7 @@ def of_constants(y: Out[{dtype}, "c={len(pairs)} n"]):
         assert not signs, "operands, of constants, of values"
 
 
-# Each entry has an expression, the underlined text, and a part of the message.
+# Each entry has an expression, the text that the error underlines, and a part of the message.
 ERRORS = [
     ("1 << 100000", "1 << 100000", "expected an integer of at most 64 bits, got an integer of 100001 bits"),
     ("i32(1 << 40000)", "1 << 40000", "expected an integer of at most 64 bits, got an integer of 40001 bits"),
@@ -139,7 +140,8 @@ def k(y: Out[f32, "c=4 n"]):
 
 
 def test_constants_of_numpy_are_pythons_numbers(tmp_path: Path) -> None:
-    """Regression: an element of a tuple wrapped around in numpy's own type."""
+    """Elements of a tuple from outside are treated as Python numbers. Regression: their sums wrapped around in numpy's
+    types."""
     module = load(tmp_path, """
 MOST = (numpy.int32(2**31 - 1), numpy.float32(0.1))
 

@@ -1,5 +1,5 @@
-"""Divisions that GPUs compute otherwise: reciprocals of each other, of rows by one number, by constants and by powers of two. The bits are those of
-f32 division."""
+"""Divisions that a GPU computes by reciprocals: reciprocals of each other, and divisions of rows by one number, by
+constants and by powers of two. Results have the bits of f32 division."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ ENDS = np.array([0.0, 2.0**-149, 2.0**-127, 2.0**-126, 2.0**-100, 2.0**-64, 1e-1
 
 
 def any_floats(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Returns arbitrary bits, numbers near 1, and the ends of f32's range with either sign."""
+    """Returns floats with arbitrary bits, ordinary numbers of many exponents, and the limits of f32's range with either
+    sign."""
     bits = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32)
     usual = np.ldexp(rng.uniform(1, 2, count), rng.integers(-20, 20, count)).astype(np.float32)
     with np.errstate(all="ignore"):
@@ -71,11 +72,11 @@ def check(got: np.ndarray, want: np.ndarray) -> None:
 
 
 def test_reciprocals_of_each_other(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Some warps have only divisors with normal reciprocals, others also have other divisors."""
+    """In some warps all divisors have normal reciprocals. Other warps also have divisors of other kinds."""
     x = any_floats(rng, 50_000)
     factor = rng.permutation(any_floats(rng, 50_000))
     factor[: len(x) // 2] = 3.0
-    x[:1024] = np.ldexp(rng.uniform(1, 2, 1024), rng.integers(-60, 60, 1024))  # some warps have only such numbers
+    x[:1024] = np.ldexp(rng.uniform(1, 2, 1024), rng.integers(-60, 60, 1024))  # fills whole warps with such numbers
     y, z = run(tmp_path, device, "reciprocals", [x.shape, x.shape], x, factor)
     with np.errstate(all="ignore"):
         first = np.float32(1) / x
@@ -84,8 +85,8 @@ def test_reciprocals_of_each_other(tmp_path: Path, device: Device, rng: np.rando
 
 
 def test_by_constants(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Significands (all of them on a GPU) in two binades, and the ends of the range. A maximum keeps the dividend above
-    0."""
+    """The dividends are significands in two binades (all of them on a GPU) and the limits of the range. A maximum keeps
+    each dividend above 0."""
     significands = (np.arange(0, 2**23, 1 if device.name == "cuda" else 331, dtype=np.uint32) | np.uint32(0x3F800000)).view(np.float32)
     x = np.concatenate([significands, significands[::64] * np.float32(2.0**-33), any_floats(rng, 50_000)])
     y, z = run(tmp_path, device, "by_constants", [x.shape, x.shape], x)
@@ -96,8 +97,8 @@ def test_by_constants(tmp_path: Path, device: Device, rng: np.random.Generator) 
 
 
 def test_rows_by_numbers(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Divides rows of four kinds: normal quotients and zeros; the same with one element of any kind; any numbers; and
-    small numbers. Divisors are of any kind."""
+    """Divides rows of four kinds: with normal quotients and zeros; the same with one element of any kind; with any
+    numbers; with small numbers. Divisors are of any kind."""
     s = rng.permutation(any_floats(rng, 400))
     s[::4] = np.ldexp(rng.uniform(1, 2, len(s[::4])), rng.integers(-64, 20, len(s[::4])))
     x = np.ldexp(rng.uniform(1, 2, (len(s), 512)) * rng.choice([-1, 1], (len(s), 512)), rng.integers(-100, 62, (len(s), 512))).astype(np.float32)
@@ -114,13 +115,15 @@ def test_rows_by_numbers(tmp_path: Path, device: Device, rng: np.random.Generato
 
 
 def near_halfway(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Finds pairs (x, row of s) of significands, integers of 24 bits, whose quotient is nearly halfway between two
-    floats. If m, an odd integer of 25 bits, is the point halfway, then 2^shift x - m s = c with 0 < |c| <= 3."""
+    """Returns pairs (x, row of s) of 24-bit integer significands whose quotient is nearly halfway between two floats.
+
+    The halfway point is an odd integer m of 25 bits with 2^shift x - m s = c and 0 < |c| <= 3.
+    """
     even = ((s & 1) == 0).astype(np.uint32)
     odd = (s >> even).astype(np.uint32)
     inverse = odd.copy()
     for _ in range(4):
-        inverse *= np.uint32(2) - odd * inverse  # modulo 2^32
+        inverse *= np.uint32(2) - odd * inverse  # arithmetic modulo 2^32
     found = []
     for c in (-3, -2, -1, 1, 2, 3):
         for shift in (24, 25):
@@ -138,7 +141,8 @@ def near_halfway(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_quotients_nearest_to_halfway(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """For these quotients, one reciprocal per row could round to the wrong side."""
+    """Quotients nearly halfway between two floats are rounded correctly. One reciprocal per row without a correction
+    could round them to the wrong side."""
     s = rng.integers(1 << 23, 1 << 24, 20_000 if device.name == "cuda" else 512)
     near, rows = near_halfway(s)
     assert len(near) > len(s)
@@ -150,7 +154,7 @@ def test_quotients_nearest_to_halfway(tmp_path: Path, device: Device, rng: np.ra
 
 
 def test_by_powers_of_two(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Divides by all codes, including NaN; subnormal quotients are rounded only once."""
+    """Divides by every code of f8e8m0, including NaN. Subnormal quotients are rounded only once."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
     s = np.tile(np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e8m0fnu), 16).reshape(-1, 4)
     x = rng.permutation(any_floats(rng, 64 * len(s)))[: 64 * len(s)].reshape(-1, 64)

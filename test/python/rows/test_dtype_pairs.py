@@ -1,4 +1,5 @@
-"""Every dtype that can be loaded into every dtype that can be stored: rows and elements, always and under conditions."""
+"""Conversions from every dtype that can be loaded to every dtype that can be stored, of rows and of elements, with and
+without predicates."""
 
 from __future__ import annotations
 
@@ -34,18 +35,18 @@ def in_body(dtype: str) -> str:
 
 
 def is_legal(source: str, target: str) -> bool:
-    """Returns whether a pair is legal. Bytes accept numbers without a conversion word; all other pairs have a word, or
-    need none."""
+    """Returns whether a kernel may store `source` as `target`. A target of 8 bits accepts only its own dtype, floats,
+    i32 and i64."""
     return target not in BYTES or source == target or in_body(source) in ("f32", "i32", "i64")
 
 
 def halves(source: str) -> tuple[list[str], list[str]]:
-    """Splits the legal targets into two lists, since a kernel for all of them would have too many arguments."""
+    """Splits the legal targets into floats and others, since one kernel for all would have too many arguments."""
     rest = [target for target in STORED if target not in FLOATS and is_legal(source, target)]
     return list(FLOATS), rest
 
 
-# The statement that stores; `v` is a row or an element of the source, `c` the word that converts it.
+# Statements that store to `y`: `v` is a row or an element of the source, and `c` is the word that converts it.
 WAYS = [
     "{y} = {c}({v})",
     "{y} = {c}(load({v}, where=p[t]))",
@@ -59,7 +60,7 @@ KINDS = {"row": ("n D", "x[t]"), "one": ("n", "z[t]")}
 
 
 def program(source: str, targets: list[str], kinds: Iterable[str] = KINDS) -> str:
-    """One kernel that converts to all of `targets` in all ways."""
+    """Returns the text of a kernel that converts `source` to each of `targets` by each statement in WAYS."""
     arguments, lines = [], []
     for target in targets:
         word = "" if in_body(source) == in_body(target) or target in BYTES else WORD.get(in_body(target), in_body(target))
@@ -68,7 +69,7 @@ def program(source: str, targets: list[str], kinds: Iterable[str] = KINDS) -> st
             for kind in kinds:
                 dims, value = KINDS[kind]
                 name = f"{kind}_{target}_{i}"
-                # The last way writes only some rows.
+                # A store with a predicate skips some rows.
                 access = "InOut" if "store(" in way else "Out"
                 arguments.append(f'{name}: {access}[{WORD.get(target, target)}, "{dims}"]')
                 lines.append("        " + way.format(y=f"{name}[t]", c=word, v=value, zero=zero))
@@ -78,7 +79,7 @@ def program(source: str, targets: list[str], kinds: Iterable[str] = KINDS) -> st
 
 
 def values(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Random numbers of the dtype that convert to every other dtype: limits, ties, and zeros of both signs."""
+    """Returns random numbers that every other dtype can represent or round: limits, ties, and zeros of both signs."""
     dtype = STORED[source]
     if source == "bool":
         return rng.integers(0, 2, shape).astype(dtype)
@@ -87,7 +88,7 @@ def values(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.
         menu = [info.min, info.max, 0, 1, -1, 17, 2**24 + 1, 2**25 - 1, -(2**24) - 1, 65519, 65520, 257, 449, 464, 465]
         menu = [number for number in menu if info.min <= number <= info.max]
         return np.array(menu, dtype)[rng.integers(0, len(menu), shape)]
-    # Floats that fit the integer dtypes. test_specials covers larger ones and NaN.
+    # These floats fit the integer dtypes. test_specials covers larger floats and NaN.
     menu = [0.0, -0.0, 1.0, -1.5, 0.3, 1e-3, -2.0**-9, 2.0**-10, 3 * 2.0**-11, 17.0, 19.0, 447.0, 448.0, 464.0, 480.0, -3e4]
     menu += [65504.0, 57344.0, 61440.0, 1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-11, 2.0**-24, 2.0**-25]
     menu += [2.5, -2.5, 126.5, 127.5, -127.5, -128.5, 254.5, 255.5, -0.5, 2.0**-16, 2.0**-17, 3 * 2.0**-18]
@@ -103,7 +104,7 @@ def specials(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> n
 
 
 def expected(given: np.ndarray, target: str) -> np.ndarray:
-    """Converts through f32, as the language specifies, with the tests' own rounding."""
+    """Returns the converted numbers, rounded through f32 as the language specifies, by the tests' own rounding."""
     dtype = STORED[target]
     if target in FLOATS:
         return round_to(dtype, given.astype(np.float32).astype(np.float64)).astype(np.float32).astype(dtype)
@@ -116,7 +117,7 @@ def expected(given: np.ndarray, target: str) -> np.ndarray:
 
 
 def assert_same(got: np.ndarray, want: np.ndarray, what: str) -> None:
-    """Asserts equal bits, except for those of NaN."""
+    """Asserts equal bits. NaN equals any other NaN."""
     bits = f"u{got.dtype.itemsize}"
     nan = np.isnan(want.astype(np.float64)) if want.dtype.kind not in "iub" else np.zeros(want.shape, bool)
     if nan.any():
@@ -151,13 +152,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def kernels(folder: Path) -> Kernels:
-    """Compiles the kernel of a program, which is read once for all targets."""
+    """Returns a function that compiles the kernel for a source and targets. Each text is read only once."""
     read = functools.cache(lambda text: load(folder, text).k)
     return lambda *given: read(program(*given))
 
 
 def machines() -> list[str]:
-    """This processor's target, and all older ones."""
+    """Returns this processor's target and all older CPU targets."""
     own = _runtime.device_target("cpu")
     return [own, *cache._older_targets(own)]
 
@@ -167,8 +168,8 @@ def machines() -> list[str]:
 def test_every_pair_converts_on_the_cpu(
     kernels: Kernels, rng: np.random.Generator, source: str, machine: str, size: int
 ) -> None:
-    """Rows of whole packs, and rows with a remainder. Elements are only tested for some sizes, since their code does
-    not depend on the size."""
+    """Tests rows of whole packs and rows with a remainder. Size 5 tests rows only, since the code of elements does not
+    depend on the size."""
     for targets in halves(source):
         kinds = KINDS if size != 5 else ("row",)
         run(kernels, source, targets, machine, values(source, (ROWS, size), rng), values(source, (ROWS,), rng), kinds)
@@ -182,7 +183,8 @@ def test_specials_convert_on_the_cpu(kernels: Kernels, rng: np.random.Generator,
 
 @pytest.mark.parametrize("source, chip", [*((source, chip) for source in STORED for chip in ("sm_75", "sm_90")), ("bf16", "sm_80"), ("f32", "sm_80")])
 def test_every_pair_compiles_and_assembles_for_gpus(kernels: Kernels, source: str, chip: str) -> None:
-    """sm_100 converts like sm_90. sm_80 differs from sm_75 only in conversions to and from bf16, through f32."""
+    """sm_100 converts like sm_90, so it is not tested. sm_80 differs from sm_75 only in conversions between bf16 and
+    f32."""
     floats, rest = halves(source)
     for targets in (floats,) if (chip, source) == ("sm_80", "f32") else (floats, rest):
         unit = kernels(source, targets).compile(chip, D=16)
@@ -192,7 +194,7 @@ def test_every_pair_compiles_and_assembles_for_gpus(kernels: Kernels, source: st
 @pytest.mark.parametrize("source", STORED)
 @pytest.mark.parametrize("target", STORED)
 def test_types_do_not_mix_by_themselves(folder: Path, source: str, target: str) -> None:
-    """Mixing two types in a body without a conversion is an error that has a location."""
+    """A body that mixes two types without a conversion is an error that has a location."""
     text = program(source, [target])
     if in_body(source) == in_body(target) or (target in BYTES and is_legal(source, target)):
         load(folder, text).k.ir("source")

@@ -1,4 +1,5 @@
-"""Elements of a dtype variable: integers take its width, and what is only moved may be of any dtype."""
+"""Elements whose dtype is a variable: integers are converted to its width, and values that are only moved may have any
+dtype."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def k(r: Out[I, "n D"], s: Out[I, "n"], q: InOut[I, "n D"], c: Out[I, "n D"], on
 def test_integers_take_the_width_of_a_dtype_variable(
     folder: Path, rng: np.random.Generator, dtype: str, machine: str
 ) -> None:
-    """Integers are sign-extended or truncated to their low bits."""
+    """Integers are sign-extended to a wider dtype, and truncated to the low bits of a narrower one."""
     kernel, width = load(folder, INTEGERS).k, STORED[dtype]
     x, z = values("i32", (ROWS, 16), rng), values("i64", (ROWS,), rng)
     same = values(dtype, (ROWS, 16), rng)
@@ -85,7 +86,7 @@ def anything(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> np
     return np.frombuffer(rng.bytes(int(np.prod(shape)) * STORED[dtype].itemsize), STORED[dtype]).reshape(shape).copy()
 
 
-# The same kernel for a dtype variable of floats.
+# The kernel of MOVES with a dtype variable for floats in place of one for integers.
 MOVES_FLOATS = MOVES.replace("Out[I,", "Out[T,").replace("In[I,", "In[T,").replace("InOut[I,", "InOut[T,")
 
 

@@ -1,4 +1,5 @@
-"""iota, argmax and argmin: each element's index, and the index of the extreme; sums that take one element."""
+"""iota gives each element's index; argmax and argmin give the index of an extreme element; a sum can select one
+element."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def spans(y: Out[i32, "n"], ends: In[i32, "n"]):
 
 
 def first(rows: np.ndarray, largest: bool) -> np.ndarray:
-    """Returns the index of the first extreme. NaN is beyond all numbers, and zeros of both signs are equal."""
+    """Returns the index of the first extreme element of each row. NaN counts as the extreme, and zeros of both signs
+    are equal."""
     extreme = np.nanmax if largest else np.nanmin
     found = []
     for row in rows:
@@ -62,7 +64,7 @@ def test_indices_of_elements(tmp_path: Path, device: Device, rng: np.random.Gene
     special = rng.random((rows, size)) < 1 / size
     x = np.where(special, rng.choice([np.nan, np.inf, -np.inf], (rows, size)), x).astype(np.float32)
     x[0], x[1], x[2], x[3], x[4] = -np.inf, np.nan, 0, np.inf, -np.inf
-    x[3, -1] = x[4, -1] = np.nan  # behind infinities
+    x[3, -1] = x[4, -1] = np.nan  # a NaN after infinities
     x[5], x[6] = (rng.choice(np.array(of, np.float32), size) for of in ([1e-45, -1e-45, 0.0, -0.0], [3.4028235e38, 3.4028233e38, -3.4028235e38]))
     y, lens = rng.integers(-2, 3, (rows, size)).astype(np.int32), rng.integers(-1, size + 2, rows).astype(np.int32)
     y[0], y[1] = -(2**31), 2**31 - 1
@@ -81,7 +83,8 @@ def test_indices_of_elements(tmp_path: Path, device: Device, rng: np.random.Gene
 
 @pytest.mark.parametrize(("dtype", "size"), [(BF16, 64), (BF16, 2048), (F16, 16384), (BF16, 16392), (BF16, 32000)])
 def test_indices_of_narrow_extremes(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: type, size: int) -> None:
-    """Only the lanes that have the extreme element compare indices. In the last row, all lanes have it."""
+    """The index of an extreme element is right if only some lanes have that element, and also in the last row, where
+    all lanes have it."""
     x = rng.choice([-2.0, -1.0, -0.0, 0.0, 1.0, 2.0], (6, size), p=[1 / size, 0.2, 0.3, 0.3, 0.2 - 2 / size, 1 / size]).astype(dtype)
     x[1, size - 1], x[2, 0], x[3], x[5] = np.nan, -np.inf, -np.inf, 1.0
     best, least = (device.poisoned((6,), np.int32) for _ in range(2))
@@ -134,7 +137,8 @@ def test_a_sum_of_one_element_takes_it(tmp_path: Path, device: Device, rng: np.r
 def test_sums_of_exponentials(tmp_path: Path, device: Device, rng: np.random.Generator, size: int) -> None:
     x = (40 * rng.standard_normal((8, size))).astype(np.float32)
     x[1], x[2, size // 2], x[3, 0], x[4] = -np.inf, -np.inf, np.inf, np.nan
-    x[5] = x[5].max() - rng.uniform(80, 120, size).astype(np.float32)  # their exponentials are tiny or zero, next to 1
+    # the exponentials of all other elements are tiny or zero
+    x[5] = x[5].max() - rng.uniform(80, 120, size).astype(np.float32)
     x[5, 0] = x[5].max() + 100
     x[6] = -3e38
     y = device.poisoned((8,), np.float32)

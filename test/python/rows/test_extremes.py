@@ -1,4 +1,5 @@
-"""Extremes of rows of 16 bits, which a GPU finds of two elements at once, and what is computed of such a row afterwards: against numpy."""
+"""Maxima and minima of rows of 16-bit floats, which a GPU computes for two elements at once, and computations with
+these rows afterwards. Results are compared with numpy."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def hard_rows(rng: np.random.Generator, size: int, dtype: np.dtype) -> np.ndarray:
-    """Random, and with ties, zeros of both signs, infinities, the least numbers, NaN, and one number alone."""
+    """Returns random rows and rows with ties, zeros of both signs, infinities, the smallest subnormal numbers, NaN, and
+    equal elements."""
     x = rng.standard_normal((12, size)).astype(dtype)
     x[1, [0, size // 2, size - 1]] = 9
     x[2] = np.where(rng.random(size) < 0.5, 0.0, -0.0)

@@ -1,4 +1,5 @@
-"""Dims that are products, "(G K)": reductions of each group, and rows of one element per group, against numpy."""
+"""Dims that are products, "(G K)": reductions of each group, and rows with one element per group. Results are compared
+with numpy."""
 
 from __future__ import annotations
 
@@ -87,8 +88,8 @@ def many(q: Out[f32, "n (G K)"], scales: Out[f32, "n G"], parts: In[f8e4m3fn, "k
         q[t] = row
 """
 
-# The number of groups and the size of a group: aligned or not, within a pack or larger than a lane's share, and rows
-# that are processed in loops.
+# Pairs of the number of groups and the size of a group. Groups are aligned or not, and lie within a pack or exceed the
+# elements of one lane. Some rows are processed in loops.
 SHAPES = [(4, 128), (3, 64), (5, 96), (1, 64), (9, 7), (7, 1), (1, 1), (32, 2), (56, 128), (2, 4096), (512, 16), (100, 33), (3, 1000)]
 
 
@@ -98,7 +99,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def tree(rows: np.ndarray) -> np.ndarray:
-    """Returns the sum along the last dim by the language's tree (N9)."""
+    """Returns the sum along the last dim in the order of N9's tree."""
     while rows.shape[-1] > 1:
         if rows.shape[-1] % 2:
             rows = np.concatenate([rows, np.full((*rows.shape[:-1], 1), -0.0, np.float32)], -1)
@@ -107,7 +108,8 @@ def tree(rows: np.ndarray) -> np.ndarray:
 
 
 def spaced(array: np.ndarray, gap: int, offset: int) -> np.ndarray:
-    """Copies the array to memory where rows have gaps of `gap` elements and the address is `offset` elements off."""
+    """Returns a copy of the array in memory that starts `offset` elements into a buffer, with `gap` elements between
+    rows."""
     flat = np.zeros(array.shape[0] * (array.shape[1] + gap) + offset, array.dtype)
     view = flat[offset:].reshape(array.shape[0], -1)[:, : array.shape[1]]
     view[...] = array

@@ -62,7 +62,8 @@ def scaled(y: Out[f4e2m1, "n H (G 16)"], scales: Out[f8e4m3fn, "n H G"], x: In[T
 
 
 def points(rng: np.random.Generator) -> np.ndarray:
-    """Returns numbers, ties, their neighbours, and arbitrary bits."""
+    """Returns f32 numbers: all magnitudes of f4e2m1, the ties between them, the neighbours of both, special numbers and
+    arbitrary bits."""
     ties = (MAGNITUDES[1:] + MAGNITUDES[:-1]) / 2
     special = [0.0, 1e-45, 1e-38, 0.2, 6.5, 1e30, np.inf, np.nan]
     exact = np.concatenate([MAGNITUDES, ties, special]).astype(np.float32)
@@ -98,7 +99,8 @@ def test_every_code_is_read(tmp_path: Path, device: Device, size: int) -> None:
 
 
 def test_an_element_of_a_computed_row(tmp_path: Path, device: Device) -> None:
-    """An element of f4e2m1 shares its byte with another one, and cannot be accessed alone."""
+    """A kernel can read an element of a computed row. An element of f4e2m1 in memory shares its byte with another, so
+    it cannot be read alone."""
     codes, places = np.resize(np.arange(16, dtype=np.uint8), (7, 32)), np.array([0, 1, 15, 30, 31, 32, -1], np.int32)
     values = np.where(codes & 8, -MAGNITUDES[codes & 7], MAGNITUDES[codes & 7]).astype(np.float32)
     y = device.poisoned((7,), F32)
@@ -108,7 +110,8 @@ def test_an_element_of_a_computed_row(tmp_path: Path, device: Device) -> None:
 
 
 def test_rows_are_bytes_apart_and_what_is_between_is_not_touched(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Rows have 10 bytes, are 13 bytes apart, and start at an odd address. Rows that are not read are 0."""
+    """Rows have 10 bytes, are 13 bytes apart, and start at an odd address. The bytes between rows are unchanged, and
+    rows that are not read become 0."""
     source = rng.integers(0, 256, (5, 3, 13), np.uint8)
     memory = device.put(np.full((5, 3, 13), 0xEE, np.uint8))
     p = np.array([True, False, True, True, False])
@@ -178,7 +181,8 @@ def test_bodies_that_take_half_a_byte_are_errors(tmp_path: Path, body: str, mess
 
 
 def test_a_row_as_long_as_another_has_groups(tmp_path: Path) -> None:
-    """Sizes do not tell the types of rows apart: eight bytes of two elements each, and eight groups."""
+    """Rows are told apart by their types, not by their sizes: a row of f4e2m1 and a row with one element per group both
+    have eight elements here."""
     text = """
 @mlafix.kernel
 def k(y: Out[f4e2m1, "n D"], s: Out[f32, "n G"], x: In[f32, "n D"], z: In[f32, "n (G 4)"]):

@@ -1,5 +1,5 @@
-"""Rows longer than a lane can hold, such as rows of vocabularies: values that are used again are read and computed again. Against numpy in
-f64."""
+"""Rows with more elements than a lane can hold, such as rows of a vocabulary. Values that are used again are loaded or
+computed again. Results are compared with numpy in f64."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def whole(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Returns small whole numbers, whose sums are exact."""
+    """Returns small whole numbers. Their sums are exact in f32."""
     return rng.integers(-8, 9, shape).astype(np.float32)
 
 
@@ -152,7 +152,8 @@ def soft(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_probabilities(got: np.ndarray, want: np.ndarray) -> None:
-    """Compares within the rounding to the dtype and N10's 4e-6 for the exponential and the sum's logarithm."""
+    """Compares with a tolerance for rounding to the dtype and for the errors of the exponential and of the sum's
+    logarithm (N10)."""
     unit = {F32: 2.0**-24, F16: 2.0**-11, BF16: 2.0**-8}[got.dtype]
     smallest = 2.0**-25 if got.dtype == F16 else 0
     assert (np.abs(got.astype(np.float64) - want) <= want * (unit + 2e-5) + smallest).all()
@@ -208,7 +209,7 @@ def test_a_row_may_be_replaced(kernels: ModuleType, device: Device, rng: np.rand
 @pytest.mark.parametrize("alias", ["none", "y", "z"])
 @pytest.mark.parametrize("size", [128256, 262145])
 def test_what_was_written_is_not_read_again(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int, alias: str) -> None:
-    """An output may be the input; in this case the row that it replaces is kept for its later uses."""
+    """An output may be the input. Then the original row is kept for its later uses."""
     x = whole(rng, (2, size))
     given = device.put(x.copy())
     y = given if alias == "y" else device.poisoned(x.shape, F32)
@@ -257,7 +258,8 @@ def test_rows_that_loops_carry_are_kept(kernels: ModuleType, device: Device, rng
 
 
 def test_what_loops_carry_needs_no_room_on_the_callers_stack(kernels: ModuleType, tmp_path: Path) -> None:
-    """Threads of servers have small stacks. Without a separate stack for the kernel, the process would crash."""
+    """Values that loops carry are not kept on the caller's stack. Threads of servers have small stacks, and the process
+    would crash."""
     script = f"""
 import runpy, sys, threading
 import numpy as np
@@ -329,7 +331,7 @@ def test_an_index_is_an_i32(kernels: ModuleType, tmp_path: Path) -> None:
 
 
 def test_long_chains_of_rows_compile(tmp_path: Path) -> None:
-    """The analysis visits each row that can be recomputed once, although 2^40 paths lead to the first row."""
+    """2^40 paths lead to the first row, but the analysis visits each row that can be recomputed only once."""
     squares = "".join("        v = v * v\n" for _ in range(40))
     text = f'\n@mlafix.kernel\ndef k(y: Out[f32, "n V"], x: In[f32, "n V"]):\n    for t in grid("n"):\n        v = x[t]\n{squares}        y[t] = v / sum(v)\n'
     x, y = np.ones((1, 128256), F32), np.zeros((1, 128256), F32)
@@ -341,8 +343,8 @@ def test_long_chains_of_rows_compile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [96, 1000, 4096])
 def test_extremes_are_the_first_of_equals_and_nan(device: Device, kernels: ModuleType, size: int) -> None:
-    """The equal elements are in one pack, in several packs and at their ends, where the lower index may be at a higher
-    place in its pack."""
+    """Equal extreme elements lie in one pack, in several packs, and at the ends of packs. The lower index may be at a
+    higher place within its pack."""
     places = [(5, 40), (31, 32), (15, 16), (63, 64), (33, 65), (0, size - 1), (size - 2, size - 1)]
     x = np.zeros((2 * len(places) + 3, size), np.float32)
     for row, (a, b) in enumerate(places):

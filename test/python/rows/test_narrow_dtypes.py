@@ -1,5 +1,5 @@
-"""fp8 and bytes in memory: every code that can be read, every number that can be written, and the numbers between two
-neighbours."""
+"""Elements of fp8 and of 8-bit integers in memory: reads of every code, and stores of every number and of the ties
+between neighbours."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def made(folder: Path, dtype: str = "f8e4m3fn", source: str = "f32"):
 
 
 def run(device: Device, kernel: mlafix.Kernel, out: np.dtype, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the results of the kernel for rows, and of the kernel for single elements."""
+    """Returns the results for rows, and those for single elements in the shape of the rows."""
     rows, ones = device.poisoned(x.shape, out), device.poisoned((x.size,), out)
     part = np.arange(x.size)
     flat = x.ravel()[part]
@@ -88,8 +88,8 @@ def test_every_code_is_read_as_its_number(tmp_path: Path, device: Device, dtype:
 
 
 def neighbours(numbers: np.ndarray) -> np.ndarray:
-    """Returns f32 numbers of both signs: the numbers, the ties between them, the f32 next to each, numbers beyond the
-    range, and NaN."""
+    """Returns f32 numbers of both signs: the given numbers, the ties between them, the f32 neighbours of each, numbers
+    beyond the range, and NaN."""
     numbers = np.unique(np.abs(numbers[np.isfinite(numbers)]).astype(np.float64))
     points = np.concatenate([numbers, (numbers[1:] + numbers[:-1]) / 2, [1e-44, 1e30, 3.4e38, np.inf]]).astype(np.float32)
     near = np.concatenate([points, np.nextafter(points, np.float32(np.inf)), np.nextafter(points, np.float32(0))])
@@ -99,7 +99,7 @@ def neighbours(numbers: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("size", [16, 5])
 @pytest.mark.parametrize("dtype", FP8)
 def test_every_number_and_every_tie_is_rounded_to_even(tmp_path: Path, device: Device, dtype: str, size: int) -> None:
-    """Rounding saturates, also for infinities; NaN stays NaN."""
+    """Stores round to nearest even. They saturate, also for infinities, and NaN stays NaN."""
     codes = np.arange(256, dtype=np.uint8).view(FP8[dtype]).astype(np.float32)
     x = neighbours(np.concatenate([codes, [FORMATS[FP8[dtype]].largest * 17 / 16]]))
     x = np.resize(x, (-(-x.size // size), size))
@@ -112,7 +112,7 @@ def test_every_number_and_every_tie_is_rounded_to_even(tmp_path: Path, device: D
 
 @pytest.mark.parametrize("dtype", FP8)
 def test_constants_saturate(tmp_path: Path, device: Device, dtype: str) -> None:
-    """Upstream's fold of a constant's conversion would give NaN or infinity."""
+    """Constants saturate like values. Upstream's fold of a constant's conversion would give NaN or infinity."""
     got = [device.poisoned((3, 8), FP8[dtype]) for _ in range(5)]
     made(tmp_path, dtype).constants(*got)
     device.synchronize()
@@ -122,7 +122,8 @@ def test_constants_saturate(tmp_path: Path, device: Device, dtype: str) -> None:
 
 
 def test_an_infinity_that_was_read_saturates_as_others_do(tmp_path: Path, device: Device) -> None:
-    """A conversion and its reverse may fold away, and the result must not depend on this."""
+    """A stored infinity saturates even if it was read from the same dtype. A conversion and its reverse may fold away,
+    which must not change the result."""
     module = made(tmp_path)
     x = np.array([np.inf, -np.inf, 57344.0, np.nan, 1.0, -0.0, 2.0**-16, 3.0], np.float32).astype(E5M2).reshape(1, 8)
     want = np.array([57344, -57344, 57344, np.nan, 1, -0.0, 2.0**-16, 3], np.float32)
@@ -137,7 +138,7 @@ def test_an_infinity_that_was_read_saturates_as_others_do(tmp_path: Path, device
 @pytest.mark.parametrize("size", [16, 5])
 @pytest.mark.parametrize("dtype", BYTES)
 def test_floats_become_the_nearest_byte(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, size: int) -> None:
-    """Rounds to even and saturates; NaN becomes 0."""
+    """Stores to integers round to nearest even and saturate. NaN becomes 0."""
     x = np.concatenate([neighbours(np.arange(300)), rng.normal(0, 100, 1000), [2.0**23 + 1, -(2.0**31), 2.0**31, 2.0**32]]).astype(np.float32)
     x = np.resize(x, (-(-x.size // size), size))
     info = np.iinfo(BYTES[dtype])

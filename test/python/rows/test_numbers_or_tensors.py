@@ -1,4 +1,4 @@
-"""Arguments that a call passes as a number or as the tensor that holds it: `index.or_tensor`."""
+"""Arguments `index.or_tensor`: a call passes a number, or a tensor that contains it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def test_each_argument_is_passed_as_either(last_is_held: bool, first_is_held: bo
 
 
 def test_a_held_number_may_be_any(device: Device) -> None:
-    """The host does not check the number: past the dim, it acts as the dim's size."""
+    """The host does not check a number that a tensor contains. A number past the end of the dim acts as the dim's
+    size."""
     out = device.put(np.ones(5, np.float32))
     cut(out, numbers(device, 2**31 - 1), first=1)
     device.synchronize()
@@ -79,7 +80,7 @@ def test_beside_optional_tensors_and_by_name(device: Device) -> None:
 
 
 def test_the_signature_has_both(device: Device) -> None:
-    """The arguments of a C host: the number, and after all others the tensor, or null."""
+    """A C host passes the number among the arguments, and the tensor, or null, after all others."""
     args = cut.signature["args"]
     assert [arg["name"] for arg in args] == ["out", "last", "first", "last_at", "first_at"]
     assert args[1]["at_most"] == "n" and args[3]["optional"] and (args[3]["dtype"], args[3]["shape"]) == ("i32", [1])
@@ -142,7 +143,7 @@ def test_names_and_types() -> None:
 
 
 def test_a_number_costs_what_one_of_its_own_costs() -> None:
-    """Calls that pass a number run the same code as a kernel that only takes numbers."""
+    """A call that passes a number runs the same code as a kernel whose argument can only be a number."""
     @kernel
     def plain(out: InOut[f32, "n"], last: index.at_most("n"), first: i64):
         for t in grid("n"):

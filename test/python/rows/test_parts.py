@@ -1,4 +1,5 @@
-"""Parts of rows along a product: x[t, g], a group, x[t, :, k], a member of each group, and x[t, g, k], an element; against numpy."""
+"""Parts of rows along a product: a group x[t, g], a member of each group x[t, :, k], and an element x[t, g, k]. Results
+are compared with numpy."""
 
 from __future__ import annotations
 
@@ -121,7 +122,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def spaced(array: np.ndarray, gap: int, offset: int) -> np.ndarray:
-    """Copies the array to memory where rows have gaps of `gap` elements and the address is `offset` elements off."""
+    """Returns a copy of the array in memory that starts `offset` elements into a buffer, with `gap` elements between
+    rows."""
     *outer, last = array.shape
     flat = np.zeros(math.prod(outer) * (last + gap) + offset, array.dtype)
     view = flat[offset:].reshape(*outer, last + gap)[..., :last]
@@ -152,7 +154,7 @@ def turned(a: np.ndarray, b: np.ndarray, angles: np.ndarray) -> tuple[np.ndarray
 def test_halves_and_pairs_are_turned_in_place(
     kernels: ModuleType, device: Device, rng: np.random.Generator, size: int, gap: int, offset: int, dtype: np.dtype
 ) -> None:
-    # Integers: every result is exact, in any order.
+    # Sums of small integers are exact in any order.
     x = rng.integers(-8, 8, (3, 2, 2 * size)).astype(dtype)
     angles = rng.integers(-3, 4, (3, 2 * size)).astype(np.float32)
     half, pair = device.put(spaced(x, gap, offset)), device.put(spaced(x, gap, offset))
@@ -202,7 +204,7 @@ def test_one_member_under_a_predicate(kernels: ModuleType, device: Device, rng: 
 @pytest.mark.parametrize("groups, size", [(2, 2), (1, 1), (4, 64), (64, 4), (3, 7), (7, 3), (2, 4096), (4096, 2), (100, 33)])
 def test_parts_wholes_and_elements_in_one_row(kernels: ModuleType, device: Device, rng: np.random.Generator, groups: int, size: int) -> None:
     x = rng.integers(-8, 8, (5, groups * size)).astype(np.float32)
-    # Elements out of bounds read as zero, and are not written.
+    # Elements out of bounds read as zero, and stores to them do nothing.
     g, k = np.array([0, groups - 1, groups, -1, groups // 2], np.int32), np.array([0, size - 1, 0, size, size // 2], np.int32)
     got, total = device.put(x.copy()), device.poisoned((5,), F32)
     kernels.mixed.specialize(G=groups)(got, total, device.put(g), device.put(k))

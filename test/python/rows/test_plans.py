@@ -1,4 +1,4 @@
-"""Plans that a user gives: `@mlafix.kernel(plan=…)`."""
+"""Plans that a user passes to a kernel: `@mlafix.kernel(plan=…)`."""
 
 from __future__ import annotations
 

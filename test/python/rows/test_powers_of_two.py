@@ -1,4 +1,5 @@
-"""f8e8m0, the scales that are powers of two: every code that can be read, what every number becomes; and rounding in a body."""
+"""Scales of dtype f8e8m0, which are powers of two: reads of every code, stores of every kind of number, and rounding in
+a body."""
 
 from __future__ import annotations
 
@@ -81,8 +82,9 @@ def made(folder: Path, dtype: str = "bf16"):
 
 
 def codes_of(x: np.ndarray) -> np.ndarray:
-    """Returns the code of the least power of two that is at least x, from 2^-127 to 2^127; NaN is 0xff."""
-    with np.errstate(invalid="ignore"):  # signalling NaN
+    """Returns the code of the smallest power of two, from 2^-127 to 2^127, that is at least x. The code of NaN is
+    0xff."""
+    with np.errstate(invalid="ignore"):  # x may be a signalling NaN
         fraction, exponent = np.frexp(np.maximum(np.nan_to_num(x.astype(np.float64), nan=1.0, posinf=2.0**200), 2.0**-127))
     codes = np.clip(exponent - (fraction == 0.5) + 127, 0, 254)
     return np.where(np.isnan(x), 255, codes).astype(np.uint8)
@@ -115,7 +117,7 @@ def test_numbers_are_rounded_up_and_saturate(tmp_path: Path, device: Device, rng
 
 
 def test_constants_are_rounded_as_numbers_are(tmp_path: Path, device: Device) -> None:
-    """Upstream folds conversions of constants, but has no bits for zero."""
+    """Constants are rounded like values. Upstream folds their conversions, but f8e8m0 has no code for zero."""
     y, others = device.poisoned((3, 8), E8M0), [device.poisoned((3,), E8M0) for _ in range(4)]
     made(tmp_path).constants(y, *others)
     device.synchronize()

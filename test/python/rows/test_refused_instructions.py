@@ -1,5 +1,8 @@
-"""Assembled code has no instruction that its GPU refuses (refused.py): that of the library, of users' kernels, and of bytes stored behind
-maxima. Random kernels are looked at where they are compiled for GPUs (test/fuzz/kernels). No GPU is needed."""
+"""Assembled code has no instruction that its GPU refuses (refused.py). Tests the library's code, users' kernels, and
+stores of bytes after maxima.
+
+Random kernels are checked where they are compiled for GPUs (test/fuzz/kernels). No GPU is needed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from numerics import BF16, F32
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 ROOT = Path(__file__).resolve().parents[3]
 CHIPS = [name for name in _runtime.TARGETS if name.startswith("sm_")]
-# Words of 64 bits, as nvdisasm prints them.
+# Each instruction as two words of 64 bits, as nvdisasm prints them. Only the .RELU forms are refused.
 F2IP = {
     "F2IP.U8.F32.NTZ": (0x00000004FF047243, 0x000FE400000004FF),
     "F2IP.S8.F32.NTZ": (0x0000000A0B0A7243, 0x004FC800000014FF),
@@ -43,7 +46,8 @@ def assembler(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def faults_of(compile_one: Callable[[Any, str], bytes], jobs: Sequence[tuple[Any, str]]) -> list[str]:
-    """The listed instructions in units of kernels for chips, compiled by two threads."""
+    """Compiles each (kernel, chip) job, two at a time. Returns descriptions of the refused instructions found, and of
+    jobs without a cubin."""
     lock, faults = threading.Lock(), []
 
     def look(job: tuple[Any, str]) -> None:
@@ -92,7 +96,7 @@ def test_bytes_behind_maxima_for_every_chip(tmp_path: Path, dtype: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:expected every access:mlafix.errors.CompileWarning")
 def test_users_kernels(tmp_path: Path) -> None:
-    """Tests the kernels that store elements of 8 bits, which may need the listed instructions, each on a third of the
+    """Kernels that store elements of 8 bits may need a refused instruction. Each one is compiled for a third of the
     chips."""
     pytest.importorskip("torch", reason="the benchmark makes its tensors with torch")
     sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -109,7 +113,8 @@ def test_users_kernels(tmp_path: Path) -> None:
 
 
 def test_the_library() -> None:
-    """Assembles one unit of each kernel that a wheel has for D = 128 and bf16, each for another chip. scripts/test-wheels checks the whole wheel."""
+    """Assembles one unit of each kernel in a wheel for D = 128 and bf16, each for another chip. scripts/test-wheels
+    checks the whole wheel."""
     folder = ROOT / "scripts" / "wheel"
     sys.path.insert(0, str(folder))
     make_archive = pytest.importorskip("make_archive", reason="the sources have no scripts")

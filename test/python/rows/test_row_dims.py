@@ -1,4 +1,5 @@
-"""Kernels with rows along several dims, and long rows that a lane processes in loops, against numpy."""
+"""Kernels with rows along several dims, and long rows that a lane processes in loops. Results are compared with
+numpy."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from sources import load
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-# Small whole numbers, and so exact in f32. `acc` is carried by a loop, `kept` comes out of a branch.
+# Inputs are small whole numbers, so results are exact in f32. `acc` is carried by a loop, and `kept` is the result of a
+# branch.
 TWO_DIMS = """
 @mlafix.kernel
 def k(y: Out[f32, "n D"], z: Out[f32, "n E"], peaks: Out[f32, "n"], x: In[T, "n D"], w: In[T, "n E"], c: In[i32, "n"]):
@@ -73,7 +75,7 @@ def test_rows_along_two_dims(
     check(device, load(folder, TWO_DIMS).k, outputs, [x, w, c], two_dims(x, w, c))
 
 
-# A row with just enough operations on it to be too long to hold at once.
+# The row has just enough operations to be too long for registers, so it is processed in loops.
 LONG = """
 @mlafix.kernel
 def k(y: Out[f32, "n D"], peaks: Out[f32, "n"], x: In[f32, "n D"], c: In[i32, "n"]):

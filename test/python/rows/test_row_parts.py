@@ -1,4 +1,5 @@
-"""Rows without a reduction over packs, which independent blocks share: against numpy, along a fixed dim and along a bounded one."""
+"""Rows without reductions, whose packs are shared by independent blocks, along a fixed dim and along a bounded one.
+Results are compared with numpy."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from sources import load
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-# V is bound by the call, W ends at the launch.
+# V is fixed by the call's binding; the size of w is only known at the launch.
 TEXT = "".join(
     """
 @mlafix.kernel
@@ -80,7 +81,7 @@ def drawn(rng: np.random.Generator, rows: int, size: int, dtype: np.dtype) -> np
     return (rng.standard_normal((rows, size)) * 3).astype(dtype)
 
 
-# Sizes of whole blocks, of blocks with a partial last one, odd sizes, a short row, and an empty row.
+# Sizes that fill whole blocks, sizes with a partial last block, odd sizes, a short row, and an empty row.
 SIZES = {"V": [32768, 33000, 20001], "w": [32768, 40000, 33000, 20001, 4104, 5, 0]}
 CASES = [(name, size) for name, sizes in SIZES.items() for size in sizes]
 
@@ -97,7 +98,7 @@ def test_rows_are_copied(kernels: ModuleType, device: Device, rng: np.random.Gen
 
 @pytest.mark.parametrize("name, size", CASES)
 def test_scalars_beside_a_row_in_place(kernels: ModuleType, device: Device, rng: np.random.Generator, name: str, size: int) -> None:
-    """The scalars are stored once, also if their row has no elements."""
+    """Scalars beside a row are stored exactly once, also if the row has no elements."""
     x, scales = drawn(rng, 2, size, F32), np.array([0.5, -2.0], np.float32)
     given, ends = device.put(x.copy()), device.poisoned((2,), F32)
     getattr(kernels, f"scaled_{name}")(given, ends, device.put(scales))

@@ -1,4 +1,5 @@
-"""cumsum, cummax and cummin: element i is the reduction of the elements up to i, bit for bit, against numpy."""
+"""cumsum, cummax and cummin: element i is the reduction of elements 0 to i. Results are compared with numpy bit for
+bit."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def reduced(x: np.ndarray, kind: str = "add") -> np.ndarray:
-    """The reduction of the last dim by the language's tree (N9): neighbours first."""
+    """Reduces the last dim in the order of N9's tree: neighbours first."""
     combine, neutral = KINDS[kind]
     while x.shape[-1] > 1:
         if x.shape[-1] % 2:
@@ -90,7 +91,8 @@ def reduced(x: np.ndarray, kind: str = "add") -> np.ndarray:
 
 
 def scanned(x: np.ndarray, kind: str = "add") -> np.ndarray:
-    """Scans the last dim: the second half of each block of the tree is combined with the total of its first half."""
+    """Scans the last dim. In each block of N9's tree, the elements of the second half are combined with the total of
+    the first half."""
     combine, _ = KINDS[kind]
     x, index, bit = x.copy(), np.arange(x.shape[-1]), 1
     while bit < len(index):
@@ -101,15 +103,15 @@ def scanned(x: np.ndarray, kind: str = "add") -> np.ndarray:
 
 
 def assert_same_bits(got: np.ndarray, want: np.ndarray) -> None:
-    """Asserts equal bits, where -0.0 differs from 0.0 and all NaN are equal."""
+    """Asserts equal bits. NaN equals any other NaN, but -0.0 differs from 0.0."""
     nan = np.isnan(want)
     np.testing.assert_array_equal(np.isnan(got), nan)
     np.testing.assert_array_equal(got.view(np.int32)[~nan], want.view(np.int32)[~nan])
 
 
 def accumulated(combine: np.ufunc, x: np.ndarray) -> np.ndarray:
-    """Running maxima or minima that order -0.0 below 0.0 and propagate NaN. Floats are compared as integers, with all
-    bits but the sign inverted in negative numbers."""
+    """Returns running maxima or minima that order -0.0 below 0.0 and propagate NaN. Floats are compared as integers: in
+    negative ones, all bits but the sign are inverted."""
     bits = x.view(np.int32)
     runs = combine.accumulate(np.where(bits < 0, bits ^ 0x7FFFFFFF, bits), -1)
     wide = np.where(runs < 0, runs ^ 0x7FFFFFFF, runs).astype(np.int32).view(F32)
@@ -117,7 +119,8 @@ def accumulated(combine: np.ufunc, x: np.ndarray) -> np.ndarray:
 
 
 def spaced(array: np.ndarray, gap: int, offset: int) -> np.ndarray:
-    """Copies the array to memory where rows have gaps of `gap` elements and the address is `offset` elements off."""
+    """Returns a copy of the array in memory that starts `offset` elements into a buffer, with `gap` elements between
+    rows."""
     flat = np.zeros(array.shape[0] * (array.shape[1] + gap) + offset, array.dtype)
     view = flat[offset:].reshape(array.shape[0], -1)[:, : array.shape[1]]
     view[...] = array
@@ -175,7 +178,7 @@ def test_groups_are_scanned(kernels: ModuleType, device: Device, rng: np.random.
     assert_same_bits(spread.reshape(parts.shape), parts + before[..., None])
     np.testing.assert_array_equal(most.reshape(parts.shape), np.maximum.accumulate(y.reshape(parts.shape), -1))
     want, index, bit = in_groups, np.arange(count), 1
-    while bit < count:  # groups in the second half of a block of groups add the total of the first half
+    while bit < count:  # groups in the second half of a block add the total of the first half
         behind = (index & bit) != 0
         want[:, behind] = want[:, (index[behind] & -bit) - 1, -1:] + want[:, behind]
         bit *= 2

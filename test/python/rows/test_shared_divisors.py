@@ -1,4 +1,5 @@
-"""Rows divided by one number and narrowed to fp8: as exact as division, at ties of fp8 and at the ends of f32's range."""
+"""Rows divided by one number and stored as fp8. Results are as exact as with f32 division, at ties of fp8 and at the
+limits of f32's range."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def quotients(kernel: mlafix.Kernel, device: Device, dtype: np.dtype, x: np.ndar
 
 
 def check(got: np.ndarray, x: np.ndarray, s: np.ndarray) -> None:
-    """Compares with correctly rounded f32 division followed by saturating fp8; fp8's only NaN has no sign."""
+    """Compares with correctly rounded f32 division followed by a saturating conversion to fp8. The sign of NaN is
+    ignored."""
     with np.errstate(all="ignore"):
         exact = x / s.astype(np.float32)
     largest = np.float32(448 if got.dtype == E4M3 else 57344)
@@ -50,7 +52,8 @@ def check(got: np.ndarray, x: np.ndarray, s: np.ndarray) -> None:
 @pytest.mark.parametrize("dtype", FP8)
 @pytest.mark.parametrize("name", ["by_group", "by_row"])
 def test_quotients_beside_ties_are_rounded_once(tmp_path: Path, device: Device, rng: np.random.Generator, name: str, dtype: str) -> None:
-    """A quotient with an error of one f32 unit would fall on the other side of a tie."""
+    """Quotients next to ties of fp8 are rounded as exact f32 quotients are. An error of one f32 unit would put them on
+    the other side of the tie."""
     codes = np.unique(np.arange(0x7F, dtype=np.uint8).view(FP8[dtype]).astype(np.float64))
     codes = codes[np.isfinite(codes)]
     ties = rng.choice((codes[1:] + codes[:-1]) / 2, (4096, 16))
@@ -67,15 +70,15 @@ def test_quotients_beside_ties_are_rounded_once(tmp_path: Path, device: Device, 
 
 @pytest.mark.parametrize("dtype", FP8)
 def test_the_ends_of_the_range(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str) -> None:
-    """Divides every dividend by every divisor: zeros, subnormal and infinite numbers, NaN, and numbers at the border of the
-    fast path."""
+    """Divides every dividend by every divisor. The numbers are zeros, subnormal numbers, infinities, NaN, and numbers
+    at the border of the fast path."""
     ends = [0.0, 1e-45, 1e-40, 2.0**-126, 2.0**-80, 2.0**-65, 2.0**-64, 1e-10 / 448, 1.0, 3.0, 2.0**61, 2.0**62, 2.0**63, 2.0**64, 2.0**65,
             2.0**126, 3.4e38, np.inf, np.nan]
     points = np.array(ends, np.float32)
     points = np.unique(np.concatenate([points, np.nextafter(points, np.float32(np.inf)), np.nextafter(points, np.float32(0))]))
     points = np.concatenate([points, -points])
     s = points.reshape(-1, 1)
-    for _ in range(8):  # Elements of one pack choose the fast path together.
+    for _ in range(8):  # The elements of one pack take the fast path only together, so mixtures are random.
         x = rng.permuted(np.tile(np.resize(points, 112), (s.shape[0], 1)), axis=1)
         kernel = load(tmp_path, TEXT.replace("DTYPE", dtype)).by_row
         check(quotients(kernel, device, FP8[dtype], x, s[:, 0]), x, s)

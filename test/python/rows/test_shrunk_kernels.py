@@ -1,5 +1,5 @@
-"""Small kernels found by random testing (test/fuzz/kernels). Each failed once; its name says how. Every element of
-every output is exact."""
+"""Small kernels found by random testing (test/fuzz/kernels). Each one failed once, and its name describes the failure.
+Every element of every output is exact."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shifted(x: np.ndarray, by: np.ndarray) -> np.ndarray:
     return np.where((by >= 0) & (by < 32), x.astype(np.int64) << np.clip(by, 0, 31), 0).astype(np.int32)
 
 
-# By failure: the kernel `k`, and its arguments in order. The outputs come first, as their expected values.
+# By failure: the kernel `k`, and its arguments in order. In place of each output stand the values expected in it.
 CASES: dict[str, tuple[str, list[Any]]] = {
     "an omitted tensor reads as zeros where the predicate holds, whatever otherwise= says": (
         """def k(y: Out[f32, "n"], z: Out[f32, "n D"], c: In[bool_, "n"], x: In[f32, "n"] | None, w: In[f32, "n D"] | None):
@@ -179,11 +179,11 @@ def splat_after_division(row, by=0.0):
         y[t] = v
 """, [np.full((N, D), 5, np.int32), INTEGERS, np.ones(N, F32)]),
 }  # fmt: skip
-# InOut arguments before the call.
+# The contents of InOut arguments before the call.
 BEFORE = {"an omitted tensor is the only one with a base": np.zeros(N, np.int32), "an extent of i32": WHOLE}
 
 
-@pytest.mark.filterwarnings("ignore:expected every access of")  # the compiler guards their bounds
+@pytest.mark.filterwarnings("ignore:expected every access of")  # the compiler guards the bounds of these accesses
 @pytest.mark.parametrize("name", CASES, ids=str)
 def test_a_kernel_that_failed_is_right(tmp_path: Path, device: Device, name: str) -> None:
     text, given = CASES[name]

@@ -1,4 +1,5 @@
-"""Sinks: a logit that adds weight but no value. It is merged once, and the stored lse includes it or not."""
+"""Sinks: a logit that adds weight but no value to a state. It is merged exactly once, and the stored lse includes it or
+not."""
 
 from __future__ import annotations
 
@@ -68,12 +69,13 @@ def pieces(dtype: np.dtype, size: int) -> tuple[np.ndarray, np.ndarray]:
     x = rng.normal(size=(K, N, H, size)).astype(dtype)
     lse = rng.normal(0, 2, (K, N, H)).astype(np.float32)
     lse[rng.random(lse.shape) < 0.2] = -np.inf
-    lse[:, 1] = -np.inf  # no piece has keys in these rows
+    lse[:, 1] = -np.inf  # row 1 has no keys in any piece
     return x, lse
 
 
 def reference(x: np.ndarray, lse: np.ndarray, logits: np.ndarray, base: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The payload with the sink, the lse without it and with it, in f64. Every logit is in base e."""
+    """Returns the payload with the sink, the lse without it, and the lse with it, in f64. The logits of sinks are in
+    base e."""
     weights = np.float64(base) ** lse.astype(np.float64)
     own = np.exp(logits.astype(np.float64))
     without, total = weights.sum(0), weights.sum(0) + own
@@ -122,7 +124,8 @@ def test_a_nan_logit_makes_the_row_nan(tmp_path: Path, device: Device) -> None:
 
 
 def test_states_with_a_sink_and_without_one_are_one_after_a_choice(tmp_path: Path, device: Device) -> None:
-    """Uses a dim of fixed size, a sink that the state in memory already has, and a sink without a dim."""
+    """A branch may choose between a state with a sink and one without. Covers a dim of fixed size, a stored state that
+    already has a sink, and a sink without a dim."""
     rng = np.random.default_rng(1)
     x, x_lse, value = (rng.normal(size=shape).astype(np.float32) for shape in ((N, 20), (N,), (20,)))
     out, lse = device.poisoned((N, 20), np.float32), device.poisoned((N,), np.float32)

@@ -1,4 +1,5 @@
-"""Slices of rows, x[t, a:b]: loads, stores, rows along other dims, alignment, order; against numpy."""
+"""Slices of rows, x[t, a:b]: loads, stores, rows along other dims, alignment, and order of accesses. Results are
+compared with numpy."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-# Separates the latent part and the rope part of a key, and joins them again.
+# Splits a key into its latent part and its rope part, and joins them again.
 PARTS = """
 @mlafix.kernel
 def split(latent: Out[T, "n L=512"], rope: Out[f32, "n R"], x: In[T, "n D=576"]):
@@ -97,7 +98,8 @@ def k(y: Out[T, "n D={size}"], z: Out[T, "n E={end - begin}"], s: Out[f32, "n"],
 @pytest.mark.parametrize(("begin", "end", "size"), [
     (0, 1, 1), (0, 64, 192), (1, 65, 192), (3, 6, 8), (4, 12, 16), (8, 136, 256), (64, 192, 192), (100, 101, 200), (6, 4102, 8192), (1024, 66560, 66560)])  # fmt: skip
 def test_slices_of_any_place(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: np.dtype, begin: int, end: int, size: int) -> None:
-    """Slices are aligned to packs or not, also in rows that are processed in loops. The whole row is written first."""
+    """Slices begin and end at pack boundaries or elsewhere, also in rows that are processed in loops. Each kernel
+    writes the whole row before the slice."""
     x = rng.normal(0, 1, (3, size)).astype(F32).astype(dtype)
     y, z, s = device.poisoned((3, size), dtype), device.poisoned((3, end - begin), dtype), device.poisoned((3,), F32)
     load(tmp_path, kernel_of(begin, end, size)).k(y, z, s, device.put(x))
@@ -123,7 +125,7 @@ def k(x: InOut[f32, "n C=96"]):
 
 
 def test_slices_that_overlap_are_in_order(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Other lanes read what a lane has stored."""
+    """A lane reads elements of an overlapping slice that another lane has stored before."""
     x = rng.integers(-99, 99, (9, 96)).astype(F32)
     held = device.put(x.copy())
     load(tmp_path, ORDER).k(held)
@@ -185,7 +187,8 @@ def allowed(w: InOut[f32, "n BOUND"]):
 @pytest.mark.parametrize("bound", ["r", "r<=20"])
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 6, 20])
 def test_a_row_whose_size_the_launch_knows(tmp_path: Path, device: Device, rng: np.random.Generator, bound: str, size: int) -> None:
-    """A slice that exceeds the row is out of bounds: it reads as zeros, and is not stored."""
+    """A slice that exceeds a row of the launch's size is out of bounds: it reads as zeros, and stores to it do
+    nothing."""
     into = 'load(x[t, 1:3], into="D")' if "<" in bound else "0.0"
     kernels = load(tmp_path, LAUNCHED.replace("BOUND", bound).replace("= Z", f"= {into}"))
     y, x, w = (rng.normal(0, 1, shape).astype(F32) for shape in ((3, 8), (3, 20), (3, 20)))
@@ -283,7 +286,7 @@ def test_a_slice_that_is_left_out(tmp_path: Path, places: tuple[str, ...], misse
 
 
 def test_rows_that_share_a_tensor_row(tmp_path: Path) -> None:
-    """Two rows of the grid write slices of one row of a tensor: apart from each other, or not."""
+    """Two grid rows write slices of the same tensor row, which overlap or not."""
     text = """
 @mlafix.kernel
 def k(y: Out[f32, "n C=96"], x: In[f32, "n C=96"]):

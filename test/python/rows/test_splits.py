@@ -1,5 +1,5 @@
-"""Running merges whose states are shared by lane groups on a GPU. Launches choose the number of groups. Results are
-compared with f64, and have the same bits for any number."""
+"""Running merges whose states are shared by groups of lanes on a GPU. The launch chooses the number of groups. Results
+are compared with f64, and their bits do not depend on that number."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def states(rng: np.random.Generator, splits: int, dim: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Random states, empty states with NaN payloads, states with lse +inf, half of the states empty, large gaps, an
-    infinite payload without weight, a NaN lse, and payloads of -0.0."""
+    """Returns states of nine kinds: among them empty states with NaN payloads, lses of +inf and NaN, large gaps between
+    lses, infinite payloads without weight, and payloads of -0.0."""
     v = rng.standard_normal((9, splits, dim)).astype(dtype)
     lse = (rng.standard_normal((9, splits)) * 3).astype(F32)
     v[1], lse[1] = np.nan, -np.inf
@@ -116,8 +116,8 @@ def run(device: Device, kernel: Callable[..., None], v: np.ndarray, lse: np.ndar
 @pytest.mark.parametrize("dim, dtype", [(64, F32), (96, F32), (128, BF16), (128, F32), (512, BF16), (512, F32)], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_any_number_of_groups(device: Device, rng: np.random.Generator, kernels: ModuleType, name: str, dim: int, dtype: np.dtype) -> None:
-    """Runs a few rows, each shared by many groups, and the same rows among many others, shared by few groups or
-    none."""
+    """In a small launch many groups share a row; in a large one few groups do, or none. The rows have the same bits in
+    both."""
     kernel = getattr(kernels, name)
     times = {"cuda": 300, "ptx": 6}.get(device.name, 10)
     for splits in [0, 3, 33] if device.name == "ptx" else SPLITS:
@@ -135,8 +135,8 @@ def test_any_number_of_groups(device: Device, rng: np.random.Generator, kernels:
 @pytest.mark.parametrize("dim, dtype", [(128, BF16), (128, F32), (512, BF16), (512, F32)], ids=str)
 @pytest.mark.parametrize("name", ["one", "behind_the_first", "twice"])
 def test_as_many_groups_as_a_row_can_have(device: Device, rng: np.random.Generator, kernels: ModuleType, name: str, dim: int, dtype: np.dtype) -> None:
-    """A row by itself is shared by 16 or 32 groups, so that a thread adds an element of all groups. Kernels that merge
-    many rows at once are left out, since their groups are larger."""
+    """If only one row is merged, 16 or 32 groups share it, so that a thread adds an element of all groups. Kernels that
+    merge many rows at once are left out, since their groups are larger."""
     kernel = getattr(kernels, name)
     times = 4 if device.name == "ptx" else 16
     for splits in (33, 100):
@@ -151,7 +151,8 @@ def test_as_many_groups_as_a_row_can_have(device: Device, rng: np.random.Generat
 
 
 def test_an_index_of_an_lse_that_is_used_again_and_again(device: Device, rng: np.random.Generator, tmp_path: Path) -> None:
-    """The compiler analyses each step once. Analysing it once per use would double the work with every step."""
+    """The index of an lse is computed in many steps that use the previous value twice. The compiler analyses each step
+    once; once per use would be 2^40 analyses."""
     steps = "            x = x * x + x\n" * 40
     kernels = load(tmp_path, f"""
 @mlafix.kernel
@@ -167,12 +168,13 @@ def squares(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[f32, "n s D"], l
     v, lse = states(rng, 33, 128, F32)
     x = np.arange(33)
     for _ in range(40):
-        x = x * x + x  # the product wraps around
+        x = x * x + x  # the product wraps around in i32
     check(*run(device, kernels.squares, v, lse), v, lse[:, np.clip(x, 0, 32)])
 
 
 def test_a_merged_lse_that_is_used_again_and_again(device: Device, rng: np.random.Generator, kernels: ModuleType, tmp_path: Path) -> None:
-    """The same for values computed from a loop's result before the next loop. The steps do not change the value."""
+    """An lse from one loop is changed by many steps before the next loop. Each step uses the previous value twice, but
+    the compiler analyses it once. The steps keep the value."""
     steps = "        most = most * 0.5 + most * 0.5\n" * 40
     module = load(tmp_path, f"""
 @mlafix.kernel
@@ -197,8 +199,8 @@ def halves(out: Out[f32, "n D"], out_lse: Out[f32, "n"], first_lse: Out[f32, "n"
 
 @pytest.mark.parametrize("states", [1, 7, 8, 9, 33])
 def test_narrow_rows_whose_last_chunk_is_a_part(device: Device, tmp_path: Path, rng: np.random.Generator, states: int) -> None:
-    """Rows of one pack, with a number of states that only the launch knows. No element is NaN, whichever states are
-    empty."""
+    """Merges rows of one pack, with a number of states that is only known at the launch. No element is NaN, whichever
+    states are empty."""
     kernel = load(tmp_path, """
 @mlafix.kernel
 def narrow(out: Out[bf16, "n H D"], x: In[f32, "k n H D"], lse: In[f32, "k n H"]):

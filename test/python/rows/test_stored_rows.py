@@ -1,7 +1,7 @@
-"""Rows beyond 65536 elements, and along bounds beyond that, which are stored over while they are still needed.
+"""Rows with more than 65536 elements, fixed or bounded, that are overwritten while they are still needed. A loaded row
+keeps the contents at the time of the load.
 
-The value of a row is its contents at the time of the load. The bodies of a few kernels, and of random ones, also run in Python with rows of
-numpy, and must give the same bits.
+The bodies of a few fixed kernels, and of random ones, also run in Python on rows of numpy and must give the same bits.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from sources import load as load_kernels
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-pytestmark = pytest.mark.filterwarnings("ignore:expected a store that something reads")  # rows are stored over on purpose
+# rows are overwritten on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:expected a store that something reads")
 
-ARGUMENTS = {"x": "InOut", "y": "InOut", "z": "In", "p": "Out", "q": "Out"}  # in the order of the kernel's arguments
+ARGUMENTS = {"x": "InOut", "y": "InOut", "z": "In", "p": "Out", "q": "Out"}  # in the order of the kernels' signatures
 DIMS = {"n D": [65537], "n v<=65600": [100, 65536, 65537], "v<=65537": [8, 65537]}
-FEW = 100  # the most elements of a row if PTX is interpreted
+FEW = 100  # the largest number of elements of a row that the PTX interpreter runs
 
 BODIES = {
     "a branch": "if k > 1:\n    x[t] = old * 2.0",
@@ -43,13 +44,13 @@ BODIES = {
 
 
 class Row(np.ndarray):
-    """A copy of a row that keeps a view of its memory."""
+    """A copy of a row, with `place`, a view of the original memory."""
 
     place: np.ndarray
 
 
 class Tensor:
-    """A tensor for the body of a kernel in Python: its rows are copies."""
+    """An array that stands for a tensor when a kernel's body runs in Python. Indexing it copies the row."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -67,10 +68,11 @@ class Tensor:
 
 
 def run_in_python(text: str, rows: int, arrays: dict[str, np.ndarray], k: int) -> None:
-    """Runs the body of the kernel `text` in Python on `arrays`, and modifies them."""
+    """Runs the body of the kernel `text` in Python, which modifies `arrays`."""
     size = arrays["x"].shape[-1]
 
-    ends = "<=" in text[: text.index("    for t in grid")]  # a bounded row does not wrap around at its end
+    # a bounded row has no elements past its end, a fixed one wraps around
+    ends = "<=" in text[: text.index("    for t in grid")]
 
     def load(row: Any, into: str = "", first: int = 0, each: int = 1, where: bool = True) -> Any:
         index = (np.arange(size) - first) // each if into else np.arange(size)
@@ -91,7 +93,7 @@ def run_in_python(text: str, rows: int, arrays: dict[str, np.ndarray], k: int) -
 
 
 def head(dim: str) -> list[str]:
-    """Returns the lines of a kernel up to the rows that it loads first."""
+    """Returns the first lines of a kernel: its decorator, its signature and its grid."""
     dims = [dim] + [dim.split("<=")[0]] * (len(ARGUMENTS) - 1)
     arguments = [f'{name}: {kind}[f32, "{own}"]' for (name, kind), own in zip(ARGUMENTS.items(), dims)]
     if dim[0] == "n":
@@ -101,12 +103,13 @@ def head(dim: str) -> list[str]:
 
 
 class Writer:
-    """Writes a random kernel."""
+    """Writes the text of a random kernel."""
 
     def __init__(self, rng: np.random.Generator, dims: list[str]) -> None:
         self.rng = rng
         self.dim = self.pick(dims)
-        self.nested = 3  # branches and loops that may still follow; each keeps rows on a thread's small stack
+        # the number of branches and loops that may still follow; each keeps rows on a thread's small stack
+        self.nested = 3
         self.name = re.findall("[Dv]", self.dim)[0]
         self.lines = head(self.dim)
         self.write()
@@ -168,7 +171,7 @@ class Writer:
 
 
 def check(kernel: Any, text: str, device: Device, rng: np.random.Generator, size: int, k: int) -> None:
-    """Calls the kernel with the arguments of its signature, and checks its outputs."""
+    """Calls the kernel with arguments of its signature, once for each legal alias, and checks its outputs."""
     rows = 2 if '"n"' in text else 1
     shape = (rows, size) if '"n"' in text else (size,)
     counts = {"c": np.array([1, 3], np.int32)} if '"n"' in text else {}

@@ -1,4 +1,5 @@
-"""swap and load with into: neighbouring blocks of a row change places, and a row is read into the end of a longer one, against numpy."""
+"""`swap` exchanges neighbouring blocks of a row, and `load` with `into` reads a row into a part of a longer one.
+Results are compared with numpy."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def swaps(y: Out[T, "n {dim}"], z: Out[i32, "n {dim}"], w: Out[f32, "n"], x: In[
     ("D", 2, 1), ("D", 6, 1), ("D", 96, 16), ("D", 512, 1), ("D", 512, 4), ("D", 512, 32), ("D", 512, 256), ("D", 576, 32), ("D", 16384, 4096),
     ("D", 16384, 8), ("(G 128)", 512, 32), ("(G 16)", 512, 64), ("(G 96)", 384, 16), ("(G 6)", 24, 1), ("D", 100, 2)], ids=str)  # fmt: skip
 def test_swaps_on_a_device(tmp_path: Path, device: Device, rng: np.random.Generator, dim: str, size: int, block: int) -> None:
-    """Blocks change places within a pack, across lanes and warps, as whole packs, and in long rows that are processed
-    in loops. Some groups have padded packs."""
+    """Swaps blocks within a pack, across lanes and warps, of whole packs, and in long rows that are processed in loops.
+    Some groups have padded packs."""
     kernel = load(tmp_path, swaps(dim, block)).swaps
     dtype = BF16 if size % 4 == 0 else F32
     x, k = rng.normal(0, 1, (5, size)).astype(np.float32).astype(dtype), rng.integers(-(2**31), 2**31, (5, size)).astype(np.int32)
@@ -57,7 +58,7 @@ STAGES        y[t] = row
 
 
 def transformed(rows: np.ndarray, stages: list[int]) -> np.ndarray:
-    """Returns the sum or difference of each element and its partner."""
+    """Returns the sum or the difference of each element and its partner."""
     places = np.arange(rows.shape[1])
     for block in stages:
         rows = rows[:, places ^ block] + np.where(places & block, -rows, rows)
@@ -67,7 +68,7 @@ def transformed(rows: np.ndarray, stages: list[int]) -> np.ndarray:
 @pytest.mark.parametrize(("size", "stages"), [
     (1024, 10 * 2), (2048, 11), (4096, 12), (12288, 12), (16384, 14), (32768, 15)], ids=str)  # fmt: skip
 def test_hadamard_transforms(tmp_path: Path, device: Device, rng: np.random.Generator, size: int, stages: int) -> None:
-    """All swaps of a kernel share the memory of a block, whatever the number of packs. The sums are exact."""
+    """All swaps of a kernel share one piece of a block's memory, whatever the number of packs. The sums are exact."""
     bits = int(np.log2(size & -size))
     blocks = [1 << i % bits for i in range(stages)]
     text = "".join(f"        row = swap(row, {block}) + where((i & {block}) == 0, row, -row)\n" for block in blocks)
@@ -80,8 +81,8 @@ def test_hadamard_transforms(tmp_path: Path, device: Device, rng: np.random.Gene
 
 
 def test_exchanges_of_several_kinds_share_memory(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Each exchange begins only when all threads have finished the previous one. All of them together need more memory
-    than a block has."""
+    """An exchange begins only when all threads have finished the previous one. Separate memory for each exchange would
+    exceed what a block has."""
     size, rounds = 8192, 6
     text = "".join(f"""        row = swap(row, {1024 << i % 3}) + i32(i == {i})
         total = total + sum(row) + max(row)
@@ -119,8 +120,8 @@ def into(y: Out[f32, "n D"], x: In[T, "m Z"], at: In[i32, "n"]):
     (512, 32, 448, 2), (512, 32, 448, 1), (512, 64, 448, 1), (96, 8, 0, 2), (40, 6, 17, 3), (33, 5, 0, 1), (64, 3, 64, 1), (8192, 16, 1024, 2),
     (64, 64, -1, 1), (64, 128, -64, 1), (40, 6, -17, 3), (33, 5, -1, 2)])  # fmt: skip
 def test_rows_read_into_longer_ones(tmp_path: Path, device: Device, rng: np.random.Generator, size: int, short: int, first: int, each: int) -> None:
-    """Each element is repeated several times, and so is the whole row. A row that is not read, because of a predicate
-    or an index out of bounds, is zeros."""
+    """Each element is repeated, and so is the whole row. A row that is not read, because of its predicate or an index
+    out of bounds, is all zeros."""
     kernel = load(tmp_path, INTO.replace("FIRST", str(first)).replace("EACH", str(each))).into
     for dtype in (F32, BF16, F16):
         x, at = rng.normal(0, 1, (6, short)).astype(np.float32).astype(dtype), np.array([0, 5, 3, 6, -1, 2], np.int32)
@@ -136,7 +137,7 @@ def test_rows_read_into_longer_ones(tmp_path: Path, device: Device, rng: np.rand
 
 
 def test_a_row_is_turned_in_place(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """The kernel of docs/language/products.md, on rows of f32."""
+    """Runs the kernel from docs/language/products.md on rows of f32."""
     kernel = load(tmp_path, """
 @mlafix.kernel
 def turn_end(x: InOut[T, "n H D"], c: In[f32, "n Z"], s: In[f32, "n Z"]):

@@ -1,4 +1,5 @@
-"""Tensors whose rows and columns lie in tiles of 128 x 4 or 8 x 4 (`swizzle`), as the scales of block-scaled matrix products do."""
+"""Tensors whose elements lie in tiles of 128 x 4 or 8 x 4 (`swizzle`), like the scales of block-scaled matrix
+products."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def made(folder: Path):
 @pytest.mark.parametrize("heads, groups", [(1, 4), (3, 8), (5, 3), (128, 8)])
 @pytest.mark.parametrize("dtype", [E4M3, E8M0], ids=str)
 def test_scales_of_rows_between_others(tmp_path: Path, device: Device, rng: np.random.Generator, heads: int, groups: int, dtype: np.dtype) -> None:
-    """Writes rows 100 to 160 of 256, in two tiles; the other rows and the padding columns keep their contents."""
+    """Writes rows 100 to 160 of 256, which lie in two tiles. The other rows and the padding columns keep their
+    contents."""
     columns = heads * groups
     pitch = -(-columns // 4) * 4 + 4
     x = rng.integers(1, 400, (61, heads, groups * 16)).astype(BF16)
@@ -73,7 +75,7 @@ def test_scales_of_rows_between_others(tmp_path: Path, device: Device, rng: np.r
 
 @pytest.mark.parametrize("heads, groups", [(1, 4), (3, 8), (5, 3)])
 def test_scales_in_tiles_of_8_rows(tmp_path: Path, device: Device, rng: np.random.Generator, heads: int, groups: int) -> None:
-    """Writes rows 5 to 25 of 32 in FlashInfer's layout_8x4; the other rows and the padding columns keep their
+    """Writes rows 5 to 25 of 32 in FlashInfer's layout_8x4. The other rows and the padding columns keep their
     contents."""
     columns = heads * groups
     pitch = -(-columns // 4) * 4 + 4
@@ -95,8 +97,8 @@ def test_scales_in_tiles_of_8_rows(tmp_path: Path, device: Device, rng: np.rando
 
 
 def test_two_launches_share_a_tile(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """One launch writes 70 rows and another 39 rows of a tile of 128. In either order, each writes only its own rows, and 19 keep
-    poison."""
+    """One launch writes 70 rows of a tile of 128, and another writes 39. In either order, each launch writes only its
+    own rows, and the other 19 keep poison."""
     kernel, x = made(tmp_path).scale, rng.integers(1, 400, (109, 2, 64)).astype(BF16)
     first, second = device.put(x[:70]), device.put(x[70:])
     results = []
@@ -104,7 +106,7 @@ def test_two_launches_share_a_tile(tmp_path: Path, device: Device, rng: np.rando
         scales = device.put(np.full((128, 2, 4), 0x5A, np.uint8).view(E4M3))
         for launch in order:
             kernel(scales, *((first, 0) if launch == 0 else (second, 70)))
-            if launch == order[0]:  # the other launch's rows have not changed
+            if launch == order[0]:  # the second launch's rows have not changed yet
                 device.synchronize()
                 rows = rows_of(device.get(scales).view(np.uint8).reshape(128, 8), 8)
                 assert ((rows == 0x5A).all(1) == ((np.arange(128) >= 70) if launch == 0 else (np.arange(128) < 70) | (np.arange(128) >= 109))).all()
@@ -117,7 +119,8 @@ def test_two_launches_share_a_tile(tmp_path: Path, device: Device, rng: np.rando
 
 
 def test_every_element_has_a_place_of_its_own(tmp_path: Path, device: Device) -> None:
-    """Elements of 4 bytes are written one by one: each place is written once, and nothing else is written."""
+    """Elements of 4 bytes are written one by one. Each place in memory is written exactly once, and nothing else is
+    written."""
     x = np.arange(256 * 12, dtype=np.int32).reshape(256, 12)
     y = device.put(np.full((256, 12), -1, np.int32))
     made(tmp_path).numbers(y, device.put(x))
@@ -164,7 +167,8 @@ def test_columns_of_several_dims_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_tiles_are_one_block_of_memory(tmp_path: Path) -> None:
-    """The bytes between one row's columns and the next row's belong to other columns of the tile."""
+    """A call is refused if two arguments are views of one tile: the bytes between a view's rows belong to other columns
+    of the tile."""
     block = np.zeros((128, 16), np.int32)
     with pytest.raises(ArgumentError, match="expected memory apart from that of argument"):
         made(tmp_path).numbers(block[:, :4], block[:, 8:12])
@@ -189,7 +193,7 @@ def test_other_annotations_are_errors(tmp_path: Path, annotation: str, message: 
 
 
 def test_calls_in_place_have_tiles_on_both_sides(tmp_path: Path, device: Device) -> None:
-    """A call in place is right if both arguments are in tiles, and refused if only one is."""
+    """A call in place runs if both arguments are in tiles, and is refused if only one of them is."""
     text = """
 @mlafix.kernel
 def both(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m c"].swizzle("128x4")):
@@ -211,7 +215,7 @@ def one(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m c"]):
 
 
 def test_elements_that_no_row_writes_are_shown(tmp_path: Path) -> None:
-    """Coverage is measured on the matrix, not on its memory."""
+    """The compiler reports elements of a tiled output that no row writes, by their indices in the matrix."""
     text = '\n@mlafix.kernel\ndef k(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m"]):\n    for t in grid("m"):\n        y[t, 0] = x[t]\n'
     with pytest.raises(mlafix.CompileError, match=r"expected every element of 'y' to be written, got no store to"):
         load(tmp_path, text).k(np.zeros((128, 4), np.int32), np.zeros(128, np.int32))
@@ -233,7 +237,7 @@ def some(scales: Out[S, "m G"].swizzle("128x4"), q: Out[f4e2m1, "m (G 32)"], x: 
 
 
 class Forgetful:
-    """Imitates the launches of `some`, and undoes the changes to some rows."""
+    """Imitates the dispatcher of `some`: launches it, then restores the previous contents of `rows`."""
 
     def __init__(self, dispatch: Any, rows: list[int]) -> None:
         self.dispatch, self.rows = dispatch, rows
@@ -273,7 +277,7 @@ def test_unwritten_elements_of_tiles_and_pairs_are_counted(tmp_path: Path, monke
 
 
 def test_mxfp4(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Elements in e2m1 and scales that are powers of two, of groups of 32, in tiles."""
+    """Stores elements in e2m1, and one power-of-two scale for each group of 32 elements, in tiles."""
     text = """
 @mlafix.kernel(allow={"bounds"})
 def k(q: Out[f4e2m1, "n (G 32)"], scales: InOut[f8e8m0, "m G"].swizzle("128x4"), x: In[T, "n (G 32)"]):

@@ -1,4 +1,5 @@
-"""top_k, any and all, and reductions of i64: of rows, and of the groups of rows along products; against numpy."""
+"""top_k, any and all, and reductions of i64, over rows and over the groups of products. Results are compared with
+numpy."""
 
 from __future__ import annotations
 
@@ -41,15 +42,15 @@ def groups(values: Out[{value}, "n K={k} G"], found: Out[i32, "n K={k} G"], x: I
 
 
 def order(rows: np.ndarray) -> np.ndarray:
-    """Returns the indices of the elements, greatest first: NaN precedes all numbers, and equal elements keep the order
-    of their indices."""
+    """Returns the indices that sort each row, largest element first. NaN precedes all numbers, and equal elements keep
+    their order."""
     wide = rows.astype(np.float64)
     beyond = np.where(np.isnan(wide), np.inf, wide)
     return np.lexsort((np.broadcast_to(np.arange(rows.shape[-1]), rows.shape), -beyond, ~np.isnan(wide)), axis=-1)
 
 
 def numbers(rng: np.random.Generator, rows: int, size: int, dtype: type) -> np.ndarray:
-    """Random numbers with many equal ones, zeros of both signs, infinities, NaN and the limits of integers. One row has
+    """Returns random numbers with many ties, zeros of both signs, infinities, NaN and the limits of integers. Row 3 has
     the smallest number everywhere except for one element."""
     x = rng.integers(-4, 5, (rows, size)).astype(np.int32 if dtype == np.int32 else F32)
     if dtype == np.int32:
@@ -68,7 +69,7 @@ def numbers(rng: np.random.Generator, rows: int, size: int, dtype: type) -> np.n
 @pytest.mark.parametrize(
     ("dtype", "k", "size"),
     [(dtype, k, size) for dtype in ("f32", "i32") for k, size in [(1, 1), (2, 2), (3, 5), (4, 64), (8, 256), (2, 100), (8, 4112), (2, 70000)]]
-    # Narrow dtypes, with rows up to and beyond the longest whose index fits the bits that the dtype leaves.
+    # Rows of narrow dtypes whose indices just fit, or do not fit, in the 32 bits that also contain the element.
     + [("bf16", 2, 64), ("bf16", 8, 256), ("bf16", 3, 5), ("bf16", 2, 65536), ("bf16", 2, 65544), ("f16", 4, 100), ("f16", 2, 8192),
        ("f16", 2, 8200), ("f8e4m3fn", 8, 128), ("f8e4m3fn", 2, 4112)],
 )  # fmt: skip
@@ -86,8 +87,8 @@ def test_the_greatest_elements(tmp_path: Path, device: Device, rng: np.random.Ge
 @pytest.mark.parametrize("dtype", ["f32", "i32", "bf16"])
 @pytest.mark.parametrize(("k", "most"), [(2, 300), (8, 4112), (2, 70000)])
 def test_the_greatest_along_a_bound(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, k: int, most: int) -> None:
-    """FlashInfer#1347, vllm#39391: bounded rows may have fewer elements than top_k returns. The missing results are the
-    smallest value, at index 0."""
+    """FlashInfer#1347, vllm#39391: bounded rows may have fewer elements than top_k returns. Missing results have the
+    smallest value and index 0."""
     value = np.int32 if dtype == "i32" else F32
     kernel = load(tmp_path, best(k, dtype).replace('"n D"', f'"n v<={most}"')).k
     for size in (0, 1, k - 1, k, most // 3, most - 1, most):
@@ -118,8 +119,8 @@ def test_the_greatest_of_each_group(tmp_path: Path, device: Device, rng: np.rand
 
 
 def test_narrow_elements_beside_others(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """A masked or selected value is narrow only if all values from which it is chosen are narrow. Constants such as 0.1
-    are not."""
+    """A masked or selected row counts as narrow only if all values in it are narrow. Constants such as 0.1 are not
+    narrow."""
     text = """
 @mlafix.kernel
 def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], kept: In[bool_, "n D"]):
@@ -135,7 +136,7 @@ def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], ke
             found[t, 3, i] = d[i]
 """
     x, kept = rng.normal(0, 1, (8, 136)).astype(BF16), rng.random((8, 136)) < 0.4
-    # These elements differ only in bits that bf16 lacks.
+    # z differs from x only in bits that bf16 does not have.
     z = (x.astype(F32) * (1 + 2.0**-20 * rng.integers(-9, 10, x.shape))).astype(F32)
     found = device.poisoned((8, 4, 3), np.int32)
     load(tmp_path, text).k(found, device.put(x), device.put(z), device.put(kept))
@@ -147,8 +148,8 @@ def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], ke
 
 
 def test_eight_in_one_kernel(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """The kernel is too long to be unrolled, except for its reductions. Otherwise each would have a loop over two
-    packs, with the rows in local memory."""
+    """The kernel is too long to be unrolled, except for its reductions. Otherwise each reduction would loop over two
+    packs, with the row in local memory."""
     text = """
 @mlafix.kernel
 def k(values: Out[f32, "n S=8 K=16"], found: Out[i32, "n S=8 K=16"], x: In[f32, "n S=8 D=256"]):
@@ -169,7 +170,8 @@ def k(values: Out[f32, "n S=8 K=16"], found: Out[i32, "n S=8 K=16"], x: In[f32, 
 
 
 def test_an_index_is_below_the_length(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """The proofs use this bound: no bounds checks remain, and a kernel that requires proved bounds compiles."""
+    """The proofs know that an index from top_k is below the row's length. A kernel with bounds="prove" compiles,
+    without bounds checks."""
     text = """
 @mlafix.kernel(bounds="prove")
 def k(y: Out[f32, "n"], x: In[f32, "n D"], table: In[f32, "D"]):
@@ -232,7 +234,7 @@ def k(total: Out[i64, "n"], most: Out[i64, "n"], least: Out[i64, "n"], of_groups
 
 @pytest.mark.parametrize(("groups", "size"), [(1, 1), (3, 5), (4, 64), (2, 1024), (4, 8224)])
 def test_reductions_of_i64(tmp_path: Path, device: Device, rng: np.random.Generator, groups: int, size: int) -> None:
-    """Sums of i64 wrap around."""
+    """Sums of i64 wrap around on overflow."""
     x = rng.integers(-(2**63), 2**63, (4, groups * size), np.int64)
     x[0], x[1] = 2**31 - 1, 2**62
     outputs = [device.poisoned(shape, np.int64) for shape in ((4,), (4,), (4,), (4, groups))]

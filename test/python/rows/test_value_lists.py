@@ -1,4 +1,5 @@
-"""Lists of values in a body: states of several heads that share what they load, elements that branches and loops change."""
+"""Lists of values in a body: states of several heads that share loaded values, and elements that branches and loops
+change."""
 
 from __future__ import annotations
 
