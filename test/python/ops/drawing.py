@@ -22,7 +22,7 @@ POISON = 0xFF
 
 
 class Slot:
-    """An array of a call: `given` is on the device of the call, `values` are its initial contents."""
+    """An array of a call. `given` is passed to the call and lies on its device; `values` are the initial contents."""
 
     def __init__(self, name: str, buffer: np.ndarray, view: np.ndarray, given: Any, whole: Any) -> None:
         self.name, self.buffer, self.view, self.given, self._whole = name, buffer, view, given, whole
@@ -31,13 +31,13 @@ class Slot:
         self.is_written = False
 
     def fetch(self) -> np.ndarray:
-        """The current contents of the array."""
+        """Returns the current contents of the array."""
         if self._whole is not None:
             self.buffer[:] = self._whole.cpu().numpy()
         return np.array(self.view)
 
     def check_memory(self) -> None:
-        """Raises AssertionError if bytes changed that the call must not write."""
+        """Raises AssertionError if a byte has changed that the call must not write."""
         after = self.fetch()
         if not self.is_written:
             assert np.array_equal(self.buffer, self._before), f"{self.name} is only read, and has changed"
@@ -55,8 +55,9 @@ class Draw:
 
     Args:
         seed: determines all choices.
-        where: "numpy", "torch" or "cuda".
-        takes: collects the optional arguments that the call passes, as "function.argument".
+        where: the kind of arrays, "numpy", "torch" or "cuda".
+
+    `passed` collects the optional arguments that calls pass, as "function.argument".
     """
 
     def __init__(self, seed: Sequence[int], where: str = "numpy") -> None:
@@ -74,7 +75,7 @@ class Draw:
         return bool(self.rng.random() < share)
 
     def size(self, most: int = 9) -> int:
-        """A random size: usually small, sometimes one or zero."""
+        """Returns a random size: usually from 1 to `most`, sometimes one or zero."""
         return int(self.rng.integers(0, 2)) if self.yes(0.15) else int(self.rng.integers(1, most + 1))
 
     def integers(self, low: int, high: int, shape: Any = None) -> Any:
@@ -87,8 +88,8 @@ class Draw:
     # -- Arrays -------------------------------------------------------------------------------------------------------
 
     def array(self, name: str, values: np.ndarray, *, row: bool = False, plain: bool = False) -> Slot:
-        """An array of a call, anywhere in memory. `row`: its last dim is contiguous; `plain`: all of it is
-        contiguous."""
+        """Makes an array of a call anywhere in memory. With `row`, its last dim is contiguous; with `plain`, all of it
+        is."""
         values = np.asarray(values)
         strides, span = self._strides(values.shape, row, plain)
         offset, item = int(self.rng.integers(0, 9)), values.dtype.itemsize
@@ -106,8 +107,8 @@ class Draw:
         return slot
 
     def _strides(self, shape: tuple[int, ...], row: bool, plain: bool) -> tuple[list[int], int]:
-        """Strides in elements for dims in any order with gaps between them, and the number of elements that they
-        span."""
+        """Returns strides for dims in random order with random gaps, and the number of elements that they span. Strides
+        count elements."""
         order = list(reversed(range(len(shape))))
         if not plain and self.yes(0.6):
             inner = order[:1] if row else []
@@ -132,19 +133,20 @@ class Draw:
         return typed.as_strided(view.shape, strides, offset), whole if self.where == "cuda" else None
 
     def output(self, name: str, shape: tuple[int, ...], dtype: Any, *, row: bool = True, plain: bool = False) -> Slot:
-        """An array that a call fills, initially poison."""
+        """Makes an array that a call fills. Its initial contents are poison."""
         slot = self.array(name, poison(shape, np.dtype(dtype)), row=row, plain=plain)
         slot.is_written = True
         return slot
 
     def updated(self, name: str, values: np.ndarray, *, row: bool = False, plain: bool = False) -> Slot:
-        """An array that a call reads and writes."""
+        """Makes an array that a call reads and writes."""
         slot = self.array(name, values, row=row, plain=plain)
         slot.is_written = True
         return slot
 
     def plain_of(self, values: np.ndarray) -> Any:
-        """A contiguous array on the device of the call that is not watched, for a further call."""
+        """Copies the values to a contiguous array on the call's device. Its memory is not checked, so it can be used
+        for another call."""
         if self.where == "numpy":
             return values.copy()
         if not values.size:
@@ -154,7 +156,7 @@ class Draw:
         return flat.view(_torch_dtype(values.dtype)).view(values.shape)
 
     def numpy_of(self, made: Any) -> np.ndarray:
-        """An array that a call has allocated, as a numpy array."""
+        """Returns an array that a call has allocated as a numpy array."""
         if isinstance(made, np.ndarray):
             return made
         host = made.detach().cpu().contiguous()
@@ -164,7 +166,8 @@ class Draw:
     # -- The call -----------------------------------------------------------------------------------------------------
 
     def call(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Makes a call with the arrays of slots, and checks the memory of all slots. Omits optional arguments that are None."""
+        """Makes a call with the arrays of slots, and checks the memory of all slots. Arguments whose value is None are
+        not passed."""
         kwargs = {key: value for key, value in kwargs.items() if value is not None}
         self.passed |= {f"{name}.{key}" for key in kwargs}
         result = function(*map(_given, args), **{key: _given(value) for key, value in kwargs.items()})
@@ -173,7 +176,8 @@ class Draw:
         return result
 
     def result(self, made: Any, slot: Slot | None) -> np.ndarray:
-        """An output as a numpy array: that of the given slot, which must be the returned one, or the new one."""
+        """Returns an output as a numpy array. If a slot was passed for it, the call must have returned the slot's
+        array."""
         if slot is None:
             return self.numpy_of(made)
         assert made is slot.given, f"{slot.name} is not what is returned"

@@ -1,4 +1,5 @@
-"""Drawers of merging functions: states of every kind, every optional argument, results in every format, against f64."""
+"""Drawers of the merging functions. They draw states of every kind, every optional argument and every format, and
+compare results with f64."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ from test_ops_scaled import quantised
 
 BASE = {"e": np.e, "2": 2.0}
 Build = Callable[[Callable[..., Any], Callable[[np.ndarray], np.ndarray]], dict[str, Any]]
-"""Makes the arrays of a call by argument. The first function places an array; the second one converts payloads
-before."""
+"""Returns the arrays of a call by argument name. The first parameter places an array in memory; the second converts a
+payload before it is placed."""
 
 
 @dataclass
@@ -36,14 +37,16 @@ class Merge:
     """A randomly drawn merge.
 
     Args:
-        build: makes its inputs. v, s: the states [K, n, H, D] and [K, n, H], state k in bases[k]; `present` [K, n, H]
-        selects those to merge.
-        extra: further arguments.
-        sinks: [H] in base e. They count in the rows, and with `sinks_in_lse` also in the lse.
+        build: makes the arrays that the call passes.
+        v, s: the states [K, n, H, D] and [K, n, H]; the lses of state k have the base `bases[k]`.
+        present: [K, n, H], true for states that are merged.
+        out_base: the base of the resulting lse.
+        extra: further arguments of the call.
+        sinks: [H] in base e, or None. They have weight in the rows, and with `sinks_in_lse` also in the lse.
         lead: the dims of the results before n.
         layout: the layout of the lse.
-        onto: for "out" and "out_lse", the inputs that they may alias.
-        out_dtype: the dtype of the result; None: that of the payloads.
+        onto: the inputs that "out" and "out_lse" may alias, by output; None if there are none.
+        out_dtype: the dtype of the result, or None if it is that of the payloads.
     """
 
     build: Build
@@ -68,7 +71,7 @@ def states(d: Draw, count: int, n: int, heads: int, dim: int, dtype: Any, *, fai
 
 
 def wanted(m: Merge, dtype: Any) -> tuple[contract.Expected, contract.Expected]:
-    """The expected rows and lses [n, H]."""
+    """Returns the expected rows and lses [n, H] of a merge."""
     one_base = len({BASE[base] for base in (*m.bases, m.out_base)}) == 1
     with np.errstate(invalid="ignore"):
         lses = m.s if one_base else np.stack([lse.astype(np.float64) * np.log(BASE[base]) for lse, base in zip(m.s, m.bases)] or [m.s.reshape(0)])
@@ -88,7 +91,8 @@ def wanted(m: Merge, dtype: Any) -> tuple[contract.Expected, contract.Expected]:
 
 @dataclass
 class Form:
-    """A format, with the check of rows and scales against f32 rows [n, H, D] of the merge without a format."""
+    """A format of results. `check` compares stored rows and scales with the f32 rows [n, H, D] of the same merge
+    without a format."""
 
     format: Any
     check: Callable[[np.ndarray, np.ndarray], None]
@@ -96,7 +100,7 @@ class Form:
 
 
 def draw_form(d: Draw, lead: tuple[int, ...], n: int, heads: int, dim: int) -> Form:
-    """Any format for rows of a multiple of 64 elements."""
+    """Draws a format for rows whose size is a multiple of 64 elements."""
     shape, kind = (*lead, n, heads), d.one(["Fp8", "Fp8Groups", "Fp8Groups", "MxFp8", "MxFp4", "NvFp4"])
     source = d.one(["f32", "output"])
     if kind == "Fp8":
@@ -136,7 +140,7 @@ def draw_form(d: Draw, lead: tuple[int, ...], n: int, heads: int, dim: int) -> F
 
 
 def same_codes(rows: np.ndarray, codes: np.ndarray) -> None:
-    """Compares fp8 codes except for the sign of NaN, or bytes of fp4."""
+    """Asserts equal codes: fp8 up to the sign of NaN, or bytes of fp4."""
     got, want = rows.reshape(codes.shape), codes
     if codes.dtype == E4M3:
         nan = np.isnan(widen(want))
@@ -156,7 +160,7 @@ class Turn:
 
 
 def draw_rope(d: Draw, shape: tuple[int, ...], dim: int) -> Turn:
-    """A rotation for rows whose tokens have this shape."""
+    """Draws a rotation for rows whose tokens have the given shape."""
     turned = d.one([size for size in (2, 8, 16, 64) if size <= dim and dim % size == 0])
     interleaved, inverse = d.yes() or turned == 2, d.yes()
     table = tables(d.rng, turned)
@@ -187,7 +191,7 @@ def draw_output(d: Draw, key: str, inputs: dict[str, Any], m: Merge, shape: tupl
 
 
 def call_merge(d: Draw, name: str, function: Callable[..., Any], m: Merge, dtype: Any, *, out: str = "out", out_lse: str = "out_lse") -> None:
-    """Makes the call with randomly drawn outputs, and checks the results."""
+    """Makes the call with randomly drawn outputs, and checks its results."""
     taken = set(inspect.signature(function).parameters)
     n, heads, dim = m.v.shape[1:]
     form = draw_form(d, m.lead, n, heads, dim) if "out_format" in taken and dim % 64 == 0 and n and d.yes(0.35) else None
@@ -215,7 +219,8 @@ def call_merge(d: Draw, name: str, function: Callable[..., Any], m: Merge, dtype
 
 
 def check_form(d: Draw, function: Callable[..., Any], m: Merge, form: Form, t: Turn | None, got: np.ndarray, stored: Any) -> None:
-    """Compares with the same merge into f32, which was checked against f64, followed by a quantiser."""
+    """Checks a result in a format. The same merge into f32 is checked against f64, quantised, and compared with the
+    result."""
     inputs = m.build(lambda key, values, row=False: d.plain_of(values), lambda values: values.astype(F32))
     made, _ = function(**inputs, **{key: value.given if isinstance(value, Slot) else value for key, value in m.extra.items()},
                        **({"rope": t.plain} if t else {}))  # fmt: skip
@@ -229,7 +234,7 @@ def check_form(d: Draw, function: Callable[..., Any], m: Merge, form: Form, t: T
 
 
 def draw_bases(d: Draw, taken: set[str], count: int) -> tuple[list[str], str, dict[str, Any]]:
-    """The bases of the inputs and of the result, and the arguments that state them."""
+    """Draws bases. Returns the bases of the inputs, the base of the result, and the arguments that state them."""
     if "base" not in taken or d.yes(0.5):
         return ["e"] * count, "e", {}
     if d.yes(0.4):
@@ -290,7 +295,7 @@ def draw_two(d: Draw, name: str) -> None:
 
 
 def draw_sequences(d: Draw, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths, some of them 0 or less, and offsets of sequences that cover all n rows."""
+    """Draws lengths, some of them 0 or negative, and offsets of sequences that cover all n rows."""
     count = int(d.integers(1, 5))
     inner = np.sort(d.integers(0, n + 1, count - 1)) if count > 1 else np.zeros(0, int)
     return d.integers(-1, 3, count).astype(np.int32), np.array([0, *inner, n], np.int32)
@@ -333,7 +338,7 @@ def draw_ragged(d: Draw, name: str) -> None:
     lengths = d.integers(0, 4, n)
     indptr = np.array([0, *np.cumsum(lengths)], np.int32)
     if n > 2 and d.yes(0.3):
-        indptr[int(d.integers(1, n))] = d.one([-3, 99])  # invalid runs
+        indptr[int(d.integers(1, n))] = d.one([-3, 99])  # makes two runs invalid
     nnz = max(int(lengths.sum()), 1)
     bases, result, extra = draw_bases(d, set(inspect.signature(function).parameters), 1)
     layout = "nh"
@@ -398,7 +403,8 @@ def draw_split(d: Draw, name: str) -> None:
 
 
 def draw_sums(d: Draw, name: str) -> None:
-    """Splits that are not normalised: sums of weights with maxima, counted by key lengths in whole tiles."""
+    """Draws splits that are not normalised: rows with maxima and sums of weights. Key lengths determine how many splits
+    are valid."""
     tile, dtype = int(d.integers(1, 20)), d.one(PAYLOADS)
     lengths = [int(x) for x in d.integers(-3, 9 * tile * SPLITS // 4, int(d.integers(1, 7)))]
     parts = Parts(d.rng, [valid(length, tile_len=tile) for length in lengths], dtype)
@@ -424,7 +430,7 @@ def draw_sums(d: Draw, name: str) -> None:
 
 
 def draw_mapped(d: Draw, name: str) -> None:
-    """Groups of parts through maps, with rows and parts in any order."""
+    """Draws groups of parts. Maps give the parts of each group and its row, in any order."""
     heads, dim, dtype, stored = d.one([1, 3]), d.one([8, 64]), d.one(PAYLOADS), d.one(PAYLOADS)
     groups = some_groups(d.rng, int(d.integers(1, 9)), 4, min_parts=d.one([0, 0, 1, 2]))
     base, out_base = d.one(["e", "2"]), d.one([None, "e", "2"])
@@ -453,7 +459,7 @@ def draw_mapped(d: Draw, name: str) -> None:
 
 
 def call_split(d: Draw, name: str, m: Merge, dtype: Any, length: int) -> None:
-    """Like `call_merge`, for rows [B, L] in place of [n]."""
+    """Like `call_merge`, for calls whose rows have the dims [B, L] in place of [n]."""
     batch, (n, heads, dim) = m.lead[0], m.v.shape[1:]
     inputs = m.build(lambda key, values, row=False: d.array(key, values, row=row), lambda values: values)
     stored = dtype if m.out_dtype is None else m.out_dtype
@@ -468,7 +474,8 @@ def call_split(d: Draw, name: str, m: Merge, dtype: Any, length: int) -> None:
     got, lse = d.call(name, ops.combine_split_kv, **inputs, **m.extra, **how)
     stored_rows = d.result(got, rows)
     values = stored_rows.reshape(n, heads, stored_rows.shape[-1])
-    want, want_lse = wanted(m, stored if form is None and t is None else None)  # rows are turned before they are rounded
+    # rows are rotated before they are rounded
+    want, want_lse = wanted(m, stored if form is None and t is None else None)
     if form is None:
         check_rows(values, want, t, "out")
     else:
@@ -539,7 +546,7 @@ def draw_flash_attn(d: Draw, name: str) -> None:
 
 
 def draw_batches(d: Draw, name: str) -> None:
-    """cache-dit's and attn_gym's merges of batches."""
+    """Draws merges of batches for the drop-ins of cache-dit and attn_gym."""
     n, heads, dim, dtype = draw_sizes(d)
     batch = int(d.integers(1, 4))
     v, s = states(d, 2, batch * n, heads, dim, dtype, faint=True)
@@ -558,7 +565,8 @@ def draw_batches(d: Draw, name: str) -> None:
 
 
 def draw_vllm(d: Draw, name: str) -> None:
-    """vLLM's merge. Rows from `prefill_tokens_with_context` on must be copies of the suffix, whatever its lse."""
+    """Draws calls of vLLM's drop-in. Rows from `prefill_tokens_with_context` on must be copies of the suffix, whatever
+    its lse."""
     n, heads, dim, dtype = draw_sizes(d)
     v, s = states(d, 2, n, heads, dim, dtype, faint=True)
     threshold = int(d.integers(0, n + 1)) if d.yes() else None
@@ -585,4 +593,4 @@ MERGES: dict[str, Callable[[Draw, str], None]] = {
     "vllm.merge_attn_states": draw_vllm, "merge_states_mapped": draw_mapped,
     **dict.fromkeys(("sglang.dcp_mla_reduce", "vllm.merge_mla_segments_triton", "vllm.reduce_segments"), draw_sums),
 }  # fmt: skip
-"""A drawer for each function."""
+"""The drawer of each function, which draws a call, makes it and checks its results."""

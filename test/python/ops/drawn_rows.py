@@ -1,4 +1,5 @@
-"""Drawers of functions that blank, count, move, quantise and reduce, and of the corresponding drop-ins, against contract.py or numpy."""
+"""Drawers of functions that blank, count, move, quantise and reduce, and of their drop-ins. Results are compared with
+contract.py or numpy."""
 
 from __future__ import annotations
 
@@ -23,21 +24,21 @@ MOVED = (BF16, F16, F32, E4M3, E5M2, *INTEGERS, *(np.dtype(x) for x in (np.int8,
 
 
 def garbage(d: Draw, *shape: int, dtype: Any) -> np.ndarray:
-    """Random bits; for bool only valid ones."""
+    """Returns random bits of a dtype; bools are 0 or 1."""
     if dtype == np.bool_:
         return d.integers(0, 2, shape).astype(bool)
     return d.integers(0, 256, (*shape, np.dtype(dtype).itemsize)).astype(np.uint8).view(dtype).reshape(shape)
 
 
 def check_kept(got: np.ndarray, before: np.ndarray, changed: np.ndarray, value: Any, what: str) -> None:
-    """Checks that `changed` elements are exactly `value`, and that all others keep their bits."""
+    """Checks that the elements selected by `changed` are exactly `value`, and that all others keep their bits."""
     want = before.copy()
     want[changed] = np.asarray(value).astype(before.dtype)
     assert same_bits(got, want), what
 
 
 def count_of(d: Draw, count: int, most: int) -> Any:
-    """A count as an int, or as a tensor that may contain anything."""
+    """Draws how to pass a count: as an int, or as a tensor whose value may also be out of range."""
     if d.yes():
         return d.array("live_rows", np.array([d.one([count, count, -3, most + 5])], np.int32))
     return count
@@ -48,7 +49,8 @@ def value_of(count: Any, most: int) -> int:
 
 
 def draw_blank(d: Draw, name: str) -> None:
-    """fill_pad_rows, fixup_zero_kv_rows, mask_empty_context and mask_empty_context_lse, and the drop-ins of each."""
+    """Draws calls of fill_pad_rows, fixup_zero_kv_rows, mask_empty_context and mask_empty_context_lse, and of their
+    drop-ins."""
     n, heads, dim, dtype = d.size(), d.one([1, 2, 5]), d.one([8, 20, 64]), d.one(STORED)
     engine, _, function = name.rpartition(".")
     layout = {"sglang": "nh", "vllm": "hn"}.get(engine) or d.one(["hn", "nh"])
@@ -125,7 +127,7 @@ def draw_flags(d: Draw, name: str) -> None:
 
 
 def draw_lens(d: Draw, name: str) -> None:
-    """expand_context_lens, cumulate_lens, lens_of_rank, pages_of_rank."""
+    """Draws calls of expand_context_lens, cumulate_lens, lens_of_rank and pages_of_rank."""
     r, dtype = d.size(12), d.one(INTEGERS)
     lens = d.array("lens", d.integers(-2, 30, r).astype(np.int32 if "expand" in name else dtype))
     live = count_of(d, int(d.integers(0, r + 1)), r) if d.yes() and not name.startswith("vllm") else None
@@ -196,7 +198,7 @@ def draw_metadata(d: Draw, name: str) -> None:
 
 
 def draw_row(d: Draw, name: str) -> None:
-    """softmax, rmsnorm, quantize_fp8_static."""
+    """Draws calls of softmax, rmsnorm and quantize_fp8_static."""
     n, dim, dtype = d.size(), d.one([1, 7, 8, 64, 200]), d.one(PAYLOADS)
     x = d.array("x", d.normal(n, dim, scale=d.one([0.1, 1, 30]), dtype=dtype), row=True)
     way = d.one(["new", "out", "itself"])
@@ -371,7 +373,7 @@ def draw_turned(d: Draw, name: str) -> None:
 
 
 def draw_stats(d: Draw, name: str) -> None:
-    """merge_attn_stats, and TensorRT-LLM's functions after helix's exchange."""
+    """Draws calls of merge_attn_stats, and of the drop-ins for TensorRT-LLM's functions after helix's exchange."""
     n, heads, dim, dtype = d.size(), d.one([1, 3]), d.one([8, 64]), d.one(PAYLOADS)
     count = 2 if name == "merge_attn_stats" else int(d.integers(1, 5))
     scale = float(np.float32(d.rng.uniform(0.05, 2)))
@@ -400,7 +402,8 @@ def draw_stats(d: Draw, name: str) -> None:
 
 
 def draw_ranks(d: Draw, name: str) -> None:
-    """Draws operations of ranks on their shares: correct_attn_out of vLLM and SGLang, combine and pack of SGLang."""
+    """Draws calls of the drop-ins that a rank makes on its share: correct_attn_out of vLLM and SGLang, combine and pack
+    of SGLang."""
     ranks, n, heads, dim, dtype = int(d.integers(1, 5)), d.size(), d.one([1, 3]), d.one([8, 64]), d.one(PAYLOADS)
     made = make_states(d.rng, ranks, n, heads, dim, dtype)
     if name == "sglang.dcp_pack_a2a_send":
@@ -451,7 +454,8 @@ def draw_ring(d: Draw, name: str) -> None:
 
 
 def draw_chunks(d: Draw, name: str) -> None:
-    """vLLM's chunks of context: blanks rows, and merges a chunk into the running state."""
+    """Draws calls of vLLM's drop-ins for chunks of context: rows are blanked, and a chunk is merged into the running
+    state."""
     n, heads, dim, dtype = int(d.integers(4, 9)), d.one([1, 3]), d.one([8, 64]), d.one(PAYLOADS)
     out, lse = d.updated("out", garbage(d, n, heads, dim, dtype=dtype), row=True), d.updated("lse", d.normal(heads, n))
     empty = [slice(0, 1), slice(2, 3), slice(3, 4)]
@@ -474,4 +478,4 @@ ROWS: dict[str, Callable[[Draw, str], None]] = {
     **dict.fromkeys(("vllm.correct_attn_out", "sglang.correct_attn_out", "sglang.dcp_lse_combine_triton", "sglang.dcp_pack_a2a_send"), draw_ranks),
     "ring_attention.update_out_and_lse": draw_ring, "vllm.neutralize_empty_context_partials": draw_chunks,
 }  # fmt: skip
-"""A drawer for each function."""
+"""The drawer of each function, which draws a call, makes it and checks its results."""

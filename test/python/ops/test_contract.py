@@ -1,4 +1,4 @@
-"""Tests the reference itself: results known by hand, and algebraic laws."""
+"""Tests the reference implementation of merging: results known by hand, and algebraic laws."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def test_expectations_can_fail() -> None:
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_rounding_agrees_with_the_type(dtype: np.dtype, rng: np.random.Generator) -> None:
     values = np.concatenate([rng.normal(0, 1, 500), rng.normal(0, 1e-6, 500), [0.0, -0.0, 65504, 65520, 1e39, np.inf, np.nan]])
-    values = np.concatenate([values, 2.0 ** rng.integers(-30, 10, 200) * (1 + 2.0**-8)])  # ties of bf16
+    values = np.concatenate([values, 2.0 ** rng.integers(-30, 10, 200) * (1 + 2.0**-8)])  # adds ties of bf16
     with np.errstate(over="ignore"):
-        values = values.astype(np.float32)  # rounded once, not twice
+        values = values.astype(np.float32)  # so that each of the two conversions below rounds only once
     with np.errstate(over="ignore"):
         native = values.astype(dtype)
     assert same_bits(round_to(dtype, values.astype(np.float64)).astype(np.float32).astype(dtype), native)

@@ -23,7 +23,7 @@ from drawn_rows import ROWS  # noqa: E402
 
 DRAWERS: dict[str, Callable[[Draw, str], None]] = {**MERGES, **ROWS}
 PLACES = ["numpy", *(["torch"] if torch is not None else [])]
-CALLS = 4  # calls of each function on each device
+CALLS = 4  # how often each function is called on each device
 
 
 BY_OTHER_TESTS = {
@@ -34,10 +34,10 @@ BY_OTHER_TESTS = {
     "vllm.compute_token_to_req_indices": "test_compat_chunks.py", "vllm.init_mla_context_partial": "test_compat_chunks.py",
     "vllm.mask_dcp_empty_shards_": "test_compat_ranks.py", "vllm.prepare_dcp_local_seq_lens": "test_compat_chunks.py",
 }  # fmt: skip
-"""Functions without a drawer, and the tests of their values."""
+"""Functions without a drawer, and the files with tests of their results."""
 
 passed: set[str] = set()
-"""The optional arguments that calls of this process passed."""
+"""The optional arguments that calls of this process have passed, as "function.argument"."""
 
 
 def draw(name: str, seed: int, where: str) -> None:

@@ -1,4 +1,5 @@
-"""One tensor passed for two arguments: legal if no read of a row follows a write to it (N11), else refused."""
+"""One tensor passed for two arguments. This is legal if no row is read after it was written (N11); otherwise the call
+is refused."""
 
 from __future__ import annotations
 

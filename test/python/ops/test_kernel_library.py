@@ -1,4 +1,4 @@
-"""kernels/library.json against the kernels of mlafix.kernels, and their texts in kernels/*.mlir."""
+"""Compares kernels/library.json with the kernels of mlafix.kernels, and with their texts in kernels/*.mlir."""
 
 from __future__ import annotations
 

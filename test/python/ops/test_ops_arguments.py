@@ -1,5 +1,5 @@
-"""Wrong calls of the public functions: each ArgumentError has the caller's argument, the expected value and the actual
-one."""
+"""Wrong calls of the public functions. Each raises an ArgumentError with the caller's argument, the expected value and
+the actual one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numerics import E4M3, F32, poison, same_bits
 
 @pytest.fixture
 def device(library_device: Device) -> Device:
-    """Messages describe the passed arrays."""
+    """Runs these tests on each kind of array, since messages describe the passed arrays."""
     return library_device
 
 
@@ -27,7 +27,7 @@ def test_wrong_argument(function: str, spoil: Callable[[Right], dict[str, Any]],
     right = Right(device)
     with pytest.raises(mlafix.ArgumentError, match=message):
         right.call(function, **spoil(right))
-    right.call(function)  # valid calls still run
+    right.call(function)  # a valid call still runs
 
 
 @pytest.mark.parametrize("function", sorted({function for function, _, _ in WRONG}))
@@ -53,7 +53,7 @@ def test_counts_may_be_numpys_integers(device: Device) -> None:
 
 
 class Producer:
-    """An array of an unknown library that only has `__dlpack__` and a shape."""
+    """An array of an unknown library. It only has `__dlpack__` and a shape."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -134,7 +134,7 @@ def test_bound_calls_do_what_plain_calls_do(function: str, device: Device) -> No
 
 
 def test_poison_is_written_by_right_calls(device: Device) -> None:
-    """The table's right arguments really launch: an output filled with NaN is overwritten."""
+    """A valid call writes its output. Otherwise the tests that wrong calls write nothing would prove nothing."""
     right = Right(device)
     out = device.put(poison((N, H, D), F32))
     right.call("merge_attn_states", out=out)
@@ -184,7 +184,7 @@ def test_tensors_of_other_kinds_are_argument_errors() -> None:
 
 
 def test_an_error_names_arguments_that_were_passed(device: Device) -> None:
-    """An error does not name an output that the call would have allocated."""
+    """An error names only arguments that the caller passed, never an output that the call would have allocated."""
     right = Right(device)
     with pytest.raises(mlafix.ArgumentError, match='argument "weight": expected size 64 .*as in argument "x", got 65'):
         ops.rmsnorm(right.rows(N, D), right.rows(D + 1))

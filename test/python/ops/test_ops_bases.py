@@ -1,4 +1,4 @@
-"""Merges whose log-sum-exps have different bases: prefix, suffix and result."""
+"""Merges whose log-sum-exps have different bases: that of the prefix, of the suffix and of the result."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from states import EMPTY, EMPTY_FA2, NAN, ORDINARY, ZERO, States, make_states
 N, H, D = 9, 4, 64
 BASE = {"e": np.e, "2": 2.0}
 SIDES = [("2", "e", "e"), ("e", "2", "2"), ("2", "2", "e")]
-"""The bases of prefix, suffix and result. The first are those of sglang#40903 and vllm#52796: FlashInfer's prefix with FlashAttention's
-suffix."""
+"""The bases of prefix, suffix and result. The first triple is that of sglang#40903 and vllm#52796: FlashInfer's prefix
+with FlashAttention's suffix."""
 
 
 def states(rng: np.random.Generator, count: int, dtype: np.dtype = BF16) -> States:
-    """States without faint rows. The lses of faint rows are large in magnitude, and a conversion to another base would
+    """Returns random states without faint rows. Lses of faint rows are large, so a conversion to another base would
     round them."""
     return make_states(rng, count, N, H, D, dtype, kinds=rng.choice([ORDINARY, EMPTY, EMPTY_FA2, NAN, ZERO], (count, N, H), p=[0.5, 0.15, 0.15, 0.05, 0.15]))
 
 
 def in_base(lse: np.ndarray, base: str) -> np.ndarray:
-    """Converts a natural lse to another base, rounded once."""
+    """Converts a natural lse to another base. The result is rounded once, to f32."""
     return (lse.astype(np.float64) / np.log(BASE[base])).astype(np.float32)
 
 
 def check(got: Any, got_lse: Any, v: np.ndarray, lses: list[np.ndarray], bases: tuple[str, ...], out_base: str, dtype: np.dtype, **how: Any) -> None:
-    """Compares a merge of rows [n, H, D] with lses [n, H] in different bases with f64."""
+    """Compares a merge with f64. Rows are [n, H, D] and lses [n, H]; each side has its own base."""
     with np.errstate(invalid="ignore"):
         natural = np.stack([lse.astype(np.float64) * np.log(BASE[base]) for lse, base in zip(lses, bases)])
     want, total = contract.merge(v, natural, out_dtype=dtype, **how)
@@ -57,8 +57,8 @@ def test_prefix_suffix_and_result_have_bases_of_their_own(dtype: np.dtype, bases
 
 @pytest.mark.parametrize("bases", SIDES, ids="-".join)
 def test_rows_past_the_context_are_copies_in_the_base_of_the_result(bases: tuple[str, str, str], device: Device, rng: np.random.Generator) -> None:
-    """The payload is copied bit for bit, and lses of +inf and NaN unchanged. Other lses are converted to the base of
-    the result."""
+    """Rows past the context keep the suffix's payload bit for bit, and its lses of +inf and NaN. Other lses are
+    converted to the base of the result."""
     made = states(rng, 2)
     lses = [in_base(made.s[i], bases[i]) for i in range(2)]
     lses[1][0], lses[1][1, 0] = np.inf, np.nan
@@ -71,7 +71,8 @@ def test_rows_past_the_context_are_copies_in_the_base_of_the_result(bases: tuple
 
 @pytest.mark.parametrize(("form", "bases"), [("static", SIDES[0]), ("groups", SIDES[1])], ids=["static", "groups"])
 def test_results_in_a_format_have_bases_of_their_own(form: str, bases: tuple[str, str, str], device: Device, rng: np.random.Generator) -> None:
-    """The bits equal those of the same merge without a format, quantised afterwards."""
+    """A merge into a format, in different bases, gives the bits of the same merge without the format followed by a
+    quantiser."""
     v, s = rng.normal(0, 1, (2, N, H, D)).astype(np.float32), rng.normal(0, 2, (2, N, H)).astype(np.float32)
     inputs = [device.put(x) for x in (v[0], s[0], v[1], s[1])]
     lens, starts = device.put(np.array([1, 0], np.int32)), device.put(np.array([0, 4, N], np.int32))
@@ -128,7 +129,8 @@ def test_a_sink_joins_a_state_whose_result_is_in_another_base(device: Device, rn
 
 
 def test_sglang_40903_a_prefix_in_base_2_is_not_weighed_as_one_in_base_e(device: Device, rng: np.random.Generator) -> None:
-    """Chunked prefill over a cached prefix of 4096 keys: FlashInfer's lse is in base 2, that of the new tokens in base e (also vllm#52796)."""
+    """Chunked prefill over a cached prefix of 4096 keys. FlashInfer's lse of the prefix is in base 2, and the lse of
+    the new tokens in base e (also vllm#52796)."""
     logits = rng.normal(0, 1, (H, N, 4096 + 64))
     values = rng.normal(0, 1, (4096 + 64, D))
     parts = slice(0, 4096), slice(4096, None)
@@ -145,7 +147,8 @@ def test_sglang_40903_a_prefix_in_base_2_is_not_weighed_as_one_in_base_e(device:
     np.testing.assert_allclose(device.get(out), whole, rtol=0, atol=2e-6)
     np.testing.assert_allclose(device.get(lse), whole_lse, rtol=1e-6)
     wrong, _ = ops.merge_attn_states(*inputs, lse_layout="hn")
-    assert np.abs(device.get(wrong) - whole).mean() > 0.05 * np.abs(whole).mean()  # the effect in the reports
+    # without the bases, results are as wrong as in the reports
+    assert np.abs(device.get(wrong) - whole).mean() > 0.05 * np.abs(whole).mean()
 
 
 def test_one_base_and_a_tuple_say_the_same(device: Device, rng: np.random.Generator) -> None:
@@ -154,7 +157,7 @@ def test_one_base_and_a_tuple_say_the_same(device: Device, rng: np.random.Genera
     pair = [device.put(x) for x in (made.v[0], s[0], made.v[1], s[1])]
     want = ops.merge_attn_states(*pair, base="2")
     for how in ("2", ("2", "2", "2")):
-        for _ in range(2):  # the second call of a tensor takes another path
+        for _ in range(2):  # a second call with the same tensors takes another path
             got = ops.merge_attn_states(*pair, base=how)  # type: ignore[arg-type]
             assert all(same_bits(device.get(a), device.get(b)) for a, b in zip(got, want)), how
 

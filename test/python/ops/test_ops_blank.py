@@ -1,4 +1,4 @@
-"""Rows that become the identity: sequences without KV, requests without context, padding."""
+"""Rows that are set to the identity: rows of sequences without KV, of requests without context, and padding."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ HEADS, DIM = 4, 64
 
 def rows(rng: np.random.Generator, n: int, dtype: np.dtype, lse_layout: str = "nh",
          layout: str = "contiguous") -> tuple[np.ndarray, np.ndarray]:
-    """Arbitrary contents of a buffer: garbage everywhere. out [n, H, D], lse in its layout."""
+    """Returns random bits as the contents of out [n, H, D], and of an lse in the given layout."""
     lse = garbage(rng, (n, HEADS) if lse_layout == "nh" else (HEADS, n), F32)
     return lay_out(garbage(rng, (n, HEADS, DIM), dtype), layout), lay_out(lse, layout)
 
 
 def turned(lse: np.ndarray, lse_layout: str) -> np.ndarray:
-    """Converts an lse to [n, H]."""
+    """Returns an lse as [n, H]."""
     return lse if lse_layout == "nh" else lse.T
 
 
@@ -40,13 +40,13 @@ def check_blanked(dead: np.ndarray, out: np.ndarray, lse: np.ndarray, before: np
 
 
 SEGMENTS = [
-    # kv_lens, cu_seqlens, n
+    # Each entry has kv_lens, cu_seqlens and n.
     ([3, 0, 5, -1, 0], [0, 2, 5, 5, 9, 12], 12),
     ([0], [0, 7], 7),
     ([4, 4], [0, 3, 6], 6),
     ([0, 0, 0], [0, 0, 0, 0], 0),
     ([], [0], 5),
-    ([0, 0, 0, 0], [2, 1, 100, -3, 4], 8),  # Out of order, out of bounds: no row counts.
+    ([0, 0, 0, 0], [2, 1, 100, -3, 4], 8),  # Offsets are out of order and out of bounds, so no row is blanked.
     ([0] * 300, list(range(301)), 300),
     ([1] * 299 + [0], list(range(301)), 310),
 ]
@@ -68,8 +68,8 @@ def test_fixup_blanks_dead_sequences_and_nothing_else(dtype: np.dtype, lse_layou
 @pytest.mark.parametrize("heads, dim", [(1, 64), (3, 192), (40, 128), (128, 128), (128, 512)])
 @pytest.mark.parametrize("lens", [[0], [0, 0], [3, 0], [0, 0, 0, 0, 5, 0], [0] * 9 + [1] + [0] * 30], ids=len)
 def test_fixup_of_segments_that_blocks_share(lens: list[int], heads: int, dim: int, device: Device, rng: np.random.Generator) -> None:
-    """Blocks take rows of heads in turn, or parts of rows with at least 8192 rows each. The numbers of heads, parts and blocks
-    need not divide each other."""
+    """Blocks share a launch's rows: each takes rows of some heads, or a part of a sequence with many rows. The numbers
+    of heads, parts and blocks need not divide each other."""
     fewest, most = (4200, 4300) if lens == [0, 0] and heads * dim < 1000 else (0, 96 // len(lens))
     starts = np.cumsum([0, *rng.integers(fewest, 1 + most, len(lens))]).astype(np.int32)
     n = int(starts[-1]) + 3
@@ -83,7 +83,7 @@ def test_fixup_of_segments_that_blocks_share(lens: list[int], heads: int, dim: i
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1), layout=st.sampled_from(LAYOUTS), lse_layout=st.sampled_from(["hn", "nh"]))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_fixup_of_any_segments(data: st.DataObject, seed: int, layout: str, lse_layout: str) -> None:
-    """Includes segments that no engine should make: nothing out of bounds may be written."""
+    """Segments may be invalid, as no engine should make them. Nothing out of bounds may be written."""
     n = data.draw(st.integers(0, 40))
     lens = np.array(data.draw(st.lists(st.integers(-2, 2), max_size=12)), np.int32)
     bound = st.integers(-3, n + 3) if data.draw(st.booleans()) else st.integers(0, n)
@@ -97,7 +97,7 @@ def test_fixup_of_any_segments(data: st.DataObject, seed: int, layout: str, lse_
 
 
 CONTEXTS = [
-    # query_start_loc, context_start_loc, n
+    # Each entry has query_start_loc, context_start_loc and n.
     ([0, 2, 5, 5, 9], [0, 4, 4, 4, 9], 9),
     ([0, 3], [0, 0], 3),
     ([0, 3, 6], [0, 10, 20], 6),
@@ -146,7 +146,8 @@ def test_fill_pad_rows_from_the_live_count_on(dtype: np.dtype, lse_layout: str |
 @pytest.mark.parametrize("lse_layout", ["hn", "nh", None])
 @pytest.mark.parametrize("dtype", [BF16, np.dtype(np.float16), F32], ids=str)
 def test_rows_without_indices(dtype: np.dtype, lse_layout: str | None, device: Device, rng: np.random.Generator) -> None:
-    """A single index that is not negative, at the first, the last or any place, keeps a row. A token without indices has no keys."""
+    """A token without a valid index has no keys, so its row is blanked. A single index that is not negative, at any
+    place, keeps the row."""
     for n, k, kind in [(9, 1, "i4"), (9, 64, "i8"), (130, 2048, "i4"), (5, 33, "i4"), (3, 0, "i4"), (0, 7, "i8"), (2, 8192, "i4")]:
         out, lse = rows(rng, n, dtype, lse_layout or "hn")
         indices = rng.integers(-5, 0, (n, k)).astype(kind)
@@ -197,7 +198,7 @@ def test_chunks_with_zero_kv_per_chunk_and_from_context_lengths() -> None:
     chunks = np.array([[4, 4, 4], [4, 0, 4], [1, 0, -1]])
     assert ops.chunks_with_zero_kv(chunks) == [False, True, True]
     assert ops.chunks_with_zero_kv(chunks.tolist()) == [False, True, True]
-    # Context lengths 10 and 5 in chunks of 4: the second sequence's last key is in the second chunk.
+    # Contexts of 10 and 5 keys in chunks of 4: the last key of the second sequence is in the second chunk.
     assert ops.chunks_with_zero_kv([10, 5], chunk_size=4) == [False, False, True]
     assert ops.chunks_with_zero_kv([10, 5], 4, num_chunks=5) == [False, False, True, True, True]
     assert ops.chunks_with_zero_kv([8, 4], 4) == [False, True]

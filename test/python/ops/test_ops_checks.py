@@ -1,4 +1,5 @@
-"""The checks of states, merges, attention, blocks and metadata, compared with numpy in f64."""
+"""The functions that check states, merges, attention, blocks and metadata. Their findings are compared with numpy in
+f64."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ SHUFFLED = settings(max_examples=25, deadline=None, suppress_health_check=[Healt
 
 
 class Record:
-    """The two arrays to which a check writes. The rest of the record's buffer must not change."""
+    """The two arrays to which a check writes: the class of each row, and a flag for each class that occurs."""
 
     def __init__(self, device: Device, *shape: int) -> None:
         self._device = device
@@ -39,8 +40,8 @@ class Record:
         return self._device.get(self.record)
 
     def check(self, want: np.ndarray, seam: int, step: int) -> None:
-        """Raises AssertionError unless the record contains the classes `want`, and the flags exactly those that
-        occur."""
+        """Raises AssertionError unless the record holds the classes `want`, and the flags are set for exactly those
+        that occur."""
         words, flags = self.words(), self._device.get(self.flags)
         expected = np.where(want != 0, (np.int64(step) << 32) | (seam << 8) | want, 0)
         np.testing.assert_array_equal(words, expected)
@@ -48,7 +49,8 @@ class Record:
 
 
 def classes(out: np.ndarray, lse: np.ndarray | None, keys: np.ndarray | None, limit: float = math.inf) -> np.ndarray:
-    """The class of each row `[n, H]`, from rows in f64, lses `[n, H]`, and whether tokens have keys: 1, 0, or -1 if unknown."""
+    """Returns the class of each row `[n, H]`, computed in f64. `keys` tells whether each token has keys: 1, 0, or -1 if
+    that is unknown."""
     found = np.zeros(out.shape[:2], int)
     for t, h in np.ndindex(*found.shape):
         row, known = np.abs(widen(out[t, h])), -1 if keys is None else int(keys[t])
@@ -69,7 +71,8 @@ def classes(out: np.ndarray, lse: np.ndarray | None, keys: np.ndarray | None, li
 
 
 def broken_rows(rng: np.random.Generator, n: int, heads: int, dim: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of all kinds with one element that is NaN, infinite, zero or large at any place, and lses of all kinds `[n, H]`."""
+    """Returns random rows, some with one element that is NaN, infinite, zero or large at any place, and lses of all
+    kinds `[n, H]`."""
     out = rng.normal(0, 1, (n, heads, dim)).astype(F32)
     out[rng.random((n, heads)) < 0.4] = 0
     for t, h in np.ndindex(n, heads):
@@ -102,8 +105,8 @@ def test_each_class_of_row(dtype: np.dtype, lse_layout: str | None, device: Devi
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kind", ["i4", "i8"])
 def test_keys_that_tokens_see(kind: str, causal: bool, device: Device) -> None:
-    """Sequences without keys, without tokens, with fewer keys than tokens and with many keys. At both ends are tokens that belong
-    to no sequence."""
+    """Covers sequences without keys, without tokens, with fewer keys than tokens, and with many keys. Tokens at both
+    ends belong to no sequence."""
     most = 2**31 - 1
     for lens, starts, n in [([3, 0, 9, -2, 2], [2, 4, 4, 9, 10, 13], 15), ([0], [0, 7], 7), ([5] * 70, list(range(71)), 71), ([], [0], 3), ([2, 2], [0, 4, 4], 4),
                             ([most], [0, 3], 3), ([2**40 if kind == "i8" else most], [0, 1], 1), ([4], [0, 2], 0)]:  # fmt: skip
@@ -117,8 +120,8 @@ def test_keys_that_tokens_see(kind: str, causal: bool, device: Device) -> None:
 
 
 def test_few_rows_are_read_before_the_count_of_live_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a count on the device and up to 2^20 elements, all rows are read and the device decides which ones are
-    checked."""
+    """If there are at most 2^20 elements and the count of live rows is on the device, all rows are read before the
+    count. The device decides which rows are checked."""
     given: list[tuple] = []
     monkeypatch.setattr(ops.checks, "launch", lambda _, arguments, __: given.append(arguments))
     count = np.array([5], np.int32)
@@ -138,8 +141,8 @@ FACTS = {
     "check_states_dense": "params 22  threads <=256  loads 2x16+1x8+4x4  ahead 7  stores 1x8+5x4",
     "check_merge_dense": "params 25  threads <=256  loads 6x16+1x8+5x4  ahead 11  stores 1x8+5x4",
 }
-"""Entries like those of test/lit/Performance/facts.txt, which covers kernels that are compiled ahead: for one and for three rows, each
-in two packs of 16 bytes. These are loaded once, before anything is reduced."""
+"""Facts about the code, as in test/lit/Performance/facts.txt, which covers kernels that are compiled ahead. The kernels
+read one row and three rows of two packs of 16 bytes each. All packs are loaded once, before the first reduction."""
 
 
 def test_facts_of_the_code_for_a_gpu() -> None:
@@ -191,7 +194,7 @@ def test_values_of_the_rows_that_are_recorded(device: Device) -> None:
 
 
 def test_a_record_keeps_the_first_offence_of_each_row(device: Device) -> None:
-    """A later launch adds rows but changes none. `offences` lists them by step, seam and row."""
+    """A later launch adds offences of other rows, but changes none. `offences` lists them by step, seam and row."""
     out, lse, found = np.ones((3, 2, 8), F32), np.zeros((2, 3), F32), Record(device, 3, 2)
     for step, seam, place in [(1, 5, (2, 0)), (1, 6, (0, 1)), (2, 5, (0, 0))]:
         out[place] = np.nan
@@ -202,7 +205,7 @@ def test_a_record_keeps_the_first_offence_of_each_row(device: Device) -> None:
 @pytest.mark.parametrize("base", ["e", "2"])
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_merges_are_right_until_a_row_is_changed(dtype: np.dtype, base: Any, device: Device, rng: np.random.Generator) -> None:
-    """Sides of all kinds. Our own merge causes no alarm, and rows that are changed are named."""
+    """Merges of any states pass the check. If rows are changed afterwards, the check reports exactly these rows."""
     for sides in (2, 3, 8):
         made = make_states(rng, sides, 21, 2, 64, dtype, faults=False)
         given = [device.put(np.array(v)) for v in made.v], [device.put(np.array(s)) for s in made.s]
@@ -224,7 +227,7 @@ def test_merges_are_right_until_a_row_is_changed(dtype: np.dtype, base: Any, dev
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float) -> tuple[np.ndarray, float]:
-    """A row of attention and its lse in f64, for keys `[n, E]`."""
+    """Returns a row of attention and its lse in f64, for keys `[n, E]`."""
     if not len(k):
         return np.zeros(v.shape[-1]), -math.inf
     scores = widen(k) @ widen(q) * scale
@@ -234,7 +237,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float) -> tupl
 
 
 class Batch:
-    """Paged sequences and their attention: tokens [n, H, E], the last of which sees all keys of its sequence."""
+    """Paged sequences and their attention. Tokens are [n, H, E]; the last token of a sequence sees all its keys."""
 
     def __init__(self, rng: np.random.Generator, dtype: np.dtype, causal: bool) -> None:
         self.lens, self.starts = np.array([9, 0, 3, 2], np.int32), np.array([0, 3, 4, 5, 9], np.int32)
@@ -260,7 +263,8 @@ class Batch:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_attention_is_right_until_a_row_is_changed(dtype: np.dtype, causal: bool, device: Device, rng: np.random.Generator) -> None:
-    """Sequences with fewer keys than tokens and without keys, and invalid pages after the live ones."""
+    """Attention passes the check until a row is changed. Some sequences have no keys or fewer keys than tokens, and
+    pages after the live ones are invalid."""
     batch = Batch(rng, dtype, causal)
     want = np.zeros((9, 4), int)
     batch.check(device, causal).check(want, 0, 0)
@@ -269,7 +273,8 @@ def test_attention_is_right_until_a_row_is_changed(dtype: np.dtype, causal: bool
     batch.lse[1, 3], want[3, 1] = np.inf, CLASS["not empty"]
     batch.check(device, causal, seam=3, step=2).check(want, 3, 2)
     batch.check(device, causal, every=2, step=1).check(np.where(np.arange(9)[:, None] % 2 == 1, want, 0), 0, 1)
-    # With one checked step in four, step 4 is the second checked one.
+    # Every second row is checked, in turn the even and the odd ones. With step_size=4, step 4 is the second checked
+    # step.
     batch.check(device, causal, every=2, step=4, step_size=4).check(np.where(np.arange(9)[:, None] % 2 == 1, want, 0), 0, 4)
     batch.check(device, causal, most_keys=0).check(np.where(np.arange(9)[:, None] == 3, want, 0), 0, 0)
 
@@ -291,7 +296,7 @@ def test_attention_of_new_tokens_and_of_a_chunk_of_context(device: Device, rng: 
 
     batch = Batch(rng, F32, False)
     whole = batch.out.copy()
-    for h in range(4):  # keys 2 … 6 of the first sequence
+    for h in range(4):  # keys 2 to 6 of the first sequence
         places = [(batch.table[0, j // 4], j % 4, h // 2) for j in range(2, 7)]
         keys, values = (np.array([x[place] for place in places]) for x in (batch.k, batch.v))
         for t in range(3):
@@ -306,7 +311,8 @@ def test_attention_of_new_tokens_and_of_a_chunk_of_context(device: Device, rng: 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_blocks_hold_no_nan(dtype: np.dtype, whole: bool, device: Device, rng: np.random.Generator) -> None:
-    """NaN in live slots, past a sequence's end, in an unused page, and invalid entries."""
+    """NaN in a live slot is reported. NaN past the end of a sequence is reported only for whole blocks; NaN in unused
+    pages and invalid entries are ignored."""
     cache = rng.normal(0, 1, (9, 4, 40)).astype(F32)
     cache[2, 3, 39] = cache[3, 1, 0] = cache[0, 0, 0] = cache[7, 0, 5] = np.nan
     table, lens = np.array([[1, 2, 3, 0], [-1, 99, 0, 0], [5, 7, 0, 0], [2, 6, 7, 0]], np.int32), np.array([9, 6, 3, 12], np.int64)

@@ -1,4 +1,4 @@
-"""The contract of merging, checked for every function that merges."""
+"""The contract of merging, checked for every function that merges states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numerics import F32, garbage, same_bits, widen
 from states import EMPTY, EMPTY_FA2, LAYOUTS, NAN, ORDINARY, make_states
 from calls import BASES, VARIANTS, Variant
 
-# The head counts and head dims are: one lane, an odd tail, whole packs, and more than a warp's worth.
+# Pairs of head count and head dim: one lane, an odd tail, whole packs, and more elements than a warp holds at once.
 SHAPES = [(1, 1), (3, 33), (4, 64), (2, 192)]
 DTYPES = ("bfloat16", "float16", "float32")
 
@@ -37,9 +37,11 @@ def check(variant: Variant, device: Device, v: np.ndarray, s: np.ndarray, base: 
 @variants
 @dtypes
 def test_every_kind_of_row_in_every_layout(variant: Variant, dtype_name: str, device: Device, rng: np.random.Generator) -> None:
-    """N1 to N7, N10, N12: each row is of a random kind, dead payloads contain garbage, and the number of states varies with the shape."""
+    """N1 to N7, N10, N12: results are right for rows of every kind in every layout. Payloads of dead rows are garbage,
+    and the number of states differs by shape."""
     dtype = dtype_of(dtype_name)
-    counts = np.resize(rng.permutation(variant.counts), len(SHAPES))  # all layouts share them: some kernels are compiled for the count
+    # all layouts have the same counts, since some kernels are compiled for each count
+    counts = np.resize(rng.permutation(variant.counts), len(SHAPES))
     for ((heads, dim), count), layout in itertools.product(zip(SHAPES, map(int, counts)), LAYOUTS):
         states = make_states(rng, count, int(rng.integers(1, 9)), heads, dim, dtype)
         check(variant, device, states.v, states.s, variant.bases[0], layout)
@@ -58,7 +60,7 @@ def test_no_rows_launch_nothing(variant: Variant, device: Device, rng: np.random
 @dtypes
 def test_merge_both_sides_empty_yields_identity(variant: Variant, dtype_name: str, device: Device,
                                                 rng: np.random.Generator) -> None:
-    """N1, N2, N3: the row becomes +0.0 and -inf, whatever the payloads contain."""
+    """N1, N2, N3: a row without live states becomes +0.0 with an lse of -inf, whatever its payloads contain."""
     count = variant.counts[-1]
     kinds = rng.choice([EMPTY, EMPTY_FA2], (count, 6, 4))
     states = make_states(rng, count, 6, 4, 64, dtype_of(dtype_name), kinds=kinds)
@@ -70,7 +72,8 @@ def test_merge_both_sides_empty_yields_identity(variant: Variant, dtype_name: st
 @dtypes
 def test_merge_one_side_live_copies_it_bit_for_bit(variant: Variant, dtype_name: str, device: Device,
                                                    rng: np.random.Generator) -> None:
-    """N4, N5: -0.0 and denormals of the live side survive; garbage of the dead side does not."""
+    """N4, N5: if one side is live, the row is its copy: -0.0 and denormals survive, and garbage of the dead side has no
+    effect."""
     count = variant.counts[-1]
     live = rng.integers(0, count, (5, 4))
     kinds = np.where(np.arange(count)[:, None, None] == live, ORDINARY, EMPTY)
@@ -87,7 +90,7 @@ def test_merge_one_side_live_copies_it_bit_for_bit(variant: Variant, dtype_name:
 @dtypes
 def test_n5_garbage_in_rows_without_weight_changes_no_bit(variant: Variant, dtype_name: str, device: Device,
                                                           rng: np.random.Generator) -> None:
-    """N5: NaN, Inf, denormals and huge numbers in rows with weight zero give the same bits as zeros in these rows."""
+    """N5: NaN, infinities, denormals and huge numbers in rows of weight zero give the same bits as zeros there."""
     dtype = dtype_of(dtype_name)
     count = variant.counts[-1]
     states = make_states(rng, count, 8, 4, 64, dtype, faults=False)
@@ -105,8 +108,8 @@ def test_n5_garbage_in_rows_without_weight_changes_no_bit(variant: Variant, dtyp
 @dtypes
 def test_n5_a_weight_may_be_zero_in_the_whole_alone(variant: Variant, dtype_name: str, device: Device,
                                                     rng: np.random.Generator) -> None:
-    """N5 in chains, in any order: lses lie 60 apart, so that no weight of a neighbour is zero, and all but two are zero in the whole.
-    Infinities and NaN behind these change no bit."""
+    """N5 in chains, in any order. The lses are 60 apart, so every state has weight beside its neighbour, but only two
+    have weight in the whole. Infinities and NaN in the other states change no bit."""
     dtype, count = dtype_of(dtype_name), variant.counts[-1]
     states = make_states(rng, count, 8, 4, 64, dtype, kinds=np.full((count, 8, 4), ORDINARY))
     states.s[...] = 60 * rng.permuted(np.broadcast_to(np.arange(count)[:, None, None], states.s.shape), axis=0)

@@ -1,5 +1,5 @@
-"""Tests merges of split-KV attention whose splits are not normalised, and the engines' reductions of segments. Only the first few
-splits of a row are valid."""
+"""Merges of split-KV attention whose splits are not normalised, and the engines' reductions of segments. Only the first
+few splits of a row are valid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BASE = {"e": np.e, "2": 2.0}
 
 
 def valid(length: int, splits: int = S, split_len: int | None = None, tile_len: int | None = None) -> int:
-    """Returns the number of splits of a request with this many keys."""
+    """Returns how many splits are valid in a row with `length` keys."""
     if length <= 0:
         return 0
     each = split_len if tile_len is None else max(-(-length // (splits * tile_len)), 1) * tile_len
@@ -29,8 +29,8 @@ def valid(length: int, splits: int = S, split_len: int | None = None, tile_len: 
 
 
 class Parts:
-    """Random splits: rows [S, n, H, D], maxima and sums [S, n, H]. The first `counts` [n] splits of a row are valid; the others are
-    garbage."""
+    """Random splits: rows [S, n, H, D], maxima and sums [S, n, H]. The first `counts[t]` splits of row t are valid; the
+    others are garbage."""
 
     def __init__(self, rng: np.random.Generator, counts: list[int], dtype: np.dtype = F32) -> None:
         n = len(counts)
@@ -38,17 +38,17 @@ class Parts:
         self.rows = rng.normal(0, 3, (S, n, H, D)).astype(np.float32).astype(dtype)
         self.maxima = rng.normal(0, 4, (S, n, H)).astype(np.float32)
         self.sums = rng.uniform(1, 40, (S, n, H)).astype(np.float32)
-        self.maxima[:, :, 1] -= 6e4  # below any finite sentinel
+        self.maxima[:, :, 1] -= 6e4  # below any finite sentinel for -inf
         for row, count in enumerate(counts):
             for array in (self.rows, self.maxima, self.sums):
                 array[count:, row] = garbage(rng, array[count:, row].shape, array.dtype)
-        if S > 1 and n > 1:  # empty splits among the valid ones, whatever their rows contain
+        if S > 1 and n > 1:  # some valid splits are empty and have rows of NaN
             for at, (largest, total) in enumerate(((-np.inf, 1.0), (np.inf, 3.0), (0.5, 0.0))):
                 self.maxima[0, 1, at], self.sums[0, 1, at] = largest, total
                 self.rows[0, 1, at] = np.nan
 
     def want(self, base: str, out_base: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Returns out [n, H, D], the magnitude of the terms that f32 adds, and lse [n, H], in f64."""
+        """Returns, in f64, out [n, H, D], the sum of the magnitudes of the terms, and lse [n, H]."""
         counts = np.arange(S)[:, None, None] < self.counts[:, None]
         live = counts & np.isfinite(self.maxima) & (self.sums != 0)
         tops = np.where(live, self.maxima, -np.inf).astype(np.float64)
@@ -89,7 +89,8 @@ def test_sums_of_the_splits_that_count_are_divided_once(how: dict[str, int], bas
 
 @pytest.mark.parametrize("wide", [np.int32, np.int64])
 def test_normalised_splits_are_counted_too(wide: type, device: Device, rng: np.random.Generator) -> None:
-    """The bits are those of a merge of the first splits alone. The rest is not read, whether it is NaN or not."""
+    """A count also limits normalised splits: the result has the bits of a merge of the valid splits alone. The other
+    splits are not read."""
     lengths = [70, 32, 0, 128]
     counts = [valid(length, split_len=32) for length in lengths]
     parts = Parts(rng, counts, BF16)
@@ -115,8 +116,8 @@ def test_sequences_of_several_tokens_share_their_length(device: Device, rng: np.
 
 @pytest.mark.parametrize("normalised", [True, False])
 def test_flashinfer_verify_of_a_draft_beside_an_empty_prefix(normalised: bool, device: Device, rng: np.random.Generator) -> None:
-    """Speculative decoding: the splits of a prefix and the draft's own block. With only empty splits, the row was NaN
-    upstream; here it is the draft's state."""
+    """Speculative decoding merges the splits of a prefix with the draft's own block. If all splits are empty, the
+    result is the draft's state; upstream it was NaN."""
     lengths = [90, 0, 33]
     parts = Parts(rng, [valid(length, split_len=32) for length in lengths])
     draft, draft_lse = rng.normal(0, 1, (3, 1, H, D)).astype(np.float32).astype(BF16), rng.normal(0, 1, (3, 1, H)).astype(np.float32)
@@ -153,8 +154,8 @@ def test_lengths_near_2_to_the_63(how: dict[str, int], device: Device, rng: np.r
 
 
 def test_a_sum_that_overflows_is_no_empty_row(device: Device, rng: np.random.Generator) -> None:
-    """A row with one infinite sum, and a row with two finite sums whose total overflows, also as groups through
-    maps."""
+    """A row with one infinite sum, or with finite sums whose total overflows, does not count as empty. The same holds
+    for groups through maps."""
     parts = Parts(rng, [S, S, S])
     parts.sums[1, 0], parts.sums[:2, 1], parts.maxima[:2, 1], parts.maxima[:, 0] = np.inf, 3e38, 9, 0
     out, lse = ops.combine_split_kv(device.put(parts.rows[:, :, None]), device.put(parts.maxima[:, :, None]), partial_sum=device.put(parts.sums[:, :, None]))
@@ -186,8 +187,8 @@ def test_results_in_a_format_have_the_bits_of_a_quantised_result(form: str, devi
 
 @pytest.mark.parametrize(("base", "out_base", "dtype"), [("2", "e", BF16), ("e", None, F32)], ids=str)
 def test_groups_of_sums_through_maps(base: str, out_base: str | None, dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """The splits of each row are parts of a group, with the rows in reverse order. One part number is out of range, and one row is in
-    no group."""
+    """The splits of each row form a group, and the rows are in reverse order. One part number is out of range, and one
+    row belongs to no group."""
     parts = Parts(rng, [4, 2, 0, 1])
     flat = [device.put(np.ascontiguousarray(x.swapaxes(0, 1)).reshape(-1, *x.shape[2:])) for x in (parts.rows, parts.maxima, parts.sums)]
     named = [row * S + k for row in (3, 2, 1, 0) for k in range(parts.counts[row])]
@@ -215,7 +216,7 @@ def test_groups_of_sums_through_maps(base: str, out_base: str | None, dtype: np.
 
 
 def segments(parts: Parts, device: Device) -> list[Any]:
-    """Returns the arrays in the engines' layout: [T, H, S, D] and [T, H, S]."""
+    """Returns the arrays on the device in the engines' layout: rows [n, H, S, D], maxima and sums [n, H, S]."""
     return [device.put(np.ascontiguousarray(np.moveaxis(x, 0, 2))) for x in (parts.rows, parts.maxima, parts.sums)]
 
 
@@ -227,7 +228,8 @@ def test_vllm_merges_segments_of_aiters_decode_to_a_natural_lse(device: Device, 
 
 
 def test_sglang_dcp_mla_reduce_of_a_rank_without_keys(device: Device, rng: np.random.Generator) -> None:
-    """Upstream divided by zero for a length of 0, and the merge over ranks spread the NaN to other rows."""
+    """A length of 0 gives an empty row. Upstream divided by zero there, and the merge over ranks spread the NaN to
+    other rows."""
     lengths = [0, 40, 0]
     parts = Parts(rng, [valid(length, tile_len=16) for length in lengths])
     out, lse = sglang.dcp_mla_reduce(*segments(parts, device), device.put(np.array(lengths, np.int64)), 16, "f32")
@@ -237,7 +239,8 @@ def test_sglang_dcp_mla_reduce_of_a_rank_without_keys(device: Device, rng: np.ra
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_vllm_reduces_segments_of_unified_attention(scaled: bool, device: Device, rng: np.random.Generator) -> None:
-    """Rows are padded to a power of two, requests have several queries, and rows without a request are blank."""
+    """Results are right if rows are padded to a power of two and requests have several queries. Rows without a request
+    are blanked."""
     counts = [valid(90, tile_len=32)] * 3 + [valid(7, tile_len=32)] + [0]
     parts = Parts(rng, counts)
     scale = np.float32(0.25)
@@ -273,8 +276,8 @@ def test_wrong_arguments(how: dict[str, Any], message: str, device: Device, rng:
 
 
 def test_lengths_are_as_many_as_rows_or_sequences(device: Device, rng: np.random.Generator) -> None:
-    """More lengths are allowed, as engines pass them, and have no effect. Fewer lengths are refused, also by an
-    engine's name."""
+    """More lengths than rows or sequences are allowed, as engines pass them, and have no effect. Fewer lengths are
+    refused, also by a drop-in."""
     parts = Parts(rng, [2, 1, 4])
     arrays = [device.put(x[:, :, None]) for x in (parts.rows, parts.maxima)]
     lens = [device.put(np.array(x, np.int32)) for x in ([2, 1, 4], [2, 1, 4, 3], [2, 1])]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not has_cuda(), reason="needs a GPU")
 
 
 def tensors(arguments: dict[str, Any]) -> list[Any]:
-    """Returns every tensor among the arguments of a call, including tensors in lists."""
+    """Returns all tensors among the arguments of a call, including those in lists."""
     found = []
     for value in arguments.values():
         found += [x for x in (value if isinstance(value, list) else [value]) if isinstance(x, torch.Tensor)]
@@ -30,8 +30,8 @@ def tensors(arguments: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("how", ["called", "bound"])
 def test_every_function_in_a_captured_graph_does_what_it_does_outside(function: str, how: str) -> None:
-    """A cold call is captured and replayed with other contents. It has the bits of a plain call, also in outputs that the
-    call allocates."""
+    """The first call of a function is captured in a graph, which is replayed with other contents. The outputs have the
+    bits of a plain call, also if the call allocates them."""
     device = TorchDevice("cuda")
     right = Right(device)
     arguments = right.arguments(function)
@@ -69,7 +69,8 @@ def test_every_function_in_a_captured_graph_does_what_it_does_outside(function: 
 @pytest.mark.skipif(not has_cuda() or torch.cuda.get_device_properties(0).total_memory < 60 << 30,
                     reason="needs a GPU with 60 GiB of memory")
 def test_n13_offsets_past_2_31_elements(rng: np.random.Generator) -> None:
-    """270000 x 128 x 128: prefix, suffix and the fixup of their merge; rows at both ends and around 2^31 elements."""
+    """Tensors have 270000 x 128 x 128 elements. The merge of prefix and suffix and its fixup are right for rows at both
+    ends and around element 2^31."""
     device = TorchDevice("cuda")
     n, heads, dim = 270_000, 128, 128
     generator = torch.Generator("cuda").manual_seed(1)

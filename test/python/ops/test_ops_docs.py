@@ -1,4 +1,4 @@
-"""Tests of the operations' pages, which scripts/gen-op-docs makes: the examples run, and every function is on a
+"""The pages of the operations, which scripts/gen-op-docs writes: their examples run, and every function is on a
 page."""
 
 from __future__ import annotations

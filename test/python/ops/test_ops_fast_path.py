@@ -1,4 +1,5 @@
-"""Calls on plain torch tensors take a fast path, which allocates the outputs in C++: its results are those of the general path."""
+"""Calls on plain torch tensors take a fast path that allocates outputs in C++. Its results equal those of the general
+path."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def where(request: pytest.FixtureRequest) -> str:
 
 @contextlib.contextmanager
 def long_way() -> Iterator[None]:
-    """Disables the fast path of all launch keys."""
+    """Disables the fast paths of all kernels."""
     kept = {name: dict(family.fast) for name, family in _families.FAMILIES.items()}
     for family in _families.FAMILIES.values():
         family.fast = Refusing()
@@ -47,7 +48,7 @@ class Refusing(dict):  # type: ignore[type-arg]
 
 
 def merges(where: str) -> dict[str, Callable[[], tuple[Any, Any]]]:
-    """Returns calls that allocate all their outputs, one for each form that has a fast path."""
+    """Returns calls by name that allocate all their outputs. There is one for each form of call with a fast path."""
     rows = [torch.randn(N, H, D, device=where).bfloat16() for _ in range(2)]
     lses = [torch.randn(H, N, device=where) for _ in range(2)]
     token_lses = [lse.T.contiguous() for lse in lses]
@@ -80,7 +81,7 @@ def merges(where: str) -> dict[str, Callable[[], tuple[Any, Any]]]:
 
 
 def described(tensor: Any) -> Any:
-    """Returns all properties by which a caller could tell two outputs apart, except for their memory."""
+    """Returns all properties of a tensor that a caller can see, except for its address."""
     if tensor is None:
         return None
     return (type(tensor), tensor.dtype, tensor.device, tuple(tensor.shape), tensor.stride(), tensor.requires_grad,
@@ -92,7 +93,7 @@ def described(tensor: Any) -> Any:
 @pytest.mark.parametrize("inference", [False, True], ids=["eager", "inference"])
 def test_outputs_are_those_of_the_long_way(name: str, inference: bool, where: str) -> None:
     for other in merges(where).values():
-        other()  # Creates all other fast paths, so that a wrong choice is possible.
+        other()  # Creates the fast paths of the other calls, so that choosing a wrong one is possible.
     call = merges(where)[name]
     with torch.inference_mode(inference):
         with long_way():
@@ -222,7 +223,7 @@ def test_memory_that_runs_out_is_an_error_of_torch(where: str) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
     dispatch = library.viewed("merge_states", specialize=("k",))._dispatch
     dispatch((torch.empty(N, H, D, device=where), torch.empty(N, H, device=where), v, s))
-    n = 1 << 40  # rows of 1 KB at one address, whose output would need more memory than there are addresses
+    n = 1 << 40  # rows of 1 KB that share one address; an output for them would exceed the address space
     with pytest.raises(RuntimeError, match="memory"):
         dispatch.try_launch((NewTensor(), NewTensor(), v[:1].expand(n, 2, H, D), s[:1].expand(n, 2, H)))
 
@@ -230,7 +231,8 @@ def test_memory_that_runs_out_is_an_error_of_torch(where: str) -> None:
 def test_the_fast_path_refuses_what_it_cannot_do(where: str) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
     dispatch = library.viewed("merge_states", specialize=("k",))._dispatch
-    assert dispatch.try_launch((NewTensor(), NewTensor(), v, s)) is None  # the dispatcher has not resolved such a call yet
+    # a fast path exists only after a call through the dispatcher
+    assert dispatch.try_launch((NewTensor(), NewTensor(), v, s)) is None
     dispatch((torch.empty(N, H, D, device=where), torch.empty(N, H, device=where), v, s))
     assert dispatch.try_launch((NewTensor(), NewTensor(), v, s)) is not None
     for wrong in ((NewTensor(order=(0, 1)), None, v, s), (NewTensor("i32"), None, v, s), (NewTensor(), None, NewTensor(), s),

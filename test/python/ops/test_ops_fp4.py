@@ -1,4 +1,5 @@
-"""NVFP4 results of merges, and scales in tiles of 128 x 4: the bits of the unfused sequence, padding, and tiles that launches share."""
+"""NVFP4 results of merges, and scales in tiles of 128 x 4: the bits equal those of a merge followed by a quantiser,
+padding is cleared, and launches may share a tile."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ POISON = 0x5A
 
 
 def nvfp4(rows: np.ndarray, number: float) -> tuple[np.ndarray, np.ndarray]:
-    """The engines' quantiser, in f32 with correct reciprocals. Returns the codes and the scales, both as bytes."""
+    """The engines' quantiser in f32, with correctly rounded reciprocals. Returns the codes and the scales, both as
+    bytes."""
     number = F32.type(number)
     each = rows.astype(F32).reshape(*rows.shape[:-1], -1, 16)
     with np.errstate(all="ignore"):
@@ -41,7 +43,7 @@ def nvfp4(rows: np.ndarray, number: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def memories(groups: int, scale: np.dtype) -> dict[str, np.ndarray]:
-    """Returns poisoned scales in each layout, for rows with this many groups."""
+    """Returns poisoned memory for the scales in each layout, for rows with this many groups."""
     columns = H * groups
     return {
         "rows": np.full((N, H, groups), POISON, np.uint8),
@@ -53,7 +55,8 @@ def memories(groups: int, scale: np.dtype) -> dict[str, np.ndarray]:
 
 
 def scales_in(stored: np.ndarray, layout: str, first: int) -> np.ndarray:
-    """Returns the scales as [N, H, G] bytes. In tiles, asserts that padding in the last tile is cleared and all other rows are unchanged."""
+    """Returns the scales as [N, H, G] bytes. For tiles, asserts that the padding of the last tile is cleared and that
+    all other rows are unchanged."""
     each = np.ascontiguousarray(stored).view(np.uint8)
     if layout not in ("tiles", "words"):
         return each.reshape(N, H, -1)
@@ -66,8 +69,8 @@ def scales_in(stored: np.ndarray, layout: str, first: int) -> np.ndarray:
 @pytest.mark.parametrize("dtype, source", [(BF16, "output"), (BF16, "f32"), (F16, "output"), (F32, "f32")], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, source: Any) -> None:
-    """Each call runs with every row of the table and with every layout. The first row runs all layouts; the other rows
-    run some for each call."""
+    """A merge into NVFP4 has the bits of a merge followed by a quantiser. (BF16, "output") runs in all layouts of
+    scales; the other cases run in some of them."""
     call, inputs = CALLS[name](rng, dtype, D)
     is_first, turn = (dtype, source) == (BF16, "output"), list(CALLS).index(name)
     given = [device.put(array) for array in inputs]
@@ -100,8 +103,8 @@ def test_rows_of_empty_states_and_nan(device: Device, rng: np.random.Generator) 
 
 @pytest.mark.parametrize("number", [1.0, GLOBAL, 3000.0])
 def test_scales_next_to_ties_of_e4m3(device: Device, rng: np.random.Generator, number: float) -> None:
-    """With these inputs, the scale changes if the reciprocal of 6 is off by one ulp or if products are in another
-    order."""
+    """Scales next to ties of e4m3 are rounded as in the engines. They would differ if the reciprocal of 6 were off by
+    one ulp, or if products had another order."""
     codes = np.arange(1, 0x7F, dtype=np.uint8).view(E4M3).astype(np.float64)
     points = ((codes[1:] + codes[:-1]) / 2 * 6 / number).astype(F32)
     largest = np.concatenate([(points.view(np.int32) + step).view(F32) for step in range(-3, 4)])
@@ -132,7 +135,7 @@ def test_the_global_scale_may_be_a_tensor(device: Device, rng: np.random.Generat
 
 @pytest.mark.parametrize("heads, dim", [(1, 16), (3, 48), (5, 96), (128, 128), (16, 512)])
 def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: int) -> None:
-    """The columns do not fill a tile. Their padding is cleared, except in earlier rows."""
+    """The columns of these head counts do not fill a tile. Padding columns are cleared, except in earlier rows."""
     rows, lse = (rng.standard_normal((130, heads, dim)) * 3).astype(BF16), rng.standard_normal((heads, 130)).astype(F32)
     columns = heads * dim // 16
     memory = device.put(np.full((256, -(-columns // 4) * 4), POISON, np.uint8))
@@ -202,7 +205,8 @@ def test_mxfp8_in_rows_has_the_bits_of_groups_of_32(device: Device, rng: np.rand
 @pytest.mark.parametrize("n, heads, dim", [(5, 1, 80), (130, 3, 48), (128, 1, 64), (0, 1, 80)])
 @pytest.mark.parametrize("is_bound", [False, True])
 def test_vllm_45741_no_padding_of_tiles_is_left_unwritten(device: Device, n: int, heads: int, dim: int, is_bound: bool) -> None:
-    """vLLM #45741, TransformerEngine #2719: a matrix product reads whole tiles. Without tokens there are no tiles."""
+    """vLLM #45741, TransformerEngine #2719: a matrix product reads whole tiles, so all padding must be written. Without
+    tokens there are no tiles."""
     x, columns = device.put(np.ones((n, heads, dim), F32)), heads * dim // 16
     shape = (max(-(-n // 128), 1) * 128, -(-columns // 4) * 4)
     out = device.put(np.zeros((n, heads, dim // 2), np.uint8))
@@ -337,7 +341,7 @@ def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_100"])
 def test_the_code_for_dense_calls(target: str) -> None:
-    """Eight elements are stored as a word, and each scale as a byte. There are no divisions, only reciprocals of the
+    """The code stores eight elements as one word and each scale as a byte. It has no divisions, only reciprocals of the
     scales and of the global scale."""
     kernel = merge.merge_attn_states(Scaling(is_fp4=True, tile_rows=128))
     bindings = {"H": 128, "G": 8, "K": 16, "T": "bf16", "S": "f8e4m3fn", "out_lse": "present", "global_scale": "present"}

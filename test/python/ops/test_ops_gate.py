@@ -1,4 +1,4 @@
-"""The output gate of merges: merged rows times the sigmoid of a gate, against f64."""
+"""Merges with an output gate, which multiplies merged rows by the sigmoid of a gate. Results are compared with f64."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ BASE = {"e": np.e, "2": 2.0}
 
 
 def want(v: np.ndarray, s: np.ndarray, gate: np.ndarray, base: str, out_dtype: np.dtype) -> contract.Expected:
-    """Expected rows `[n, H, D]` of states v `[K, n, H, D]`, s `[K, n, H]`. NaN and infinities in a gate do not affect
-    rows without keys."""
+    """Returns the expected rows `[n, H, D]` for states v `[K, n, H, D]` and s `[K, n, H]`. NaN and infinities in a gate
+    do not affect rows without keys."""
     merged, lse = contract.merge(v, s, base=BASE[base], out_dtype=None)
     logits = widen(gate if gate.ndim == 3 else gate[..., None])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -31,7 +31,7 @@ def want(v: np.ndarray, s: np.ndarray, gate: np.ndarray, base: str, out_dtype: n
 
 
 def gates(rng: np.random.Generator, dim: int, kind: str, dtype: np.dtype) -> np.ndarray:
-    """Returns gates for each row or head: ordinary numbers, both ends of the range, and NaN."""
+    """Returns gates for rows or for heads: ordinary numbers, infinities and NaN."""
     gate = rng.normal(0, 4, (N, H, dim) if kind == "row" else (N, H)).astype(np.float32)
     gate[0, 0], gate[1, 1], gate[1, 2] = np.inf, -np.inf, -200
     gate[3, 2], gate[4, 0] = np.nan, np.nan
@@ -46,7 +46,7 @@ def gates(rng: np.random.Generator, dim: int, kind: str, dtype: np.dtype) -> np.
 @pytest.mark.parametrize("in_place", [False, True])
 def test_merged_rows_are_gated(dim: int, dtype: np.dtype, gate_dtype: np.dtype, kind: str, base: Any, layout: Any, strides: str, in_place: bool,
                                device: Device, rng: np.random.Generator) -> None:
-    """Some rows are empty on one side or on both, and some gates are NaN or infinite."""
+    """Rows are gated also if they are empty on one side or on both, and if a gate is NaN or infinite."""
     kinds = rng.choice([ORDINARY, EMPTY, EMPTY_FA2, ZERO], (2, N, H), p=[0.6, 0.15, 0.15, 0.1])
     kinds[:, 2, 1], kinds[:, 4, 0], kinds[0, 3, 2] = EMPTY, EMPTY_FA2, ORDINARY
     states = make_states(rng, 2, N, H, dim, dtype, kinds=kinds)
@@ -92,7 +92,7 @@ def test_past_the_context_the_suffix_is_gated(kind: str, device: Device, rng: np
 @pytest.mark.parametrize(("dim", "dtype", "kind", "counted", "with_sink"), [
     (128, F32, "row", False, False), (128, BF16, "head", True, False), (256, F16, "row", True, True), (64, F32, "head", False, True)])  # fmt: skip
 def test_combined_splits_are_gated(dim: int, dtype: np.dtype, kind: str, counted: bool, with_sink: bool, device: Device, rng: np.random.Generator) -> None:
-    """Matches `_qsa_merge_splitk_kernel` of vLLM 0.33.0, also for rows without any split."""
+    """Combined splits are gated as in `_qsa_merge_splitk_kernel` of vLLM 0.33.0, also rows without any split."""
     kinds = rng.choice([ORDINARY, EMPTY], (5, N, H), p=[0.7, 0.3])
     kinds[:, 2, 1] = EMPTY
     states = make_states(rng, 5, N, H, dim, dtype, kinds=kinds)
@@ -119,7 +119,7 @@ def test_combined_splits_are_gated(dim: int, dtype: np.dtype, kind: str, counted
 @pytest.mark.parametrize("name", ["static", "groups", "mxfp8", "nvfp4 tiles"])
 @pytest.mark.parametrize("kind", ["row", "head"])
 def test_rows_are_gated_before_they_are_quantised(name: str, kind: str, device: Device, rng: np.random.Generator) -> None:
-    """The bits are those of a gated merge into f32 and a quantiser after it."""
+    """A gated merge into a format has the bits of a gated merge into f32 followed by a quantiser."""
     dim = 128
     states = make_states(rng, 2, N, 4, dim, BF16, faults=False)
     gate = device.put(rng.normal(0, 2, (N, 4, dim) if kind == "row" else (N, 4)).astype(np.float32).astype(BF16))

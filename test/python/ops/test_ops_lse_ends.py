@@ -1,4 +1,4 @@
-"""Lses and logits at the limits of f32, in each base and between bases: no finite one becomes an empty state or NaN."""
+"""Lses and logits at the limits of f32, in each base and between bases. No finite lse becomes an empty state or NaN."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
 
 
 def merged(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the weight of the first of two states, whether any weight exists, and the lse in `base`, clamped to f32;
-    computed in f64."""
+    """Returns, in f64, the weight of the first of two states, whether the merged state has any weight, and its lse in
+    `base`, clamped to f32's range."""
     x, y = a.astype(np.float64) * np.log(NUMBER[a_base]), b.astype(np.float64) * np.log(NUMBER[b_base])
     with np.errstate(invalid="ignore", over="ignore"):
         top = np.maximum(x, y)
@@ -33,8 +33,8 @@ def merged(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) ->
 
 
 def check(out: np.ndarray, lse: np.ndarray | None, want: tuple[np.ndarray, np.ndarray, np.ndarray], second: float, tied: np.ndarray) -> None:
-    """Compares with the weighted means of ones and `second`. Skips the rows at `tied`, whose lses differ but both
-    become the largest f32 in one base."""
+    """Compares with weighted means of 1 and `second`. Rows at `tied` are skipped: their lses differ, but both become
+    the largest f32 in one base."""
     weight, any_, total = want
     expected = np.where(any_, weight + (1 - weight) * second, 0)
     np.testing.assert_allclose(out[~tied], expected[~tied], rtol=1e-5, atol=1e-6)
@@ -44,8 +44,8 @@ def check(out: np.ndarray, lse: np.ndarray | None, want: tuple[np.ndarray, np.nd
 
 
 def ties(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) -> np.ndarray:
-    """Ties: a conversion to base 2 saturates at the largest f32, the lse of the other side. Two lses in base e map to
-    it."""
+    """Returns where both lses become the largest f32 in base 2: a conversion saturates at it, or an lse has this value
+    already."""
     if base == "e" or a_base == b_base == "e":
         return np.zeros(len(a), bool)
 
@@ -61,7 +61,7 @@ def ties(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) -> n
 @pytest.mark.parametrize("out_base", ["e", "2"])
 @pytest.mark.parametrize("base", ["e", "2"])
 def test_lses_at_the_ends_beside_a_sink(base: Any, out_base: Any, device: Device) -> None:
-    """Engines keep sinks as natural logarithms, whatever base their lses have."""
+    """Sinks are natural logarithms, whatever the base of the lses. They are right beside lses at the limits of f32."""
     s, sinks = pairs()
     v = np.ones((1, len(s), 8), F32)
     out, lse = ops.apply_sink(device.put(v), device.put(s[None]), device.put(sinks), base=(base, out_base))

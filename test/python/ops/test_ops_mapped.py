@@ -1,4 +1,5 @@
-"""merge_states_mapped beyond the contract of all merges: groups, maps and their faults, sinks, bases, rows left as they are."""
+"""Tests of merge_states_mapped in addition to test_ops_contract.py: groups, invalid maps, sinks, bases, and rows that
+are not written."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ HEADS, DIM = 3, 64
 
 @dataclass
 class Groups:
-    """The arguments of a call, and for each written row the valid parts of its group."""
+    """The arguments of a call. `members` has the valid parts of the group of each row that is written."""
 
     indptr: list[int]
     part_map: list[int] | None
@@ -42,7 +43,7 @@ class Groups:
 
 
 def want(groups: Groups, v: np.ndarray, s: np.ndarray, row: int, base: float, dtype: np.dtype, sinks: np.ndarray | None) -> Any:
-    """Returns the right row of out and out_lse in f64. `v` is [p, H, D], `s` is [p, H], and all lses are in `base`."""
+    """Returns the expected `row` of out and of out_lse. `v` is [p, H, D], `s` is [p, H], and lses are in `base`."""
     at = groups.members[row]
     lse = contract.merge(v[at], s[at], base=base)[1]
     if sinks is None:
@@ -54,7 +55,7 @@ def want(groups: Groups, v: np.ndarray, s: np.ndarray, row: int, base: float, dt
 def run(groups: Groups, device: Device, rng: np.random.Generator, *, parts_dtype: np.dtype = F32, dtype: np.dtype = BF16,
         layout: str = "contiguous", base: str = "e", out_base: str | None = None, with_sinks: bool = False,
         empty_lse: float = -np.inf, wants_lse: bool = True) -> None:
-    """Calls the function and compares every row with f64, including the rows that must not be written."""
+    """Calls the function and compares every row with f64. Rows that no group writes must be unchanged."""
     states = make_states(rng, 1, groups.parts, HEADS, DIM, parts_dtype)
     v, s = states.v[0], states.s[0]
     sinks = rng.normal(0, 3, HEADS).astype(np.float32) if with_sinks else None
@@ -88,7 +89,8 @@ def run(groups: Groups, device: Device, rng: np.random.Generator, *, parts_dtype
 
 
 def some(rng: np.random.Generator, groups: int, most: int, *, min_parts: int = 0) -> Groups:
-    """Groups of 0 to `most` parts. Parts and rows are in random order, and half of the rows belong to no group."""
+    """Returns random groups of 0 to `most` parts. Parts and rows are in random order, and half of the rows belong to no
+    group."""
     sizes = rng.integers(0, most + 1, groups)
     indptr = [0, *np.cumsum(sizes).tolist()]
     total = indptr[-1] + 3
@@ -116,27 +118,28 @@ def test_either_map_may_be_omitted(with_rows: bool, with_parts: bool, device: De
 @pytest.mark.parametrize("min_parts", [-1, 0, 1, 2, 4])
 def test_groups_of_fewer_parts_are_left_out(min_parts: int, device: Device, rng: np.random.Generator) -> None:
     run(some(rng, 24, 4, min_parts=min_parts), device, rng)
-    run(Groups([0, 1, 2, 3, 3], None, None, 4, 3, min_parts), device, rng)  # ones alone, and nothing
+    # three groups of one part, and one without parts
+    run(Groups([0, 1, 2, 3, 3], None, None, 4, 3, min_parts), device, rng)
 
 
 BIG = 2**31 - 1
 
 
 @pytest.mark.parametrize("made", [
-    Groups([0, 2, 5], [4, 9, -1, 2, BIG], [1, 0], 3, 5),            # parts out of range
-    Groups([0, 2, 3, 4], [0, 1, 2, 3], [3, -1, BIG], 3, 4),         # output rows out of range
+    Groups([0, 2, 5], [4, 9, -1, 2, BIG], [1, 0], 3, 5),  # part numbers out of range
+    Groups([0, 2, 3, 4], [0, 1, 2, 3], [3, -1, BIG], 3, 4),  # output rows out of range
     Groups([0, 2, 3, 4], [0, 1, 2, 3], [-2**31, -1, -1], 3, 4),
-    Groups([0, 2, 4, 6], [0, 1, 2], [2, 0, 1], 3, 3),               # parts without an entry
-    Groups([0, 2, 3, 4], [0, 1, 2, 3], [2], 3, 4),                  # groups without an entry
-    Groups([0, 2, 3, 4], None, None, 2, 4),                         # more groups than rows
-    Groups([0, 3, 9], None, None, 2, 4),                            # parts past the end
-    Groups([4, 1, 3, -5, 2], None, None, 4, 5),                     # bounds that decrease or are negative
+    Groups([0, 2, 4, 6], [0, 1, 2], [2, 0, 1], 3, 3),  # the last parts have no entry in part_map
+    Groups([0, 2, 3, 4], [0, 1, 2, 3], [2], 3, 4),  # the last groups have no entry in row_map
+    Groups([0, 2, 3, 4], None, None, 2, 4),  # more groups than rows
+    Groups([0, 3, 9], None, None, 2, 4),  # a group that ends past all parts
+    Groups([4, 1, 3, -5, 2], None, None, 4, 5),  # bounds that decrease or are negative
     Groups([-1, 2, 2], [0, 1, 2], None, 2, 5),
-    Groups([0, 0, 0], [], [1, 0], 2, 3),                            # nothing to merge
-    Groups([0, 1], [0], [0], 1, 0),                                 # no parts at all
-    Groups([0], [], [], 2, 3),                                      # no groups
+    Groups([0, 0, 0], [], [1, 0], 2, 3),  # groups without parts
+    Groups([0, 1], [0], [0], 1, 0),  # no parts at all
+    Groups([0], [], [], 2, 3),  # no groups
     Groups([], [], [], 2, 3),
-    Groups([0, 2], [1, 0], [0], 0, 2),                              # no rows
+    Groups([0, 2], [1, 0], [0], 0, 2),  # no rows
 ], ids=str)
 @pytest.mark.parametrize("min_parts", [0, 2])
 def test_no_map_leads_out_of_bounds(made: Groups, min_parts: int, device: Device, rng: np.random.Generator) -> None:
@@ -145,7 +148,8 @@ def test_no_map_leads_out_of_bounds(made: Groups, min_parts: int, device: Device
 
 @pytest.mark.parametrize("part_map", [None, [1, 0]], ids=str)
 def test_a_bound_past_all_parts_costs_no_iterations(part_map: list[int] | None, device: Device) -> None:
-    """Before a fix, two billion iterations took a minute and a half."""
+    """A group whose bound is past all parts takes no time for the parts that do not exist. Before a fix, two billion
+    iterations took a minute and a half."""
     out, lse = device.put(np.full((2, 1, 8), 7, F32)), device.put(np.full((2, 1), 7, F32))
     parts, lses = np.stack([np.full((1, 8), x, F32) for x in (1, 3)]), np.zeros((2, 1), F32)
     indptr, maps = device.put(np.array([0, BIG, 2], np.int32)), None if part_map is None else device.put(np.array(part_map, np.int32))
@@ -162,13 +166,14 @@ def test_the_lse_may_be_stored_in_another_base(base: str, out_base: str | None, 
 
 @pytest.mark.parametrize("base", ["e", "2"])
 def test_sinks_take_weight_and_stay_out_of_the_lse(base: str, device: Device, rng: np.random.Generator) -> None:
-    """A sink is in base e, whatever the base of the lses is; a sink of -inf has no effect."""
+    """A sink has weight in the row but is not in the lse. It is in base e, whatever the base of the lses. A sink of
+    -inf has no effect."""
     run(some(rng, 16, 4), device, rng, base=base, with_sinks=True)
     run(some(rng, 16, 4), device, rng, base=base, with_sinks=True, out_base="e", empty_lse=np.inf, dtype=F32)
 
 
 def test_what_stands_for_an_empty_lse_replaces_no_other(device: Device, rng: np.random.Generator) -> None:
-    """A NaN of a live state stays NaN (N6)."""
+    """The replacement for the lse of an empty row replaces no other lse: a NaN of a live state stays NaN (N6)."""
     for value in (np.inf, 0.0):
         run(some(rng, 40, 2), device, rng, empty_lse=value)
 

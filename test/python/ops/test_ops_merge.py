@@ -1,5 +1,5 @@
-"""merge_attn_states beyond the contract of all merges: threshold, fp8, an omitted lse, and the mask of the in-place
-merge."""
+"""Tests of merge_attn_states in addition to test_ops_contract.py: threshold, fp8, an omitted lse, and the mask of the
+in-place merge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DTYPES = [BF16, F16, F32]
 def test_threshold_rows_at_or_past_it_copy_the_suffix(threshold: int | None, dtype: np.dtype, device: Device,
                                                       rng: np.random.Generator) -> None:
     states = make_states(rng, 2, 9, 4, 64, dtype)
-    if threshold is not None:  # The prefix is not read in these rows: even a NaN lse has no effect.
+    if threshold is not None:  # The prefix of these rows is not read, so even a NaN lse has no effect.
         states.v[0, threshold:] = garbage(rng, states.v[0, threshold:].shape, dtype)
         states.s[0, threshold:] = np.nan
     inputs = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1])]
@@ -70,7 +70,7 @@ def test_without_the_lse_none_is_returned(device: Device, rng: np.random.Generat
 @pytest.mark.parametrize("rank", [0, 1])
 def test_fp8_output_is_scaled_saturated_and_keeps_nan(dtype: np.dtype, scale: float, rank: int, device: Device,
                                                       rng: np.random.Generator) -> None:
-    """N7: value * f32(1 / scale), nearest even, saturating at +-448; NaN stays NaN."""
+    """N7: the result is value * f32(1 / scale), rounded to nearest even and saturated at +-448. NaN stays NaN."""
     states = make_states(rng, 2, 11, 4, 64, dtype)
     states.v[:, 0] = 1000.0
     states.s[:, 0] = 0.0
@@ -114,7 +114,7 @@ def test_in_place_merge_touches_only_what_the_mask_selects(mask_dtype: type | No
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_large_rows_in_place_are_read_late(masked: bool, device: Device, rng: np.random.Generator) -> None:
-    """Tensors have 17 MB, so a GPU reads the overwritten row after its lse."""
+    """The tensors have 17 MB, so a GPU reads a row that will be overwritten after its lse."""
     if device.name != "cuda":
         pytest.skip("for a GPU")
     states = make_states(rng, 2, 4200, 16, 128, BF16)

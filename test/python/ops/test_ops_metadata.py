@@ -1,4 +1,4 @@
-"""Flags and lengths of padded batches; the row kernels beyond attention states."""
+"""Flags and lengths of padded batches, and the kernels for rows that are not attention states."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def test_expand_context_lens_fills_the_front_of_the_buffer(where: str, device: D
         assert got.tolist() == contract.context_lens(lens, decodes, longest, live).tolist() and got.dtype == np.int32
         assert got.flags.c_contiguous and (device.get(buffer)[decodes * longest :] == -77).all()
         if device.is_torch:
-            assert out.is_contiguous() and out.data_ptr() in (buffer.data_ptr(), 0)  # an empty tensor has address 0
+            # a tensor without elements has address 0
+            assert out.is_contiguous() and out.data_ptr() in (buffer.data_ptr(), 0)
         else:
             assert np.shares_memory(out, buffer) or decodes == 0
 
@@ -75,7 +76,8 @@ def test_expand_context_lens_of_any_lengths(data: st.DataObject) -> None:
         out = ops.expand_context_lens(buffer, lens, decodes, longest, live_rows=np.array([live], np.int32))
     else:
         out = ops.expand_context_lens(buffer, lens, decodes, longest, live_rows=live)
-    # Lengths near the ends of i32 wrap before they are clamped, if at all, as they do in torch.
+    # Lengths near the limits of i32 may wrap around before they are clamped, as they do in torch. They are not
+    # compared.
     ordinary = np.abs(lens.astype(np.int64)) < 2**31 - 16
     rows = np.arange(decodes)
     checked = [i for i in rows if i >= requests or ordinary[i]]
@@ -98,8 +100,8 @@ def test_expand_context_lens_checks_the_capacity(arguments: dict[str, int], mess
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_quantize_fp8_rounds_once(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """The reciprocal of the scale is an f32, and its product with an element is rounded to fp8 once. The comparison is
-    bit for bit."""
+    """The reciprocal of the scale is rounded to f32, and its product with an element is rounded to fp8 once. Results
+    are compared bit for bit."""
     for dim, scale in [(64, 1.0), (33, 0.37), (7168, 0.0021)]:
         x = np.concatenate([rng.normal(0, 1, (5, dim)).astype(np.float32).astype(dtype), garbage(rng, (3, dim), dtype)])
         given = ops.quantize_fp8_static(device.put(x), device.put(np.full(1, scale, np.float32)))
@@ -118,17 +120,17 @@ def test_rmsnorm_and_softmax(dim: int, dtype: np.dtype, device: Device, rng: np.
     got = ops.rmsnorm(on_device, device.put(weight), 1e-5)
     loose(contract.rmsnorm(x, weight, 1e-5)).check(device.get(got), "rmsnorm")
     loose(contract.softmax(x, 0.7)).check(device.get(ops.softmax(on_device, 0.7)), "softmax")
-    assert ops.softmax(on_device, 0.7, out=on_device) is on_device  # Works in place.
+    assert ops.softmax(on_device, 0.7, out=on_device) is on_device  # The input is also the output.
     loose(contract.softmax(x, 0.7)).check(device.get(on_device), "softmax in place")
 
 
 def loose(expected: contract.Expected) -> contract.Expected:
-    """Widens the bounds: an f32 sum of thousands of elements has an error of a few more units than one product."""
+    """Widens the tolerance: an f32 sum of thousands of elements has a few more units of error than one product."""
     return contract.Expected(expected.value, expected.magnitude * 5, expected.exact)
 
 
 def test_rows_bits_do_not_depend_on_their_batch(device: Device, rng: np.random.Generator) -> None:
-    """Tests N9 for the row kernels."""
+    """N9: the bits of a row do not depend on the other rows of its batch."""
     x = rng.normal(0, 3, (19, 4096)).astype(np.float32).astype(BF16)
     weight = device.put(np.ones(4096, np.float32).astype(BF16))
     calls: list[Any] = [lambda a: ops.rmsnorm(a, weight), ops.softmax, lambda a: ops.quantize_fp8_static(a, 0.1)]

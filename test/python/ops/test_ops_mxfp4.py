@@ -1,4 +1,5 @@
-"""MXFP4 results of merges: the bits of the unfused sequence by both rules of scales, in rows and in tiles."""
+"""MXFP4 results of merges have the bits of a merge followed by a quantiser, with both rules for scales, in rows and in
+tiles."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ RULES = ["floor", "ceil"]
 
 
 def power(x: float) -> int:
-    """Returns the exponent k of the largest power 2^k that is at most x."""
+    """Returns the largest k with 2^k <= x."""
     return int(np.frexp(x)[1]) - 1
 
 
 def scale_of(largest: np.float32, rule: str) -> int:
-    """Returns the code of a group's scale: its exponent plus 127, or 255 for NaN."""
+    """Returns the code of a group's scale, its exponent plus 127, or 255 if the scale is NaN."""
     if np.isnan(largest):
         return 255
     if np.isinf(largest):
@@ -55,8 +56,8 @@ def mxfp4(rows: np.ndarray, rule: str) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("dtype, source", [(BF16, "output"), (BF16, "f32"), (F16, "output"), (F32, "f32")], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, source: Any, rule: str) -> None:
-    """Each call runs with every row of the table and both rules, and with some of the layouts. test_ops_fp4.py runs all
-    layouts of each call."""
+    """A merge into MXFP4 has the bits of a merge followed by a quantiser, for each dtype, source and rule. Some layouts
+    of scales are tested; test_ops_fp4.py tests all of them."""
     call, inputs = CALLS[name](rng, dtype, D)
     every = 5 if (dtype, source) != (BF16, "output") else 2 + RULES.index(rule)
     turn = list(CALLS).index(name) + RULES.index(rule)
@@ -80,8 +81,8 @@ def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generat
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_binade_and_what_lies_next_to_where_scales_change(device: Device, rng: np.random.Generator, rule: str) -> None:
-    """Powers of two and 1.5 times powers of two, each with its neighbours, from the smallest number to the largest;
-    also 0, infinity and NaN."""
+    """The largest elements of groups are powers of two, 1.5 times powers of two and their neighbours, from the smallest
+    to the largest number; also 0, infinity and NaN."""
     exponents = np.arange(-149, 128)
     with np.errstate(over="ignore"):
         points = np.concatenate([np.ldexp(1.0, exponents), np.ldexp(1.5, exponents)]).astype(F32)

@@ -1,4 +1,4 @@
-"""The metadata of a whole padded batch, a rank's parts of it, and caches of several shapes."""
+"""The metadata of a whole padded batch, a rank's share of it, and caches with several page sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DTYPES = [(np.int32, np.int64), (np.int64, np.int32)]
 
 
 def stale(rng: np.random.Generator, dtype: type, *shape: int) -> np.ndarray:
-    """Returns arbitrary contents, as an earlier batch would leave them."""
+    """Returns arbitrary numbers, as left over from an earlier batch."""
     return rng.integers(-(2**31), 2**31, shape).astype(dtype)
 
 
@@ -43,13 +43,14 @@ def test_arrays_may_be_left_out_and_values_chosen(device: Device) -> None:
     ops.pad_metadata(lens, 1, slots=slots, block_table=table, live_tokens=device.scalar(3), pad_slot=-9, pad_block=4)
     device.synchronize()
     assert device.get(lens).tolist() == [2, 0] and device.get(slots).tolist() == [1, 2, 3, -9] and device.get(table).tolist() == [[5, 6], [4, 4]]
-    ops.pad_metadata(lens, 2, slots=slots)  # With neither offsets nor a count, all tokens are live
+    ops.pad_metadata(lens, 2, slots=slots)  # if neither offsets nor a count are passed, all tokens are live
     assert device.get(slots).tolist() == [1, 2, 3, -9]
 
 
 @pytest.mark.parametrize(("entries", "rows"), [(2, 2), (9, 7), (0, 0)])
 def test_offsets_and_tables_of_any_size(entries: int, rows: int, device: Device) -> None:
-    """Also uses the largest and the smallest padding values."""
+    """Offsets and tables may have any number of entries. The padding values are the smallest i64 and the largest
+    i32."""
     lens, starts, table = (device.put(np.full(shape, 3, np.int32)) for shape in ((4,), (entries,), (rows, 2)))
     slots = device.put(np.full(5, 3, np.int64))
     ops.pad_metadata(lens, 1, cu_seqlens=starts, slots=slots, block_table=table, live_tokens=2, pad_slot=-(2**63), pad_block=2**31 - 1)
@@ -60,8 +61,8 @@ def test_offsets_and_tables_of_any_size(entries: int, rows: int, device: Device)
 
 
 def test_vllm_51593_no_length_is_negative(device: Device) -> None:
-    """A padding slot's length of -1 was read as unsigned and made a block of top-k wait forever. With two tokens per
-    request it was -2 (flashinfer#5015)."""
+    """Lengths of padding become 0. A length of -1 was read as unsigned and made a block of top-k wait forever. With two
+    tokens per request it was -2 (flashinfer#5015)."""
     lens = device.put(np.array([17, -1, -2, -(2**31), 5, -1], np.int32))
     ops.pad_metadata(lens, device.scalar(5))
     device.synchronize()
@@ -69,8 +70,8 @@ def test_vllm_51593_no_length_is_negative(device: Device) -> None:
 
 
 def test_torchtitan_3709_offsets_of_a_former_batch_do_not_survive(device: Device) -> None:
-    """In a graph captured for the largest batch, offsets past the live requests pointed at rows of the previous batch,
-    and attention became NaN."""
+    """Offsets past the live requests are overwritten. In a graph captured for the largest batch they still pointed at
+    rows of the previous batch, and attention became NaN."""
     starts, count = device.put(np.array([0, 4, 9, 11, 16], np.int32)), device.scalar(4)
     lens = device.put(np.array([4, 5, 2, 5], np.int32))
     ops.pad_metadata(lens, count, cu_seqlens=starts)
@@ -83,7 +84,8 @@ def test_torchtitan_3709_offsets_of_a_former_batch_do_not_survive(device: Device
 
 
 def test_sglang_33253_padded_tokens_write_no_kv(device: Device, rng: np.random.Generator) -> None:
-    """Padding slots that pointed at blocks of other requests overwrote their cache."""
+    """Padded tokens get an invalid slot. Their old slots pointed at blocks of other requests and overwrote the cache
+    there."""
     slots = stale(rng, np.int64, 64)
     given = device.put(slots.copy())
     ops.pad_metadata(device.put(np.ones(4, np.int32)), 4, slots=given, live_tokens=device.scalar(23))
@@ -116,8 +118,8 @@ def test_lengths_of_ranks_count_the_tokens_that_lie_there(ranks: int, interleave
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize(("ranks", "interleave"), [(2, 2**63 - 1), (2, 2**62), (8, 2**60), (2**40, 2**30), (2**62, 1), (2**62, 3), (3, 2**61)])
 def test_lengths_of_ranks_are_exact_where_ranks_and_runs_have_a_product_past_64_bits(ranks: int, interleave: int, dtype: type, device: Device) -> None:
-    """tilelang#1355, vllm#1486: no product in the kernels wraps. SGLang's drop-ins use the same kernels without
-    checking numbers."""
+    """tilelang#1355, vllm#1486: no product in the kernels overflows. SGLang's drop-ins call these kernels without
+    checking the numbers."""
     lens = [0, 1, 10, 77, np.iinfo(dtype).max, np.iinfo(dtype).max - 1]
     for rank in (0, 1, ranks - 1):
         got = device.put(np.full(len(lens), -7, dtype))
@@ -148,7 +150,7 @@ def test_counts_may_be_numpys_integers_whose_products_wrap(device: Device) -> No
 
 @pytest.mark.parametrize(("ranks", "page"), [(1, 4), (2, 4), (4, 16)])
 def test_pages_of_a_rank_are_those_of_its_first_tokens(ranks: int, page: int, device: Device, rng: np.random.Generator) -> None:
-    """Compares with SGLang's create_mla_kv_page_table_for_dcp, which has a token at (page * page_size * ranks +
+    """Compares with SGLang's create_mla_kv_page_table_for_dcp, which places a token at (page * page_size * ranks +
     offset). Every entry is written."""
     pages, width = 5, 7
     blocks = rng.permutation(64)[: 3 * pages].reshape(3, pages)
@@ -168,13 +170,14 @@ def test_pages_of_a_rank_are_those_of_its_first_tokens(ranks: int, page: int, de
 
 
 def test_vllm_43990_caches_of_several_page_sizes_are_cleared_in_one_launch(device: Device, rng: np.random.Generator) -> None:
-    """Layers of one slab have different page sizes. A span computed from another layer's stride wiped the next layer's
-    live KV."""
+    """Layers of one slab have different page sizes, and each is cleared by its own. A span computed from another
+    layer's stride wiped the next layer's live KV."""
     if device.name == "ptx":
         pytest.skip("its tensors do not tell their strides")
     slab = rng.integers(0, 256, (6, 4096)).astype(np.uint8)
     given = device.put(slab.copy())
-    cut = ((0, 1024, 4), (1024, 3072, 8), (3072, 3080, 1))  # bytes of a block, and its rows
+    # for each layer: its first byte in a block, the end of its bytes, and its rows
+    cut = ((0, 1024, 4), (1024, 3072, 8), (3072, 3080, 1))
 
     def layers(memory: Any) -> list[Any]:
         return [memory[:, start:end].reshape(6, rows, -1) if memory is slab else memory[:, start:end].unflatten(1, (rows, -1)) if device.is_torch

@@ -1,4 +1,5 @@
-"""Rows quantised by themselves: bit for bit the engines' quantisers in f32, in every layout of scales that merges have."""
+"""Functions that only quantise rows have the bits of the engines' quantisers in f32, in every layout of scales that
+merges have."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 
 def rows(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...] = (N, H, D)) -> np.ndarray:
-    """Rows of all magnitudes, with a row of zeros, one of negative zeros, one of the smallest numbers, and one with NaN
-    in a group."""
+    """Returns rows of all magnitudes. One row is all 0.0, one all -0.0, one has only the smallest number, and one has
+    NaN in a group."""
     x = (rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 4, (*shape[:-1], 1))).astype(dtype)
     x[0], x[1] = 0, -0.0
     x[2] = np.array(1, f"u{dtype.itemsize}").view(dtype)
@@ -40,7 +41,7 @@ def test_groups_of_fp8_in_every_layout_of_scales(device: Device, rng: np.random.
         for flat in (False, True):
             q, scales = device.poisoned((N, H * D) if flat else x.shape, E4M3), device.put(poisoned.copy("K"))
             given = device.put(x.reshape(N, -1) if flat else x)
-            # Rows [n, D] have scales [n, G].
+            # If rows are [n, D], the scales must be [n, G].
             shaped = scales.reshape((N, H * groups)) if flat and poisoned.ndim == 3 else scales
             assert ops.quantize_groups(given, ops.Fp8Groups(shaped), out=q) is q
             device.synchronize()
@@ -51,7 +52,8 @@ def test_groups_of_fp8_in_every_layout_of_scales(device: Device, rng: np.random.
 
 
 def test_the_largest_numbers_and_infinities(device: Device) -> None:
-    """A group that contains an infinity has an infinite scale: its finite numbers become 0, and infinity / infinity is NaN."""
+    """A group that contains an infinity has an infinite scale. Its finite numbers become 0, and its infinities become
+    NaN."""
     x = np.full((3, 1, 64), np.finfo(F32).max, F32)
     x[0, 0, 32:] = -1.5
     x[1, 0, 7], x[2, 0, 40] = np.inf, -np.inf
@@ -63,7 +65,7 @@ def test_the_largest_numbers_and_infinities(device: Device) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_lie_anywhere(device: Device, rng: np.random.Generator, layout: str) -> None:
-    """Input and output have any strides, and the gaps between output rows keep their bytes."""
+    """Input and output may have any strides. The gaps between output rows keep their bytes."""
     x, out = rows(rng, BF16), lay_out(np.full((N, H, D), np.nan).astype(E4M3), layout)
     q, scales, before = device.put(out), device.poisoned((N, H, 2), F32), buffer_of(out).copy()
     ops.quantize_groups(device.put(lay_out(x, layout)), ops.Fp8Groups(scales), out=q)
@@ -122,7 +124,8 @@ def test_mxfp8_in_tiles_of_rows_without_heads(device: Device, rng: np.random.Gen
 
 
 def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng: np.random.Generator) -> None:
-    """Heads have 64 elements and groups 128; scales are f32, or words of four."""
+    """A group may span heads if rows are passed as [n, D]. Heads have 64 elements and groups 128; scales are f32 or
+    words of four bytes."""
     x = rows(rng, BF16, (N, 10, 64))
     want, numbers = quantised(x.reshape(N, 640), 5, False)
     scales, words = device.poisoned((N, 5), F32), device.put(np.full((2, 8), -1, np.int32)[:, :N].T)
@@ -136,7 +139,7 @@ def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng
     assert (each[:, 5:] == 0).all()
     np.testing.assert_array_equal(each[:, :5].view(E8M0).astype(F32), numbers)
     np.testing.assert_array_equal(device.get(powers).astype(F32), want.astype(F32))
-    # Heads are quantised separately here, although two share a scale.
+    # Here rows are passed as [N, 10, 64], and every two heads share a scale.
     scales = device.poisoned((N, 5), F32)
     q = ops.quantize_groups(device.put(x), ops.Fp8Groups(scales))
     device.synchronize()
@@ -161,7 +164,7 @@ def test_the_bits_of_a_merge_with_one_state(device: Device, rng: np.random.Gener
 
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_one_scale_of_rows_with_heads(device: Device, rng: np.random.Generator, dtype: np.dtype) -> None:
-    """The bits are those of rows without heads, at any strides."""
+    """One scale for rows with heads gives the bits of rows without heads, at any strides."""
     x = rows(rng, dtype)
     want = ops.quantize_fp8_static(device.put(x.reshape(N * H, D)), 0.07)
     for layout in LAYOUTS:
@@ -173,7 +176,8 @@ def test_one_scale_of_rows_with_heads(device: Device, rng: np.random.Generator, 
 
 
 def test_one_scale_is_a_product_with_its_reciprocal(device: Device) -> None:
-    """Inputs are next to ties of e4m3, where a quotient by the scale may round the other way."""
+    """Rows are multiplied by the reciprocal of the scale. Inputs are next to ties of e4m3, where a division could round
+    the other way."""
     codes = np.arange(1, 0x7F, dtype=np.uint8).view(E4M3).astype(np.float64)
     points = ((codes[1:] + codes[:-1]) / 2 * 0.07).astype(F32)
     x = np.concatenate([(points.view(np.int32) + step).view(F32) for step in range(-4, 4)]).reshape(-1, 5, 8)

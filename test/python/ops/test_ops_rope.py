@@ -1,4 +1,4 @@
-"""Results that are turned by the angles of positions, and quantised, in one launch with the merge."""
+"""Merges that also rotate the result by the angles of positions, and quantise it, in one launch."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ BASE = {"e": np.e, "2": 2.0}
 
 def combine(device: Device, v: np.ndarray, s: np.ndarray, positions: np.ndarray, table: np.ndarray, *, interleaved: bool = False, inverse: bool = False,
             start: int | None = None, sinks: np.ndarray | None = None, out: Any = None, out_lse: Any = None, **how: Any) -> tuple[Any, Any]:
-    """Calls `combine_split_kv` with v `[S, n, H, D]` and s `[S, n, H]`, one token per row. Results are `[n, 1, H, D]` and `[n, 1, H]`."""
+    """Calls `combine_split_kv` with v `[S, n, H, D]` and s `[S, n, H]`, one token per row. Returns rows `[n, 1, H, D]`
+    and lses `[n, 1, H]`."""
     rope = ops.Rope(device.put(positions[:, None]), device.put(table), interleaved=interleaved, inverse=inverse, start=start)
     return ops.combine_split_kv(device.put(v[:, :, None]), device.put(s[:, :, None]), sinks=None if sinks is None else device.put(sinks),
                                 rope=rope, out=out, out_lse=out_lse, **how)
 
 
 def tables(rng: np.random.Generator, turned: int, dtype: np.dtype = F32) -> np.ndarray:
-    """Returns a table of 8 positions, cosines before sines."""
+    """Returns a table for 8 positions. Each row has the cosines, then the sines."""
     angles = rng.uniform(-4, 4, (8, turned // 2))
     return np.concatenate([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32).astype(dtype)
 
 
 def want(v: np.ndarray, s: np.ndarray, positions: np.ndarray, table: np.ndarray, interleaved: bool, inverse: bool, base: str,
          sinks: np.ndarray | None, start: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns out [n, H, D], the magnitude of the terms that f32 adds, and lse [n, H], in f64."""
+    """Returns, in f64, out [n, H, D], the sum of the magnitudes of the terms, and lse [n, H]."""
     lse = contract.merge(v, s, base=BASE[base])[1].value
     if sinks is not None:
         v = np.concatenate([v, np.zeros((1, *v.shape[1:]), v.dtype)])
@@ -72,7 +73,8 @@ def check(out: np.ndarray, value: np.ndarray, bound: np.ndarray) -> None:
     (3, 64, 64, BF16, F32, "e", False, True, False, None), (2, 38, 6, F32, F32, "e", True, False, True, 10), (2, 4096, 1024, F32, F32, "2", False, True, False, None)])  # fmt: skip
 def test_rows_are_merged_and_their_last_elements_turned(splits: int, dim: int, turned: int, dtype: np.dtype, out_dtype: np.dtype, base: str,
                                                         interleaved: bool, inverse: bool, with_sink: bool, start: int | None, device: Device, rng: np.random.Generator) -> None:
-    """Empty splits contain garbage, one row is empty in all splits, and two positions are invalid."""
+    """Merged rows are rotated in their last elements, or from `start` on. Empty splits contain garbage, one row is
+    empty in all splits, and two positions are invalid."""
     kinds = rng.choice([ORDINARY, EMPTY, EMPTY_FA2, ZERO], (splits, N, H), p=[0.6, 0.15, 0.15, 0.1])
     kinds[:, 2, 1] = EMPTY
     states = make_states(rng, splits, N, H, dim, dtype, kinds=kinds)
@@ -105,8 +107,8 @@ def test_positions_that_are_none_give_zeros_whatever_rows_hold(interleaved: bool
 
 @pytest.mark.parametrize("base", ["e", "2"])
 def test_a_sink_beside_lses_of_any_size(base: Any, device: Device, rng: np.random.Generator) -> None:
-    """The sink is far above the lses, both are far below 0, or one is near an end of f32. The returned lse excludes the
-    sink."""
+    """Sinks are far above the lses, far below 0 together with them, or near a limit of f32. The returned lse excludes
+    the sink."""
     sinks = np.array([90, -3e38, 3e38, 3e38, -2e38, 0], np.float32)
     lses = np.array([0, -3e38, 0, 2e38, 2e38, -np.inf], np.float32)
     rows = np.full((1, 1, len(sinks), 8), 1e36, np.float32) * np.float32([1, 1e-36, 1, 1, 1, 1])[:, None]
@@ -119,7 +121,8 @@ def test_a_sink_beside_lses_of_any_size(base: Any, device: Device, rng: np.rando
 
 
 def _formats(device: Device, dim: int, source: Any) -> dict[str, Any]:
-    """Returns functions that make a format of each kind for rows `[N, 1, 4, dim]`, each with its own scales."""
+    """Returns functions that make a format of each kind for rows `[N, 1, 4, dim]`. Each format has scales of its
+    own."""
     def zeros(shape: tuple[int, ...], dtype: Any = np.uint8) -> Any:
         return device.put(np.zeros(shape, dtype))
 
@@ -169,7 +172,8 @@ def test_results_in_a_format_have_the_bits_of_a_quantised_result(name: str, dim:
 
 
 def _calls(device: Device, v: np.ndarray, s: np.ndarray) -> dict[str, Any]:
-    """Every merging function for two states `v` `[2, n, H, D]`, `s` `[2, n, H]`. Results are `[n, H, D]`, `[n, H]`."""
+    """Returns a call of every merging function for two states `v` `[2, n, H, D]` and `s` `[2, n, H]`. Each returns rows
+    `[n, H, D]` and lses `[n, H]`."""
     n, heads, dim = v.shape[1:]
     a, b, x, y = (device.put(one) for one in (*v, *s))
     dense, lses = device.put(v.swapaxes(0, 1)), device.put(s.swapaxes(0, 1))
@@ -225,12 +229,12 @@ def test_nan_of_a_live_split_or_a_sink_propagates_and_no_other(device: Device, r
     assert (np.isnan(lse) == faulty).all()
     faulty[:, 1] = True
     assert (np.isnan(out).all(axis=-1) == faulty).all() and (np.isnan(out).any(axis=-1) == faulty).all()
-    assert (np.abs(out[:, 2]) < 1e-30).all()  # a sink that outweighs every split
+    assert (np.abs(out[:, 2]) < 1e-30).all()  # head 2 has a sink that outweighs every split
 
 
 def test_vllm_45103_what_deepseek_v4_does_behind_its_attention(device: Device, rng: np.random.Generator) -> None:
-    """Rows have 512 elements; the last 64 are rotated back as neighbouring pairs. Rows are quantised in groups of 128,
-    and compared with f64 within a step of fp8."""
+    """Rows have 512 elements, and the last 64 are rotated back as neighbouring pairs. Rows are then quantised in groups
+    of 128. The result is within one step of fp8 from f64."""
     v, s = rng.normal(0, 2, (2, N, H, 512)).astype(np.float32).astype(BF16), rng.normal(0, 1, (2, N, H)).astype(np.float32)
     positions, table, sinks = rng.integers(0, 8, N), tables(rng, 64), rng.normal(0, 1, H).astype(np.float32)
     scales = device.put(poison((N, 1, H, 4), F32))
@@ -270,7 +274,7 @@ def test_wrong_arguments(how: dict[str, Any], message: str, device: Device) -> N
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_no_zero_of_an_empty_row_is_negative(interleaved: bool, inverse: bool, device: Device) -> None:
-    """N1: rows without keys become +0.0, whatever the signs of cosines and sines. Codes of fp8 and fp4 are 0."""
+    """N1: rows without keys become +0.0, whatever the signs of cosines and sines. Their codes of fp8 and fp4 are 0."""
     rows, lse = device.put(np.ones((4, 1, 32), F32)), device.put(np.full((4, 1), -np.inf, F32))
     signs = np.array([[c] * 8 + [s] * 8 for c in (-1, 1) for s in (-1, 1)], F32)
     rope = ops.Rope(device.put(np.arange(4)), device.put(signs), interleaved=interleaved, inverse=inverse)

@@ -1,4 +1,5 @@
-"""Results with a scale per group have the bits of the unfused sequence, in every layout of scales."""
+"""Merges into formats with a scale per group have the bits of a merge followed by a quantiser, in every layout of
+scales."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from mlafix.kernels import merge  # noqa: E402
 from mlafix.kernels.scaling import Scaling  # noqa: E402
 
 N, H, D = 7, 6, 256
-SHORT = 64  # length of rows where it plays no part: compiling takes a third of the time
+SHORT = 64  # the length of rows in tests where it does not matter; compiling for it takes a third of the time
 NONE = -np.inf
 
 
 def quantised(rows: np.ndarray, groups: int, powers: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The engines' quantiser, in f32. Returns bytes and scales."""
+    """The engines' quantiser, in f32. Returns the quantised rows and the scales."""
     each = rows.astype(F32).reshape(*rows.shape[:-1], groups, rows.shape[-1] // groups)
     with np.errstate(all="ignore"):
         scales = np.maximum(np.abs(each).max(-1), F32.type(1e-10)) / F32.type(448)
@@ -41,11 +42,12 @@ def states(rng: np.random.Generator, dtype: np.dtype, lead: tuple[int, ...], lse
 
 
 def two(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    """A prefix and a suffix. Some tokens have one side or none, and payloads without weight are NaN."""
+    """Returns a merge of two states and its inputs. Some tokens have only one side or none, and payloads without weight
+    are NaN."""
     (a, a_lse), (b, b_lse) = (states(rng, dtype, (N, H, dim), (H, N)) for _ in range(2))
     a_lse[:, 1], b_lse[:, 2], a_lse[:, 3], b_lse[:, 3] = NONE, np.inf, NONE, NONE
     a[1], b[2], a[3], b[3] = np.nan, np.nan, np.nan, np.nan
-    a[4, 2, 5] = np.nan  # this NaN counts: both sides of its row have weight
+    a[4, 2, 5] = np.nan  # this NaN shows in the result, since both sides of its row have weight
     return (lambda a, s, b, t, **given: ops.merge_attn_states(a, s, b, t, context_rows=6, **given)), [a, a_lse, b, b_lse]
 
 
@@ -78,7 +80,8 @@ def split(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Call
 
 
 def mapped(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    """Groups for all rows, in another order. One group has no parts, and one has part numbers out of range."""
+    """Returns a merge through maps and its inputs. The groups write all rows, in another order. One group has no parts,
+    and one has part numbers out of range."""
     v, s = states(rng, dtype, (20, H, dim), (20, H))
     v[4], s[4] = np.nan, NONE
     indptr, rows = np.array([0, 3, 3, 9, 12, 13, 19, 22], np.int32), np.array([4, 3, 0, 6, 1, 5, 2], np.int32)
@@ -96,7 +99,8 @@ CALLS = {"two": two, "dense": dense, "few": few, "ragged": ragged, "list": liste
 
 
 def layouts(groups: int) -> dict[str, tuple[np.ndarray, bool]]:
-    """Poisoned scales for each layout, in memory with padding, and whether they are powers of two."""
+    """Returns, for each layout of scales, poisoned memory and whether scales are powers of two. Some layouts have
+    padding."""
     made = {
         "rows": (np.full((N, H, groups), np.nan, F32), False),
         "flat": (np.full((N, H * groups), np.nan, F32), False),
@@ -110,7 +114,7 @@ def layouts(groups: int) -> dict[str, tuple[np.ndarray, bool]]:
 
 
 def scales_in(stored: np.ndarray, groups: int) -> np.ndarray:
-    """Converts stored scales to [N, H, G] f32. Asserts that the padding of words is 0."""
+    """Returns stored scales as [N, H, G] f32. Asserts that padding bytes of words are 0."""
     if stored.dtype == np.int32:
         each = np.ascontiguousarray(stored).view(np.uint8)
         assert (each[:, H * groups :] == 0).all()
@@ -162,8 +166,8 @@ def check_joined(q: np.ndarray, scales: np.ndarray, want: np.ndarray, joined: in
 @pytest.mark.parametrize("joined", [2, 3])
 @pytest.mark.parametrize("name", CALLS)
 def test_groups_of_several_heads_have_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, joined: int) -> None:
-    """Two heads share a scale, with scales in rows, in padded columns, and as bytes with powers of two. Three heads
-    share a scale in one of these layouts."""
+    """Two heads share a scale: in rows, in padded columns, and as bytes with powers of two. Groups of three heads are
+    tested in one of these layouts."""
     call, inputs = CALLS[name](rng, BF16, SHORT)
     given = [device.put(array) for array in inputs]
     merged, lse = call(*given)
@@ -178,7 +182,7 @@ def test_groups_of_several_heads_have_the_bits_of_the_unfused_sequence(device: D
 
 
 def test_groups_of_128_over_two_heads_of_64(device: Device, rng: np.random.Generator) -> None:
-    """Scales stay as they are, or are rounded to powers of two."""
+    """A scale covers 128 elements of two heads of 64. Scales are arbitrary, or rounded up to powers of two."""
     (a, a_lse), (b, b_lse) = (states(rng, BF16, (N, 16, 64), (16, N)) for _ in range(2))
     a_lse[:, 1], b_lse[:, 1], a[1], b[1] = NONE, NONE, np.nan, np.nan
     given = [device.put(array) for array in (a, a_lse, b, b_lse)]
@@ -193,7 +197,8 @@ def test_groups_of_128_over_two_heads_of_64(device: Device, rng: np.random.Gener
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype) -> None:
-    """The bits equal those of a merge into f32, a product with the reciprocal, and a conversion to fp8."""
+    """One scale for all rows: the bits equal those of a merge into f32, a product with the reciprocal of the scale, and
+    a conversion to fp8."""
     call, inputs = CALLS[name](rng, dtype, SHORT)
     given = [device.put(array) for array in inputs]
     merged, lse = call(*(device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)))
@@ -258,7 +263,8 @@ def test_scales_are_rounded_up_to_powers_where_asked(device: Device, rng: np.ran
 
 
 def test_padding_between_columns_is_not_touched(device: Device, rng: np.random.Generator) -> None:
-    """TMA needs columns that begin at multiples of 16 bytes."""
+    """Padding between columns of scales is not written. TMA needs such padding, since columns must begin at multiples
+    of 16 bytes."""
     call, inputs = two(rng, BF16)
     memory = device.put(np.full((H * 2, 8), 3.5, F32))
     call(*(device.put(array) for array in inputs), out_format=ops.Fp8Groups(memory[:, :N].T))
@@ -279,7 +285,7 @@ def test_other_layouts_and_bases_of_the_lse(device: Device, rng: np.random.Gener
 
 def test_vllm_copies_past_the_context_and_scales(device: Device, rng: np.random.Generator) -> None:
     _, inputs = two(rng, F32)
-    inputs[3][:, 6] = np.inf  # past the context, where the payload still counts
+    inputs[3][:, 6] = np.inf  # row 6 is past the context; its payload is copied although its lse is +inf
     given, merged = [device.put(array) for array in inputs], device.put(np.zeros((N, H, D), F32))
     lse, q_lse = (device.put(np.zeros((H, N), F32)) for _ in range(2))
     vllm.merge_attn_states(merged, *given, lse, 6)
@@ -331,7 +337,8 @@ def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
 
 def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch,
                                                                 tmp_path: Path) -> None:
-    """Arrays of one token suffice; `mlafix.warmup` compiles the same code (test_serving.py)."""
+    """Binding a call with arrays of one token compiles the code for any number of tokens. `mlafix.warmup` compiles the
+    same code (test_serving.py)."""
     def arrays(n: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         rows, lse = rng.standard_normal((n, 3, 96)).astype(BF16), np.zeros((3, n), F32)
         return [rows, lse, rows, lse], np.full((n, 3, 96), np.nan).astype(E4M3), np.full((n, 3, 3), np.nan, F32)
@@ -352,20 +359,20 @@ def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.G
 
 @pytest.mark.parametrize("dim, words", [(128, False), (512, False), (512, True)])
 def test_the_code_for_dense_calls_has_wide_accesses_and_no_barriers(dim: int, words: bool) -> None:
-    """Loads have 16 bytes. A division by a scale is a product and two corrections, with a fallback for numbers out of
-    range; a power of two needs only a product."""
+    """Loads have 16 bytes. A division by a scale is a product with two corrections, and a fallback for numbers out of
+    range. A power of two needs only a product."""
     kernel = merge.merge_attn_states(Scaling(is_power=words))
     bindings = {"H": 128, "G": dim // 128, "K": 128, "P": 128, "Q": 1, "T": "bf16", "S": "f8e8m0" if words else "f32", "out_lse": "present"}
     ptx = kernel.ptx("sm_90", **bindings).partition("_dense(")[2].partition(".entry")[0]
-    packs, groups = 2, min(dim // 128, 2)  # packs and groups of a lane
+    packs, groups = 2, min(dim // 128, 2)  # the packs and groups of each lane
     assert ptx.count("ld.global.v4.b32") == 2 * packs and ptx.count("bar.warp.sync") == 0
-    # One more reciprocal belongs to the merge itself.
+    # The merge itself has one reciprocal.
     divisors = 0 if words else groups
     assert ptx.count("rcp.approx.ftz.f32") == 1 + divisors and "rcp.rn" not in ptx and ptx.count("div.rn.f32") == (8 * packs if divisors else 0)
 
 
 def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
-    """The trace has no graph break, and calls kernels that were never launched before."""
+    """torch.compile traces a call without a graph break, also if its kernels were never launched before."""
     torch = pytest.importorskip("torch")
     a, b = (torch.from_numpy(rng.standard_normal((5, 3, 192)).astype(F32)) for _ in range(2))
     lse = torch.zeros(3, 5)

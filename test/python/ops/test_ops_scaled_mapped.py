@@ -1,4 +1,5 @@
-"""merge_states_mapped with results in fp8 and fp4: the bits of the unfused sequence in the rows that groups name, poison in the others."""
+"""merge_states_mapped into fp8 and fp4. Rows that belong to groups have the bits of a merge followed by a quantiser;
+other rows are not written."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ HEADS, DIM, GLOBAL = 3, 128, 20.0
 
 
 def arguments(groups: Groups, device: Device, rng: np.random.Generator, dtype: np.dtype) -> tuple[list[Any], dict[str, Any]]:
-    """Parts, lses and maps on the device, and further arguments. Each head but the first has a sink."""
+    """Returns parts, lses and maps on the device, and keyword arguments. All heads but the first have a sink."""
     states = make_states(rng, 1, groups.parts, HEADS, DIM, dtype)
     maps = [None if x is None else device.put(np.array(x, np.int32)) for x in (groups.indptr, groups.part_map, groups.row_map)]
     sinks = rng.normal(0, 3, HEADS).astype(np.float32)
@@ -31,7 +32,7 @@ def arguments(groups: Groups, device: Device, rng: np.random.Generator, dtype: n
 
 
 def unfused(groups: Groups, device: Device, given: list[Any], more: dict[str, Any], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the rows in f32 and the lse of a merge without scales."""
+    """Returns the rows, in f32, and the lse of the same merge without a format."""
     out, lse = device.poisoned((groups.rows, HEADS, DIM), dtype), device.poisoned((groups.rows, HEADS), F32)
     ops.merge_states_mapped(out, *given, out_lse=lse, **more)
     device.synchronize()
@@ -42,7 +43,8 @@ def unfused(groups: Groups, device: Device, given: list[Any], more: dict[str, An
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_rows_that_groups_name_have_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, dtype: np.dtype,
                                                                      min_parts: int) -> None:
-    """Uses sinks, two bases and a replacement for an empty lse. Other rows and their scales are not written."""
+    """The calls have sinks, two bases and a replacement for an empty lse. Rows without a group and their scales are not
+    written."""
     groups = some(rng, 9, 4, min_parts=min_parts)
     given, more = arguments(groups, device, rng, dtype)
     more |= {"base": ("2", "e"), "empty_lse": np.inf}
@@ -62,7 +64,7 @@ def test_rows_that_groups_name_have_the_bits_of_the_unfused_sequence(device: Dev
 
 
 def same_rows(got: np.ndarray, want: np.ndarray, named: np.ndarray) -> None:
-    """Asserts that rows named by groups have the expected contents, and that all others are poison."""
+    """Asserts that rows with a group have the expected contents, and that all others are poison."""
     assert same_bits(got[~named], poison(got[~named].shape, got.dtype))
     np.testing.assert_array_equal(got[named].astype(F32), want[named].astype(F32))
 
@@ -80,8 +82,8 @@ def test_one_scale_is_given(device: Device, rng: np.random.Generator) -> None:
 
 
 def test_words_of_scales_and_their_padding(device: Device, rng: np.random.Generator) -> None:
-    """Three heads have one group each: their scales are three bytes of a word. The fourth byte is cleared in the rows
-    that groups name."""
+    """Three heads have one group each, so their scales are three bytes of a word. The fourth byte is cleared in rows
+    with a group."""
     groups = some(rng, 9, 4)
     given, more = arguments(groups, device, rng, BF16)
     rows, _ = unfused(groups, device, given, more, F32)
@@ -120,7 +122,7 @@ def test_fp4_in_tiles(device: Device, rng: np.random.Generator) -> None:
     Groups([0, 2, 3, 4], [0, 1, 2, 3], [3, -1, 2**31 - 1], 3, 4),
     Groups([4, 1, 3, -5, 2], None, None, 4, 5),
     Groups([0, 1], [0], [0], 1, 0),  # no parts
-    Groups([0], [], [], 2, 3),       # no groups
+    Groups([0], [], [], 2, 3),  # no groups
     Groups([0, 2], [1, 0], [0], 0, 2),  # no rows
 ], ids=str)  # fmt: skip
 def test_no_map_leads_out_of_bounds(made: Groups, device: Device, rng: np.random.Generator) -> None:
@@ -136,7 +138,7 @@ def test_no_map_leads_out_of_bounds(made: Groups, device: Device, rng: np.random
 
 
 def test_parts_of_no_weight_hold_anything(device: Device, rng: np.random.Generator) -> None:
-    """Rows of empty states become zeros with the least scale, whatever their payload is."""
+    """Rows whose states are all empty become zeros with the smallest scale, whatever their payloads contain."""
     parts, lses = garbage(rng, (4, 1, 64), BF16), np.array([-np.inf, np.inf, -np.inf, np.inf], F32)[:, None]
     q, scales = device.poisoned((2, 1, 64), E4M3), device.poisoned((2, 1, 1), F32)
     ops.merge_states_mapped(q, device.put(parts), device.put(lses), device.put(np.array([0, 4, 4], np.int32)), out_format=ops.Fp8Groups(scales))

@@ -1,4 +1,4 @@
-"""fixup_merge has the bits of its two or three launches in the rows of sequences. Other rows keep their poison,
+"""fixup_merge has the bits of its two or three separate launches in rows of sequences. Other rows keep their poison,
 whatever the offsets are."""
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from packing import rows_of
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 HEADS, DIM, GLOBAL = 3, 128, 20.0
-# The lengths of sequences, and the numbers of rows before the first and after the last. Some batches have more rows
-# than are read early.
+# The lengths of sequences, the number of rows before the first sequence, and the number after the last. In some batches
+# not all rows are read early.
 BATCHES = [([2, 3, 0, 1, 4], 0, 2), ([1] * 9, 0, 0), ([4], 3, 1), ([], 0, 5), ([0, 0], 2, 2), ([17, 0, 1, 90, 30, 5], 4, 7), ([1] * 150, 0, 0)]
 
 
 class Batch:
-    """A batch of states. Prefixes of sequences without keys contain garbage."""
+    """A batch of states. The prefixes of sequences without keys contain garbage."""
 
     def __init__(self, rng: np.random.Generator, lengths: list[int], before: int, after: int, dtype: np.dtype) -> None:
         self.starts = (before + np.concatenate([[0], np.cumsum(lengths)])).astype(np.int32)
@@ -46,7 +46,7 @@ class Batch:
         return [device.put(x) for x in (*self.states, self.lens, self.starts)]
 
     def unfused(self, device: Device, dtype: np.dtype, base: Any = "e") -> tuple[np.ndarray, np.ndarray]:
-        """The rows in f32 and the lse of the fixup and the merge, which stores `dtype`."""
+        """Returns the rows, in f32, and the lse of a fixup followed by a merge into `dtype`."""
         prefix, prefix_lse, suffix, suffix_lse = (device.put(x.astype(dtype) if x.ndim == 3 else x.copy()) for x in self.states)
         ops.fixup_zero_kv_rows(prefix, prefix_lse, device.put(self.lens), device.put(self.starts), lse_layout="nh")
         out, lse = ops.merge_attn_states(prefix, prefix_lse, suffix, suffix_lse, lse_layout="nh", base=base)
@@ -54,7 +54,7 @@ class Batch:
         return device.get(out).astype(F32), device.get(lse)
 
     def check(self, got: np.ndarray, want: np.ndarray) -> None:
-        """Asserts that the rows of sequences are the wanted ones and the others poison."""
+        """Asserts that rows of sequences have the expected contents, and that all others are poison."""
         assert same_bits(got[~self.inside], poison(got[~self.inside].shape, got.dtype))
         np.testing.assert_array_equal(got[self.inside].astype(F32), want[self.inside].astype(F32))
 
@@ -63,7 +63,8 @@ class Batch:
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_rows_without_a_format_have_the_bits_of_the_fixup_and_the_merge(device: Device, rng: np.random.Generator, dtype: np.dtype,
                                                                         lengths: list[int], before: int, after: int) -> None:
-    """Stores the result in new memory, and in place of either side."""
+    """fixup_merge without a format equals a fixup followed by a merge. The result is stored in new memory, or in place
+    of either side."""
     batch = Batch(rng, lengths, before, after, dtype)
     for base in ("e", "2"):
         want, want_lse = batch.unfused(device, dtype, base)
@@ -87,7 +88,7 @@ def test_one_scale_has_the_bits_of_the_fixup_and_the_merge(device: Device, rng: 
         q, lse = device.poisoned((batch.rows, HEADS, DIM), E4M3), device.poisoned((batch.rows, HEADS), F32)
         assert ops.fixup_merge(*given, out=q, out_lse=lse, out_format=ops.Fp8(scale), base=base) == (q, lse)  # type: ignore[arg-type]
         device.synchronize()
-        assert all(same_bits(device.get(x), y) for x, y in zip(given, batch.states))  # inputs are only read
+        assert all(same_bits(device.get(x), y) for x, y in zip(given, batch.states))  # the inputs are not changed
         prefix, prefix_lse, suffix, suffix_lse = batch.on(device)[:4]
         fixed, fixed_lse = device.put(batch.states[0].copy()), device.put(batch.states[1].copy())
         ops.fixup_zero_kv_rows(fixed, fixed_lse, *given[4:], lse_layout="nh")
@@ -118,7 +119,8 @@ def test_a_group_of_all_heads(device: Device, rng: np.random.Generator, lengths:
 @pytest.mark.parametrize("source", ["f32", "output"])
 @pytest.mark.parametrize("lengths, before, after", BATCHES, ids=str)
 def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.Generator, lengths: list[int], before: int, after: int, source: Any) -> None:
-    """f32 in rows and in columns, words, NVFP4 and MXFP4."""
+    """Results with groups have the bits of a fixup, a merge and a quantiser. Formats are f32 scales in rows and in
+    columns, words, NVFP4 and MXFP4."""
     batch = Batch(rng, lengths, before, after, BF16)
     n, given = batch.rows, batch.on(device)
     rows, lse = batch.unfused(device, F32 if source == "f32" else BF16)
@@ -152,7 +154,7 @@ def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.G
 
 
 def test_scales_in_tiles(device: Device, rng: np.random.Generator) -> None:
-    """Rows of the tile that belong to no sequence or to other tokens keep their bytes."""
+    """Rows of the tile that belong to no sequence, or to other tokens, keep their bytes."""
     batch = Batch(rng, *BATCHES[0], BF16)
     rows, _ = batch.unfused(device, F32)
     tiles = device.put(np.full((128, HEADS * DIM // 16), 0xA5, np.uint8))
@@ -198,7 +200,7 @@ def test_the_lse_may_be_an_input(device: Device, rng: np.random.Generator) -> No
 @pytest.mark.parametrize("starts", [[5, 2, 9], [-7, 3, 2**31 - 1], [0, 2**31 - 1, 1], [-(2**31), -5, -1], [9, 9, 9], [3], [], [2**31 - 1, -(2**31), 4]], ids=str)
 @pytest.mark.parametrize("n", [7, 140])
 def test_no_offsets_lead_out_of_bounds(device: Device, rng: np.random.Generator, n: int, starts: list[int]) -> None:
-    """Each row is the merge, is the suffix, or is unchanged."""
+    """No offsets lead to accesses out of bounds. Each row is the merge, the suffix, or unchanged."""
     states = make_states(rng, 2, n, 1, 32, F32, faults=False)
     given = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1], np.array([0, 1], np.int32), np.array(starts, np.int32))]
     scale = device.put(np.ones(1, F32))
@@ -215,7 +217,7 @@ def test_no_offsets_lead_out_of_bounds(device: Device, rng: np.random.Generator,
 
 
 def test_more_lengths_than_sequences_and_no_rows(device: Device, rng: np.random.Generator) -> None:
-    """In a padded batch, lengths past the last sequence have no effect."""
+    """Lengths past the last sequence, as in a padded batch, have no effect. A batch may have no rows."""
     batch = Batch(rng, *BATCHES[0], BF16)
     want, _ = ops.fixup_merge(*batch.on(device), out_format=ops.Fp8(0.1))
     batch.lens = np.concatenate([batch.lens, [0, -1, 7]]).astype(np.int32)
@@ -274,7 +276,7 @@ def test_wrong_arguments(changed: dict[str, Any], message: str) -> None:
 
 
 def test_outputs_lie_apart_from_all_else() -> None:
-    """N11: an lse may be its input exactly; all other written memory must not overlap with another argument."""
+    """N11: out_lse may be an input lse itself. All other written memory must not overlap with another argument."""
     right = Right(Device())
     rows, lses = right.rows(), right.rows(N + 1, H)
     with pytest.raises(ArgumentError, match='argument "out": expected memory apart from .*"prefix"'):

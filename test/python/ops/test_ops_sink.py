@@ -1,5 +1,5 @@
-"""apply_sink adds the logit of an attention sink to a row and its lse. Compared with f64; covers dead rows, empty logits, rows in
-place."""
+"""apply_sink adds the logit of an attention sink to a row and its lse. Results are compared with f64, also for dead
+rows, empty logits and rows in place."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from states import LAYOUTS, buffer_of, lay_out, make_states, untouched_outside
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 HEADS, DIM, ROWS = 8, 64, 23
-# Sinks by head: none, none, NaN, one that outweighs everything, one without weight, and ordinary ones.
+# The sink of each head: -inf and +inf (no sink), NaN, one that outweighs every row, one without weight, and ordinary
+# ones.
 SINKS = np.array([-np.inf, np.inf, np.nan, 600, -600, 0, 1.25, -3], F32)
 
 
 def inputs(rng: np.random.Generator, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Returns rows of all kinds, including empty rows and rows with NaN, with garbage where nothing may be read."""
+    """Returns rows and lses of all kinds, including empty rows and rows with NaN. Payloads that must not be read are
+    garbage."""
     states = make_states(rng, 1, ROWS, HEADS, DIM, dtype)
     return states.v[0], states.s[0]
 
 
 def expected(v: np.ndarray, s: np.ndarray, sinks: np.ndarray, base: str) -> tuple[contract.Expected, contract.Expected]:
-    """Returns the row merged with a state of zeros whose lse is the logit."""
+    """Returns the merge of the row with a state of zeros whose lse is the logit."""
     number = 2.0 if base == "2" else np.e
     payload = np.stack([v, np.zeros_like(v)])
     return contract.merge(payload, np.stack([s, np.broadcast_to(sinks.astype(F32) / np.log(number), s.shape)]), base=number, out_dtype=v.dtype)
@@ -67,7 +69,7 @@ def test_dead_rows_are_zeros_with_the_sinks_lse_whatever_they_hold(device: Devic
 
 
 def test_a_logit_that_is_none_copies_the_row(device: Device, rng: np.random.Generator) -> None:
-    """The row and its lse are copied bit for bit (N4)."""
+    """If the logit is infinite, there is no sink: the row and its lse are copied bit for bit (N4)."""
     v, s = rng.standard_normal((ROWS, HEADS, DIM)).astype(F32), rng.standard_normal((ROWS, HEADS)).astype(F32)
     v[0], v[1, 0, :2] = -0.0, [1e-45, np.inf]
     for base in ("e", "2"):

@@ -1,4 +1,4 @@
-"""`ops.store_rows` stores rows into the slots of a paged cache, bit for bit, and writes nothing else."""
+"""`ops.store_rows` stores rows into the slots of a paged cache bit for bit, and writes nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAYOUTS: dict[str, Callable[[tuple[int, ...]], np.ndarray]] = {
 
 
 def laid_out(layout: str, values: np.ndarray) -> np.ndarray:
-    """The values in a cache of this layout, whose other bytes are 0x5A."""
+    """Returns a cache in this layout that contains the values. All bytes between them are 0x5A."""
     memory = LAYOUTS[layout]((*values.shape[:-1], values.shape[-1] * values.itemsize))
     base = memory.base if memory.base is not None else memory
     base[...] = 0x5A
@@ -35,7 +35,7 @@ def laid_out(layout: str, values: np.ndarray) -> np.ndarray:
 
 
 def slots_of(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Returns distinct slots, some of them invalid: negative, or past the end."""
+    """Returns distinct slots. Some are invalid: negative, or past the end."""
     slots = rng.permutation(PAGES * SIZE)[:count].astype(np.int64)
     slots[rng.random(count) < 0.2] = -1
     if count > 3:
@@ -70,8 +70,8 @@ def test_rows_lie_in_their_slots_and_nothing_else_changes(
 
 
 def forms() -> dict[str, tuple[Callable[[Any], Any], np.dtype, int, tuple[int, np.dtype] | None]]:
-    """Maps each name to the format of scales, the cache's dtype, the elements per row, and the number and dtype of scales
-    per row."""
+    """Returns, by name, the function that makes a format from its scales, the cache's dtype, the elements per row, and
+    the number and dtype of scales per row, or None if the format has one scale."""
     return {
         "one scale": (lambda _: ops.Fp8(0.25), E4M3, D, None),
         "groups": (ops.Fp8Groups, E4M3, D, (2, F32)),

@@ -1,4 +1,4 @@
-"""Blocks of a cache, ragged rows and padded ones, and rotary embedding, as functions of `mlafix.ops`."""
+"""Functions of `mlafix.ops` for blocks of a cache, for ragged and padded rows, and for rotary embedding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHER_DTYPES = [*map(np.dtype, (np.int16, np.uint16, np.uint32, np.uint64, np.fl
 
 
 def bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Returns arbitrary bits of a dtype, none of them 0."""
+    """Returns arbitrary bits of a dtype. No byte is 0."""
     if dtype == np.bool_:
         return np.ones(shape, np.bool_)
     return rng.integers(1, 256, (*shape, dtype.itemsize), np.uint8).view(dtype)[..., 0]
@@ -33,7 +33,8 @@ def bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> n
 
 @pytest.fixture(params=["of a length", "in chunks"])
 def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ways of moving rows: by kernels for their length, or as in installations without a compiler."""
+    """Runs a test with kernels for the length of its rows, and with kernels that move chunks, as in installations
+    without a compiler."""
     if request.param == "of a length":
         return
     launch = tokens.launch
@@ -100,8 +101,8 @@ def test_several_caches_are_cleared_in_one_launch(device: Device, rng: np.random
 
 @pytest.mark.parametrize("kind", ["i4", "i8"])
 def test_tails_of_blocks_are_cleared_in_caches_of_any_layout(kind: str, device: Device, rng: np.random.Generator) -> None:
-    """One launch clears the tails with tokens before or after heads, pages of several sizes and gaps between pages, and no other
-    byte."""
+    """One launch clears the tails of blocks, and no other byte. Tokens are before or after heads, pages have several
+    sizes, and there may be gaps between pages."""
     views = [lambda a: a, lambda a: a.swapaxes(1, 2), lambda a: a[:, 1], lambda a: a[:, :3], lambda a: a[..., :16], lambda a: a]
     shapes = [(6, 4, 2, 64), (6, 2, 4, 32), (6, 2, 4, 3, 8), (7, 5, 2, 24), (6, 4, 2, 24), (5, 8, 7)]
     ids, kept = np.array([4, -1, 6, 0, 2, 2, 5, 2**40 if kind == "i8" else 99]), np.array([1, 0, 2, 4, 3, 2, -1, 0])
@@ -120,7 +121,7 @@ def test_tails_of_blocks_are_cleared_in_caches_of_any_layout(kind: str, device: 
 
 @pytest.mark.usefixtures("ways")
 def test_blocks_may_lie_in_any_order_and_with_gaps(device: Device, rng: np.random.Generator) -> None:
-    """Uses a view [m, block, H, D] of [m, H, block, D], and a layer of a slab with several layers."""
+    """Blocks may be a view [m, block, H, D] of [m, H, block, D], or one layer of a slab with several layers."""
     if device.name == "ptx":
         pytest.skip("its tensors do not tell their strides")
     for shape, view in (((5, 3, 4, 16), lambda x: x.swapaxes(1, 2)), ((5, 4, 3, 16), lambda x: x[:, 1:3]), ((5, 64), lambda x: x[:, 16:40])):
@@ -133,10 +134,8 @@ def test_blocks_may_lie_in_any_order_and_with_gaps(device: Device, rng: np.rando
 
 
 def test_vllm_35219_stale_nan_of_another_dtype_is_cleared(device: Device, rng: np.random.Generator) -> None:
-    """vLLM #35219: a block that held another layer's state contains NaN in this layer's dtype, and 0 * NaN reaches every token that reads it.
-
-    The scheduler's list is padded with invalid ids.
-    """
+    """vLLM #35219: a block that held the state of another layer contains NaN in this layer's dtype, and 0 * NaN reaches
+    every token that reads the block. The scheduler's list is padded with invalid ids."""
     raw = np.full((6, 4, 64), np.nan, F32)
     cache = device.put(raw.view(BF16))
     ops.zero_blocks(cache, device.put(np.array([4, 0, -1, -1, 6, 2**62])))
@@ -146,10 +145,8 @@ def test_vllm_35219_stale_nan_of_another_dtype_is_cleared(device: Device, rng: n
 
 
 def test_vllm_48085_calls_in_a_row_clear_their_own_blocks(device: Device, rng: np.random.Generator) -> None:
-    """vLLM #48085: a host buffer of ids was overwritten before the device had read it, so that wrong blocks were cleared.
-
-    Here ids are the caller's tensor on the device, in calls and in bound calls, so there is no such buffer.
-    """
+    """vLLM #48085: a host buffer of ids was overwritten before the device had read it, so wrong blocks were cleared.
+    Here the ids are the caller's tensor on the device, in plain and in bound calls."""
     before = bits(rng, (40, 2, 64), BF16)
     cache, lists = device.put(before.copy()), [device.put(ids) for ids in np.arange(30).reshape(10, 3)]
     for ids in lists[:5]:
@@ -162,8 +159,8 @@ def test_vllm_48085_calls_in_a_row_clear_their_own_blocks(device: Device, rng: n
 
 
 def test_vllm_50276_a_block_may_be_longer_than_what_is_cleared_of_it(device: Device, rng: np.random.Generator) -> None:
-    """vLLM #50276: in packed views, the stride between blocks exceeds a page. Neighbouring bytes, also of the last
-    block, must not change."""
+    """vLLM #50276: in packed views, the stride between blocks exceeds a page. The bytes next to a page must not change,
+    also those of the last block."""
     slab = bits(rng, (5, 96), np.dtype(np.uint8))
     whole = device.put(slab.copy())
     ops.zero_blocks(whole[:, 32:64], device.put(np.array([4, 1])))
@@ -181,7 +178,7 @@ def test_wrong_caches(device: Device) -> None:
                            (cache[:, ::2, :, ::2], r'argument "cache": expected evenly spaced rows \(as contiguous\(\) makes them\), got shape \[.*\], strides \['),
                            (cache[:, 0, :, ::2], 'argument "cache": expected .*stride')):  # fmt: skip
         if device.name == "ptx" and "stride" in message:
-            continue  # its tensors have no strides
+            continue  # tensors of the PTX device have no strides
         with pytest.raises(ArgumentError, match=message):
             ops.zero_blocks(wrong, ids)
     with pytest.raises(ArgumentError, match='argument "ids": expected dtype i64 or i32, got float32'):
@@ -341,7 +338,8 @@ def test_torch_compile_traces_calls() -> None:
 
 
 def test_vllm_54296_a_watched_call_with_indices_that_the_pages_allow_has_no_fault(tmp_path: Path) -> None:
-    """Padding is negative by convention. Such calls must not flood the log of a watched server (MLAFIX_DEBUG=1, sglang#30123)."""
+    """Negative indices are padding by convention. Calls with them must not flood the log of a watched server
+    (MLAFIX_DEBUG=1, sglang#30123)."""
     program = """
 import numpy as np
 from mlafix import ops

@@ -1,7 +1,5 @@
-"""Tests the pages' promises about memory: passes as input each output that "may be" one, and uses all legal strides.
-
-The promises are read from the docstrings, from which the pages are generated.
-"""
+"""The operations' pages promise which inputs an output may be, and which strides are allowed. Each promise is tried.
+They are read from the docstrings, from which the pages are generated."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ DROP_INS: dict[str, tuple[Callable[..., Any], Callable[[Right], Arguments]]] = {
         v_a=r.rows(), s_a=r.rows(N, H), v_b=r.rows(), s_b=r.rows(N, H), v_merged=r.out(), s_merged=r.out(N, H)))
        for name in ("merge_state_v1", "merge_state_v2")},
 }  # fmt: skip
-"""Drop-ins with such promises, each with valid arguments, in the form of calls.py."""
+"""Drop-ins whose pages promise that an output may be an input, with valid arguments in the form of calls.py."""
 
 MAY_BE: dict[tuple[str, str], tuple[str, ...]] = {
     ("merge_attn_states", "out"): ("prefix", "suffix"),
@@ -58,7 +56,7 @@ MAY_BE: dict[tuple[str, str], tuple[str, ...]] = {
     ("sglang.merge_state", "output"): ("prefix_output", "suffix_output"),
     ("sglang.merge_state", "output_lse"): ("prefix_lse", "suffix_lse"),
 }
-"""For each function and output, the inputs that the output may be."""
+"""The inputs that an output may be, for each function and output."""
 
 VARIANTS: dict[str, Callable[[Right], Arguments]] = {
     "plain": lambda r: {},
@@ -68,11 +66,12 @@ VARIANTS: dict[str, Callable[[Right], Arguments]] = {
     "format": lambda r: {"out_format": ops.Fp8(0.5), "out": None},
     "groups": lambda r: {"out_format": ops.Fp8Groups(r.out(N, H, 2)), "out": None},
 }
-"""Arguments of some functions with which the promises about outputs hold, too."""
+"""Optional arguments, by name, with which the promises about outputs hold, too."""
 
 
 def promises(function: Callable[..., Any], said: str) -> set[str]:
-    """The arguments of a function whose docstring entry matches `said`, or says "likewise" after such an entry."""
+    """Returns the arguments of a function whose entry in the docstring matches `said`, or says "likewise" after such an
+    entry."""
     text = inspect.getdoc(function) or ""
     found: set[str] = set()
     says = False
@@ -96,12 +95,14 @@ def mlafix_modules() -> list[Any]:
 
 def test_the_table_has_every_promise_of_the_pages() -> None:
     said = {(name, argument) for name, function in functions().items() for argument in promises(function, "may be .*(itself|an input)")}
-    as_of_another = {("sglang.merge_state_v1", "v_merged"), ("sglang.merge_state_v1", "s_merged")}  # "as of `merge_state_v2`"
+    # the entries of these outputs say "as of `merge_state_v2`"
+    as_of_another = {("sglang.merge_state_v1", "v_merged"), ("sglang.merge_state_v1", "s_merged")}
     assert said | as_of_another == set(MAY_BE)
 
 
 def varied(array: Any, device: Device, rng: np.random.Generator) -> Any:
-    """Returns an array of the same kind: floats are replaced by other positive numbers, and integers stay."""
+    """Returns an array of the same shape and dtype. Floats are replaced by other positive numbers; integers are
+    kept."""
     if isinstance(array, list):
         return [varied(one, device, rng) for one in array]
     if not hasattr(array, "shape") or device.get(array).dtype.kind in "iub":
@@ -144,11 +145,11 @@ def test_an_output_may_be_an_input(name: str, output: str, variant: str, device:
 
 CONTIGUOUS = {("expand_context_lens", "buffer"): 1, ("pack_rows", "x"): 2, ("pack_rows", "out"): 2, ("unpack_rows", "padded"): 2,
               ("unpack_rows", "out"): 2}  # fmt: skip
-"""Arrays of which more than the last dim of a payload must be contiguous, as their pages say: how many of the last dims."""
+"""The number of last dims that must be contiguous, for arrays where it is more than a payload's last dim."""
 
 
 def strided(array: np.ndarray, way: str, kept: int) -> np.ndarray:
-    """A copy in another layout: at an offset, with gaps, and with permuted dims; the last `kept` dims stay
+    """Returns a copy in another layout: at an offset, with gaps, or with permuted dims. The last `kept` dims stay
     contiguous."""
     dims = array.ndim - kept
     if way == "offset":
@@ -167,7 +168,8 @@ def strided(array: np.ndarray, way: str, kept: int) -> np.ndarray:
 @pytest.mark.parametrize("way", ["offset", "gaps", "transposed"])
 @pytest.mark.parametrize("kernel", CALLS)
 def test_arrays_have_any_strides(kernel: str, way: str, device: Device, rng: np.random.Generator) -> None:
-    """Payloads keep a contiguous last dim, since kernels have code only for contiguous rows."""
+    """Arrays may have any strides. Only the last dim of a payload stays contiguous, since kernels have code for
+    contiguous rows only."""
     function = getattr(ops, FUNCTION_OF[kernel])
     arguments = {key: varied(value, device, rng) for key, value in Right(device).arguments(kernel).items()}
     payloads = {key for key, value in arguments.items() for one in (value if isinstance(value, list) else [value])

@@ -337,7 +337,7 @@ def bounds_of(kernel: mlafix.Kernel, target: str, **bound: Any) -> list[int]:
 
 
 STEPS = [128, 512, 2048]
-"""The bounds for a kernel of up to 4096 elements of f32 on a GPU; a CPU has one, of 64 packs."""
+"""The bounds of the code versions for shorter rows, in a GPU kernel for rows of up to 4096 elements of f32."""
 
 
 @pytest.mark.parametrize("size", [0, 1, 20, 127, 128, 129, 511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2052, 4096])

@@ -56,7 +56,7 @@ WAYS = [
 
 
 KINDS = {"row": ("n D", "x[t]"), "one": ("n", "z[t]")}
-"""Of rows and of elements, the dims and the expression that is converted."""
+"""The dims of a tensor and the expression that is converted, for rows and for single elements."""
 
 
 def program(source: str, targets: list[str], kinds: Iterable[str] = KINDS) -> str:
