@@ -1,4 +1,5 @@
-"""Gives each test of a module that imports `compiler` its own cache of compiled kernels, and counts the compilations."""
+"""A fixture for tests of the cache. A module that imports `compiler` gives each of its tests an empty cache and a
+compiler that counts compilations."""
 
 from __future__ import annotations
 

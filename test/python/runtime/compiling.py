@@ -1,4 +1,4 @@
-"""A compiler for tests of the cache: the package's own, with a count of its calls."""
+"""A compiler for tests of the cache, which counts the calls of the package's own compiler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 
 class CountingCompiler:
-    """Replaces mlafix._compiler. Every compilation adds a line to `log`; repeated ones in a process return the first result."""
+    """Replaces mlafix._compiler. Every compilation adds a line to the file `log`. A repeated one returns the first
+    result in this process."""
 
     _made: ClassVar[dict[str, bytes]] = {}
 
@@ -25,7 +26,7 @@ class CountingCompiler:
     def compile(self, source: str, name: str, **options: Any) -> bytes:
         with self.log.open("a") as file:
             file.write(f"{options['kernel']} {options['specializations']} {options['targets']}\n")
-        time.sleep(self.delay)  # so that other processes which would also compile have to wait for it
+        time.sleep(self.delay)  # other processes that want the variant have to wait meanwhile
         asked = repr((source, name, options))
         if asked not in self._made:
             self._made[asked] = importlib.import_module("mlafix._compiler").compile(source, name, **options)
@@ -33,7 +34,7 @@ class CountingCompiler:
 
 
 def main(log: str, kernel: str) -> None:
-    """Loads a variant as one of several processes that want it."""
+    """Loads a variant while other processes do the same. Compilations are counted in the file `log`."""
     from mlafix import cache
     from mlafix._files import toolchain
 

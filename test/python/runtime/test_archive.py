@@ -1,4 +1,5 @@
-"""Archives of units: a wheel's archive runs every call that the wheel promises, for any number of heads, without compiling."""
+"""An archive of units, as in a wheel. Every call that a wheel promises runs from it without compiling, for any number
+of heads."""
 
 from __future__ import annotations
 
@@ -29,9 +30,10 @@ DIM, DTYPE = 128, "bf16"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an archive for this machine's CPU."""
+    """Returns a folder that contains an archive for this machine's CPU."""
     made: Path = tmp_path_factory.mktemp("archive")
-    of_wheel = Path(mlafix.__file__).parents[2] / "wheel-units" / "made"  # from a wheel's build; others are compiled
+    # the units of a wheel's build, if there was one; otherwise they are compiled
+    of_wheel = Path(mlafix.__file__).parents[2] / "wheel-units" / "made"
     make_archive._units[:] = make_archive.wanted([DIM], [DTYPE])
     folders = make_archive.Folders(of_wheel if of_wheel.is_dir() else made / "units", None)
     make_archive.pack(made / f"library{_archive.SUFFIX}", folders, ["x86-64"], jobs=2)
@@ -40,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def archived(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Makes the archive the only source of code: caches are empty, and nothing compiles."""
+    """Makes the archive the only source of code: the caches are empty, and compiling is forbidden."""
     monkeypatch.setenv("MLAFIX_PREBUILT", str(folder))
     monkeypatch.setenv("MLAFIX_STRICT", "1")
     monkeypatch.setenv("MLAFIX_CACHE", "0")
@@ -57,7 +59,8 @@ def _forget() -> None:
 
 
 def _run(calls: list[tuple[Any, dict[str, Any]]]) -> list[list[np.ndarray]]:
-    """Returns the results of each call and its arguments after it: fp8 and fp4 as bytes, other floats in f32."""
+    """Returns, for each call, its results and its arguments afterwards. Arrays of one-byte elements become bytes;
+    others become f64."""
     found = []
     for function, given in calls:
         result = function(**given)
@@ -81,7 +84,7 @@ sys.stdout.buffer.write(pickle.dumps(test_archive._run(calls)))
 
 
 def test_every_call_runs_from_the_archive_as_it_does_compiled_for_its_heads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs each call in a process that cannot compile."""
+    """The calls run in a process that cannot compile. Their results are close to those of compiled code."""
     monkeypatch.setattr(wheel_calls, "H", 3)
     calls = wheel_calls.calls([DIM], [DTYPE])
     path = os.pathsep.join([*sys.path, os.environ.get("PYTHONPATH", "")])
@@ -90,7 +93,7 @@ def test_every_call_runs_from_the_archive_as_it_does_compiled_for_its_heads(fold
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     for (function, _), got, compiled in zip(calls, pickle.loads(done.stdout), _run(calls), strict=True):
         for one, other in zip(got, compiled, strict=True):
-            # If the number of states is compiled in, sums may have another order, which changes a unit in the last
+            # Code that is compiled for a number of states may add in another order. This changes a unit in the last
             # place of bf16 or fp8.
             is_near = (one == other).mean() > 0.99 if one.dtype == np.uint8 else np.allclose(one, other, 2**-7, 1e-5, equal_nan=True)
             assert is_near, (function.__name__, one, other)
@@ -103,7 +106,8 @@ def test_a_call_that_the_archive_has_not_says_so(archived: Path) -> None:
 
 
 def test_a_call_in_another_base_does_not_run_code_for_the_default(archived: Path) -> None:
-    """Code for the default base must not run, even if it is in memory."""
+    """A call in another base raises an error if the archive lacks its code. The code for the default base must not run,
+    even if it is loaded."""
     rows, lse = np.zeros((1, 3, DIM), wheel_calls.DTYPES[DTYPE]), np.zeros((1, 3), np.float32)
     call = {"prefix": rows, "prefix_lse": lse, "suffix": rows, "suffix_lse": lse, "kv_lens": np.ones(1, np.int32), "cu_seqlens": np.arange(2, dtype=np.int32)}
     assert np.allclose(ops.fixup_merge(**call)[1], np.log(2))
@@ -113,7 +117,7 @@ def test_a_call_in_another_base_does_not_run_code_for_the_default(archived: Path
 
 @pytest.mark.parametrize("base", wheel_calls.BASES)
 def test_blocks_of_ranks_are_merged_from_the_archive(archived: Path, base: Any) -> None:
-    """Calls the kernel as `mlafix.distributed` launches it, for a given number of ranks."""
+    """The archive has the code for merges of any number of ranks, as `mlafix.distributed` launches them."""
     rows, lses = wheel_calls.floats(2, 1, 3, DIM, of=wheel_calls.DTYPES[DTYPE]), wheel_calls.floats(2, 1, 3)
     out, lse = np.empty_like(rows[0]), np.empty_like(lses[0])
     mlafix.library.kernel("merge_blocks").specialize(B=base, r=2)(out, lse, None, None, rows, lses)
@@ -130,7 +134,8 @@ def test_numbers_of_heads_share_a_unit(archived: Path) -> None:
 
 @pytest.mark.parametrize("call", ((ops.pack_rows, 8), (ops.unpack_rows, 4), (ops.zero_blocks, 1)), ids=lambda call: call[0].__name__)
 def test_moving_rows_is_available_as_a_call_runs_it(archived: Path, call: tuple[Any, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are moved in chunks if the archive has the chunks' code; otherwise the call is not available."""
+    """If the archive has the code that moves rows in chunks, calls are available and use it. Otherwise they are not
+    available."""
     function, chunk = call
     rows, starts = np.ones((2, 2, 5 * chunk), np.float32), np.array([0, 2, 3], np.int32)
     given = {"pack_rows": {"x": rows[0], "starts": starts, "length": 2}, "unpack_rows": {"padded": rows, "starts": starts, "out": rows[0].copy()},
@@ -214,7 +219,7 @@ def test_a_lean_unit_runs() -> None:
 
 
 def test_kernels_of_the_library_that_say_different_things_have_different_digests() -> None:
-    """The digest of a library kernel does not read its function. Kernels with equal digests must still have equal
+    """The digest of a library kernel is made without reading its function. Kernels with equal digests must have equal
     functions and options."""
     kernels = {key._variants._python for key in mlafix.compile_keys(wheel_calls.requests([DIM], [DTYPE])) if hasattr(key._variants, "_python")}
     of_library = [kernel for kernel in kernels if kernel._is_of_library]

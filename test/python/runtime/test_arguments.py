@@ -1,4 +1,4 @@
-"""Wrong arguments: each is an ArgumentError that names the argument, what was expected and what came."""
+"""Calls with wrong arguments raise an ArgumentError that names the argument, what was expected, and what was passed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dispatch(merge_dispatcher: MakeDispatcher) -> _runtime.Dispatcher:
 
 
 def arguments(**changed: object) -> tuple:
-    """Returns right arguments of a call on numpy arrays, with the given changes."""
+    """Returns valid arguments of a call on numpy arrays, with the given changes."""
     args = {name: np.ones((H, N) if "lse" in name else (N, H, D), np.float32) for name in NAMES}
     args["context_rows"] = 3
     return tuple({**args, **changed}.values())
@@ -43,7 +43,7 @@ def misaligned() -> np.ndarray:
 
 
 class Broken:
-    """Claims to support DLPack but does not."""
+    """Claims to support DLPack, but raises when asked for a tensor."""
 
     def __init__(self, capsule: object = None) -> None:
         self.capsule = capsule
@@ -134,7 +134,7 @@ def test_wrong_argument(
     text = str(error.value)
     assert 'kernel "merge_attn_states": argument "' in text
     assert "C++" not in text and "frame #" not in text
-    dispatch(right)  # the process continues
+    dispatch(right)  # the process is still alive
 
 
 @pytest.mark.parametrize("name, make, message", WRONG_NUMPY + WRONG_TORCH)

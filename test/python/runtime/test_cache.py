@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: when kernels are compiled, what is kept, and what happens to damaged files."""
+"""The cache of compiled kernels: when a kernel is compiled, what the cache keeps, and how it treats damaged files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mlafix._files import disk, keys, toolchain  # noqa: E402
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
 BASES = dict.fromkeys(("B", "PrefixBase", "SuffixBase", "ResultBase", "MeetingBase"), "e")
-BOUND = {**BASES, **BINDINGS}  # the bindings that the unit has
+BOUND = {**BASES, **BINDINGS}  # the bindings of the compiled unit
 TARGET = _runtime.device_target("cpu")
 
 
@@ -137,7 +137,7 @@ def test_a_full_disk_costs_only_time(
     def is_full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    if refused == "open":  # the lock's file is refused, too
+    if refused == "open":  # creating the lock file fails, too
         monkeypatch.setattr(disk, "_open_file", lambda name, flags, folder: is_full() if flags & os.O_CREAT else os.open(name, flags, dir_fd=folder))
     elif refused == "mkdir":
         monkeypatch.setattr(os, "mkdir", is_full)
@@ -191,7 +191,7 @@ def test_strict_mode_raises_instead_of_compiling(
     merge().load(BINDINGS, TARGET)
     cache.clear_memory()
     monkeypatch.setenv("MLAFIX_STRICT", "1")
-    merge().load(BINDINGS, TARGET)  # loads from disk
+    merge().load(BINDINGS, TARGET)  # loads the unit from disk
     with pytest.raises(mlafix.UnitError, match="for D=8, H=2, T=bf16 on .*MLAFIX_STRICT forbids"):
         merge().load({**BINDINGS, "T": "bf16"}, TARGET)
     assert compiler.count == 1
@@ -319,7 +319,7 @@ def test_a_variant_asked_for_by_name_is_exactly_that(compiler: CountingCompiler)
     merge().load(BINDINGS, TARGET)
     assert merge().load(ABSENT, TARGET).kernels[0].bindings == {**BOUND, "out_lse": "absent"}
     assert compiler.count == 2
-    # Now it is compiled, and calls use it.
+    # The variant without an lse is compiled now, so calls use it.
     assert merge()(ABSENT, 1, 0) is merge().load(ABSENT, TARGET)
 
 

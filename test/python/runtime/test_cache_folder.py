@@ -1,4 +1,5 @@
-"""The cache's folder: only the user's own is used, names of kernels lead nowhere else, and forks leave no lock behind."""
+"""The folder of the cache. Only a folder that is the user's own is used, kernel names cannot lead out of it, and forks
+leave no lock behind."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def merge(name: str = "merge_attn_states") -> cache.Variants:
 
 
 def folder() -> Path:
-    """Returns the folder that contains the units."""
+    """Returns the folder that contains the cached units."""
     found = cache.compiler_cache()
     assert found is not None
     return found.path
@@ -154,8 +155,8 @@ ONE, OTHER = 12345, 12346
 
 
 def as_user(user: int, work: Callable[[], bool]) -> bool:
-    """Runs `work` in a child process as another user of root's group, as in containers with arbitrary users. Returns
-    its result."""
+    """Runs `work` in a child process as another user in root's group, like containers that run as arbitrary users.
+    Returns the result of `work`."""
     child = os.fork()
     if child == 0:
         try:
@@ -170,8 +171,8 @@ def as_user(user: int, work: Callable[[], bool]) -> bool:
 
 
 def load_and_count(compiler: CountingCompiler, compiled: int, warning: str = "") -> bool:
-    """Loads one unit. Returns whether this took `compiled` compilations, and gave the warning `warning` or, if that is
-    empty, none."""
+    """Loads one unit. Returns true if this took `compiled` compilations and gave one warning that matches `warning`, or
+    none if that is empty."""
     compiler.log = compiler.log.with_name(f"compiled-by-{os.geteuid()}-{time.monotonic_ns()}")
     cache.clear_memory()
     with warnings.catch_warnings(record=True) as given:
@@ -184,7 +185,7 @@ def load_and_count(compiler: CountingCompiler, compiled: int, warning: str = "")
 
 @pytest.fixture
 def shared_cache(compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache in a place that every user can reach."""
+    """Returns the folder of a cache that every user can reach."""
     if os.geteuid() != 0:
         pytest.skip("only root becomes another user")
     with tempfile.TemporaryDirectory() as place:
@@ -197,7 +198,7 @@ def shared_cache(compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def open_to_readers(cache_folder: Path) -> None:
-    """Does what docs/Installation.md recommends for images: chmod -R a+rX."""
+    """Runs the command that docs/Installation.md recommends for images: chmod -R a+rX."""
     subprocess.run(["chmod", "-R", "a+rX", str(cache_folder)], check=True)
 
 

@@ -1,4 +1,5 @@
-"""python -m mlafix: compiling ahead from Python files, MLIR files and the library; what errors say."""
+"""The commands of python -m mlafix. They compile kernels ahead from Python files, MLIR files and the library, and
+explain errors."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def test_compiles_a_python_kernel_to_a_unit(file: Path, tmp_path: Path) -> None:
 
 
 def test_unit_of_a_python_kernel_runs_from_cpp(file: Path, tmp_path: Path) -> None:
-    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # the tool in the package's build folder
+    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # in the package's build folder
     if not tool.exists():
         pytest.skip(f"needs mlafix-run, and {tool} is not there")
     unit, x, y = tmp_path / "twice.mlafix", tmp_path / "x.npy", tmp_path / "y.npy"
@@ -69,7 +70,7 @@ def test_what_is_compiled_is_said(emit: str, said: str, file: Path, tmp_path: Pa
     output = tmp_path / f"twice.{emit}"
     assert main(["compile", f"{file}:twice", *bound, "--target", targets, "--emit", emit, "-o", str(output)]) == 0
     assert capsys.readouterr().err.startswith(said)
-    if emit == "header":  # whichever tool wrote the header
+    if emit == "header":  # the Python command or mlafix-opt
         assert "Written by mlafix's compiler" in output.read_text() and "mlafix-opt" not in output.read_text()
 
 
@@ -92,7 +93,7 @@ def test_list_of_the_reference_is_warmed_up(capsys: CaptureFixture[str], monkeyp
     monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
     assert main(["warmup", "--file", str(shapes), "--device", "cpu"]) == 0
     assert capsys.readouterr().err.startswith("4 ready after ")
-    assert len(list((tmp_path / "cache").rglob("*.mlafix"))) == 3  # the one without names is prebuilt
+    assert len(list((tmp_path / "cache").rglob("*.mlafix"))) == 3  # the variant without bound names is prebuilt
 
 
 def test_a_library_that_lacks_a_function_of_its_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture[str]) -> None:
@@ -217,7 +218,7 @@ def test_clearing_leaves_other_peoples_folders_alone(tmp_path: Path, monkeypatch
 def test_files_of_the_cache_may_vanish_meanwhile(
     command: list[str], capsys: CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The locks of processes that compile vanish like this."""
+    """Files of the cache may vanish while it is listed, as the locks of compiling processes do."""
     monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path))
     folder = tmp_path / "of a compiler"
     folder.mkdir(mode=0o700)

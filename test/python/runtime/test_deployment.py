@@ -1,4 +1,5 @@
-"""Kernels that were compiled elsewhere run where there is no compiler: units from Python, and Python kernels with units."""
+"""Kernels that were compiled elsewhere run without a compiler: units that Python loads, and Python kernels with units
+beside them."""
 
 from __future__ import annotations
 
@@ -156,7 +157,7 @@ def run(folder: Path, script: str, **environment: str) -> subprocess.CompletedPr
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a Python kernel."""
+    """Returns a folder that contains a Python file with a kernel."""
     (tmp_path / "kernels.py").write_text(KERNEL)
     return tmp_path
 
@@ -251,7 +252,7 @@ def test_what_another_process_compiled_is_called_without_the_compiler(folder: Pa
 
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
-    "empty": lambda good: b"",  # power was lost before the data was written
+    "empty": lambda good: b"",  # as if power had failed before the data was written
     "zeros": lambda good: bytes(len(good)),
     "half": lambda good: good[: len(good) // 2],
     "more": lambda good: good + b"xx",
@@ -299,7 +300,8 @@ if __name__ == "__main__":
 
 
 def test_globals_with_the_names_of_arguments_and_locals_do_not_count(folder: Path) -> None:
-    """A script that names its values like the kernel's arguments runs with the unit that was compiled from it."""
+    """Globals of a script do not change a kernel's digest if they only have the names of its arguments or locals. The
+    script runs with the unit that was compiled from it."""
     path = folder / "kernels.py"
     path.write_text(KERNEL + SCRIPT)
     save(folder, folder / "kernels.mlafix")
@@ -330,7 +332,7 @@ def k(y: Out[f32, DIMS], x: In[f32, TABLE["dims"]], lens: In[i32, "b"]):
 
 
 def test_what_counts_of_the_names_of_outside(tmp_path: Path) -> None:
-    """The digest covers all that the front end reads from outside, and nothing else."""
+    """A kernel's digest covers everything that the front end reads from outside the kernel, and nothing else."""
     def digest(text: str = DIGESTS) -> str:
         path = tmp_path / f"k{len(list(tmp_path.iterdir()))}.py"
         path.write_text(text)
@@ -350,7 +352,8 @@ def test_a_name_of_a_comprehension_is_another_one_outside_of_it(tmp_path: Path) 
 
 
 def test_in_and_out_are_told_apart(folder: Path) -> None:
-    """Aliases have the same text; what they stand for counts."""
+    """Two kernels with the same text have different digests if an alias in it stands for Out in one and for InOut in
+    the other."""
     for name, way in (("one", "Out"), ("two", "InOut")):
         (folder / f"{name}.py").write_text(KERNEL.replace("Out[T", "Way[T").replace("import DType", f"import {way} as Way, DType"))
     done = run(folder, "import one, two; assert one.double.digest != two.double.digest; assert len(one.double.digest) == 32")

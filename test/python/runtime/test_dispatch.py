@@ -1,4 +1,4 @@
-"""Calls through the dispatcher: every kind of tensor, views, bound calls, streams, threads."""
+"""Calls through the dispatcher: every kind of tensor, views, bound calls, streams and threads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def dispatch(merge_dispatcher: MakeDispatcher) -> _runtime.Dispatcher:
 
 
 def inputs(dtype: str, n: int = N) -> list[np.ndarray]:
-    """prefix, prefix_lse, suffix, suffix_lse"""
+    """Returns random prefix, prefix_lse, suffix and suffix_lse."""
     random = np.random.default_rng(7)
     return [
         random.standard_normal(shape).astype(kind)
@@ -41,7 +41,7 @@ def inputs(dtype: str, n: int = N) -> list[np.ndarray]:
 
 def merged(prefix: np.ndarray, prefix_lse: np.ndarray, suffix: np.ndarray, suffix_lse: np.ndarray,
            rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The right out [n, H, D] and lse [H, n], in f64."""
+    """Returns the expected out [n, H, D] and lse [H, n], in f64."""
     out, lse = merge_attn_states(prefix, prefix_lse.T, suffix, suffix_lse.T, rows)
     return out.value, lse.value.T
 
@@ -66,7 +66,8 @@ def from_torch(tensor: torch.Tensor) -> np.ndarray:
 
 
 class Producer:
-    """A tensor that only speaks DLPack; `versioned` as since DLPack 1.0."""
+    """A tensor that only supports DLPack. If `versioned` is false, it knows no `max_version`, like producers before
+    DLPack 1.0."""
 
     def __init__(self, tensor: torch.Tensor, versioned: bool = True) -> None:
         self.tensor = tensor
@@ -278,7 +279,7 @@ def test_bound_call_refuses_other_tensors(
 
 def test_threads_share_a_dispatcher(merge_dispatcher: MakeDispatcher) -> None:
     dispatch = merge_dispatcher()
-    n = 2048  # large enough that a launch lets other threads run
+    n = 2048  # so many rows that other threads run during a launch
     given = inputs("f32", n)
     outs = [np.full((n, H, D), np.nan, np.float32) for _ in range(8)]
     threads = [threading.Thread(target=dispatch, args=((out, None, *given, n // 2),)) for out in outs]

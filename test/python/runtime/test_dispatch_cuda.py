@@ -1,4 +1,5 @@
-"""Calls through the dispatcher on a CUDA device: streams, captured graphs, devices, bound calls. Needs torch and a GPU."""
+"""Calls through the dispatcher on a CUDA device: streams, captured graphs, devices and bound calls. These tests need
+torch and a GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from mlafix import _runtime, library  # noqa: E402
 N, H, D = 33, 16, 128
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 TOLERANCE = {"bf16": 2**-8, "f16": 2**-11, "f32": 4e-6}
-BIG = 4096  # rows that keep a GPU busy for longer than the host needs to go on
+BIG = 4096  # so many rows that the GPU is busy for longer than the host needs to go on
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def dispatch() -> _runtime.Dispatcher:
 
 
 def inputs(dtype: str = "bf16", n: int = N, seed: int = 1) -> list[torch.Tensor]:
-    """prefix, prefix_lse, suffix, suffix_lse on the current device"""
+    """Returns random prefix, prefix_lse, suffix and suffix_lse on the current device."""
     torch.manual_seed(seed)
     pair = [(n, H, D), (H, n)] * 2
     return [torch.randn(s, device="cuda").to(DTYPES[dtype] if len(s) == 3 else torch.float32) for s in pair]
@@ -43,7 +44,7 @@ def outputs(dtype: str = "bf16", n: int = N) -> list[torch.Tensor]:
 
 def merged(prefix: np.ndarray, prefix_lse: np.ndarray, suffix: np.ndarray, suffix_lse: np.ndarray,
            rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The right out [n, H, D] and lse [H, n], in f64."""
+    """Returns the expected out [n, H, D] and lse [H, n], in f64."""
     out, lse = merge_attn_states(prefix, prefix_lse.T, suffix, suffix_lse.T, rows)
     return out.value, lse.value.T
 
@@ -74,7 +75,8 @@ def test_launches_go_to_the_current_stream(dispatch: _runtime.Dispatcher) -> Non
     torch.cuda.synchronize()
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        # The inputs change on the same stream just before, after much else: only stream order makes the result right.
+        # The inputs change on the same stream, after much other work. The result is right only if the launch is on that
+        # stream, too.
         for _ in range(20):
             given[0].mul_(1.0)
         given[0].fill_(2.0)
@@ -105,7 +107,7 @@ def test_launch_does_not_wait(dispatch: _runtime.Dispatcher) -> None:
     dispatch((*got, *given, 1))
     torch.cuda.synchronize()
     done = torch.cuda.Event()
-    torch.cuda._sleep(400_000_000)  # cycles; this takes some tenths of a second
+    torch.cuda._sleep(400_000_000)  # in GPU cycles: some tenths of a second
     dispatch((*got, *given, 1))
     done.record()
     assert not done.query(), "expected the launch to return while the GPU is busy before it"
@@ -118,7 +120,7 @@ def test_captured_graph_replays_with_changed_inputs(dispatch: _runtime.Dispatche
     args = (*got, *given, 20)
     call = dispatch.bind(args) if bound else lambda: dispatch(args)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):  # no call came before: the code is loaded during capture
+    with torch.cuda.graph(graph):  # no call came before, so the code is loaded during the capture
         call()
     for seed in (5, 6):
         for tensor, fresh in zip(given, inputs(seed=seed)):
@@ -156,7 +158,7 @@ def test_bound_call_keeps_its_tensors(dispatch: _runtime.Dispatcher) -> None:
 
 
 class Producer:
-    """A CUDA tensor that only speaks DLPack."""
+    """A CUDA tensor that only supports DLPack."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor
@@ -173,7 +175,7 @@ class Producer:
 def test_dlpack_producers_learn_of_the_stream(dispatch: _runtime.Dispatcher) -> None:
     given, got = inputs(), outputs()
     args = [Producer(tensor) for tensor in (*got, *given)]
-    dispatch((*args, 20))  # the legacy default stream, which is torch's here
+    dispatch((*args, 20))  # launches on the legacy default stream, which is also torch's current one
     torch.cuda.synchronize()
     assert_merged("bf16", got, given, 20)
     stream = torch.cuda.Stream()
@@ -221,7 +223,8 @@ def test_no_leak(dispatch: _runtime.Dispatcher) -> None:
     torch.cuda.synchronize()
     allocated = torch.cuda.memory_allocated()
     lost = []
-    # Free memory of the whole GPU: other processes take some at times, a leak would every time.
+    # The free memory of the whole GPU is measured. Other processes may take some of it in some rounds; a leak would
+    # show in every round.
     for _ in range(5):
         free = torch.cuda.mem_get_info()[0]
         for _ in range(20_000):

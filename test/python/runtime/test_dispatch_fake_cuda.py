@@ -1,6 +1,6 @@
-"""Tests the dispatch of calls on CUDA tensors without a GPU, on a driver that only records (fake_cuda.c).
+"""Calls on CUDA tensors without a GPU: a fake driver records what the dispatcher does (fake_cuda.c).
 
-The driver has to be there before the process first asks for one, so each test is a process of its own.
+A process looks for its driver only once, so each test runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SHARED = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a libcuda.so.1 of our own."""
+    """Returns the folder of the fake driver, libcuda.so.1."""
     folder = tmp_path_factory.mktemp("driver")
     command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wno-unused-parameter", "-Werror", str(SHARED / "fake_cuda.c")]
     try:

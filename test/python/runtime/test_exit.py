@@ -1,7 +1,9 @@
-"""A daemon thread that is in a call when the program ends, as servers have them (jax#18246, joblib/threadpoolctl#40): exit status 0.
+"""A program ends with status 0 although one of its daemon threads is in a call, as in servers (jax#18246,
+joblib/threadpoolctl#40).
 
-Before Python 3.14 the interpreter ends such a thread by pthread_exit, which unwinds its stack; C++ functions that throw nothing end the
-process then."""
+Before Python 3.14, the interpreter ends such a thread by pthread_exit, which unwinds its stack. A C++ function that is
+noexcept would then end the process.
+"""
 
 from __future__ import annotations
 

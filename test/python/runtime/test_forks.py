@@ -1,4 +1,5 @@
-"""Forks while other threads of the process are at work: nothing in the child waits for a thread that it does not have."""
+"""Forks while other threads of the process are at work. Nothing in the child waits for a thread that only the parent
+has."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from mlafix._forks import cached_property, forks_wait, whole
 
 
 def in_child(work: Callable[[], bool]) -> bool:
-    """Runs `work` in a forked child, which is killed after 30 seconds. Returns its result."""
+    """Runs `work` in a forked child, which is killed after 30 seconds. Returns whether `work` returned true."""
     child = os.fork()
     if child == 0:
         signal.alarm(30)
@@ -30,7 +31,7 @@ def in_child(work: Callable[[], bool]) -> bool:
 
 
 class Busy:
-    """A thread in the middle of `work`, which calls `pause()` there. It continues when the block ends."""
+    """A thread that runs `work` up to its call of `pause()`. The thread waits there until the `with` block ends."""
 
     def __init__(self, work: Callable[[Busy], object]) -> None:
         self.begun, self.goes_on = threading.Event(), threading.Event()
@@ -64,7 +65,8 @@ class Holder:
 
 
 def test_a_child_computes_a_property_that_a_thread_computes() -> None:
-    """CPython's issue 87634: functools.cached_property of Python 3.10 and 3.11 has one lock for all objects of a class."""
+    """A child can compute a property that a thread of its parent was computing. In Python 3.10 and 3.11,
+    functools.cached_property has one lock for all objects of a class (CPython's issue 87634)."""
     holder = Holder()
     holder.busy = Busy(lambda _: holder.value)
     with holder.busy:
@@ -93,7 +95,7 @@ def test_a_fork_waits_for_threads_that_are_inside() -> None:
                 if forks_wait._forking:
                     break
                 time.sleep(0.001)
-            with forks_wait:  # the thread that is inside may enter again, though a fork waits
+            with forks_wait:  # the thread that is inside may enter again, even while a fork waits
                 order.append("left")
 
     busy = Busy(inside)
@@ -154,7 +156,7 @@ def test_a_lock_that_is_given_up_is_free_though_a_child_has_the_file_open(folder
     while not disk._open_locks:
         time.sleep(0.001)
     (waiting,) = disk._open_locks
-    copy = os.dup(waiting)  # like the copy in a child that another thread forks now
+    copy = os.dup(waiting)  # stands for the copy in a child that another thread forks
     os.unlink("x.lock", dir_fd=folder)
     os.close(first)
     waiter.join()
@@ -164,8 +166,7 @@ def test_a_lock_that_is_given_up_is_free_though_a_child_has_the_file_open(folder
 
 
 def test_a_child_does_not_keep_what_its_parent_locked(tmp_path: Path) -> None:
-    """If a process ends while it holds the lock, here by os._exit, the lock is free, even if a child of the process is
-    alive."""
+    """A lock is free once its process has ended, here by os._exit, even if a child of that process is alive."""
     cache = disk.Folder(tmp_path / "cache" / "compiler")
     said, says = os.pipe()
     stays, ends = os.pipe()
@@ -180,7 +181,7 @@ def test_a_child_does_not_keep_what_its_parent_locked(tmp_path: Path) -> None:
             if os.fork() == 0:
                 os.close(ends)
                 os.write(says, b"child")
-                os.read(stays, 1)  # until the test ends
+                os.read(stays, 1)  # waits until the test ends
             else:
                 while not os.read(said, 5):
                     pass
@@ -207,7 +208,7 @@ def test_calls_import_modules_of_the_package_while_forks_wait() -> None:
     package = Path(mlafix.__file__).parent
     for path in sorted(package.rglob("*.py")):
         if path.relative_to(package).parts[0] in ("compat", "distributed", "explain", "__main__.py"):
-            continue  # these are used where ranks agree, or in programs with one thread
+            continue  # these modules are used where ranks meet, or in programs with one thread
         for node in ast.walk(ast.parse(path.read_text())):
             blocks = [getattr(node, name) for name in ("body", "orelse") if isinstance(getattr(node, name, None), list)]
             for block in () if isinstance(node, ast.Module) else blocks:

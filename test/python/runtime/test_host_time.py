@@ -1,5 +1,5 @@
-"""benchmarks/python_host_time.py runs, reports what it measured, and refuses what it cannot do. The times themselves
-are not judged here."""
+"""benchmarks/python_host_time.py runs, reports what it measured, and refuses wrong options. The measured times are not
+checked."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def test_all_take_turns_and_each_goes_first() -> None:
     waits: list[int] = []
     times = runpy.run_path(str(SCRIPT))["run_rounds"](implementations, 6, 2, lambda: waits.append(len(calls)))
     assert {name: len(each) for name, each in times.items()} == {"a": 6, "b": 6, "c": 6}
-    # A turn is a call that is not timed and two that are, with nothing left to wait for at its begin or end.
+    # In its turn, an implementation is called once without timing and twice with it. Before and after the timed calls,
+    # the GPU is awaited.
     turns = [calls[i:i + 3] for i in range(0, len(calls), 3)]
     assert all(len(set(turn)) == 1 for turn in turns)
     assert all({turn[0] for turn in turns[i:i + 3]} == {"a", "b", "c"} for i in range(0, len(turns), 3))

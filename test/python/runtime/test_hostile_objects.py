@@ -1,4 +1,5 @@
-"""Objects that answer with anything: each is an error of one kind or another, and none ends the process or is swallowed."""
+"""Arguments whose methods return anything or raise anything. The call raises an error; the process never ends, and no
+error is swallowed."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ EXITS = [SystemExit, KeyboardInterrupt, GeneratorExit]
 
 
 class Producer:
-    """Returns a given answer, or raises it."""
+    """Answers DLPack's methods with the given objects. An answer that is an exception is raised."""
 
     def __init__(self, device: object = (1, 0), capsule: object = None) -> None:
         self.answers = {"device": device, "capsule": capsule}
@@ -38,7 +39,7 @@ class Producer:
 
 
 class Number:
-    """A scalar whose conversions raise."""
+    """A number whose conversion to an integer raises the given error."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error

@@ -1,5 +1,4 @@
-"""The package's modules import each other in one direction only: there are no cycles, not even with imports inside
-functions."""
+"""Imports between the package's modules have no cycles, not even through imports inside functions."""
 
 from __future__ import annotations
 
@@ -17,15 +16,15 @@ def module_of(path: Path) -> str:
 
 
 MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-"""Files of the package by the module's name in it; the package itself is ""."""
+"""The package's files by the names of their modules within the package. The package itself has the name ""."""
 
 EXTENSIONS = {"_runtime", "_compiler"}
-"""Modules in C++, which import none of these when they are imported themselves."""
+"""Modules in C++. Importing them imports no module of the package."""
 
 
 def imports(name: str, path: Path) -> set[str]:
-    """The package's modules that a module imports anywhere in its text. A name that a package defines itself counts as
-    the package."""
+    """Returns the package's modules that a module imports anywhere in its text. Importing a name that a package defines
+    itself counts as importing the package."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     package = [part for part in package if part]
     found: set[str] = set()
@@ -42,7 +41,8 @@ def imports(name: str, path: Path) -> set[str]:
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
-    """A cycle of a graph, from a node back to itself; empty if there is none."""
+    """Returns a cycle of a graph as its nodes, with the first one repeated at the end. Returns an empty list if there
+    is no cycle."""
     done: set[str] = set()
 
     def visit(node: str, way: list[str]) -> list[str]:

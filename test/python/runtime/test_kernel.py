@@ -1,4 +1,4 @@
-"""Kernels written in Python: looking at them, compiling them, calling them, and what built-ins do."""
+"""Kernels written in Python: inspecting, compiling and calling them, and the results of built-ins."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ def guarded(y: InOut[i64, "n"], c: In[i32, "m"], flags: In[u8, "n"] | None):
 
 
 def test_memory_that_python_would_not_read_is_not_read() -> None:
-    # c is the middle of a larger array, whose other numbers must have no effect.
+    # c is the middle of a larger array. The elements around c must have no effect.
     memory = np.full(12, 5, np.int32)
     memory[4:7] = [1, -2, 3]
     y = np.full(6, -1, np.int64)
@@ -420,7 +420,8 @@ def test_states_pass_through_branches_and_bases() -> None:
 
 
 def test_an_index_that_two_branches_compute_alike(tmp_path: Path) -> None:
-    """Each step uses the step before it several times; the compiler must compare each pair of steps only once."""
+    """Each step uses the previous value several times. The compiler must compare each pair of steps only once; else it
+    would need 2^40 comparisons."""
     steps = "            x = x * x + x\n" * 40
     index = f"            x = t\n{steps}            x = max(min(x, shape(\"n\") - 1), 0)\n"
     made = load(tmp_path, f"""

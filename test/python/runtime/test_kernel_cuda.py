@@ -1,4 +1,5 @@
-"""Kernels written in Python on a GPU: torch's current stream, captured graphs, every kind of grid and of control flow."""
+"""Kernels written in Python on a GPU: torch's current stream, captured graphs, and all kinds of grids and control
+flow."""
 
 from __future__ import annotations
 
@@ -72,10 +73,10 @@ def test_the_gpu_does_what_the_cpu_does(size: int, dtype: torch.dtype) -> None:
             z = torch.full((33,), -77, dtype=torch.int32, device=device)
             everything(y, z, x.to(device), turns.to(device), None if bias is None else bias.to(device))
             results.append((y.cpu().float(), z.cpu()))
-        # The sum's sign may differ only where floats round another way; inputs are random, and none is near 0.
+        # The sign of the sum may differ between devices only if the sum is near 0, which no random input here is.
         assert torch.equal(results[0][1], results[1][1])
         off = (results[0][0] - results[1][0]).abs() > 1e-2 * (1 + results[0][0].abs())
-        # floor() may fall on either side of a whole number.
+        # floor() of a number near a whole one may differ between the devices.
         assert off.float().mean() < 1e-3
 
 

@@ -1,4 +1,4 @@
-"""100000 calls, right and wrong, leave no memory behind."""
+"""100000 calls, valid and invalid, do not leak memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="these calls come with torch tensors
 MakeDispatcher = Callable[..., _runtime.Dispatcher]
 H, D = 4, 64
 CALLS = 100_000
-# AddressSanitizer keeps freed memory for a while.
+# AddressSanitizer keeps freed memory for a while, so it cannot be measured.
 KEEPS_FREED = "libasan" in Path("/proc/self/maps").read_text()
 
 
@@ -29,8 +29,7 @@ def resident_bytes() -> int:
 
 
 def collect() -> None:
-    """Frees unused objects, including the interpreter's cache of methods, which holds the names of up to 4096
-    attributes."""
+    """Frees unused objects, and the interpreter's cache of methods, which holds the names of up to 4096 attributes."""
     gc.collect()
     (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
 
@@ -43,7 +42,7 @@ def arguments(kind: str) -> tuple:
 
 
 def assert_leaves_nothing(work: Callable[[], None], calls: int) -> None:
-    for _ in range(calls // 10):  # fills tables, caches and pools
+    for _ in range(calls // 10):  # the first calls fill tables, caches and pools
         work()
     collect()
     tracemalloc.start()
@@ -61,7 +60,7 @@ def assert_leaves_nothing(work: Callable[[], None], calls: int) -> None:
     collect()
     assert traced < 16 << 10, f"expected no Python memory kept, got {traced} bytes in 1000 calls"
     grown = resident_bytes() - before
-    # The least that a call could lose is more than 32 bytes; allocators keep some pages for themselves.
+    # A leak would lose at least 32 bytes per call. Allocators may keep some pages.
     assert KEEPS_FREED or grown < max(calls * 8, 64 << 10), f"expected less than 8 bytes a call kept, got {grown} in {calls} calls"
 
 
@@ -87,7 +86,7 @@ def test_binding(merge_dispatcher: MakeDispatcher) -> None:
 
 @pytest.mark.parametrize(
     "index, value, calls",
-    # torch takes some milliseconds to refuse a meta tensor.
+    # torch takes milliseconds to refuse a meta tensor, so there are fewer of these calls.
     [(2, np.ones((1, H, D)), 10_000), (2, torch.ones(1, H, D, device="meta"), 500), (6, 7, 10_000)],
 )
 def test_wrong_calls(merge_dispatcher: MakeDispatcher, index: int, value: object, calls: int) -> None:

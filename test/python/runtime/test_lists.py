@@ -1,4 +1,4 @@
-"""Kernels that take a list of tensors: any number of them at a call, up to a bound."""
+"""Kernels with a list of tensors as an argument. A call may pass any number of tensors up to the list's bound."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def module(tmp_path: Path):
 
 
 def states(rng: np.random.Generator, count: int, n: int, size: int, dtype: np.dtype) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Rows and lses at unrelated addresses, with gaps between the rows."""
+    """Returns rows and lses at unrelated addresses, with gaps between the rows."""
     rows = [rng.normal(size=(n + 2, 3, size + 8)).astype(dtype)[1 : n + 1, :, :size] for _ in range(count)]
     lses = [rng.normal(0, 2, (n, 3)).astype(np.float32) for _ in range(count)]
     for lse in lses:
@@ -55,7 +55,7 @@ def states(rng: np.random.Generator, count: int, n: int, size: int, dtype: np.dt
 def test_any_number_of_states_is_merged(module, device: Device, count: int, dtype: np.dtype, relative: float, bound: bool) -> None:
     rng = np.random.default_rng(count)
     kernel = module.merged.specialize(k=count) if bound else module.merged
-    for n in (5, 0, 1):  # the same kernel, with other lists
+    for n in (5, 0, 1):  # one kernel is called with lists of different tensors
         rows, lses = states(rng, count, n, 64, dtype)
         out, lse = device.poisoned((n, 3, 64), dtype), device.poisoned((n, 3), np.float32)
         kernel(out, lse, [device.put(row) for row in rows], tuple(device.put(one) for one in lses))
@@ -118,7 +118,7 @@ def test_calls_with_other_lists_are_refused(module) -> None:
             module.merged(out, lse, parts, lses)
 
 
-# Annotations of a list, and its uses in a body.
+# The annotation of a list, its use in a body, and what the error says.
 WRONG = [
     ('List[In[f32, "n"]]', "c[t] = 1.0", "how many there are at most"),
     ('List[Out[f32, "n"], 8]', "c[t] = 1.0", "expected tensors of one dim or more that are only read and never None"),

@@ -1,4 +1,4 @@
-"""100000 calls of the public functions leave nothing behind."""
+"""100000 calls of the public functions do not leak memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels are pickled by module and name, as functions are; triton-lang/triton's issue 5900, pytorch/pytorch's 180911."""
+"""Kernels are pickled by module and name, as functions are (triton-lang/triton#5900, pytorch/pytorch#180911)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The state of a process that numbers depend on: the locale, the floating-point environment, signals, the working directory. A kernel is
-compiled to the same bytes, and computes the same, whatever its program has set."""
+"""A kernel is compiled to the same bytes, and computes the same, whatever state its process is in: the locale, the
+floating-point environment, signals and the working directory."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-# Things that depend on the host's arithmetic: inexact constants, a division that becomes a product, folds of functions,
-# subnormal numbers; or on its locale: doubles in JSON.
+# The kernel uses what could depend on the host's arithmetic: inexact constants, a division that becomes a product,
+# folded functions, subnormal numbers. Its doubles in JSON could depend on the locale.
 KERNEL = """
 import mlafix
 from mlafix.dsl import In, Out, assume, exp, f32, grid, log, shape, sin
@@ -80,10 +80,10 @@ sys.stdout.write(json.dumps(made))
 
 @lru_cache
 def result(state: str, folder: Path) -> dict[str, object]:
-    """The kernel's code as compiled by a process in a state."""
+    """Compiles the kernel in a process with the given state. Returns the code and the results."""
     place = folder / state.replace(" ", "_")
     place.mkdir()
-    (folder / "kernels.py").write_text(KERNEL)  # the same path for all states, since the MLIR text contains it
+    (folder / "kernels.py").write_text(KERNEL)  # one path for all states, since the MLIR text contains it
     (place / "program.py").write_text(PROGRAM.format(state=STATES[state]))
     run = subprocess.run([sys.executable, "program.py"], env={**environment(folder), "MLAFIX_CACHE_DIR": str(place / "cache")}, cwd=place, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, run.stderr[-3000:]
@@ -98,7 +98,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 @lru_cache
 def locales(folder: Path) -> Path:
-    """A folder with the locale of Germany, which writes a half as 0,5."""
+    """Returns a folder with the German locale, in which a half is written 0,5."""
     if not shutil.which("localedef") or not Path("/usr/share/i18n/locales/de_DE").exists():
         pytest.skip("needs localedef and the sources of locales (Debian: locales)")
     made = folder / "locales"
@@ -119,7 +119,7 @@ def test_a_kernel_does_not_depend_on_the_state_of_its_process(state: str, folder
 
 
 def test_messages_have_decimal_points(folder: Path) -> None:
-    """Messages are written for people, but programs also search them for numbers."""
+    """Numbers in messages have a decimal point in every locale, since programs search messages for numbers."""
     program = """
 import locale; locale.setlocale(locale.LC_ALL, 'de_DE.UTF-8')
 from mlafix import _runtime

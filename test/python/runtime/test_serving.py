@@ -1,4 +1,5 @@
-"""Tests what an engine uses before and while it serves: availability of kernels, keys of its calls, and warm-up."""
+"""Functions that an engine calls before and while it serves: availability of kernels, keys of its calls, and
+warm-up."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ F32 = np.float32
 
 @pytest.fixture(autouse=True)
 def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Yields the list of the kernels that are compiled, starting with an empty cache."""
+    """Yields the names of the kernels that are compiled during the test, which starts with an empty cache."""
     found: list[str] = []
     plain = cache.Variants._compile
 
@@ -116,7 +117,7 @@ def test_kernels_and_bound_calls_in_a_function_launch_nothing(compiled: list[str
 
 
 def within_a_recording(call: Any) -> None:
-    """Makes the call on another thread while this thread records."""
+    """Makes the call on another thread while this thread records keys."""
     thread = Thread(target=call)
     mlafix.compile_keys([(lambda: (thread.start(), thread.join()), ())])
 
@@ -270,8 +271,8 @@ def test_available_without_a_working_compiler(monkeypatch: pytest.MonkeyPatch) -
 
 
 def compare_keys() -> None:
-    """Compares the keys of `compile_keys` with those that a call requests, for each function of ops and compat, in a
-    process without earlier calls."""
+    """Compares the keys that `compile_keys` returns with those that a call requests, for each function of ops and
+    compat. Runs in a process without earlier calls."""
     from programs_of_torch import PROGRAMS
 
     plain = cache.Variants.unit_of_call
@@ -287,7 +288,7 @@ def compare_keys() -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cache.Variants, "unit_of_call", asks)
             program.run(*program.make(4, 5, 80))
-        # A dispatcher does not request a key again that an earlier function's call requested.
+        # A dispatcher requests a key only once, so a key may come from the call of an earlier function.
         ever.update(asked)
         assert keys and set(asked) <= set(keys) <= ever, f"{name}: {keys}, {asked}"
 

@@ -1,4 +1,4 @@
-"""Units in Python: loading them, looking kernels up, and errors."""
+"""Units in Python: loading a unit, looking up its kernels, and errors."""
 
 from __future__ import annotations
 

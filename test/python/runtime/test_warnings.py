@@ -1,4 +1,4 @@
-"""The compiler's warnings as Python's warnings."""
+"""The compiler's warnings become Python warnings."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_warning_underlines_the_expression():
 @pytest.mark.parametrize("kernel", [merge_with_care, merge_states])
 def test_no_warning_where_empty_rows_are_right(kernel):
     assert not compiled(kernel, D=64)
-    # Whatever the rows of empty parts hold.
+    # The result is right whatever the rows of empty parts contain.
     rng = np.random.default_rng(0)
     lses = np.float32([-np.inf, np.inf, 0.5])
     a_lse, b_lse = (np.ascontiguousarray(x.reshape(-1)) for x in np.meshgrid(lses, lses))
@@ -97,7 +97,7 @@ def test_no_warning_where_empty_rows_are_right(kernel):
 
 
 def test_what_is_warned_of_happens():
-    """The example of a warning, run."""
+    """The fault that the compiler warns of occurs when the kernel runs."""
     assert compiled(add_lses)
     lse = np.float32([-np.inf, 1.0])
     with warnings.catch_warnings():
@@ -152,7 +152,7 @@ def test_a_warning_is_given_once_in_each_process(tmp_path):
         "for D in (64, 128): t.merge_by_hand.compile(D=D); t.merge_states.compile(D=D)\n"
     )
     env = {**os.environ, "MLAFIX_CACHE": "1", "MLAFIX_CACHE_DIR": str(tmp_path)}
-    for _ in range(2):  # the second one finds the units in the cache
+    for _ in range(2):  # the second process finds the units in the cache
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env)
         assert done.stderr.count("CompileWarning: expected no NaN") == 4, done.stderr
     kept = [path.name for path in tmp_path.rglob("*.json") if "warnings" in path.name]
