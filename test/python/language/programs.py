@@ -1,6 +1,6 @@
-"""Random kernels whose text also runs as plain Python, to compare the language with Python.
+"""Random kernels whose text also runs as plain Python. Both must give the same results.
 
-All numbers are small integers and thus exact in f32. A bound on the size of each value keeps them small.
+All numbers are small integers, so they are exact in f32. A bound on the magnitude of each value keeps them small.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ _INTS = ("+", "-", "*", "//", "%", "&", "|", "^")
 
 @dataclasses.dataclass
 class Text:
-    """An expression, with a bound on the magnitude of its value."""
+    """The text of an expression, and a bound on the magnitude of its value."""
 
     text: str
     bound: int
 
 
 class Programs:
-    """Generates statements and expressions. Variables have a kind: "row" and "float" (f32), "int" (i32), "bool"."""
+    """Generates random statements and expressions. The kind of a variable is "row", "float" (f32), "int" (i32) or
+    "bool"."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -150,7 +151,7 @@ class Programs:
         self.variables[name] = (kind, max(value.bound, 8))
 
     def state_change(self, space: str, indent: int, depth: int) -> None:
-        """A new value within the bound of the name, for any number of iterations."""
+        """Assigns a variable a new value that stays within the variable's bound, however often the statement runs."""
         names = [name for name, (kind, _) in self.variables.items() if kind in ("row", "float", "int")]
         name = self.pick(names)
         kind, _ = self.variables[name]
@@ -158,7 +159,7 @@ class Programs:
         self.lines.append(f"{space}{name} = {value} if {self.expression('bool', 1).text} else -{name}")
 
     def block(self, indent: int, depth: int) -> None:
-        """A block whose own names end with it."""
+        """Generates the statements of a block. Names that it introduces are unknown after the block."""
         outer = list(self.variables)
         self.statements(indent + 4, depth - 1, self.draw(st.integers(1, 2)))
         self.variables = {name: self.variables[name] for name in outer}
@@ -181,7 +182,7 @@ class Programs:
 
 @st.composite
 def programs(draw: st.DrawFn) -> str:
-    """The body of a grid over t: statements, and stores of a row, a float, an int and a bool."""
+    """Generates the body of a grid over t: random statements, and stores of a row, a float, an int and a bool."""
     p = Programs(draw)
     p.statements(8, 2, draw(st.integers(0, 4)))
     for target, kind in (("y[t]", "row"), ("e[t]", "float"), ("g[t]", "int"), ("h[t]", "bool")):

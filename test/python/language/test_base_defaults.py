@@ -1,4 +1,4 @@
-"""An lse's base that defaults to another base."""
+"""The base of an lse may default to the base of another lse."""
 
 from __future__ import annotations
 

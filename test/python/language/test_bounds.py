@@ -1,5 +1,7 @@
-"""Tables with entries out of bounds: such reads give zero or the identity, such writes do nothing, and no byte outside of the
-arguments is touched. Arrays on the CPU lie between pages that end the process when touched. On a GPU run this under
+"""Tables with entries out of bounds. Reads through such entries give zeros or the identity, and writes do nothing. No byte
+outside of the arguments is touched.
+
+On the CPU, arrays lie next to pages whose access ends the process. On a GPU, run these tests with
 
     PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --error-exitcode 1 python -m pytest test/python/language/test_bounds.py -k cuda
 """
@@ -53,7 +55,7 @@ def gather_merge(out: Out[T, "n D"], out_lse: Out[f32, "n"], parts: In[T, "m D"]
 
 @mlafix.kernel
 def listed_merge(out: Out[T, "n D"], parts: In[T, "m D"], lses: In[f32, "m"], idx: In[I, "n k=3"]):
-    # The same number of times for each row, so that a GPU merges in chunks.
+    # Each row has the same number of iterations, so a GPU merges in chunks.
     for t in grid("n"):
         state = identity("D")
         for j in range(idx.shape[1]):
@@ -93,8 +95,8 @@ def blank(out: InOut[f32, "n"], flags: In[bool_, "b"], names: In[I, "c"], cu: In
 
 
 def at_wall(array: np.ndarray, at_end: bool) -> np.ndarray:
-    """An array between two pages that must not be touched, directly before the second page or directly after the
-    first."""
+    """Copies an array to memory between two pages that must not be touched. It ends at the second page or starts after
+    the first one."""
     inside = -(-max(array.nbytes, 1) // PAGE) * PAGE
     memory = mmap.mmap(-1, inside + 2 * PAGE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -109,15 +111,16 @@ def at_wall(array: np.ndarray, at_end: bool) -> np.ndarray:
 
 @pytest.fixture(params=["end", "start"])
 def put(request: pytest.FixtureRequest, device: Device) -> Callable[[np.ndarray], Any]:
-    """Puts an array on the device; on the CPU, next to a forbidden page."""
+    """Returns a function that puts an array on the device. On the CPU, the array is next to a page that must not be
+    touched."""
     if device.is_torch:
         return device.put
     return lambda array: at_wall(array, request.param == "end")
 
 
 def hostile(rng: np.random.Generator, count: int, size: int, dtype: type) -> np.ndarray:
-    """Indices into a dim of `size`, half of them out of bounds: adjacent to it, far away, at the limits of their
-    type."""
+    """Returns indices into a dim of `size`. Half of them are out of bounds: next to it, far away, or at the limits of
+    their type."""
     ends = np.iinfo(dtype)
     wrong = [-1, size, size + 1, -size, -(1 << 20), 1 << 20, ends.min, ends.max, ends.min + 1, ends.max - size]
     table = rng.integers(0, size, count)
@@ -125,13 +128,13 @@ def hostile(rng: np.random.Generator, count: int, size: int, dtype: type) -> np.
 
 
 def read(table: np.ndarray, *at: int) -> Any:
-    """The rows that a kernel should read: zeros out of bounds."""
+    """Returns what a kernel should read at an index: zeros if it is out of bounds."""
     inside = all(0 <= i < size for i, size in zip(at, table.shape))
     return table[at] if inside else np.zeros(table.shape[len(at) :], table.dtype)
 
 
 def merged(parts: np.ndarray, lses: np.ndarray, chosen: list[int]) -> tuple[np.ndarray, float]:
-    """The merge in f64. Chosen parts out of bounds add nothing."""
+    """Returns the merge of the chosen parts in f64. Parts out of bounds have no effect."""
     live = [int(i) for i in chosen if 0 <= i < len(lses)]
     if not live:
         return np.zeros(parts.shape[1]), -np.inf
@@ -149,7 +152,7 @@ def test_a_merge_through_a_table_leaves_out_what_is_not_there(
     parts, lses = rng.normal(0, 1, (m, size)).astype(np.float32), rng.normal(0, 2, m).astype(np.float32)
     idx = hostile(rng, k, m, dtype)
     far = [ends.max - 2, ends.max, k - 2, k + 5, k + 6, 5, 9, 12, 3, 4, 4, 20, 35, 50, -3, 2, -9, ends.min, ends.min + 3]
-    for n, starts in ((len(far) - 1, far), (4, [0, 5, 9, 7])):  # the last row of the second one has no end
+    for n, starts in ((len(far) - 1, far), (4, [0, 5, 9, 7])):  # the last row of the second case has no end
         indptr = np.array(starts, np.int32)
         out, out_lse = device.poisoned((n, size), np.float32), device.poisoned((n,), np.float32)
         gather_merge(out, out_lse, put(parts), put(lses), put(idx), put(indptr))
@@ -190,7 +193,7 @@ def test_a_scatter_drops_what_has_no_slot(
     pages, n = 4, 60
     slots = hostile(rng, n, 16 * pages, dtype)
     right = (slots >= 0) & (slots < 16 * pages)
-    slots[right] = rng.choice(16 * pages, right.sum(), replace=False)  # each place only once
+    slots[right] = rng.choice(16 * pages, right.sum(), replace=False)  # no slot is used twice
     x, l = rng.normal(0, 1, (n, size)).astype(np.float32), rng.normal(0, 1, n).astype(np.float32)
     before, lse_before = np.full((pages, 16, size), 3.0, np.float32), np.full(40, 5.0, np.float32)
     for given in (True, False):

@@ -1,4 +1,4 @@
-"""Extents that are computed from upper-case dims, and factors of products as extents and sizes."""
+"""Grid extents that are computed from upper-case dims, and factors of products as extents and sizes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def mean(out: Out[f32, "n"], x: In[f32, "n (G 8)"]):
 
 @pytest.mark.parametrize(("queries", "keys"), [(4, 2), (1, 1), (8, 3)])
 def test_a_row_for_each_head_of_two_tensors(tmp_path: Path, device: Device, rng: np.random.Generator, queries: int, keys: int) -> None:
-    """Norms of queries and keys in one launch."""
+    """One launch computes the norms of queries and of keys, which differ in their number of heads."""
     q, k = rng.normal(0, 1, (5, queries, 32)).astype(np.float32), rng.normal(0, 1, (5, keys, 32)).astype(np.float32)
     w = rng.normal(0, 1, 32).astype(np.float32)
     on = device.put(q.copy()), device.put(k.copy())
@@ -83,8 +83,8 @@ def test_a_row_for_each_pair_of_heads(tmp_path: Path, device: Device, rng: np.ra
 
 @pytest.mark.parametrize("count", [1, 3, 16])
 def test_a_row_for_each_group(tmp_path: Path, device: Device, rng: np.random.Generator, count: int) -> None:
-    """The number of groups is the product's size divided by the other factor, which is a number or the size of another
-    dim."""
+    """The number of groups is the size of the product divided by its other factor. That factor is a number, or the size
+    of another dim."""
     module = load(tmp_path, TEXT)
     x, w = rng.uniform(1, 2, (4, count * 8)).astype(np.float32), rng.normal(0, 1, 8).astype(np.float32)
     y, z, out = device.poisoned(x.shape, np.float32), device.poisoned(x.shape, np.float32), device.poisoned((4,), np.float32)
@@ -106,7 +106,8 @@ def test_a_row_for_each_group(tmp_path: Path, device: Device, rng: np.random.Gen
 
 
 def test_what_is_proved_of_computed_extents(tmp_path: Path) -> None:
-    """Every element of an Out is written once names are bound. Without bindings that is unknown."""
+    """If the dims are bound, it is proved that every element of an Out is written once. If they are not, it is
+    unknown."""
     module = load(tmp_path, TEXT)
     answers = [" ".join(str(report).split()) for report in (module.groups.report(), module.groups.report(G=4))]
     assert "y coverage unknown" in answers[0] and "y coverage proved" in answers[1]

@@ -1,4 +1,4 @@
-"""Watched launches: Kernel.debug and MLAFIX_DEBUG."""
+"""Watched launches, which report faults and prints: `Kernel.debug` and MLAFIX_DEBUG."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_two_rows_that_write_one_element():
 
 
 def test_a_kernel_that_the_compiler_refuses():
-    """The flags that the error mentions show the fault."""
+    """`debug` also runs a kernel that the compiler refuses. It shows the fault that the error predicts."""
     out, x = np.zeros((3, 8), np.float32), np.ones((3, 8), np.float32)
     with pytest.raises(mlafix.CompileError, match="expected every element of 'out' to be written"):
         flagged(out, x, np.array([True, False, True]))
@@ -123,7 +123,8 @@ def test_conditions_on_floats_are_followed():
     out, x = np.zeros((3, 8), np.float32), np.ones((3, 8), np.float32)
     sizes = np.float32([0.5, np.inf, -np.inf])
     assert only(live_rows.debug(out, x, sizes, 1.0)).element == (1, 0)
-    report = live_rows.debug(out, x, np.float32([0, -np.inf, 0.5]), 1.0)  # not a fault of this launch, but of others
+    # the compiler warns of other launches, but this one has no fault
+    report = live_rows.debug(out, x, np.float32([0, -np.inf, 0.5]), 1.0)
     assert report.faults == () and "expected every element of 'out' to be written" in report.refused
 
 
@@ -134,7 +135,7 @@ def test_a_ragged_grid():
 
 
 def test_segments_that_overlap():
-    """Promises to the compiler that are broken."""
+    """`debug` reports segments that overlap, although the kernel promises that they do not."""
     out, x = np.zeros(6, np.float32), np.ones(6, np.float32)
     fault = only(ragged.debug(out, np.int32([0, 3, 1, 4]), np.int32([1, 1, 1]), x))
     assert (fault.question, fault.argument, fault.element, fault.row) == ("one writer", "out", (1,), (2, 1))
@@ -187,13 +188,14 @@ def test_rows_that_cannot_be_followed():
 
 
 def test_rows_of_segments_whose_predicate_is_not_known():
-    """Regression: such rows counted as none, so that their prints and stores were silently omitted."""
+    """Prints and stores of rows are followed even if the predicate of their segment is not known. Regression: such rows
+    counted as absent."""
     report = rounded.debug(np.zeros(6, np.float32), np.int32([0, 2, 3, 5]), np.float32([1, -1, 1]))
     assert report.unknown_rows == 5 and report.faults == ()
 
 
 class FakeDispatch:
-    """Imitates a kernel's launches: writes all but some elements."""
+    """Imitates the dispatcher of a kernel: launches it, but leaves some elements unwritten."""
 
     def __init__(self, *left):
         self.left = left
@@ -214,7 +216,7 @@ def copy(out: Out[f32, "n D"], x: In[f32, "n D"]):
 
 @pytest.mark.parametrize("poison", [np.nan, -np.nan])
 def test_unwritten_elements_are_told_from_any_value(monkeypatch, poison):
-    """Elements count as written even if the written value equals the initial one."""
+    """An element counts as written even if the written value equals its initial one."""
     x = np.full((2, 8), poison, np.float32)
     x[1, 3:5] = np.int32([-1, 2**31 - 1]).view(np.float32)
     assert copy.debug(np.zeros_like(x), x).faults == ()
@@ -255,12 +257,12 @@ def test_watched_by_the_environment():
         assert ("x[2]: row [1] accesses it, which is out of bounds" in done.stderr) == bool(count)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        gather(np.zeros(2, np.float32), np.float32([1, 2]), np.int32([1, 2]))  # not watched
+        gather(np.zeros(2, np.float32), np.float32([1, 2]), np.int32([1, 2]))  # this launch is not watched
 
 
 def test_a_source_that_is_run_from_a_shell(tmp_path):
-    """mlafix-run --debug follows the rows of a source, and shows their prints."""
-    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # the tool in the package's build folder
+    """mlafix-run --debug runs the rows of a source, and shows their prints."""
+    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # in the package's build folder
     if not tool.exists():
         pytest.skip(f"needs mlafix-run, and {tool} is not there")
     source = tmp_path / "noted.mlir"

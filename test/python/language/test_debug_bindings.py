@@ -1,4 +1,4 @@
-"""Watched launches of kernels whose names a caller binds, and of kernels that the compiler refuses."""
+"""Watched launches of kernels that a caller specialises, and of kernels that the compiler refuses."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_names_that_are_bound(bound):
 def test_a_factor_of_a_product_that_is_bound():
     x = np.ones((2, 8), np.float32)
     assert most_of_sums.specialize(G=2).debug(np.zeros(2, np.float32), x).faults == ()
-    with pytest.raises(mlafix.CompileError, match="expected a size for dim"):  # the call raises the same error
+    with pytest.raises(mlafix.CompileError, match="expected a size for dim"):  # the call itself raises the same error
         most_of_sums.debug(np.zeros(2, np.float32), x)
 
 
@@ -75,7 +75,7 @@ def test_watched_calls_of_names_that_are_bound(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16, E8M0, np.int32, np.int64, np.uint8, np.bool_], ids=str)
 def test_kernels_that_move_bits(dtype):
-    """The launch has numbers of the passed dtype, not of the variable's default."""
+    """Values that a kernel only moves have the dtype of the passed arrays, not the default dtype of the variable."""
     x = np.ones((3, 8), np.float32) * 1.5
     x[0] = np.nan
     with np.errstate(invalid="ignore"):
@@ -95,7 +95,8 @@ def test_a_kernel_that_is_refused_for_other_launches():
 
 
 def test_rows_that_read_what_nobody_wrote():
-    """The rows write back NaN that was there before, so their values do not show whether they write."""
+    """Each row adds to elements that nobody has written. Their initial NaN stays NaN, so the values do not show that
+    the row writes."""
     (fault,) = added.debug(np.zeros((2, 8), np.float32), np.ones((2, 8), np.float32)).faults
     assert fault.question == "written before read"
     assert str(fault).endswith(": y[0, 0]: row [0] reads it before writing it")

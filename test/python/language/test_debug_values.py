@@ -1,4 +1,4 @@
-"""The reports of `kernel.debug` about values: prints of rows, the origin of NaN, and differences between a kernel and a
+"""What `kernel.debug` reports about values: prints of rows, the origin of a NaN, and differences between a kernel and a
 reference."""
 
 from __future__ import annotations
@@ -159,14 +159,16 @@ def below_peaks(y: Out[f32, "n (G 2)"], x: In[f32, "n (G 2)"]):
 
 
 def test_what_each_group_has_is_followed_to_its_groups() -> None:
-    """The element of a row of groups is determined before the broadcast that reads it."""
+    """The origin of a NaN is found through a row of groups: the element of its group is determined before the broadcast
+    that reads it."""
     report = below_peaks.debug(np.empty((1, 4), F32), np.float32([[1, 2, 100, 3]]))
     assert [(fault.question, fault.element) for fault in report.faults] == [("NaN", (0, 2))]
     assert "exp in line " in report.faults[0].message or "by exp" in report.faults[0].message
 
 
 def test_an_infinity_of_an_input_and_the_lse_of_no_keys_are_none() -> None:
-    assert [fault.question for fault in of_large([1, 2, 3], keys=0)] == ["NaN"]  # 0 / 0, where the lse is -inf
+    # the NaN is 0 / 0; the lse of -inf is not reported
+    assert [fault.question for fault in of_large([1, 2, 3], keys=0)] == ["NaN"]
     assert not of_large([1, -np.inf, 3])
     assert not of_large([1, 1000, 3], keys=1)
 
@@ -178,7 +180,8 @@ def lse_of_a_merge(out: Out[f32, "n"], a: In[f32, "n D"], la: In[f32, "n"], b: I
 
 
 def test_the_nan_of_a_state() -> None:
-    """A state is not a number whose value the message could state. Regression: this ended the process."""
+    """A merge whose lse is NaN may be reported. Regression: this ended the process, since a state has no single number
+    that the message could state."""
     x, lse = np.ones((2, 4), F32), np.float32([0, np.nan])
     report = lse_of_a_merge.debug(np.empty(2, F32), x, np.zeros(2, F32), x, lse)
     assert [fault.element for fault in report.faults] == [(1,)] or not report.faults
@@ -219,7 +222,7 @@ def test_a_reference_and_the_line_where_both_part() -> None:
     assert fault.message.startswith("y[0, 0]: row [0] stores -1.060657") and ", where the reference has -1.34163" in fault.message
     assert "y[t] = (row - mean)" in LINES[fault.line - 1]
     assert (out == 7).all()
-    squared = np.float32([[1, 2, 3, 6]])  # the kernel squares the mean, which is only right for a mean of 0 or 1
+    squared = np.float32([[1, 2, 3, 6]])  # the kernel squares the mean, which is right only if the mean is 0 or 1
     zero_mean = squared - squared.mean()
     assert not layernorm.debug(np.empty_like(zero_mean), zero_mean, 1e-5, against=right).faults
     returned = layernorm.debug(np.empty((1, 4), F32), zero_mean, 1e-5, against=lambda y, x, eps: x * 9)

@@ -1,4 +1,4 @@
-"""Deeply nested text, as in generated code (triton#646), either compiles or is an error at its line."""
+"""Deeply nested text, as in generated code (triton#646), either compiles or is an error that shows its line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def chain(lines: list[str]) -> str:
     return "".join(f"{BODY}{line}\n" for line in lines)
 
 
-# The nested construct for a given number of levels, and its result for c = 2 and x = 1.
+# By construct: the lines for a number of levels, and the expected result for c = 2 and x = 1.
 TEXTS = {
     "a sum": (lambda n: chain(["y[t] = " + " + ".join(["x[t]"] * n)]), lambda n: n),
     "a sum of constants": (lambda n: chain(["y[t] = x[t] * (" + " + ".join(["1"] * n) + ")"]), lambda n: n),
@@ -39,8 +39,8 @@ TEXTS = {
     "loops": (lambda n: chain(["s = x[t]", *("    " * i + f"for i{i} in range(c - 1):" for i in range(n)), "    " * n + "s = s + 1.0", "y[t] = s"]), lambda n: 2),
     "statements": (lambda n: chain(["s = x[t]", *["s = s + 1.0"] * n, "y[t] = s"]), lambda n: n + 1),
 }  # fmt: skip
-# Depths that must compile, far beyond handwritten code. Python itself accepts at most 20 nested loops and 90
-# parentheses.
+# The number of levels that must compile, by construct; 80 for all others. Python itself accepts at most 20 nested loops
+# and 90 parentheses.
 COMPILES = {"a sum": 800, "a sum of constants": 800, "mixed operators": 300, "and": 200, "a comparison": 200, "statements": 500, "elif": 150, "loops": 18}
 
 
@@ -64,7 +64,7 @@ def test_deep_text_compiles_or_is_an_error_at_its_line(what: str, levels: int, t
 
 
 def test_a_text_that_is_too_deep_to_be_read_is_an_error_at_the_function(tmp_path: Path) -> None:
-    """Python may have had more stack when it read the text than it has now."""
+    """If Python could read a text but now has too little stack for it, the error shows the line of the function."""
     deep = load(tmp_path, HEAD + TEXTS["if-else"][0](300)).deep
     x = np.ones((2, 8), np.float32)
     before, frame, used = sys.getrecursionlimit(), sys._getframe(), 0

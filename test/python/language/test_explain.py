@@ -1,4 +1,4 @@
-"""Pages that explain a kernel: their contents, and that they work in a browser without a network."""
+"""Pages that explain a kernel. They have the expected contents, and work in a browser without a network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BINDINGS = {"H": "16", "D": "128", "T": "bf16"}
 
 
 def line_of(text: str) -> int:
-    """The line of merge.py with `text`, the first one in merge_attn_states."""
+    """Returns the number of the first line of merge.py with `text`, from merge_attn_states on."""
     lines = EXAMPLE.read_text().splitlines()
     begin = next(number for number, line in enumerate(lines) if "def merge_attn_states(" in line)
     return begin + 1 + next(number for number, line in enumerate(lines[begin:]) if text in line)
@@ -60,7 +60,7 @@ def test_accesses_and_what_a_warp_touches(facts: explain.Facts) -> None:
     row = coalescing(sizes, accesses["out[i, j, :]", True], version)
     assert row is not None and (row.bytes, row.sectors, row.share) == (512, 16, 1.0)  # two rows of 256 bytes
     lse = coalescing(sizes, accesses["prefix_lse[j, i]", False], version)
-    assert lse is not None and (lse.bytes, lse.sectors) == (8, 2)  # two heads, 4096 elements apart
+    assert lse is not None and (lse.bytes, lse.sectors) == (8, 2)  # the lses of two heads, 4096 elements apart
 
 
 RAGGED = """
@@ -104,7 +104,8 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
     sizes = Sizes(facts, {"n": 4096})
     grid = plan_grid(sizes, facts.versions[0]["geometry"])
     assert (grid.rows, grid.threads, grid.blocks) == (65536, 256, 65536 // 16)
-    halved = dict(facts.versions[0]["geometry"], least_threads=128)  # for fewer than 32 blocks per multiprocessor
+    # for launches with fewer than 32 blocks per multiprocessor
+    halved = dict(facts.versions[0]["geometry"], least_threads=128)
     assert plan_grid(sizes, halved) == Grid(65536, 65536 // 8, 128)
     clustered = dict(facts.versions[0]["geometry"], rows_per_block=1, threads=512, cluster=8)
     assert plan_grid(sizes, clustered) == Grid(65536, 8 * 65536, 512)
@@ -113,14 +114,17 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
 
 
 @pytest.mark.parametrize("batch, splits, blocks, threads", [
-    (1, 32, 64, 128),      # with one-warp blocks a quarter of the 132 multiprocessors would get no block, so half warps of eight groups
-    (8, 32, 256, 256),     # eight groups of a warp
-    (8, 128, 256, 256),    # sixteen groups would need more threads than the multiprocessors hold
-    (64, 32, 256, 256),    # one group, since two would be too many; the largest block that fits twice on a multiprocessor
+    # half warps of eight groups, since blocks of whole warps would leave a quarter of the 132 multiprocessors without a
+    # block
+    (1, 32, 64, 128),
+    (8, 32, 256, 256),  # warps of eight groups
+    (8, 128, 256, 256),  # eight groups, since sixteen would need more threads than the multiprocessors hold
+    # one group, since two would need too many threads; the largest block that fits twice on a multiprocessor
+    (64, 32, 256, 256),
     (512, 32, 4096, 128),  # more threads than the multiprocessors hold
 ])
 def test_grid_of_lane_groups(batch: int, splits: int, blocks: int, threads: int) -> None:
-    """The same cases as for the launch in `Runtime/PlanTest.cpp`."""
+    """The grids that a page shows equal those of launches. The cases are the same as in `Runtime/PlanTest.cpp`."""
     kernel = mlafix.Kernel.load(KERNELS / "combine_split_kv.mlir")
     combine = explain.facts_of_kernel(kernel, {"H": "16", "D": "512", "T": "f32", "O": "bf16"}, "sm_90")
     grid = plan_grid(Sizes(combine, {"b": batch, "l": 1, "s": splits}), combine.versions[0]["geometry"])
@@ -352,7 +356,7 @@ def test_the_page_works_in_a_browser(facts: explain.Facts, width: int, dark: boo
     page.write_text(explain.write_page(facts).replace("</body>", PROBE.replace("LINE", str(load))))
     command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", f"--window-size={width},1000",
                f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--virtual-time-budget=5000", "--dump-dom", page.as_uri()]  # fmt: skip
-    # Libraries that tests preload into Python, as under a sanitizer, must not be loaded into a browser.
+    # Python may run with preloaded libraries, as under a sanitizer. The browser must not load them.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     dom = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240, env=environment).stdout
     seen: dict[str, Any] = json.loads(dom[dom.index("<title>") + 7 : dom.index("</title>")])
@@ -363,7 +367,8 @@ def test_the_page_works_in_a_browser(facts: explain.Facts, width: int, dark: boo
 
 
 def test_what_a_tensor_indexes_counts_by_rows_and_every_access_is_listed(tmp_path: Path) -> None:
-    """A cache of pages does not count as a whole. Rows that are read into others are listed as accesses, too."""
+    """If a tensor contains indices into another one, only the accessed rows of the latter count as bytes moved.
+    Accesses by load(into=) are listed, too."""
     module = load(tmp_path, """
 @mlafix.kernel
 def append(cache: InOut[bf16, "slots D"], x: In[bf16, "n D"], slot_of: In[i32, "n"], c: In[f32, "n Z"]):

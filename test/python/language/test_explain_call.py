@@ -1,4 +1,4 @@
-"""kernel.explain_call and MLAFIX_LOG=debug: the code versions that a call was offered, and the reason for its choice."""
+"""kernel.explain_call and MLAFIX_LOG=debug: the code versions that a call could use, and why it uses one of them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_bound_call_of_an_operation_is_explained() -> None:
     found = mlafix.ops.softmax.bind(x, out=np.empty_like(x)).explain()
     assert found.kernel == "softmax" and found.rows == 5 and found.bytes_read == x.nbytes
     scales, halves = np.zeros((128, 4), np.uint8), np.ones((3, 2, 64), np.float32)
-    out_format = mlafix.ops.MxFp8(scales, tiles="128x4")  # a second launch clears their padding
+    out_format = mlafix.ops.MxFp8(scales, tiles="128x4")  # a second launch clears the padding of the scales
     lse = np.zeros((2, 3), np.float32)
     out = np.empty((3, 2, 64), _float8())
     bound = mlafix.ops.merge_attn_states.bind(halves, lse, halves, lse, out=out, return_lse=False, out_format=out_format)

@@ -1,4 +1,4 @@
-"""Extents of any integer type, rows along dims of a fixed size, indices that drop bits."""
+"""Extents of any integer type, rows along dims of a fixed size, and indices that are narrowed."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def test_an_index_loses_the_bits_that_i32_has_not(made: ModuleType, a: int) -> N
 
 
 def test_integers_beside_an_index_become_one(made: ModuleType) -> None:
-    """i32 and i64 combined with an index in comparisons, arithmetic and min: no conversion is needed, and no value
-    changes."""
+    """An i32 or i64 may be combined with an index in comparisons, arithmetic and min. No conversion is needed, and no
+    value changes."""
     x = np.arange(40, dtype=np.float32).reshape(5, 8)
     y = np.empty_like(x)
     first = np.array([0, 2, 1, -1, 0], np.int32)

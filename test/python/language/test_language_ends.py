@@ -1,5 +1,5 @@
-"""Floats at the limits of their range, on each device: divisions, elementary functions, weights of states that are far
-apart, and numbers narrowed to f16."""
+"""Floats at the limits of their range, on each device: divisions, elementary functions, weights of states with distant
+lses, and numbers narrowed to f16."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ from mlafix.dsl import *
 
 T, U = DType("T"), DType("U")
 """
-RELATIVE = 4e-6  # N10
+RELATIVE = 4e-6  # the error that N10 allows
 LEAST = 2.0**-149  # the smallest f32 above 0
 BASES = {"e": np.e, "2": 2.0}
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModuleType]:
-    """The kernels, for states in each base."""
+    """Returns the kernels, compiled for states in each base."""
     folder = tmp_path_factory.mktemp("ends")
     return {base: load(folder, TEXT.replace("BASE", f'"{base}"'), HEADER) for base in BASES}
 
@@ -112,7 +112,7 @@ def run(device: Device, kernel: Any, shapes: list[tuple[int, ...]], *inputs: np.
 
 
 def floats(rng: np.random.Generator, count: int) -> np.ndarray:
-    """f32 of all sizes: arbitrary bits, any exponent, numbers near 1 and of ordinary size, and numbers that operations
+    """Returns f32 numbers of all sizes: arbitrary bits, numbers near 1, ordinary numbers, and numbers that operations
     treat specially."""
     with np.errstate(all="ignore"):
         bits = rng.integers(0, 2**32, count // 4, np.uint32).view(np.float32)
@@ -126,12 +126,12 @@ def floats(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def check_near(got: np.ndarray, want: np.ndarray, what: str) -> None:
-    """Checks that results are within N10 of f64, and for subnormal numbers within one of the smallest."""
+    """Checks that results are within N10 of f64. Subnormal results may be off by the smallest f32."""
     with np.errstate(all="ignore"):
         rounded = want.astype(np.float32).astype(np.float64)
         wide = got.astype(np.float64)
         fits = np.abs(wide - want) <= np.maximum(RELATIVE * np.abs(want), LEAST)
-        # The largest finite numbers may round to infinity.
+        # A result near the largest finite number may be infinite.
         fits |= np.isinf(wide) & (np.abs(want) > 3.40282e38) & (np.sign(wide) == np.sign(want))
         fits |= np.isnan(wide) & np.isnan(want) | (wide == rounded)
         fits &= (wide != 0) | (want != 0) | (np.signbit(wide) == np.signbit(want))
@@ -166,7 +166,7 @@ ERF = np.vectorize(math.erf, otypes=[np.float64])
 
 @pytest.mark.parametrize("size", [8, 100, 2048])
 def test_rounding_angles_and_erf_hold_their_error(device: Device, made: dict[str, ModuleType], size: int, rng: np.random.Generator) -> None:
-    """round and trunc are exact; sin and cos are within 2e-7, NaN beyond 2^23; erf is within N10."""
+    """round and trunc are exact. sin and cos are within 2e-7 up to 2^23, and NaN beyond. erf is within N10."""
     x = floats(rng, 64 * size)
     angles = np.concatenate([rng.uniform(-1, 1, 8 * size) * 2.0 ** rng.integers(-3, 24, 8 * size),
                              rng.integers(-2**20, 2**20, 8 * size) * (np.pi / 2)])  # fmt: skip
@@ -220,8 +220,8 @@ def test_bytes_and_sums_of_quotients_are_those_of_rounded_quotients(device: Devi
 @pytest.mark.parametrize("out", [BF16, F16], ids=str)
 @pytest.mark.parametrize("dtype", [BF16, F16], ids=str)
 def test_arithmetic_is_f32_whatever_is_read_and_stored(device: Device, made: dict[str, ModuleType], dtype: np.dtype, out: np.dtype) -> None:
-    """Regression: `2.0 / x` of bf16 65536, stored in f16, gave 0, and -0.0 * -3e38 gave NaN, since LLVM had narrowed
-    the operands to f16."""
+    """Arithmetic is done in f32 even if operands and results are f16 or bf16. Regression: LLVM narrowed the operands to
+    f16, so `2.0 / x` of bf16 65536 gave 0 and -0.0 * -3e38 gave NaN."""
     a = np.arange(2**16, dtype=np.uint16).view(dtype).reshape(512, 128)  # all numbers of the dtype
     b = np.random.default_rng(5).permutation(a.ravel()).reshape(a.shape)
     got, lse = run(device, made["e"].narrowed, [(8, *a.shape), (512,)], a, b, dtypes=[out, np.float32])
@@ -238,8 +238,8 @@ def test_arithmetic_is_f32_whatever_is_read_and_stored(device: Device, made: dic
 
 
 def apart(rng: np.random.Generator, base: float, low: float, high: float, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Two states for each of many gaps, in either order, where the heavier one has a payload of zeros. Also the weight
-    of the lighter one in f64."""
+    """Returns pairs of states whose lses differ by many gaps, in either order, and the weight of the lighter state in
+    f64. The heavier state has a payload of zeros."""
     count = 512
     gap = rng.uniform(low, high, count) * np.log(2) / np.log(base)
     top = rng.normal(0, 1, count) * 2.0 ** rng.integers(-4, 8, count)
@@ -256,13 +256,14 @@ def apart(rng: np.random.Generator, base: float, low: float, high: float, size: 
 @pytest.mark.parametrize("base", BASES)
 def test_a_light_state_beside_an_empty_payload_keeps_its_digits(device: Device, made: dict[str, ModuleType], base: str, size: int,
                                                                 rng: np.random.Generator) -> None:
-    """Regression: N10 failed for gaps above 40 in base e, with 7.6e-6."""
+    """The merge of a light state with a heavy state of zeros is within N10. Regression: for gaps above 40 in base e,
+    the error was 7.6e-6."""
     parts, lses, weight = apart(rng, BASES[base], 0, 125.9, size)
     want = weight[:, None] / (1 + weight[:, None]) * parts.astype(np.float64).sum(axis=0)
     out, _ = run(device, made[base].two, [want.shape, want.shape[:1]], parts, lses)
     assert np.abs(out / want - 1).max() <= RELATIVE
-    # The state is merged among empty ones, in a loop that a GPU runs in chunks, where rounding of the exponent would
-    # lose digits.
+    # Merges the two states and lighter ones in a loop, which a GPU runs in chunks. There, rounding of the exponent
+    # would lose digits.
     more = np.concatenate([parts, np.zeros_like(parts), np.zeros_like(parts)])
     rest = np.stack([lses.min(axis=0) - k for k in (90, 100, 110, 120)]).astype(np.float32)
     out, _ = run(device, made[base].many, [want.shape, want.shape[:1]], more, np.concatenate([lses, rest]))
@@ -292,8 +293,8 @@ def chain(out: Out[f32, "n D"], x: In[f32, "n k D"], lses: In[f32, "n k"]):
 
 
 def test_an_infinity_of_weight_zero_rounds_its_own_elements_alone(device: Device, tmp_path: Path, rng: np.random.Generator) -> None:
-    """N5 in chains: each step gives the first state a weight, but all steps together give it none. An infinity that it causes is
-    merged again, within N10."""
+    """N5 in chains: the first state has weight in each step but none in the whole. If it has infinite elements, only
+    the results of these elements may change, within N10."""
     kernel = load(tmp_path, CHAIN).chain
     lses = np.array([-88.7, 0, 103, 104, 103, -np.inf], np.float32)
     x = rng.normal(0, 2, (64, 6, 64)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Errors of the language: each underlines an expression and states what is allowed."""
+"""Errors of the language underline an expression and state what is allowed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 ARGUMENTS = """y: Out[f32, "n D"], x: In[f32, "n D"], r: In[f32, "n E"], c: In[i32, "n"], u: In[u8, "n"],
       lse: Out[f32, "n"], k: i32, f: f32, b: bool_, o: In[f32, "n D"] | None"""
 
-# The body of a grid over t, the underlined text, and a part of the message.
+# The body of a grid over t, the text that the error underlines, and a part of the message.
 BODIES = [
     # names
     ("y[t] = missing", "missing", "expected a name that is defined, got 'missing'"),
@@ -209,7 +209,7 @@ def k({ARGUMENTS}):
     assert underlined(error.message) == place
 
 
-# A whole kernel, the underlined text, and a part of the message.
+# A whole kernel, the text that the error underlines, and a part of the message.
 KERNELS = [
     ('def k(y):\n    for t in grid("n"): pass', "y", "expected a type for 'y'"),
     ("def k(y: 3):\n    for t in grid(4): pass", "3", "as the type of 'y', got 3"),
@@ -260,7 +260,8 @@ KERNELS = [
 
 @pytest.mark.parametrize(("text", "place", "message"), KERNELS, ids=[text.replace("\n", " ") for text, _, _ in KERNELS])
 def test_kernel(tmp_path: Path, text: str, place: str, message: str) -> None:
-    # Annotations remain text until the kernel is read. Otherwise Python evaluates them at the definition, and raises.
+    # With this import, annotations are not evaluated before the kernel is read. Otherwise Python would raise at the
+    # definition.
     error = error_of(tmp_path, f"\n@kernel\n{text}\n", "from __future__ import annotations\n")
     assert message in error.message
     assert underlined(error.message) == place
@@ -376,7 +377,7 @@ def k(y: Out[f32, "n d"], x: In[f32, "n d"]):
 
 
 def test_errors_show_the_lines_of_the_caller_alone(tmp_path: Path) -> None:
-    """The traceback ends at the call of the kernel, and omits the code that reads and compiles it."""
+    """The traceback of an error ends at the caller's line. The code that reads and compiles the kernel is not shown."""
     module = load(tmp_path, """
 @kernel
 def k(y: Out[f32, "n D"]):
@@ -411,8 +412,8 @@ def test_words_outside_a_kernel_are_argument_errors() -> None:
             wrong()
 
 
-# The body of a grid over t in n, the underlined text, and a part of the message. For each there is a launch for which
-# it is wrong.
+# The body of a grid over t in n, the text that the error underlines, and a part of the message. Each body is wrong for
+# some launch.
 REFUTED = [
     ("if c[t] > 0:\n            y[t] = 1.0", "y[t]",
      "written, got no store to y[0]: for example n = 1, what is read from c is -2147483648; store there, too, or say what 'y' holds elsewhere: "

@@ -1,4 +1,4 @@
-"""Hints in errors: the name to change, the function that converts, the argument that binds."""
+"""Hints in errors: the name that was probably meant, the function that converts, or the argument that binds a name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-# The body of a grid over t, the underlined text, and a part of the message.
+# The body of a grid over t, the text that the error underlines, and a part of the message.
 BODIES = [
     ("q[t] = 1.5", "1.5", "expected i32 to store to 'q' (i32), got 1.5; i32(…) converts"),
     ("q[t] = 1.0", "1.0", "expected i32 to store to 'q' (i32), got 1.0; i32(…) converts"),
@@ -39,7 +39,7 @@ BODIES = [
     ("m = identity('D')\nq[t] = i32(m < m)", "m < m", "expected scalars or rows to compare, got a state along D in base B; payload(s) is"),
     ("y[t] = exp(identity('D'))", "identity('D')", "expected f32 or a row of f32 for exp(…), got a state along D in base B; payload(s) is"),
     ("y[t, 0] = sum(identity('D'))", "identity('D')", "expected a row to reduce, got a state along D in base B; payload(s) is"),
-    # lists and arrays from outside
+    # lists and arrays from outside the kernel
     ("q[t] = LIST[t]", "t", "expected a constant index from -2 to 1, got index; a value indexes tensors alone: pass the list as a tensor"),
     ("s = [1, 2]\nq[t] = s[q[t]]", "q[t]", "expected a constant index from -2 to 1, got i32; a value indexes tensors alone: pass the list as a tensor"),
     ("y[t] = x[t] * ARRAY", "ARRAY", "got an array of type numpy.ndarray; a kernel reads arrays that are its arguments: pass it as one, declared with In"),
@@ -57,7 +57,7 @@ BODIES = [
     ("q[t] = len(x[t])", "x[t]", """declared with List, or a tuple, got a row of f32 along D; write shape("D")"""),
     ("q[t] = len(five[t])", "five[t]", "got a row of f32 along 5; it has 5 elements"),
     ("q[t] = len(x)", "x", "got the tensor 'x'; write x.shape[0]"),
-    # operators that bind more closely than they look
+    # operators with a higher precedence than they seem to have
     ("y[t] = where(x[t] > 0.0 & x[t] < 2.0, x[t], 0.0)", "0.0", "expected integers or bools for &, got 0.0; & binds more closely than a comparison: write (a < b) & (c < d)"),
     ("q[t] = i32(l[t] | q[t])", "l[t]", "expected integers or bools for |, got f32"),
     # rows where one number is expected
@@ -66,7 +66,7 @@ BODIES = [
     ("v = exp(x[t])\ny[t, 0] = v[:3]", "v[:3]", "; load the part that is needed, as x[t, :3], and compute on it, or take a few elements: row_of([v[i] for i in range(3)])"),
     ("y[t] = x[t, -1]", "-1", 'expected an index of at least 0, got -1; the last is shape("D") - 1'),
     ("y[t, 0] = five[t, -1]", "-1", "expected an index of at least 0 and below 5, got -1; the last is 4"),
-    # words of Triton
+    # Triton's functions
     ("i = tl.program_id(0)", "tl.program_id", '; the grid gives the row its indices: for t in grid("n")'),
     ("i = program_id(0)", "program_id", '; the grid gives the row its indices: for t in grid("n")'),
     ("v = zeros(4)", "zeros", '; write 0.0, which is broadcast along a row; an empty state is identity("D")'),
@@ -81,12 +81,12 @@ BODIES = [
     ("y[t] = load(x[t], mask=t < 2)", "t < 2", "got an argument 'mask'; mlafix calls it where"),
     ("y[t, 0] = sum(x[t], axis=0)", "sum(x[t], axis=0)", "got an argument 'axis'; a row has one dim: sum(row) takes all of it"),
     ("q[t] = num_warps", "num_warps", "; the compiler chooses blocks, warps and the grid"),
-    # names that are nearly right
+    # misspelt names
     ("y[t] = exq(x[t])", "exq", "; did you mean exp?"),
     ("y[t] = x[i]", "i", "names with values here: d, five, h, l, q, t, w, x, y"),
     ("q[t] = i32(shape('d'))", "'d'", """got 'd'; did you mean "D"?"""),
     ("m = identity(D)", "D", """; "D" is a dim: write "D", as in identity("D")"""),
-    # tensors and values where others are expected
+    # tensors or values where other ones are expected
     ("y[t, 0] = max(x)", "x", "expected a row to reduce, got the tensor 'x'; a row of it is x[t]"),
     ("y[t] = x(t)", "x", "expected a function before ( ), got the tensor 'x'; a row of it is x[t]"),
     ("q[t] = i32(x.D)", "x.D", 'got .D; write shape("D")'),

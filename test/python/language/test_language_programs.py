@@ -1,4 +1,5 @@
-"""Compares random kernels on the CPU with the same text run by Python. Mangled kernels only have to survive."""
+"""Random kernels give the same results on the CPU as the same text run by Python. Mangled kernels compile or raise a
+CompileError."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ STATEMENTS = [
 
 
 class Mangler(ast.NodeTransformer):
-    """Replaces some expressions by other expressions, and some statements by others."""
+    """Replaces some expressions by others, and replaces or inserts some statements."""
 
     def __init__(self, rng: random.Random, rate: float) -> None:
         self.rng = rng
@@ -89,16 +90,16 @@ class Mangler(ast.NodeTransformer):
 
 
 def kernels_of(file: Path) -> list[tuple[ast.FunctionDef, str]]:
-    """The kernels of a module of the library, each with the rest of the module as its header."""
+    """Returns the kernels of a library module. Each has the rest of the module as its header."""
     tree = ast.parse(file.read_text())
-    body = tree.body[2:]  # without docstring and __future__
+    body = tree.body[2:]  # without the docstring and the import from __future__
     kernels = [node for node in body if isinstance(node, ast.FunctionDef) and [ast.unparse(one) for one in node.decorator_list] == ["kernel"]]
     rest = "\n".join(ast.unparse(node) for node in body if node not in kernels)
     return [(kernel, "from __future__ import annotations\n" + HEADER + rest + "\n") for kernel in kernels]
 
 
 def test_mangled_kernels_raise_nothing_but_compile_errors(folder: Path) -> None:
-    """Every function in Python is a kernel, or a CompileError that shows a location."""
+    """Every function in Python is a kernel, or a CompileError with a location."""
     kernels = [pair for module in MODULES for pair in kernels_of(LIBRARY / f"{module}.py")]
     rng = random.Random(7)
     made = refused = 0
@@ -109,7 +110,7 @@ def test_mangled_kernels_raise_nothing_but_compile_errors(folder: Path) -> None:
         try:
             module = load(folder, ast.unparse(ast.fix_missing_locations(kernel)), header)
         except (SyntaxError, ValueError):
-            continue  # Python itself rejects it
+            continue  # Python itself rejects the text
         try:
             getattr(module, kernel.name).ir("source")
             made += 1

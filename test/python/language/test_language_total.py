@@ -130,7 +130,7 @@ def omitted(y: Out[f32, "s=5 n"], rows: Out[f32, "r=4 n D"], c: In[i32, "n"], o:
         rows[3, t] = w[t]
 """
 ENDS = {np.int32: (-(2**31), 2**31 - 1), np.int64: (-(2**63), 2**63 - 1)}
-# So short that one lane reads a row, and so long that a CPU processes rows in loops.
+# A row of 8 elements is read by one lane; a row of 1024 is processed in loops on a CPU.
 SIZES = [8, 100, 1024]
 
 
@@ -139,13 +139,13 @@ NAMES = {np.int32: "i32", np.int64: "i64"}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[type, ModuleType]:
-    """The kernels for integers of 32 and of 64 bits."""
+    """Returns the kernels for integers of 32 and of 64 bits."""
     folder = tmp_path_factory.mktemp("total")
     return {dtype: load(folder, TEXT.replace("INT", name)) for dtype, name in NAMES.items()}
 
 
 def run(device: Device, kernel: mlafix.Kernel, outputs: list[np.ndarray], *inputs: Any) -> list[np.ndarray]:
-    """The contents of outputs with these shapes after the kernel."""
+    """Runs the kernel with outputs of these shapes and dtypes, and returns their contents."""
     results = [device.poisoned(out.shape, out.dtype) for out in outputs]
     kernel(*results, *[device.put(i) if isinstance(i, np.ndarray) else i for i in inputs])
     device.synchronize()
@@ -153,8 +153,8 @@ def run(device: Device, kernel: mlafix.Kernel, outputs: list[np.ndarray], *input
 
 
 def ranges(dtype: type) -> list[tuple[int, int]]:
-    """Bounds with few iterations: short ranges at both limits, and ranges that are empty by a little or by the
-    maximum."""
+    """Returns bounds of ranges with few iterations: short ranges, also at both limits, and empty ranges whose ends are
+    near to each other or far apart."""
     least, most = ENDS[dtype]
     short = [(a, b) for a in (-7, -1, 0, 1, 5) for b in (-9, -1, 0, 2, 7, 13)]
     empty = [(most, least), (0, least), (most, 0), (5, least), (most, most), (least, least), (1, 0), (most - 1, least + 1)]
@@ -194,15 +194,15 @@ def test_a_loop_whose_index_would_wrap_ends(device: Device, made: dict[type, Mod
 
 
 def test_empty_ranges_that_were_reported(device: Device, made: dict[type, ModuleType]) -> None:
-    """Regression: `range(c[t], 0, 2)` with c > 0 and similar ranges ran on a GPU, since an empty range was counted as
-    unsigned."""
+    """Empty ranges have no iterations. Regression: ranges such as `range(c[t], 0, 2)` with c > 0 had some on a GPU,
+    since the count was unsigned."""
     x = np.ones((3, 16), np.float32)
     (got,) = run(device, made[np.int32].reported, [np.empty((4, 16), np.float32)], x, np.array([1, 7, 2, 0], np.int32), 7)
     assert not got.any()
 
 
 def shifted(x: int, k: int, width: int) -> tuple[int, int]:
-    """x << k and x >> k. Amounts of at least the width, and negative amounts, shift everything out."""
+    """Returns x << k and x >> k. If k is negative or at least the width, all bits are shifted out."""
     if not 0 <= k < width:
         return 0, -1 if x < 0 else 0
     left = (x << k) % 2**width
@@ -228,7 +228,8 @@ def test_shifts_by_any_amount(device: Device, made: dict[type, ModuleType], dtyp
 
 
 def test_constant_shifts_beyond_the_width_store_their_result(device: Device, made: dict[type, ModuleType]) -> None:
-    """Regression: a constant `<< 40` of an i32 dropped the store."""
+    """A constant shift beyond the width stores 0 or the sign. Regression: with a constant `<< 40` of an i32, nothing
+    was stored."""
     x = np.array([5, -5, 0, 2**31 - 1, -(2**31)], np.int32)
     (got,) = run(device, made[np.int32].constant_shifts, [np.empty((5, 5), np.int32)], x)
     sign = [-1 if v < 0 else 0 for v in x]
@@ -236,7 +237,7 @@ def test_constant_shifts_beyond_the_width_store_their_result(device: Device, mad
 
 
 def divided(a: int, b: int, width: int) -> tuple[int, int]:
-    """a // b and a % b, with a // 0 = a and a % 0 = 0."""
+    """Returns a // b and a % b, where a // 0 is a and a % 0 is 0."""
     if b == 0:
         return a, 0
     quotient = a // b
@@ -256,14 +257,15 @@ def test_divisions_of_any_operands(device: Device, made: dict[type, ModuleType],
     outputs = [np.empty(len(pairs), dtype) for _ in range(3)] + [np.empty(row.shape, np.int32)]
     quotient, remainder, absolute, wide = run(device, made[dtype].divisions, outputs, a, b, row, by)
     assert list(zip(quotient.tolist(), remainder.tolist())) == [divided(x, y, width) for x, y in pairs]
-    assert absolute.tolist() == [abs(x) if x != ENDS[dtype][0] else x for x, _ in pairs]  # wraps around
+    # the magnitude of the smallest integer wraps around
+    assert absolute.tolist() == [abs(x) if x != ENDS[dtype][0] else x for x, _ in pairs]
     each = [divided(int(x), int(y), 32) for x, y in zip(row.flat, by.flat)]
     assert wide.ravel().tolist() == [x ^ y for x, y in each]
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64], ids=["i32", "i64"])
 def test_negated_magnitudes_are_no_constants(device: Device, made: dict[type, ModuleType], dtype: type) -> None:
-    """ptxas 12.9 and 13.0 turn every comparison with -abs(x) into a constant."""
+    """Comparisons with -abs(x) are computed. ptxas 12.9 and 13.0 would turn each one into a constant."""
     values = [0, 1, -1, 4, 5, -5, 6, -6, 7, 8, -8, 127, -128, 129, 1 << 20, np.iinfo(dtype).max, -np.iinfo(dtype).max]
     x = np.array(values, dtype)
     negated = -np.abs(x)
@@ -298,12 +300,13 @@ def test_floats_become_integers_saturating(device: Device, made: dict[type, Modu
 @pytest.mark.parametrize("bound", [False, True], ids=["open", "bound"])
 @pytest.mark.parametrize("given", [False, True], ids=["absent", "given"])
 def test_otherwise_is_for_where_the_predicate_is_false(device: Device, tmp_path: Path, bound: bool, given: bool, size: int) -> None:
-    """Regression: `o[t] if c else 5.0` with an omitted argument gave 5 where c holds."""
+    """`otherwise` is used only where the predicate is false. Regression: `o[t] if c else 5.0` with an omitted argument
+    gave 5 where c holds."""
     c = np.array([1, 0, 2, -1], np.int32)
     o, w = np.array([2.0, 3.0, 4.0, 6.0], np.float32), np.arange(4 * size, dtype=np.float32).reshape(4, size)
     kernel = load(tmp_path, TEXT.replace("INT", "i32")).omitted
     if not bound:
-        # Compiled ahead, so that the presence is left to the launch.
+        # Compiles ahead without saying whether the optional arguments are present.
         unit = kernel.compile(_runtime.device_target("cuda:0" if device.name == "cuda" else "cpu"), D=size)
         assert unit.kernels[0].bindings == {"D": str(size)}
     outputs = [np.empty((5, 4), np.float32), np.empty((4, 4, size), np.float32)]
@@ -328,8 +331,8 @@ def chosen(y: Out[f32, "n D"], z: Out[i64, "n"], x: In[f32, "n D"], k: In[i64, "
 
 
 def test_constants_divide_and_shift_as_values_do(device: Device, tmp_path: Path) -> None:
-    """An inline function gets constants or values. Python's own errors for zero divisors and negative amounts must not
-    occur."""
+    """Constants of an inline function divide and shift as values do. Python's own errors for zero divisors and negative
+    shifts do not occur."""
     floats = [(a, b) for a in (3.0, -3.0, 0.0, -0.0) for b in (0.0, -0.0, 2.0)]
     ints = [(op, a, b) for op in ("//", "%", "<<", ">>") for a in (7, -7, 0) for b in (0, -1)]
     ints = [(op, a, b) for op, a, b in ints if b == 0 or op in ("<<", ">>")]
@@ -377,7 +380,7 @@ def looks_ahead(y: Out[i32, "n"], c: In[i32, "m"]):
 
 
 def test_memory_that_an_inline_function_would_not_read_is_not_read(tmp_path: Path) -> None:
-    """The load must be predicated. Its value would not show an error, since it is not selected."""
+    """The load is predicated. The result alone would not show an error, since the loaded value is not selected."""
     kernel = load(tmp_path, LOOKS_AHEAD).looks_ahead
     (line,) = [line for line in kernel.ir("canonical").splitlines() if "mlafix.load" in line]
     assert " if %" in line, line

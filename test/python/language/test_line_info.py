@@ -1,4 +1,4 @@
-"""MLAFIX_LINE_INFO: GPU code names the lines of the Python file that contains the kernel."""
+"""With MLAFIX_LINE_INFO, GPU code refers to the lines of the Python file that contains the kernel."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def doubles(y: Out[f32, "n D"], x: In[f32, "n D"]):
 
 
 def line_of(text: str) -> int:
-    """The line of this file with `text`, inside the kernel."""
+    """Returns the number of the line of this file that is `text`."""
     lines = Path(__file__).read_text().splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.strip() == text)
 
 
 def positions(ptx: str) -> set[tuple[str, int]]:
-    """File and line of every .loc directive."""
+    """Returns the file and the line of every .loc directive."""
     files = dict(re.findall(r'\.file\s+(\d+)\s+"([^"]*)"', ptx))
     return {(files[file], int(line)) for file, line in re.findall(r"\.loc\s+(\d+)\s+(\d+)\s", ptx)}
 
@@ -74,6 +74,6 @@ def test_units_with_and_without_lines_are_two(folder: Path, monkeypatch: pytest.
     assert doubles.compile(TARGET, D=64) is not without
     (lined,) = set(folder.rglob("doubles.*.mlafix")) - {plain}
     assert path in lined.read_bytes()
-    # Both units are kept, and neither is used for the other.
+    # The cache keeps both units, and does not mistake one for the other.
     monkeypatch.delenv("MLAFIX_LINE_INFO")
     assert doubles.compile(TARGET, D=64) is without

@@ -1,5 +1,5 @@
-"""Names from outside keep the values that they had at the kernel's first use. A changed value is an error that names it, like
-Triton's "Global variable X has changed since we compiled this kernel"."""
+"""Names from outside keep the values that they had when the kernel was first used. If a value has changed, a call
+raises an error that names it, like Triton's "Global variable X has changed since we compiled this kernel"."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def call(kernel: Any, dim: int = 4) -> np.ndarray[Any, Any]:
 
 
 def ways(kernel: Any) -> Iterator[Callable[[], object]]:
-    """All functions that would compile or launch."""
+    """Yields every way to compile or launch a kernel."""
     x = np.ones((2, 4), np.float32)
     yield lambda: kernel(x.copy(), x)
     yield lambda: call(kernel, 8)
@@ -212,7 +212,7 @@ def test_what_is_watched_does_not_keep_a_kernel_alive() -> None:
             for t in grid("n"):
                 y[t] = f32(x[t]) * values[0]
 
-        values.append(scaled)  # makes watched values cyclic
+        values.append(scaled)  # the watched values contain the kernel itself, a cycle
         call(scaled)
         return weakref.ref(scaled)
 

@@ -1,5 +1,5 @@
-"""An author's promises and their effect: launches check conditions on sizes and scalars, and the proofs assume all others.
-Also fills, and bounds="prove"."""
+"""Promises that an author makes (`assume`, `distinct`). Launches check conditions on sizes and scalars, and proofs rely
+on all others. Also tests fills, and bounds="prove"."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def test_a_launch_that_breaks_one_is_refused(device: Device, changed: dict[str, 
     with pytest.raises(mlafix.ArgumentError) as error:
         launch(device, **{**GOOD, **changed})
     assert message in str(error.value)
-    assert np.array_equal(launch(device, **GOOD), np.arange(12, 20) * -5.0)  # remembered calls are checked as well
+    # launches with cached arguments are checked as well
+    assert np.array_equal(launch(device, **GOOD), np.arange(12, 20) * -5.0)
     with pytest.raises(mlafix.ArgumentError):
         launch(device, **{**GOOD, **changed})
 
@@ -150,7 +151,7 @@ def test_a_bound_call_checks_new_scalars(device: Device) -> None:
 
 
 def test_new_scalars_of_a_bound_call_are_checked_together(device: Device) -> None:
-    """The intermediate states between (0, 1) and (5, 6), 5 <= 1 or 0 <= 6, are not checked."""
+    """Two new scalars are checked only after both are set. From (0, 1) to (5, 6), 5 <= 1 would be false in between."""
     out, other = device.poisoned((8,), np.float32), device.poisoned((8,), np.float32)
     bound = between.bind(out, 0, 1)
     with pytest.raises(mlafix.ArgumentError, match="expected low <= high, got low = 7, high = 6"):
@@ -171,7 +172,7 @@ def test_promises_about_tables_are_believed(device: Device, rng: np.random.Gener
     expected = np.zeros(50, np.float32)
     expected[slots] = x
     assert np.array_equal(device.get(out), expected)
-    assert "cmpi ult" not in scatter.ir("lowered", I="i32")  # there is no bounds guard
+    assert "cmpi ult" not in scatter.ir("lowered", I="i32")  # the access has no bounds guard
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
@@ -192,7 +193,7 @@ def test_what_no_store_writes_gets_the_fill(device: Device, rng: np.random.Gener
         assert np.array_equal(device.get(low)[:, 1], np.where(flags < 0, 1.0, -np.inf))
 
 
-# The kernel, the underlined text, and a part of the message.
+# The kernel, the text that the error underlines, and a part of the message.
 REFUSED = [
     ('def k(y: Out[f32, "n"], x: In[f32, "m"], c: In[i32, "n"]):\n    for t in grid("n"):\n        y[t] = x[c[t]]', 'x[c[t]]',
      "expected every access of 'x' to be in bounds (bounds = \"prove\"), got one that may be outside: it depends on what is read from c"),

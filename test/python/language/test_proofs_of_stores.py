@@ -1,4 +1,5 @@
-"""Stores whose proofs are difficult: stores in every branch, stores of slices that rows may lack, stores to every slot of a cache."""
+"""Stores that are hard to prove: stores in every branch, stores of slices that a row may not have, and stores to every
+slot of a cache."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 
 def written(tmp_path: Path, arguments: str, lines: list[str], promise: str = "") -> ModuleType:
-    """The module of a kernel whose rows execute `lines`."""
+    """Returns a module with a kernel whose rows execute `lines`."""
     body = "".join(f"        {line}\n" for line in lines)
     return load(tmp_path, f"@mlafix.kernel(allow={{'bounds', 'races'}})\ndef k({arguments}):\n{promise}    for t in grid('n'):\n{body}")
 
@@ -84,8 +85,10 @@ SLOTS = "cache: InOut[f32, 'b s D'], x: In[f32, 'n D'], slots: In[i32, 'n']"
     ("lines", "verdict"),
     [
         (["slot, size = slots[t], i32(shape('s'))", "if slot >= 0:", "    cache[slot // size, slot % size] = x[t]"], "promised"),
-        (["cache[slots[t] // shape('s'), slots[t] % shape('s')] = x[t]"], "promised"),  # padding has slots below 0, and is not stored
-        (["slot, size = slots[t], i32(shape('s'))", "cache[slot // size, slot % size] = x[t]"], "unknown"),  # an i32 may be below 0
+        # slots below 0 are padding, and are not stored
+        (["cache[slots[t] // shape('s'), slots[t] % shape('s')] = x[t]"], "promised"),
+        # the i32 may be below 0
+        (["slot, size = slots[t], i32(shape('s'))", "cache[slot // size, slot % size] = x[t]"], "unknown"),
         (["slot, size = slots[t], i32(shape('s'))", "if slot >= 0:", "    cache[slot // size, slot % (size + 1)] = x[t]"], "unknown"),
         (["slot, size = slots[t], i32(t)", "if slot >= 0:", "    cache[slot // size, slot % size] = x[t]"], "unknown"),
         (["if slots[t] >= 0:", "    cache[slots[t] // shape('s'), (slots[t] + 1) % shape('s')] = x[t]"], "unknown"),
@@ -174,7 +177,8 @@ REMAINDERS = [
 @pytest.mark.parametrize("line", REMAINDERS)
 def test_a_question_of_many_divisions_ends(tmp_path, line):
     module = written(tmp_path, "y: InOut[f32, 'm D'], x: In[f32, 'n D']", [line])
-    assert verdicts(module)["y", "one writer"] in ("unknown", "refuted")  # rows 0 and 1 have different elements, others do not
+    # rows 0 and 1 write different elements, other pairs of rows do not
+    assert verdicts(module)["y", "one writer"] in ("unknown", "refuted")
 
 
 def test_a_question_of_a_chain_of_divisions_ends(tmp_path):

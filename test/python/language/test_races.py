@@ -1,4 +1,4 @@
-"""Kernels whose rows conflict, and accesses out of bounds: errors, warnings, and how to avoid them."""
+"""Kernels with rows that conflict, and accesses out of bounds: the errors, the warnings, and how to avoid them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def compile_anew(monkeypatch):
 
 
 def warned(kernel, **bindings):
-    """The texts of the warnings from compiling, and the text that each underlines."""
+    """Returns each warning from compiling the kernel as its text and the source text that it underlines."""
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         kernel.compile(**bindings)

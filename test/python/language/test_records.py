@@ -1,4 +1,5 @@
-"""Frozen dataclasses in kernels: constants from outside, bundles of tensors and values for inline functions, and arguments."""
+"""Frozen dataclasses in kernels: constants from outside, bundles of tensors and values for inline functions, and
+arguments."""
 
 from __future__ import annotations
 
@@ -122,7 +123,7 @@ def test_what_records_are_not(tmp_path: Path, body: str, place: str, message: st
 
 
 def test_what_counts_of_records(tmp_path: Path) -> None:
-    """Changing a field that a kernel may read makes another kernel."""
+    """The digest of a kernel changes with every field of a record that it may read."""
     def digests(text: str = TEXT) -> list[str]:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
@@ -133,7 +134,7 @@ def test_what_counts_of_records(tmp_path: Path) -> None:
     assert digests(TEXT.replace("2.0 * self", "4.0 * self")) == first
     for before, after in (("3.0, True", "3.5, True"), ("True, i32", "False, i32"), ("True, i32", "True, i64")):
         changed = digests(TEXT.replace(before, after))
-        assert changed[0] != first[0] and changed[1] == first[1], after  # `listed` reads another field
+        assert changed[0] != first[0] and changed[1] == first[1], after  # `listed` does not read this field
     assert all(one != other for one, other in zip(digests(TEXT.replace("(0.25, 8)", "(0.5, 8)")), first))
     assert digests(TEXT.replace("second: Any = 1.0", "second: Any = 2.0"))[1] != first[1]
 
@@ -167,7 +168,7 @@ def nested(y: Out[f32, "n D"], of: Pair(Rows(In[f32, "n D"], 2.5), index), last:
 
 
 def test_fields_of_a_record_are_arguments(tmp_path: Path, device: Device) -> None:
-    """Arguments have the names of the fields. A record without tensors is a constant, like any other value."""
+    """A record of tensors becomes arguments with the names of its fields. A record without tensors is a constant."""
     module = load(tmp_path, DECLARED)
     assert [arg["name"] for arg in module.flat.signature["args"]] == ["out", "sums", "x", "weights", "shift"]
     assert [arg["name"] for arg in module.nested.signature["args"]] == ["y", "x", "weights", "second", "last"]
@@ -201,7 +202,7 @@ def test_what_records_of_arguments_are_not(tmp_path: Path, arguments: str, place
 
 
 def test_what_counts_of_records_of_arguments(tmp_path: Path) -> None:
-    """Changing the name or the type of a field makes another kernel."""
+    """The digest of a kernel changes with the name and the type of each field of its arguments."""
     def digest(number: int, text: str) -> str:
         folder = tmp_path / str(number)
         folder.mkdir()

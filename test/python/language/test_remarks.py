@@ -1,4 +1,4 @@
-"""kernel.remarks: the compiler's decisions for a kernel in Python, at the lines of the Python file."""
+"""kernel.remarks shows the compiler's decisions for a kernel in Python, at the lines of the Python file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_remarks_are_at_the_lines_of_the_python_file() -> None:
     where = f"{__file__}:{line_of('store_state(merge')}:"
     skipped = next(line for line in text.splitlines() if "[passed: skip-copies]" in line)
     assert skipped.startswith(where) and "only the state of b are neither read nor written" in skipped
-    assert "        store_state(merge(first" in text  # the line itself
+    assert "        store_state(merge(first" in text  # the line itself is shown
     assert "merges_dense on sm_90: a row of 128 elements is 16 packs of 8 elements" in text
 
 
@@ -102,7 +102,8 @@ def looked_up(y: Out[bf16, "n D"], x: In[bf16, "n D"], starts: In[i32, "m"]):
 
 
 def test_a_narrow_access_is_not_blamed_on_a_bound_that_allows_wider_ones() -> None:
-    """Here an adjacent f32 row determines the elements of a pack."""
+    """The remark gives the true reason for a narrow access. Here it is an f32 row beside this one, which determines the
+    elements of a pack."""
     line = next(line for line in sample.remarks("sm_90").splitlines() if "sample_whole_dense" in line and "narrow-access" in line)
     assert "rows of logits are moved 8 bytes at a time" in line and "since most bytes are of elements of 4 bytes" in line
 

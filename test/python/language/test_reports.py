@@ -1,7 +1,7 @@
-"""The five public reports that this project answers, as scenarios: called directly, and captured in a CUDA graph.
+"""The five public reports that this project answers, as scenarios of an engine.
 
-A scenario keeps its arrays in place, loads new contents, takes one step, and checks the contents for a later reader.
-With a GPU, the same scenarios also run in a `torch.cuda.graph` that is replayed with changed contents.
+A scenario keeps its arrays in place, loads new contents, takes one step, and checks the results. With a GPU, the step
+is also captured in a `torch.cuda.graph` and replayed with changed contents.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ N, HEADS, DIM = 16, 4, 64
 
 
 class Scenario:
-    """Arrays on a device, and one step of an engine with them."""
+    """The arrays of an engine on a device, and one step with them."""
 
     def __init__(self, device: Device, rng: np.random.Generator) -> None:
         self.device, self.rng = device, rng
         self.arrays: dict[str, Any] = {}
 
     def load(self, case: int) -> None:
-        """Loads new contents into every array and poisons outputs, since no one zeroes a buffer between steps."""
+        """Loads new contents into every array and poisons the outputs. An engine zeroes no buffer between steps,
+        either."""
         raise NotImplementedError
 
     def step(self) -> None:
@@ -48,7 +49,7 @@ class Scenario:
         return self.device.get(self.arrays[name])
 
     def states(self, **options: Any) -> None:
-        """Loads a new prefix and suffix, and poisons the outputs."""
+        """Loads a new prefix and a new suffix, and poisons the outputs."""
         self.held = make_states(self.rng, 2, N, HEADS, DIM, BF16, **options)
         v, s = self.held.v, self.held.s
         self.put(prefix=v[0], prefix_lse=np.ascontiguousarray(s[0].T), suffix=v[1], suffix_lse=np.ascontiguousarray(s[1].T),
@@ -56,14 +57,14 @@ class Scenario:
 
 
 class Vllm36540MergeWithThreshold(Scenario):
-    """vLLM #36540: rows at or past a host threshold copy the suffix. Buffers come from `empty`, and the threshold needs
-    no sync."""
+    """vLLM #36540: rows at or past a threshold copy the suffix. The threshold is on the host, so no sync is needed.
+    Buffers come from `empty`."""
 
     threshold = 11
 
     def load(self, case: int) -> None:
         self.states()
-        # Rows past the threshold have no prefix: its memory was never written, and must not be read.
+        # Rows past the threshold have no prefix. Its memory was never written there, and must not be read.
         self.held.v[0, self.threshold :] = garbage(self.rng, (N - self.threshold, HEADS, DIM), BF16)
         self.held.s[0, self.threshold :] = np.nan
         self.put(prefix=self.held.v[0], prefix_lse=np.ascontiguousarray(self.held.s[0].T))
@@ -81,7 +82,7 @@ class Vllm36540MergeWithThreshold(Scenario):
 
 
 class Vllm38359NoZeroInit(Scenario):
-    """vLLM #38359: a padded batch in buffers that no one zeroes. Exactly the padding rows are blanked."""
+    """vLLM #38359: a padded batch lies in buffers that are never zeroed. Exactly the padding rows are blanked."""
 
     def load(self, case: int) -> None:
         self.live = [N, 1, 9, 0, 15][case % 5]
@@ -106,8 +107,8 @@ class Vllm38359NoZeroInit(Scenario):
 
 
 class Sglang22688ZeroKvFixup(Scenario):
-    """SGLang #22688: rows of sequences without KV become 0, -inf before a merge reads them, without a sync, in one
-    launch."""
+    """SGLang #22688: before a merge reads them, rows of sequences without KV become 0 with an lse of -inf. This takes
+    one launch and no sync."""
 
     CASES = [([5, 0, 3, 0], [0, 4, 9, 13, 16]), ([1, 1, 1, 1], [0, 4, 8, 12, 16]), ([0, 0, 0, 0], [0, 1, 2, 3, 16]),
              ([7, 0, -1, 2], [0, 0, 8, 16, 16])]
@@ -116,7 +117,7 @@ class Sglang22688ZeroKvFixup(Scenario):
         kv_lens, cu_seqlens = (np.array(x, np.int32) for x in self.CASES[case % len(self.CASES)])
         self.states(faults=False)
         self.dead = contract.dead_rows(N, kv_lens, cu_seqlens)
-        # The attention kernel left these rows and their lses unchanged.
+        # The attention kernel did not write these rows and their lses.
         self.held.v[0, self.dead] = garbage(self.rng, (int(self.dead.sum()), HEADS, DIM), BF16)
         self.held.s[0, self.dead] = garbage(self.rng, (int(self.dead.sum()), HEADS), F32)
         self.put(prefix=self.held.v[0], prefix_lse=np.ascontiguousarray(self.held.s[0].T), kv_lens=kv_lens, cu_seqlens=cu_seqlens)
@@ -138,7 +139,8 @@ class Sglang22688ZeroKvFixup(Scenario):
 
 
 class Vllm41873StaleFlagsInPaddedRows(Scenario):
-    """vLLM #41873: `is_prefilling` is False for requests that only pad the graph, whatever the buffer held before."""
+    """vLLM #41873: `is_prefilling` becomes False for requests that only pad the graph, whatever the buffer contained
+    before."""
 
     def load(self, case: int) -> None:
         self.live = [5, 8, 0, 3, 7][case % 5]
@@ -157,8 +159,8 @@ class Vllm41873StaleFlagsInPaddedRows(Scenario):
 
 
 class Vllm42135ContiguousContextLens(Scenario):
-    """vLLM #42135: a contiguous [num_decodes, max_decode_len] view of one flat buffer, never negative, with zeros as
-    padding."""
+    """vLLM #42135: the context lengths are a contiguous [num_decodes, max_decode_len] view of one flat buffer. They are
+    never negative, and padding is zero."""
 
     def load(self, case: int) -> None:
         self.live = [4, 6, 0, 1][case % 4]
@@ -195,7 +197,8 @@ def test_report(report: type[Scenario], device: Device, rng: np.random.Generator
 @pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
 def test_report_in_a_captured_graph_replayed_with_changed_inputs(report: type[Scenario], warm: bool,
                                                                  rng: np.random.Generator) -> None:
-    """Without warm-up, code is loaded while the stream is captured, which must be legal as well."""
+    """A captured step works on changed contents. Without warm-up, its code is loaded during the capture, which must be
+    legal as well."""
     import torch
 
     scenario = report(TorchDevice("cuda"), rng)
@@ -215,8 +218,8 @@ def test_report_in_a_captured_graph_replayed_with_changed_inputs(report: type[Sc
 
 @pytest.mark.skipif(not has_cuda(), reason="needs a GPU: several streams")
 def test_launches_go_to_torchs_current_stream(rng: np.random.Generator) -> None:
-    """The inputs are written after a long wait on a side stream, so that a launch on any other stream would read
-    poison."""
+    """A launch goes to torch's current stream. The inputs are written after a long wait on a side stream, so a launch
+    on another stream would read poison."""
     import torch
 
     device = TorchDevice("cuda")

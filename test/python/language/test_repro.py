@@ -1,4 +1,4 @@
-"""`MLAFIX_PRINT_REPRO`: writes a launch as a script that makes the same call."""
+"""With `MLAFIX_PRINT_REPRO`, a launch is written as a script that makes the same call."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def script_of(folder: Path, capfd: pytest.CaptureFixture[str]) -> Path:
-    """The only script that the calls wrote, which stderr names."""
+    """Returns the only script that the calls wrote. Asserts that stderr names it."""
     (path,) = (folder / "mlafix-repro").glob("*.py")
     assert capfd.readouterr().err == f'mlafix: the launch of kernel "{path.name.partition("-")[0]}" is the script mlafix-repro/{path.name}\n'
     return path
@@ -71,7 +71,7 @@ def test_values_strides_lists_and_what_is_omitted(
         make = lambda array: torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if array.dtype == BF16 else torch.from_numpy(array)  # noqa: E731
     kernel = load(folder, TEXT).mix
     kernel(make(y), make(x)[:, 8:16], 1.5, [make(more)] * 2)
-    kernel(make(y), make(x)[:, 8:16], 1.5, [make(more)] * 2)  # the same launch, so no second script
+    kernel(make(y), make(x)[:, 8:16], 1.5, [make(more)] * 2)  # the same launch again writes no second script
     script = script_of(folder, capfd)
     assert "(24, 1)" in script.read_text() and script.read_text().count('values["array_') == 3
     view = ".view(torch.uint8).tolist()" if kind == "torch" else ".view('uint8').tolist()"
@@ -79,7 +79,7 @@ def test_values_strides_lists_and_what_is_omitted(
 
 
 def test_without_values(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """A call in place, whose values are in no file."""
+    """Without "values", the script makes the call in place, and no file contains the values."""
     monkeypatch.setenv("MLAFIX_PRINT_REPRO", "1")
     x = np.full((3, 4), 77.25, np.float32)
     load(folder, TEXT).double(x, x)

@@ -1,5 +1,5 @@
-"""A kernel runs the text that Python read, or raises an error, even if its file changes between the import and the kernel's first
-call."""
+"""A kernel runs the text that Python imported, or raises an error, even if its file changes between the import and the
+kernel's first call."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def test_what_was_imported_runs(file: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", CHANGES)
 def test_a_kernel_that_is_made_later_runs_or_is_an_error(file: Path, how: str) -> None:
-    """The text of a kernel is read when the kernel is made. If the file has changed by then, that may be an error."""
+    """The text of a kernel is read when the kernel is made. If the file has changed by then, the kernel runs or is a
+    CompileError."""
     module = imported(file)
     assert call(module.made(3.0)) == 4
     change(file, how)
@@ -131,13 +132,14 @@ def test_errors_show_the_line_that_was_imported(file: Path, how: str) -> None:
 def test_an_import_after_a_change_is_of_the_new_text(file: Path) -> None:
     first = imported(file)
     change(file, "a constant")
-    os.utime(file, (1, 1))  # prevents the use of bytecode for the old text
+    os.utime(file, (1, 1))  # prevents the use of the old text's bytecode
     second = imported(file)
     assert (call(first.scaled), call(second.scaled), call(second.negated)) == (2, 3, -1)
 
 
 def test_an_instrumented_function_of_an_older_file_is_read_as_it_is_written(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tools for coverage and type checks change a function's code, but not its text."""
+    """Tools for coverage and type checks change a function's code. If the file is older than the process, its text is
+    still read."""
     monkeypatch.setattr(source, "_began", file.stat().st_ctime + 10)
     module = imported(file)
     function = types.FunctionType((lambda out, x: None).__code__, module.__dict__, "scaled")
@@ -163,8 +165,7 @@ DECORATORS = {
 
 @pytest.mark.parametrize("decorator", DECORATORS)
 def test_decorators_stand_as_python_lets_them(decorator: str, tmp_path: Path) -> None:
-    """dill#221, cpython#91029: a function begins at its first decorator, but not at a parenthesis or "@" before
-    that."""
+    """A function begins at its first decorator, not at a parenthesis or "@" before that (dill#221, cpython#91029)."""
     definition = 'def twice(y: Out[f32, "n D"], x: In[f32, "n D"]):\n    for t in grid("n"):\n        y[t] = x[t] * 2.0\n'
     path = tmp_path / f"decorated_{os.getpid()}_{tmp_path.name}.py"
     head = "import mlafix\nfrom mlafix.dsl import In, Out, f32, grid\nsame = lambda function: function\n"

@@ -1,5 +1,5 @@
-"""Coverage of many stores to one output: unrolled elements, slices, chains of branches, and indices computed by // and
-%."""
+"""Coverage is proved for many stores to one output: unrolled elements, slices, chains of branches, and indices with //
+and %."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Lines = Callable[[range], list[str]]
 
 
 def chain(tests: list[str], bodies: list[str]) -> list[str]:
-    """The statement "if tests[0]: bodies[0], elif tests[1]: bodies[1], …, else: the last body"."""
+    """Returns the lines of "if tests[0]: bodies[0], elif tests[1]: bodies[1], …, else: the last body"."""
     lines = [f"{'elif' if i else 'if'} {test}:\n    {body}" for i, (test, body) in enumerate(zip(tests, bodies, strict=False))]
     return [*lines, f"else:\n    {bodies[-1]}"]
 
 
-# By name: the output, the launch's promises, and the lines for a range of numbers. The lines for all 48 numbers write every
-# element.
+# By name: the dims of the output, the launch's promises, and the lines for a range of numbers. The lines for all 48
+# numbers write every element.
 UNROLLED: dict[str, tuple[str, str, Lines]] = {
     "elements": ("n k=48", "", lambda r: [f"y[t, {i}] = x[t]" for i in r]),
     "two dims of one number": ("n p=6 q=8", "", lambda r: [f"y[t, {i} // 8, {i} % 8] = x[t]" for i in r]),
