@@ -1,4 +1,4 @@
-"""Correct, slow backends of attention, merges and reduces as torch functions. Only needs torch."""
+"""Correct but slow backends of attention, merges and reduces, as torch functions. They only need torch."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 
 def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, seen: torch.Tensor, sinks: torch.Tensor | None = None,
            softcap: float = 0.0, alibi_slopes: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention of one sequence: q [Lq, H, D], k and v [Lk, Hk, D], seen bool [Lq, Lk]. Returns out [Lq, H, D] and lse
-    [Lq, H] without the sinks."""
+    """Computes the attention of one sequence: q [Lq, H, D], k and v [Lk, Hk, D], seen bool [Lq, Lk]. Returns out [Lq,
+    H, D], and lse [Lq, H] without the sinks."""
     group = q.shape[1] // k.shape[1]
     keys, values = (rows.float().repeat_interleave(group, 1) for rows in (k, v))
     scores = torch.einsum("qhd,khd->hqk", q.float(), keys) * scale
@@ -28,8 +28,8 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, seen
 
 
 def visible(q_len: int, kv_len: int, causal: bool, window: int = -1, window_size: tuple[int, int] = (-1, -1)) -> torch.Tensor:
-    """A bool mask [q_len, kv_len] of the keys that each query sees. `window` is the size on both sides; `window_size`
-    is left and right."""
+    """Returns a bool mask [q_len, kv_len] of the keys that each query sees. `window` is the window's size on both
+    sides; `window_size` gives the left and the right side."""
     own = torch.arange(q_len)[:, None] + kv_len - q_len
     key = torch.arange(kv_len)[None, :]
     seen = torch.ones(q_len, kv_len, dtype=torch.bool)
@@ -44,7 +44,7 @@ def visible(q_len: int, kv_len: int, causal: bool, window: int = -1, window_size
 
 
 def outputs(rows: tuple[int, ...], like: torch.Tensor, out: Any, lse: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """Creates empty states, in the caller's buffers if there are any."""
+    """Returns arrays for out and lse, filled with empty states. They are the caller's buffers if it passed any."""
     out = torch.empty(rows, dtype=like.dtype) if out is None else out
     lse = torch.empty(rows[:-1]) if lse is None else lse
     return out.zero_(), lse.fill_(-math.inf)
@@ -80,7 +80,7 @@ def dense(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, sc
 
 
 def gathered(cache: torch.Tensor, pages: torch.Tensor, length: int) -> torch.Tensor:
-    """The keys of a request in its pages: [length, Hk, D]."""
+    """Returns the keys of a request from its pages: [length, Hk, D]."""
     size = cache.shape[1]
     return cache[pages[: -(-length // size)].long()].flatten(0, 1)[:length]
 
@@ -98,7 +98,7 @@ def paged(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, bloc
 def ragged_paged(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor,
                  seq_lens: torch.Tensor, causal: bool, scale: float, window_size: tuple[int, int] = (-1, -1), sinks: Any = None, softcap: float = 0.0,
                  k_scale: float = 1.0, v_scale: float = 1.0, out: Any = None, lse: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention of new tokens to a paged cache: prefill, decode, or both. Caches may be fp8."""
+    """Attention of new tokens to a paged cache: prefill, decode, or both. The cache may be fp8."""
     out, lse = outputs((*q.shape[:2], v_cache.shape[3]), q, out, lse)
     ends = cu_seqlens_q.tolist()
     for request, (begin, end, length) in enumerate(zip(ends, ends[1:], seq_lens.clamp(min=0).tolist())):
@@ -110,7 +110,7 @@ def ragged_paged(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, 
 
 def latent(q: torch.Tensor, kv_cache: torch.Tensor, *, block_table: torch.Tensor, seq_lens: torch.Tensor, scale: float,
            k_scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
-    """MLA decode: one cache [pages, page_size, 576], whose first 512 elements are the values."""
+    """MLA decode over one cache [pages, page_size, 576]. The first 512 elements of a row are its value."""
     out, lse = outputs((*q.shape[:2], 512), q, None, None)
     for b, length in enumerate(seq_lens.clamp(min=0).tolist()):
         keys = gathered(kv_cache, block_table[b], length)[:, None].float() * k_scale
@@ -120,7 +120,7 @@ def latent(q: torch.Tensor, kv_cache: torch.Tensor, *, block_table: torch.Tensor
 
 
 class Planned:
-    """A wrapper that is planned once for a batch and run for each layer. It also writes the cache."""
+    """A wrapper that is planned once for a batch and run for each layer. A run also writes the cache."""
 
     def plan(self, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor, seq_lens: torch.Tensor, causal: bool, scale: float, heads: int, page_size: int,
              k_scale: float = 1.0, v_scale: float = 1.0) -> None:

@@ -1,4 +1,5 @@
-"""Paged decode in torch on a GPU without host synchronisation, and variants with one fault each. Only needs torch."""
+"""Paged decode in torch on a GPU without host synchronisation, and variants with one fault each. They only need
+torch."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ CAPTURED: list[torch.Tensor] = []
 
 
 def reached(block_table: torch.Tensor, seq_lens: torch.Tensor, size: int) -> torch.Tensor:
-    """The table as i64. Entries past a request's length, which may contain anything, become page 0."""
+    """Returns the table as i64. Entries past a request's length may contain anything, and become page 0."""
     begins = torch.arange(block_table.shape[1], device=seq_lens.device) * size
     return torch.where(begins < seq_lens[:, None], block_table, 0).long()
 
@@ -47,7 +48,7 @@ def one_workspace(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor,
 
 def mixed(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor, seq_lens: torch.Tensor,
           causal: bool, scale: float, out: Any = None, lse: Any = None) -> Call:  # fmt: skip
-    """Attention of new tokens to a paged cache, for all tokens at once."""
+    """Computes attention of new tokens to a paged cache, for all tokens at once."""
     rows, sums = q.new_zeros((*q.shape[:2], v_cache.shape[3])), torch.full(q.shape[:2], -math.inf, device=q.device)
     if q.shape[0] and seq_lens.shape[0]:
         token = torch.arange(q.shape[0], device=q.device)
@@ -70,7 +71,7 @@ def mixed(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_s
 
 
 class Planned:
-    """Does the work of `mixed`. Plans copy lengths and tables to buffers, which captured runs read."""
+    """Computes the same as `mixed`. A plan copies lengths and tables to buffers, which captured runs read."""
 
     def __init__(self) -> None:
         self.buffers: dict[Any, torch.Tensor] = {}
@@ -94,7 +95,7 @@ class PlannedOnce(Planned):
 
 
 def lengths_of_the_capture(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """Keeps the first lengths: a replay uses those of the capture (sglang #26019)."""
+    """Keeps the first lengths, so a replayed graph uses those of its capture (sglang #26019)."""
     if not CAPTURED or CAPTURED[0].shape != seq_lens.shape:
         CAPTURED[:] = [seq_lens.clone()]
     return decode(q, k_cache, v_cache, seq_lens=CAPTURED[0], **given)

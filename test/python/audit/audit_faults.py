@@ -1,4 +1,5 @@
-"""Backends with one fault each, most of them from public reports. Otherwise they are like audit_backends.py."""
+"""Backends with one fault each, most of them known from public reports. In all else they equal those of
+audit_backends.py."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def lse_of_a_neighbour(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **give
 
 
 def masked_rows_are_nan(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Takes a softmax over only -inf (pytorch #134650)."""
+    """Takes a softmax over scores that are all -inf (pytorch #134650)."""
     out, lse = ragged(q, k, v, **given)
     for begin, end, first, last in sequences(given["cu_seqlens_q"], given["cu_seqlens_k"]):
         if last > first:
@@ -51,7 +52,7 @@ def masked_rows_are_nan(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **giv
 
 
 def window_with_nothing_left(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, window: int = -1, **given: Any) -> Call:
-    """Masks with a large number, so that a row whose window has no key is the mean of all values (vllm #53628)."""
+    """Masks with a large number. A row whose window has no key becomes the mean of all values (vllm #53628)."""
     out, lse = ragged(q, k, v, window=window, **given)
     for begin, end, first, last in sequences(given["cu_seqlens_q"], given["cu_seqlens_k"]):
         if last > first:
@@ -95,7 +96,7 @@ def reads_behind_seq_len(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, s
 
 
 def lse_in_padded_memory(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, seq_lens_k: torch.Tensor, **given: Any) -> Call:
-    """Returns the lse as a slice of `[B, H, 32]`, and NaN without keys, like torch's efficient attention."""
+    """Returns the lse as a slice of `[B, H, 32]`. Rows without keys are NaN, as in torch's efficient attention."""
     out, lse = dense(q, k, v, seq_lens_k=seq_lens_k, **given)
     size = lse.shape[1]
     padded = lse.new_full((lse.shape[0], lse.shape[2], -(-size // 32) * 32), float("nan"))
@@ -105,7 +106,7 @@ def lse_in_padded_memory(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, s
 
 
 def reads_pages_of_nobody(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, **given: Any) -> Call:
-    """Reads every entry of the table, and masks with a product (vllm #35219)."""
+    """Reads every entry of the table, even dead ones, and masks by a product with 0 (vllm #35219)."""
     out, lse = paged(q, k_cache, v_cache, block_table=block_table, **given)
     unread = block_table == 0
     for b in range(block_table.shape[0]):
@@ -115,7 +116,7 @@ def reads_pages_of_nobody(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch
 
 
 def base_by_path(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Uses different bases for decode and prefill (flashinfer #4485)."""
+    """Returns lses in different bases for decode and prefill (flashinfer #4485)."""
     out, lse = ragged(q, k, v, **given)
     if q.shape[0] == given["cu_seqlens_q"].shape[0] - 1:
         lse /= math.log(2)
@@ -123,13 +124,13 @@ def base_by_path(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any
 
 
 def base_2(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Returns an lse in base 2, contrary to the adapter (vllm #52796)."""
+    """Returns an lse in base 2, although the adapter says otherwise (vllm #52796)."""
     out, lse = ragged(q, k, v, **given)
     return out, lse.div_(math.log(2))
 
 
 def heads_first(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Returns an lse [H, n], contrary to the adapter (vllm #57012)."""
+    """Returns an lse [H, n], although the adapter says otherwise (vllm #57012)."""
     out, lse = ragged(q, k, v, **given)
     return out, lse.T.contiguous()
 
@@ -159,40 +160,40 @@ def strides_of_lengths(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Te
 
 
 def strides_of_heads(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Reads rows of q as if there were no gaps between them (flash-attention #2388)."""
+    """Reads rows of q as if there were no gaps between heads (flash-attention #2388)."""
     return ragged(q.as_strided(q.shape, (q.shape[1] * q.shape[2], q.shape[2], 1)), k, v, **given)
 
 
 def bits_of_the_batch(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Applies the scale before the product in small batches, and after it in large ones (vllm #53257)."""
+    """Applies the scale before the product in small batches, but after it in large ones (vllm #53257)."""
     if q.shape[0] < 8:
         return ragged(q * given["scale"], k, v, **{**given, "scale": 1.0})
     return ragged(q, k, v, **given)
 
 
 def length_of_minus_one_hangs(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """Takes a length of -1 for 2^32 - 1 keys (vllm #51593)."""
+    """Takes a length of -1 as 2^32 - 1 keys, and hangs (vllm #51593)."""
     if (seq_lens < 0).any():
         time.sleep(60)
     return paged(q, k_cache, v_cache, seq_lens=seq_lens, **given)
 
 
 def many_heads_crash(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Launches more threads than a block may have (sglang #23993)."""
+    """Crashes for many heads, as if it launched more threads than a block may have (sglang #23993)."""
     if q.shape[1] >= 96:
         os.kill(os.getpid(), signal.SIGSEGV)
     return ragged(q, k, v, **given)
 
 
 def offsets_of_32_bits(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Offsets of rows wrap at 2^31 (vllm #45500)."""
+    """Wraps the offsets of rows at 2^31 (vllm #45500)."""
     offsets = [row * q.stride(0) % 2**31 for row in range(q.shape[0])]
     rows = [q.as_strided(q.shape[1:], q.stride()[1:], q.storage_offset() + offset) for offset in offsets]
     return ragged(torch.stack(rows) if rows else q, k, v, **given)
 
 
 def ignores_the_table(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, **given: Any) -> Call:
-    """Assumes that all pages directly follow the first one."""
+    """Assumes that a request's pages directly follow its first one."""
     straight = block_table[:, :1] + torch.arange(block_table.shape[1], dtype=torch.int32)
     return paged(q, k_cache, v_cache, block_table=straight.clamp(max=k_cache.shape[0] - 1), **given)
 

@@ -1,4 +1,4 @@
-"""Runs work in a fork of the test's process, which has imported torch and the audit's server already."""
+"""Runs work in a fork of the test's process. The fork has torch and the audit's server imported already."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from mlafix.audit.processes import server
 
 
 def forked(work: Callable[[], object], file: Path) -> tuple[int, str]:
-    """Runs `work` in a fork, which need not import torch again. Returns its status (1 after an exception) and its
-    output."""
+    """Runs `work` in a fork. Returns its status, 1 after an exception, and its output."""
     shared = server().process
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's warning of forks in processes with threads; torch's are idle
+        warnings.simplefilter("ignore")  # Python warns of forks in processes with threads; torch's threads are idle
         child = os.fork()
     if not child:
         status = 1

@@ -1,5 +1,5 @@
-"""Backends that are slow, compile, keep state, lack results, or are methods. Some are correct, others have faults that
-only such backends have."""
+"""Backends that are unusual: slow, compiling, with state, without some results, or methods. Some are correct; others
+have a fault that only an unusual backend has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEEN: set[Any] = set()
 
 
 def compiles(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
-    """Correct. The first call with each number of heads compiles, except for 4 heads."""
+    """Is correct. The first call with each number of heads takes as long as a compilation, except for 4 heads."""
     if q.shape[1] not in SEEN:
         SEEN.add(q.shape[1])
         time.sleep(0.8 if q.shape[1] != 4 else 0.0)
@@ -32,7 +32,7 @@ def compiles(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
 
 
 def without_lse(*tensors: torch.Tensor, **given: Any) -> torch.Tensor:
-    """Correct, but returns no lse."""
+    """Is correct, but returns no lse."""
     return ragged(*tensors, **given)[0]
 
 
@@ -46,7 +46,7 @@ def another_keyword(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seq
 
 
 def heads_first_in_out(*tensors: torch.Tensor, lse: Any = None, **given: Any) -> Call:
-    """Returns an lse [H, n], contrary to the adapter. A given lse must have this shape, too."""
+    """Returns an lse [H, n], although the adapter says otherwise. A buffer for the lse must have this shape, too."""
     out, stats = ragged(*tensors, **given)
     if lse is not None and lse.shape != stats.T.shape:
         raise ValueError(f"lse: expected {list(stats.T.shape)}, got {list(lse.shape)}")
@@ -54,7 +54,8 @@ def heads_first_in_out(*tensors: torch.Tensor, lse: Any = None, **given: Any) ->
 
 
 def two_faults(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, **given: Any) -> Call:
-    """Reads past the keys, and reads lengths as if they were contiguous. Either fault makes live rows wrong."""
+    """Reads values past the keys, and reads lengths as if they were contiguous. Each of these faults makes live rows
+    wrong."""
     offsets = cu_seqlens_k.as_strided(cu_seqlens_k.shape, (1,)).clamp(max=k.shape[0])
     out, lse = ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=offsets.cummax(0).values, **given)
     if int(cu_seqlens_k[-1]) < v.shape[0]:
@@ -69,14 +70,14 @@ def two_options(*tensors: torch.Tensor, window_size: Any = (-1, -1), softcap: fl
 
 
 def two_lengths(*tensors: torch.Tensor, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """Ignores the last page if it is full, and the key after a whole number of tiles of 64."""
+    """Ignores the last page if it is full, and ignores the last key if one key follows whole tiles of 64."""
     page = torch.where(seq_lens % 16 == 0, 16, 0)
     key = torch.where((seq_lens > 64) & (seq_lens % 64 == 1), 1, 0)
     return paged(*tensors, seq_lens=(seq_lens - page - key).clamp(min=0), **given)
 
 
 def lse_of_16_bits(*tensors: torch.Tensor, **given: Any) -> Call:
-    """Returns an lse in bf16. Rows without keys are ones."""
+    """Returns an lse in bf16. Rows without keys become ones."""
     out, lse = ragged(*tensors, **given)
     return torch.where((lse == -math.inf)[..., None], 1.0, out), lse.bfloat16()
 
@@ -96,7 +97,7 @@ PLANS: dict[Any, Any] = {}
 
 
 def fails_after_small(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
-    """Allocates a buffer in the first call. Later calls with more rows drop the last ones."""
+    """Allocates a buffer in the first call. Later calls that have more rows lose the last ones."""
     most = ROWS.setdefault(given["causal"], max(q.shape[0], 8))
     out, lse = ragged(q, *tensors, **given)
     out[most:], lse[most:] = 0, -math.inf
@@ -125,14 +126,14 @@ def lse_of_other_ranks(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> C
 
 
 def causal_decode(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, **given: Any) -> Call:
-    """A single query sees only the first key, as with torch's is_causal."""
+    """In decode, lets a query see only the first key, like torch's is_causal."""
     if causal and q.shape[1] == 1:
         return dense(q, k[:, :1], v[:, :1], causal=False, **{**given, "seq_lens_k": given["seq_lens_k"].clamp(max=1)})
     return dense(q, k, v, causal=causal, **given)
 
 
 class Layer:
-    """A backend that is a method, as in engines."""
+    """An attention layer of an engine. The backend is its method."""
 
     def attention(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool,
                   scale: float) -> Call:

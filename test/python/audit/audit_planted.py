@@ -24,7 +24,8 @@ ALL = ("out", "lse", "window_size", "sinks", "softcap", "alibi_slopes", "num_spl
 
 @dataclass(frozen=True)
 class Planted:
-    """A backend, the check that must find its fault, words in the kind of the finding, and fields of its adapter."""
+    """A backend, the check that must find its fault, a part of the finding's kind, and fields of the backend's
+    adapter."""
 
     call: Callable[..., Any]
     check: str
@@ -36,7 +37,7 @@ PLANTED: dict[str, Planted] = {}
 
 
 def planted(check: str, kind: str, **fields: Any) -> Callable[[Any], Any]:
-    """Registers a backend."""
+    """Returns a decorator that registers a backend under its name."""
 
     def note(call: Any) -> Any:
         PLANTED[call.__name__] = Planted(call, check, kind, fields)
@@ -46,7 +47,8 @@ def planted(check: str, kind: str, **fields: Any) -> Callable[[Any], Any]:
 
 
 def of_sequences(check: str, kind: str, form: str = "ragged", **fields: Any) -> Callable[[Any], Any]:
-    """Makes a backend of the given form that applies the decorated change to each sequence."""
+    """Returns a decorator that makes a backend of the given form. The decorated function changes the computation of
+    each sequence."""
 
     def make(change: Any) -> Any:
         def call(*tensors: torch.Tensor, **given: Any) -> Call:
@@ -62,7 +64,7 @@ def of_sequences(check: str, kind: str, form: str = "ragged", **fields: Any) -> 
 
 
 def parts_of(form: str, tensors: Any, given: dict[str, Any]) -> list[Any]:
-    """The rows, keys and values of each sequence."""
+    """Returns the rows, the keys and the values of each sequence."""
     if form == "dense":
         return [(b, tensors[1][b, :length], tensors[2][b, :length]) for b, length in enumerate(given["seq_lens_k"].clamp(min=0).tolist())]
     ends = given["cu_seqlens_q"].tolist() if "cu_seqlens_q" in given else list(range(tensors[0].shape[0] + 1))
@@ -76,7 +78,7 @@ def parts_of(form: str, tensors: Any, given: dict[str, Any]) -> list[Any]:
 
 
 def attention(form: str, change: Any, tensors: Any, given: dict[str, Any]) -> Call:
-    """Computes correct attention of the given form, with `change` applied to each sequence."""
+    """Computes correct attention of the given form, except that `change` is applied to each sequence."""
     q, parts = tensors[0], parts_of(form, tensors, given)
     value_dim = tensors[2].shape[-1] if len(tensors) > 2 else 48
     out, lse = outputs((*q.shape[:-1], value_dim), q, given.get("out"), given.get("lse"))
@@ -105,13 +107,13 @@ def window_of_decode(s: Sequence) -> None:
 
 @of_sequences("A14", "the window is off by one")
 def window_without_the_own_key(s: Sequence) -> None:
-    """huggingface/transformers#39408."""
+    """Makes the left side of a window one key too short (huggingface/transformers#39408)."""
     s.window = (max(s.window[0] - 1, 0) if s.window[0] >= 0 else -1, s.window[1])
 
 
 @of_sequences("A14", "", "paged")
 def window_with_one_more(s: Sequence) -> None:
-    """vllm-project/vllm#3385."""
+    """Makes the left side of a window one key too long (vllm-project/vllm#3385)."""
     s.window = (s.window[0] + 1 if s.window[0] >= 0 else -1, s.window[1])
 
 
@@ -181,7 +183,7 @@ def softcap_before_the_scale(s: Sequence) -> None:
 
 @of_sequences("A14", "lse of live rows")
 def alibi_of_absolute_positions(s: Sequence) -> Any:
-    """Adds a constant to the bias of each row, so that only the lse is wrong."""
+    """Adds a constant to the bias of each row, which changes only the lse."""
     yield
     if s.slopes is not None:
         own = torch.arange(s.q.shape[0])[:, None] + s.k.shape[0] - s.q.shape[0]
@@ -190,7 +192,7 @@ def alibi_of_absolute_positions(s: Sequence) -> Any:
 
 @of_sequences("A14", "", "dense")
 def slopes_of_powers_of_two(s: Sequence) -> None:
-    """Uses the slopes for the next power of two of heads."""
+    """Uses the ALiBi slopes for a number of heads that is rounded up to a power of two."""
     if s.slopes is not None:
         heads = 1 << (s.q.shape[1] - 1).bit_length()
         s.slopes = (2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads))[: s.q.shape[1]]
@@ -198,7 +200,7 @@ def slopes_of_powers_of_two(s: Sequence) -> None:
 
 @of_sequences("A14", "")
 def sink_of_each_split(s: Sequence) -> None:
-    """ROCm/rocm-libraries#12227."""
+    """Adds the sink once for each split (ROCm/rocm-libraries#12227)."""
     s.sinks = s.sinks if s.sinks is None or s.splits < 2 else s.sinks + math.log(s.splits)
 
 
@@ -221,7 +223,7 @@ def sinks_of_prefill(s: Sequence) -> None:
 
 @of_sequences("A14", "scale is ignored", "paged")
 def ignores_the_scale(s: Sequence) -> None:
-    """mlc-ai/mlc-llm#3426, hao-ai-lab/FastVideo#1457."""
+    """Always uses the default scale (mlc-ai/mlc-llm#3426, hao-ai-lab/FastVideo#1457)."""
     s.scale = s.q.shape[2] ** -0.5
 
 
@@ -237,7 +239,7 @@ def default_scale_is_one(s: Sequence) -> None:
 
 @of_sequences("A14", "live rows", "ragged", default_scale=True, dim=48, value_dim=16)
 def default_scale_of_the_value_dim(s: Sequence) -> None:
-    """Uses the head dim of values. C14 specifies that of keys."""
+    """Computes the default scale from the head dim of values. C14 requires that of keys."""
     s.scale = s.v.shape[2] ** -0.5 if s.scale is None else s.scale
 
 
@@ -260,7 +262,7 @@ def interleaved_heads(s: Sequence) -> None:
 
 @of_sequences("A10", "", "paged")
 def groups_of_powers_of_two(s: Sequence) -> None:
-    """mlc-ai/mlc-llm#2543, HazyResearch/HipKittens#22."""
+    """Rounds the group size down to a power of two (mlc-ai/mlc-llm#2543, HazyResearch/HipKittens#22)."""
     group = s.q.shape[1] // s.k.shape[1]
     heads_of_keys(s, (torch.arange(s.q.shape[1]) // (1 << (group.bit_length() - 1))).clamp(max=s.k.shape[1] - 1))
 
@@ -274,14 +276,14 @@ def many_queries_of_one_head(s: Sequence) -> Any:
 
 @of_sequences("A10", "")
 def heads_behind_the_64th(s: Sequence) -> Any:
-    """sgl-project/sglang#23993."""
+    """Returns zeros for heads from the 65th on (sgl-project/sglang#23993)."""
     yield
     s.out[:, 64:] = 0
 
 
 @of_sequences("A5", "", "ragged_paged")
 def as_many_heads_of_keys(s: Sequence) -> None:
-    """Pairs heads although each has its own keys."""
+    """Lets two query heads share a key head although there are as many key heads as query heads."""
     if s.q.shape[1] == s.k.shape[1]:
         heads_of_keys(s, torch.arange(s.q.shape[1]) // 2)
 
@@ -307,7 +309,7 @@ def first_keys(s: Sequence, most: int) -> None:
 
 @of_sequences("A13", "", "ragged_paged")
 def keys_behind_the_1024th(s: Sequence) -> None:
-    """pytorch/torchtitan#3235, Dao-AILab/flash-attention#2842."""
+    """Ignores keys from the 1025th on (pytorch/torchtitan#3235, Dao-AILab/flash-attention#2842)."""
     first_keys(s, 1024)
 
 
@@ -334,7 +336,7 @@ def queries_behind_the_1024th(s: Sequence) -> Any:
 
 @of_sequences("A13", "", "dense")
 def tile_of_queries(s: Sequence) -> Any:
-    """Fails for one query after a tile of 128."""
+    """Is wrong if one query follows a tile of 128."""
     yield
     if s.q.shape[0] == 129:
         s.lse[128:] = 0
@@ -342,7 +344,7 @@ def tile_of_queries(s: Sequence) -> Any:
 
 @of_sequences("A13", "", "paged")
 def requests_behind_the_32nd(s: Sequence) -> Any:
-    """Scans only as many requests as a warp has lanes."""
+    """Finds only the first 32 requests, the number of lanes in a warp."""
     yield
     s.out = s.out * (s.i < 32)
 
@@ -367,7 +369,7 @@ def splits_of_nothing(s: Sequence) -> Any:
 
 @of_sequences("A5", "", "paged")
 def merge_by_numbers_of_keys(s: Sequence) -> Any:
-    """Weights splits by their numbers of keys."""
+    """Weights each split by its number of keys."""
     yield
     if s.splits > 1 and s.k.shape[0] > 1:
         half = s.k.shape[0] // 2
@@ -377,7 +379,7 @@ def merge_by_numbers_of_keys(s: Sequence) -> Any:
 
 @of_sequences("A5", "base of the lse", "ragged_paged")
 def splits_of_base_2(s: Sequence) -> Any:
-    """flashinfer-ai/flashinfer#4485."""
+    """Returns an lse in base 2 if there are several splits (flashinfer-ai/flashinfer#4485)."""
     yield
     s.lse = s.lse / math.log(2) if s.splits > 1 else s.lse
 
@@ -412,7 +414,7 @@ def no_maximum(s: Sequence) -> Any:
 
 @of_sequences("A6", "", "paged")
 def low_scores_are_none(s: Sequence) -> Any:
-    """Starts the running maximum at -1e4 (flashinfer-ai/flashinfer#4267)."""
+    """Starts the running maximum at -1e4, so lower scores are lost (flashinfer-ai/flashinfer#4267)."""
     yield
     low = s.lse < -1e4
     s.out[low], s.lse[low] = 0, -1e4
@@ -426,7 +428,7 @@ def lse_of_16_bits(s: Sequence) -> Any:
 
 @of_sequences("A0", "lse of live rows")
 def lse_is_the_maximum(s: Sequence) -> Any:
-    """NVIDIA/TensorRT-LLM#19112."""
+    """Returns a too small lse, like the maximum of the scores (NVIDIA/TensorRT-LLM#19112)."""
     yield
     s.lse = s.lse - 0.5
 
@@ -442,7 +444,7 @@ def lse_of_decode_without_scale(s: Sequence) -> Any:
 
 @of_sequences("A1", "rows without keys")
 def row_of_the_request_before(s: Sequence) -> Any:
-    """flashinfer-ai/flashinfer#3047."""
+    """Returns the previous request's last row for a request without keys (flashinfer-ai/flashinfer#3047)."""
     yield
     if not s.k.shape[0] and s.i:
         s.out[:] = s.all_out[s.at.start - 1] if s.at.start else s.out
@@ -456,14 +458,14 @@ def a_length_of_0_is_1(s: Sequence) -> None:
 
 @of_sequences("A1", "lse of rows without keys", "paged")
 def empty_rows_have_a_finite_lse(s: Sequence) -> Any:
-    """flashinfer-ai/flashinfer#4401."""
+    """Returns an lse of at least -5e4 for rows without keys (flashinfer-ai/flashinfer#4401)."""
     yield
     s.lse = s.lse.clamp(min=-5e4)
 
 
 @of_sequences("A1", "", "ragged_paged")
 def empty_rows_are_not_written(s: Sequence) -> Any:
-    """flashinfer-ai/flashinfer#2409."""
+    """Returns NaN for rows without keys, like memory that is not written (flashinfer-ai/flashinfer#2409)."""
     yield
     if not s.k.shape[0]:
         s.out, s.lse = s.out + math.nan, s.lse
@@ -492,7 +494,7 @@ def keys_of_nobody(s: Sequence) -> Any:
 
 @of_sequences("A4", "", "dense")
 def masked_values_are_multiplied(s: Sequence) -> Any:
-    """vllm-project/vllm#53628."""
+    """Multiplies values past the length by 0 (vllm-project/vllm#53628)."""
     yield
     rest = s.tensors[2][s.i, s.k.shape[0] :].float().sum(0).repeat_interleave(s.q.shape[1] // s.k.shape[1], 0)
     s.out = s.out + 0.0 * rest
@@ -516,7 +518,8 @@ def values_of_the_last_elements(s: Sequence) -> None:
 
 @of_sequences("A11", "", "paged")
 def dead_entries(s: Sequence) -> Any:
-    """vllm-project/vllm#39643, vllm-project/flash-attention#42."""
+    """Reads dead entries of the table and multiplies by 0 (vllm-project/vllm#39643,
+    vllm-project/flash-attention#42)."""
     yield
     s.out = s.out + 0.0 * s.tensors[2][s.given["block_table"][s.i].long()].float().nan_to_num().sum()
 
@@ -526,7 +529,7 @@ KEPT: dict[int, Any] = {}
 
 @of_sequences("A11", "", "paged")
 def prefixes_by_their_first_page(s: Sequence) -> None:
-    """Reuses the keys of another request whose first page is the same."""
+    """Uses the keys of another request that has the same first page."""
     first = int(s.given["block_table"][s.i, 0])
     if not s.i:
         KEPT.clear()
@@ -551,7 +554,7 @@ def pages_behind_the_32nd(s: Sequence) -> None:
 
 @of_sequences("A10", "", "paged")
 def length_of_minus_one(s: Sequence) -> None:
-    """Takes a negative length for keys from the end (vllm-project/vllm#51593)."""
+    """Takes a negative length as a number of keys from the end (vllm-project/vllm#51593)."""
     if int(s.given["seq_lens"][s.i]) < 0:
         s.k, s.v = (x[1, :3] for x in s.tensors[1:])
 
@@ -562,7 +565,7 @@ def offset_of_32_bits(x: torch.Tensor, page: int) -> torch.Tensor:
 
 @of_sequences("A10", "", "paged")
 def offsets_of_pages(s: Sequence) -> None:
-    """vllm-project/vllm#47671, vllm-project/vllm#50427."""
+    """Wraps the offsets of pages at 32 bits (vllm-project/vllm#47671, vllm-project/vllm#50427)."""
     size = s.tensors[1].shape[1]
     pages = s.given["block_table"][s.i, : -(-s.k.shape[0] // size)].tolist()
     if pages:
@@ -584,13 +587,13 @@ FP8 = {"kv_dtype": "float8_e4m3fn", "takes": ("out", "lse", "k_scale", "v_scale"
 
 @of_sequences("A16", "k_scale is ignored", "ragged_paged", **FP8)
 def k_scale_of_prefill(s: Sequence) -> None:
-    """flashinfer-ai/flashinfer#4979."""
+    """Ignores the scale of keys in prefill (flashinfer-ai/flashinfer#4979)."""
     s.k = s.k if s.q.shape[0] == 1 else s.k / s.given["k_scale"]
 
 
 @of_sequences("A16", "v_scale", "paged", **FP8)
 def v_scale_is_ignored(s: Sequence) -> None:
-    """vllm-project/vllm#42580."""
+    """Ignores the scale of values (vllm-project/vllm#42580)."""
     s.v = s.v / s.given["v_scale"]
 
 
@@ -649,14 +652,14 @@ def v_by_strides_of_k(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given
 
 @planted("A8", "", **RAGGED)
 def vectors_of_16_bytes(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
-    """Rounds a pointer down to a multiple of a vector's size."""
+    """Rounds pointers down to a multiple of a vector's size."""
     at = q.storage_offset() - q.data_ptr() % 16 // q.element_size()
     return audit_backends.ragged(q.as_strided(q.shape, q.stride(), at), *tensors, **given)
 
 
 @planted("A8", "", form="paged", takes=("out", "lse"))
 def heads_of_16_bytes(q: torch.Tensor, k_cache: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
-    """Rounds strides down to multiples of four."""
+    """Rounds the strides of heads down to multiples of four."""
     return audit_backends.paged(q, k_cache.as_strided(k_cache.shape, [*(stride // 4 * 4 for stride in k_cache.stride()[:3]), 1]), *tensors, **given)
 
 
@@ -668,7 +671,7 @@ def tables_as_if_contiguous(*tensors: torch.Tensor, block_table: torch.Tensor, *
 
 @planted("A10", "", **RAGGED)
 def offsets_of_values(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """vllm-project/vllm#45500."""
+    """Wraps the offsets of values at 32 bits (vllm-project/vllm#45500)."""
     return audit_backends.ragged(q, k, torch.stack([offset_of_32_bits(v, row) for row in range(v.shape[0])]) if v.shape[0] else v, **given)
 
 
@@ -689,21 +692,21 @@ SEEN: dict[str, Any] = {}
 
 @planted("A15", "after a call of another scale", **RAGGED)
 def the_first_mask(*tensors: torch.Tensor, causal: bool, scale: float, **given: Any) -> Call:
-    """Selects a kernel by shapes only, so the first scale stays."""
+    """Selects a compiled kernel by shapes only, so that the first scale is used in all calls."""
     key = ("mask", tensors[0].shape, given["cu_seqlens_q"].shape, tensors[1].shape)
     return audit_backends.ragged(*tensors, causal=causal, scale=SEEN.setdefault(key, scale), **given)
 
 
 @planted("A15", "after a call of other lengths", form="paged", takes=("out", "lse"))
 def lengths_of_the_first_call(*tensors: torch.Tensor, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """pytorch/torchtitan#3709."""
+    """Keeps the lengths of the first call with the same shapes (pytorch/torchtitan#3709)."""
     first = SEEN.setdefault(("lengths", seq_lens.shape, given["block_table"].shape), seq_lens.clone())
     return audit_backends.paged(*tensors, seq_lens=first.minimum(torch.tensor(given["block_table"].shape[1] * tensors[1].shape[1])), **given)
 
 
 @planted("A15", "after a call of other sizes", **RAGGED)
 def counters_are_not_reset(*tensors: torch.Tensor, **given: Any) -> Call:
-    """Does not reset a counter after a larger batch."""
+    """Does not reset a counter after a larger batch, so that the next call is wrong."""
     out, lse = audit_backends.ragged(*tensors, **given)
     batch = given["cu_seqlens_q"].shape[0] - 1
     if SEEN.get("most", 0) > 2 * batch:
@@ -723,7 +726,7 @@ def one_call_in_97(*tensors: torch.Tensor, **given: Any) -> Call:
 
 
 class RunsAdvance(audit_backends.Planned):
-    """Each run shortens the lengths of the plan."""
+    """Shortens the lengths of the plan in each run."""
 
     def run(self, q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, out: Any = None, lse: Any = None) -> Call:
         result = super().run(q, k_cache, v_cache, out=out, lse=lse)
@@ -747,7 +750,7 @@ class WritesKScaleForV(audit_backends.Planned):
 
 
 class SlotsOf32Bits(audit_backends.Planned):
-    """Wraps offsets of slots at 2^31."""
+    """Wraps the offsets of slots at 2^31."""
 
     def store(self, k: torch.Tensor, v: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, **given: Any) -> None:
         if k_cache.stride(0) * (k_cache.shape[0] - 1) < 2**31:
@@ -755,7 +758,7 @@ class SlotsOf32Bits(audit_backends.Planned):
 
 
 class Truncates(audit_backends.Planned):
-    """Rounds toward zero, like a public engine's cache on CPUs."""
+    """Rounds toward zero, as the cache of a public engine does on CPUs."""
 
     def store(self, k: torch.Tensor, v: torch.Tensor, *caches: torch.Tensor, slot_mapping: torch.Tensor, k_scale: float = 1.0, v_scale: float = 1.0) -> None:
         super().store(k, v, *caches, slot_mapping=slot_mapping, k_scale=k_scale, v_scale=v_scale)
@@ -781,20 +784,20 @@ MERGE = {"form": "merge", "takes": ("out", "lse")}
 
 
 def weighted(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Tensor, out: Any, lse: Any, change: Any) -> Call:
-    """Computes the correct merge, and applies `change` to out and lse."""
+    """Computes a correct merge, then applies `change` to out and lse."""
     rows, stats = change(*merge_all(torch.stack([a, b]), torch.stack([a_lse, b_lse])))
     return rows if out is None else out.copy_(rows), stats if lse is None else lse.copy_(stats)
 
 
 @planted("A1", "rows with one live side", **MERGE)
 def a_copy_is_multiplied(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = None, lse: Any = None) -> Call:
-    """Multiplies a copied row by 1 - 2^-23."""
+    """Multiplies a row that should be a copy by 1 - 2^-23."""
     return weighted(a, a_lse, b, b_lse, out, lse, lambda rows, stats: (torch.where((b_lse == -math.inf)[..., None], rows * (1 - 2.0**-23), rows), stats))
 
 
 @planted("A1", "", **MERGE)
 def endless_is_not_empty(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = None, lse: Any = None) -> Call:
-    """Gives all weight to an lse of +inf (Dao-AILab/flash-attention#1980)."""
+    """Gives all weight to a state with an lse of +inf, which is empty (Dao-AILab/flash-attention#1980)."""
     return weighted(a, a_lse, b, b_lse, out, lse, lambda rows, stats: (torch.where((a_lse == math.inf)[..., None], a, rows), stats))
 
 
@@ -805,7 +808,7 @@ def nan_is_taken_for_empty(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any =
 
 @planted("A13", "live rows", **MERGE)
 def rows_behind_the_1024th(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = None, lse: Any = None) -> Call:
-    """sgl-project/sglang#4231, flashinfer-ai/flashinfer#3398."""
+    """Returns zeros for rows from the 1025th on (sgl-project/sglang#4231, flashinfer-ai/flashinfer#3398)."""
     return weighted(a, a_lse, b, b_lse, out, lse, lambda rows, stats: (torch.cat([rows[:1024], 0 * rows[1024:]]), stats))
 
 
@@ -821,7 +824,7 @@ def exponentials_overflow(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = 
 
 @planted("A0", "live rows", **MERGE)
 def weights_of_16_bits(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = None, lse: Any = None) -> Call:
-    """Rounds partial results to bf16 (Modular, modular/modular#7165)."""
+    """Rounds partial results to bf16 (modular/modular#7165)."""
     return weighted(a.bfloat16().float(), a_lse, b, b_lse, out, lse, lambda *both: both)
 
 
@@ -845,7 +848,7 @@ def merges_in_place_twice(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = 
 
 @planted("A8", "", **MERGE)
 def rows_as_if_contiguous(a: Any, a_lse: Any, b: Any, b_lse: Any, *, out: Any = None, lse: Any = None) -> Call:
-    """Assumes that b is contiguous."""
+    """Reads b as if it were contiguous."""
     return weighted(a, a_lse, b.as_strided(b.shape, (b.shape[1] * b.shape[2], b.shape[2], 1)), b_lse, out, lse, lambda *both: both)
 
 
@@ -884,7 +887,7 @@ def empty_on_the_last_rank(out: torch.Tensor, lse: torch.Tensor, *, group: Any) 
 
 @planted("A15", "after a call of other values", **REDUCE)
 def a_buffer_of_the_call_before(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Call:
-    """Each rank reads the rows of the previous call."""
+    """Each rank reads the rows that belong to the previous call."""
     before = SEEN.get(("rows", out.shape), out)
     SEEN["rows", out.shape] = out.clone()
     return audit_backends.reduce(before, lse, group=group)

@@ -1,5 +1,5 @@
-"""Correct backends in other styles, as engines and reviewers write attention. They differ in the order of sums, the
-layout, and the interface."""
+"""Correct backends in other styles, as engines and reviewers write attention. Their order of sums, their layouts and
+their interfaces differ."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def bounds(cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor) -> list[tuple
 
 
 def online(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, seen: torch.Tensor, tile: int = 64, weights: Any = torch.float32) -> Call:
-    """Online softmax over tiles of keys, with weights rounded to a dtype as for tensor cores. q is [Lq, H, D]. Returns
-    out f32 [Lq, H, Dv] and lse [Lq, H]."""
+    """Computes an online softmax over tiles of keys. Weights are rounded to a dtype, as for tensor cores. q is [Lq, H,
+    D]. Returns out [Lq, H, Dv] in f32 and lse [Lq, H]."""
     group = q.shape[1] // k.shape[1]
     top = torch.full(q.shape[:2], -math.inf)
     total, out = torch.zeros(q.shape[:2]), torch.zeros(*q.shape[:2], v.shape[2])
@@ -41,7 +41,8 @@ def online(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, seen
 
 def flash(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float | None = None,
           window_size: tuple[int, int] = (-1, -1), max_seqlen_q: int = 0, max_seqlen_k: int = 0, out: Any = None) -> Call:
-    """Like FlashAttention: tiles of 64 keys, weights in v's dtype, an lse [H, n] that it allocates, an optional scale."""
+    """Works like FlashAttention: tiles of 64 keys, weights in v's dtype, a new array for the lse [H, n], and an
+    optional scale."""
     out = torch.empty(*q.shape[:2], v.shape[2], dtype=q.dtype) if out is None else out
     out.zero_()
     lse = torch.full((q.shape[1], q.shape[0]), -math.inf)
@@ -53,7 +54,7 @@ def flash(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: to
 
 
 def backwards(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float) -> Call:
-    """Processes keys from the last to the first, in tiles of at least 7."""
+    """Processes keys from the last to the first, in tiles of at least 7 keys."""
     out, lse = outputs((*q.shape[:2], v.shape[2]), q, None, None)
     for begin, end, first, last in bounds(cu_seqlens_q, cu_seqlens_k):
         seen = visible(end - begin, last - first, causal).flip(1)
@@ -63,7 +64,7 @@ def backwards(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q
 
 def one_mask(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float,
              out: Any = None, lse: Any = None) -> Call:
-    """Processes all sequences at once under one mask [n, m] if that is small, otherwise in a loop."""
+    """Processes all sequences at once under one mask [n, m] if the mask is small, else one by one."""
     n, m = q.shape[0], k.shape[0]
     if n * m > 1 << 16:
         return audit_backends.ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, causal=causal, scale=scale, out=out, lse=lse)
@@ -84,7 +85,7 @@ def doubles(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> 
 
 def numpy_base_2(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float,
                  out: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Uses numpy, powers of two, and an lse in base 2. Rows whose sum is 0 are zeros."""
+    """Uses numpy and powers of two, and returns an lse in base 2. Rows whose sum is 0 become zeros."""
     rows, stats = np.zeros((*q.shape[:2], v.shape[2]), np.float32), np.full(q.shape[:2], -np.inf, np.float32)
     a, b, c = (x.float().numpy() for x in (q, k, v))
     group = q.shape[1] // k.shape[1]
@@ -109,7 +110,7 @@ WORKSPACE: dict[str, torch.Tensor] = {}
 
 def split_keys(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float,
                num_splits: int = 3, sinks: Any = None, out: Any = None, lse: Any = None) -> Call:
-    """Splits the keys, in a workspace that calls share, and merges the splits with the sink once."""
+    """Splits the keys, and merges the splits with the sink once. All calls share a workspace."""
     out, lse = outputs((*q.shape[:2], v.shape[2]), q, out, lse)
     rows = max(q.shape[0], 1)
     if WORKSPACE.get("out", torch.zeros(0)).shape[1:] != (rows, q.shape[1], v.shape[2]) or WORKSPACE["out"].shape[0] != num_splits:
@@ -152,7 +153,7 @@ def refuses_views(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, out: Any
 
 
 def with_sdpa(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float, seq_lens_k: torch.Tensor) -> Call:
-    """Uses torch's SDPA with a mask. Keys and values past the lengths are zeroed, and rows that see no key are
+    """Uses torch's SDPA with a mask. Keys and values past the lengths are set to zero, and rows that see no key are
     blanked."""
     lengths = seq_lens_k.clamp(min=0)
     keys = torch.arange(k.shape[1])
@@ -198,7 +199,8 @@ def page_by_page(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, 
 
 def token_by_token(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor,
                    seq_lens: torch.Tensor, causal: bool, scale: float, k_scale: float = 1.0, v_scale: float = 1.0) -> Call:
-    """Processes each new token as a decode. Scores are multiplied by the scale of keys, results by that of values."""
+    """Processes each new token as a decode. Scores are multiplied by the scale of keys, and results by that of
+    values."""
     out, lse = outputs((*q.shape[:2], v_cache.shape[3]), q, None, None)
     ends = cu_seqlens_q.tolist()
     for request, (begin, end, length) in enumerate(zip(ends, ends[1:], seq_lens.clamp(min=0).tolist())):
@@ -212,12 +214,12 @@ def token_by_token(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor
 
 
 def scales_of_heads(*tensors: torch.Tensor, k_scale: torch.Tensor, v_scale: torch.Tensor, **given: Any) -> Call:
-    """Takes scales [Hk], and passes them as columns."""
+    """Takes one scale per head [Hk], and passes the scales as a column."""
     return ragged_paged(*tensors, k_scale=k_scale[:, None], v_scale=v_scale[:, None], **given)
 
 
 class PlanOnce:
-    """Plans once for many layers. The plan copies its arguments; runs allocate their outputs."""
+    """Plans once for many layers. The plan copies its arguments, and runs allocate their outputs."""
 
     def plan(self, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor, seq_lens: torch.Tensor, causal: bool, scale: float) -> None:
         self.given = {"cu_seqlens_q": cu_seqlens_q.clone(), "block_table": block_table.clone(), "seq_lens": seq_lens.clone(), "causal": causal, "scale": scale}
@@ -227,7 +229,7 @@ class PlanOnce:
 
 
 class Derived(audit_backends.Planned):
-    """A subclass of another backend that counts calls."""
+    """Derives from another backend, and counts its calls."""
 
     calls = 0
 
@@ -237,7 +239,7 @@ class Derived(audit_backends.Planned):
 
 
 def latent_with_absorbed_scale(q: torch.Tensor, kv_cache: torch.Tensor, *, block_table: torch.Tensor, seq_lens: torch.Tensor, scale: float) -> Call:
-    """MLA decode that multiplies the parts of 512 and 64 elements separately."""
+    """Computes MLA decode with separate products for the first 512 and the last 64 elements."""
     out, lse = outputs((*q.shape[:2], 512), q, None, None)
     for b, length in enumerate(seq_lens.clamp(min=0).tolist()):
         keys = gathered(kv_cache, block_table[b], length).float()
@@ -248,7 +250,7 @@ def latent_with_absorbed_scale(q: torch.Tensor, kv_cache: torch.Tensor, *, block
 
 
 class Layer(torch.nn.Module):
-    """A torch module whose method is the backend."""
+    """A torch module. Its method is the backend."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -260,7 +262,7 @@ class Layer(torch.nn.Module):
 
 
 class Callable_:
-    """An object with `__call__`."""
+    """An object with `__call__`, which is the backend."""
 
     def __call__(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool,
                  scale: float) -> Call:
@@ -268,7 +270,7 @@ class Callable_:
 
 
 def slow(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float) -> Call:
-    """Takes 10 ms longer, as an interpreter might."""
+    """Takes 10 ms longer than a correct backend, as an interpreter might."""
     time.sleep(0.01)
     return audit_backends.ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, causal=causal, scale=scale)
 
@@ -319,7 +321,7 @@ def reduce_by_maximum(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Ca
 
 def always_causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, scale: float, out: Any = None,
                   lse: Any = None) -> Call:
-    """Always uses a causal mask, and has no keyword for it."""
+    """Always uses a causal mask, and has no keyword argument for it."""
     return audit_backends.ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, causal=True, scale=scale, out=out, lse=lse)
 
 

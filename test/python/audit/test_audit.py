@@ -1,5 +1,5 @@
-"""mlafix.audit finds a planted fault of each class, reproduces it in a failing script, and repairs it. Correct backends
-have no findings."""
+"""`mlafix.audit` finds a planted fault of each class, writes a script that fails with it, and proposes a repair.
+Correct backends have no findings."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from mlafix.audit import Adapter, Limits, audit, runner  # noqa: E402
 from mlafix.audit.adapter import as_adapter  # noqa: E402
 
 
-# Long limits, so that no result depends on the speed of a busy machine.
+# These limits are so long that no result depends on the speed of a busy machine.
 PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.2, repair=0.2)
 IMPATIENT = Limits(check=600.0, total=6000.0, case=2.0, first=600.0, shrink=0.0)  # for calls that hang
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A fault of audit_faults, the check that must find it, words in the kind of the finding, and the expected
-    repair."""
+    """A fault of audit_faults, the check that must find it, a part of the finding's kind, and the expected repair."""
 
     name: str
     check: str
     kind: str
-    repair: str = ""  # the expected repair, or "" for none
+    repair: str = ""  # the expected repair, or "" if none is expected
     severity: str = "error"
-    like: str = "ragged"  # the correct backend from which its adapter is made
+    like: str = "ragged"  # the correct backend for which the adapter is made
 
 
 PLANTED = [
@@ -102,7 +101,8 @@ def test_planted_fault_is_found_shown_and_repaired(planted: Planted, monkeypatch
 
 
 def test_right_backend_has_no_finding() -> None:
-    """Uses the default limits. test_audit_planted.py tests more correct backends, without processes."""
+    """A correct backend has no finding with the default limits. test_audit_planted.py tests more correct backends, in
+    one process."""
     report = audit(audit_backends.ragged, device="cpu", progress=False)
     assert not report.findings, str(report)
     assert report.status == 0
@@ -113,7 +113,8 @@ def test_right_backend_has_no_finding() -> None:
 
 
 def test_closure_is_audited_in_a_fork(tmp_path: Path) -> None:
-    """The fork uses one thread: it has none of its parent's threads, and OpenMP would wait for them."""
+    """A backend that is a closure is audited in a fork, with one thread. A fork lacks its parent's threads, and OpenMP
+    would wait for them."""
     seen, before = tmp_path / "threads", torch.get_num_threads()
 
     def backend(q: Any, k: Any, v: Any, *, cu_seqlens_q: Any, cu_seqlens_k: Any, causal: bool, scale: float, out: Any = None, lse: Any = None) -> Any:

@@ -1,4 +1,5 @@
-"""mlafix.audit on a GPU: captured calls, host synchronisations, broken contexts. Needs torch and a GPU."""
+"""`mlafix.audit` on a GPU: captured calls, host synchronisation and broken contexts. These tests need torch and a
+GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def audited(call: Any, *checks: str) -> Report:
 def test_correct_backend_has_no_finding() -> None:
     report = audited(backends.decode, "A0", "A1", "A4", "A7", "A9", "A12")
     assert not report.findings, str(report)
-    # It allocates, and its rounding depends on the batch size. Both are facts in the report, not findings.
+    # The backend allocates memory, and its rounding depends on the batch size. The report states both facts, but not as
+    # findings.
     assert {outcome.status for outcome in report.outcomes if outcome.check not in ("A9", "A12")} == {"holds"}, str(report)
 
 

@@ -1,4 +1,5 @@
-"""Correct backends of every form and option have no findings. Each form and option can find faults."""
+"""Correct backends of every form and with every option have no findings. For each form and option, a faulty backend has
+one."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_right_backend_has_no_finding() -> None:
-    """The backend is planned, and writes its fp8 cache itself."""
+    """A backend that is planned, and that writes its fp8 cache itself, has no finding."""
     report = audit(audit_backends.Planned, device="cpu", progress=False, kv_dtype="float8_e4m3fn")
     assert not report.findings, str(report)
     assert report.status == 0
@@ -89,7 +90,7 @@ def test_option_that_is_ignored_is_named(option: str, case: Case, kind: str) -> 
 
 
 def test_window_without_the_own_key_is_off_by_one() -> None:
-    """From huggingface/transformers#39408."""
+    """A window that is one key too short is reported as off by one (huggingface/transformers#39408)."""
 
     def one_less(*tensors: Any, window_size: Any = (-1, -1), **given: Any) -> Any:
         return audit_backends.ragged_with_options(*tensors, window_size=(window_size[0] - 1, window_size[1]), **given)
@@ -138,7 +139,7 @@ def test_cache_writer_is_checked(backend: Any, kind: str) -> None:
 
 
 def test_calls_of_two_streams_have_their_own_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a GPU, the check must detect a backend whose calls share their output."""
+    """A backend whose calls share an output is found. Streams are replaced by stubs, so no GPU is needed."""
     monkeypatch.setattr(torch.cuda, "Stream", lambda: None)
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: None)
@@ -155,7 +156,7 @@ def test_calls_of_two_streams_have_their_own_results(monkeypatch: pytest.MonkeyP
 
 
 def test_least_alignment_is_the_documented_one() -> None:
-    """Pointers, and strides of heads, are odd multiples of the documented alignment."""
+    """Pointers and strides of heads are odd multiples of the documented alignment, so they have no larger one."""
     seen: list[Any] = []
 
     def note(q: Any, k: Any, v: Any, **given: Any) -> Any:
@@ -169,7 +170,7 @@ def test_least_alignment_is_the_documented_one() -> None:
 
 
 def test_sink_is_the_lse_of_a_row_without_keys() -> None:
-    """If the lse includes sinks (C5), the lse of a row without keys is the sink."""
+    """If the lse includes sinks (C5), a row without keys must have the sink as its lse."""
 
     def with_sinks(*tensors: Any, sinks: Any = None, **given: Any) -> Any:
         out, lse = audit_backends.ragged_with_options(*tensors, sinks=sinks, **given)

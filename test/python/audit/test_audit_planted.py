@@ -1,7 +1,8 @@
 """Each planted fault is found by its check, in every form. Correct backends in other styles have no findings.
 
-Cases run in this process and share their reference: those of a planted fault the smallest first, those of a right backend in part.
-With MLAFIX_TEST_AUDIT=whole each backend is audited as users do it, in a process of its own, with all cases and the default limits.
+Cases run in this process and share their references. A planted fault runs its smallest cases first; a correct backend
+runs only some cases. With MLAFIX_TEST_AUDIT=whole, each backend is audited as users do it: in a process of its own,
+with all cases and the default limits.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from mlafix.audit.findings import DOES_NOT  # noqa: E402
 from mlafix.audit.worker import work_of  # noqa: E402
 
 WHOLE = os.environ.get("MLAFIX_TEST_AUDIT") == "whole"
-OF_REDUCES = ("A0", "A1", "A6", "A15")  # each case forks its ranks
+OF_REDUCES = ("A0", "A1", "A6", "A15")  # each case of these checks forks a process for each rank
 PART = 16  # a correct backend runs the first case of each group, and then every PART-th case
 
 
@@ -43,12 +44,13 @@ def shared_references() -> Iterator[None]:
 
 
 def is_small(case: Any) -> bool:
-    """True if a loop in Python runs the case in some milliseconds."""
+    """Returns true if a loop in Python runs the case in a few milliseconds."""
     return work_of(case) < 1 << 22 and (not isinstance(case, Case) or len(case.q_lens) <= 40 and sum(case.q_lens) <= 300)
 
 
 def faults_of(check: Check, adapter: Adapter, case: Any) -> list[Fault]:
-    """The faults that are not notes. A refusal that the audit allows is no fault."""
+    """Returns the faults that are not notes. If the check allows that the backend refuses the case, the error is no
+    fault."""
     found = [fault for fault in attempt(check.faults(adapter), case, adapter) if fault.severity != "note"]
     return [] if found and found[0].kind.startswith("raises") and check.may_refuse(case, adapter) else found
 
@@ -75,7 +77,7 @@ def test_planted_fault_is_found_by_its_check(name: str) -> None:
 
 
 def is_found_by_an_audit(adapter: Adapter, fault: Planted) -> None:
-    """Asserts that the check does not hold: it has a finding, or a remark that names an earlier check with the same
+    """Asserts that the check does not hold. It has a finding, or a remark that names an earlier check with the same
     cause."""
     report = audit(adapter, progress=False)
     print(f"\n{report.seconds:.1f} s, {report.summary()}")

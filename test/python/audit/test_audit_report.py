@@ -1,4 +1,5 @@
-"""The output of an audit: cards, JSON, pages, comparisons, scripts, the command, the pytest plugin, and errors."""
+"""What an audit writes: cards, JSON, pages, comparisons and scripts. Also tests the command, the pytest plugin, and
+errors."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ HERE = Path(__file__).resolve().parent
 
 @pytest.fixture(scope="module")
 def stale() -> Report:
-    """The report of a backend that does not write rows without keys."""
+    """Returns the report of a backend that does not write rows without keys."""
     return audit(audit_faults.stale_rows, device="cpu", checks=["A0", "A1", "A7"], limits=PATIENT, progress=False, form="ragged", takes=("out", "lse"))
 
 
@@ -53,7 +54,7 @@ def good() -> Report:
 
 
 def matches(value: Any, schema: dict[str, Any], at: str = "report") -> None:
-    """Checks a value against a JSON schema, as far as SCHEMA uses the language."""
+    """Asserts that a value matches a JSON schema. Knows only those parts of the schema language that SCHEMA uses."""
     if "anyOf" in schema:
         schema = schema["anyOf"][0 if value is None else 1]
     kinds = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int, "null": type(None)}
@@ -267,7 +268,7 @@ def test_new_memory_is_nan() -> None:
 
 
 def test_bounds_are_not_wide() -> None:
-    """An error of 2^-11 in f32 is a fault, which a tolerance of 1e-3 would pass."""
+    """A relative error of 2^-11 in f32 is a fault. A tolerance of 1e-3 would not find it."""
 
     def off(q: Any, k: Any, v: Any, **given: Any) -> Any:
         out, lse = audit_backends.ragged(q, k, v, **given)
@@ -293,7 +294,7 @@ def test_ready_adapters_run_where_their_package_is(monkeypatch: pytest.MonkeyPat
 
 
 def test_ready_adapters_fit_their_functions() -> None:
-    """The plain call of each installed adapter is correct, except for jax, whose lse is bf16."""
+    """The plain call of each installed adapter is correct. The exception is jax, whose lse is bf16."""
     for adapter in ready("cpu")[0]:
         if adapter.form != "reduce":
             case = CHECKS["A0"].cases(adapter)[0]

@@ -1,4 +1,4 @@
-"""Verdicts of audits: which findings count, which are confirmed, how causes are told apart, and the text of claims and
+"""Verdicts of audits: which findings count, which are confirmed, how causes are told apart, and the texts of claims and
 comparisons."""
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def statuses(report: Report) -> dict[str, str]:
 
 
 def test_finding_of_a_slow_backend_is_no_hang() -> None:
-    """The repair is timed for half a second instead of 20 calls."""
+    """A slow backend that has a finding is not reported as hanging: its repair is timed for half a second, not for 20
+    calls."""
     limits = Limits(check=1.0, total=1.0, case=10.0, first=600.0, shrink=0.0)
     report = audited(odd.slow_and_stale, "A1", limits=limits)
     (finding,) = report.findings
@@ -85,7 +86,8 @@ def test_adapter_that_does_not_fit_ends_the_audit_with_status_1() -> None:
 
 
 def test_check_that_holds_no_more_is_worse() -> None:
-    """This also holds if another check already has a finding of this kind, so that this check only has a remark."""
+    """A report in which a check no longer holds is worse. This is so even if the check only has a remark, since an
+    earlier check has the finding."""
     old = audited(audit_backends.ragged, "A0", "A8")
     lost = replace(old, outcomes=[old.outcomes[0], replace(old.outcomes[1], status=DOES_NOT, remarks=["live rows, as A4"])])
     assert is_worse(old, lost) and not is_worse(lost, old) and not is_worse(old, old)
@@ -99,7 +101,8 @@ def test_second_cause_of_a_kind_is_a_finding_of_its_own() -> None:
 
 
 def test_second_cause_of_a_kind_in_one_check_is_a_finding_of_its_own() -> None:
-    """Cases with windows run before those with softcaps, and both have wrong live rows."""
+    """Two options cause wrong live rows: cases with windows, which run first, and cases with softcaps. Each cause is a
+    finding."""
     report = audited(odd.two_options, "A0", "A14", takes=("window_size", "softcap"))
     needed = [(finding.case["window"] != [-1, -1], finding.case["softcap"] != 0) for finding in report.findings if finding.kind == "live rows"]
     assert (True, False) in needed and (False, True) in needed, str(report)
@@ -123,13 +126,14 @@ def test_cause_of_some_lengths_hides_none_of_other_lengths() -> None:
     ({"num_splits": 3}, ["C18"]), ({}, []),
 ])  # fmt: skip
 def test_wrong_live_rows_break_the_clause_of_what_they_need(changes: dict[str, Any], clauses: list[str]) -> None:
-    """NaN past the keys breaks C4 even if the check of padding finds it."""
+    """A finding breaks the clause of the option that its case needs. NaN past the keys breaks C4, whichever check finds
+    it."""
     assert clauses_of_case("live rows", Case(**changes)) == clauses
     assert clauses_of_case("rows without keys", Case(**changes)) == []
 
 
 def test_one_cause_is_told_once() -> None:
-    """The process that continues after a crash does not report it again either."""
+    """A cause is reported once. The process that continues after a crash does not report it again either."""
     report = audited(odd.stale_and_crashes, "A0", "A1", "A10", "A4", "A5")
     assert [(finding.check, finding.kind) for finding in report.findings] == [("A1", "rows without keys"), ("A10", "crash")], str(report)
     assert [outcome.remarks for outcome in report.outcomes[3:]] == [["rows without keys, as A1"]] * 2
@@ -186,7 +190,7 @@ def test_fault_of_more_than_one_call_is_found(backend: Any, check: str, kind: st
 
 
 def test_fault_of_earlier_calls_is_told_once_and_by_its_check() -> None:
-    """Rows without keys are wrong because an earlier batch had keys there. This is not A1's fault, since A1's script
+    """Rows without keys are wrong only after a batch that had keys there. A15 reports this, not A1, since A1's script
     passes."""
     fault = audit_planted.PLANTED["lengths_of_the_first_call"]
     report = audited(fault.call, "A1", "A15", **fault.fields)
@@ -345,7 +349,7 @@ def test_plugin_fails_for_errors_alone(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_process_that_has_no_time_to_run_is_no_hang() -> None:
-    """A process that gets little CPU on a busy machine is starved; a sleeping process is not."""
+    """A process that gets little CPU time on a busy machine is not reported as hanging. A process that sleeps is."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:

@@ -23,36 +23,37 @@ ARRIVED, DONE, SLOTS = "arrived", "done", "slots"
 class Block(NamedTuple):
     at: int = ENDED
     flags: str = ARRIVED
-    """The kind of flags that it sets and waits for."""
+    """The kind of flags that the block sets and waits for."""
     rank: int = 0
-    """The next rank that it stores to, sets a flag of, waits for, or reads."""
+    """The rank that the block handles next: it stores to this rank, sets its flag, waits for it, or reads its rows."""
     epoch: int = 0
-    """The number of the launch that the block has read."""
+    """The number of the launch, as the block has read it."""
     lacks: bool = False
-    """True if a rank did not arrive, or had failed."""
+    """True if the block knows that a rank did not arrive or has failed."""
     found: bool = False
-    """True if it was the first block of its rank to find that a rank did not arrive."""
+    """True if the block was the first of its rank to find that a rank did not arrive."""
     arrived: bool = False
     stale: bool = False
-    """True if it read rows of another launch."""
+    """True if the block read rows of another launch."""
     valid: bool = False
 
 
 class Rank(NamedTuple):
     launch: int
-    """The number of the current launch, from 1 on, which its rows contain. 0 before the first."""
+    """The number of the current launch, which the rank's rows contain. Launches count from 1; 0 means before the
+    first."""
     blocks: tuple[Block, ...]
     epoch: int
     count: int
     failed: int
     host: int
-    """The launch's report to the host."""
+    """The report of a failure to the host; 0 if there is none."""
     arrived: tuple[int, ...]
     done: tuple[int, ...]
     slots: tuple[int, ...]
-    """The flags for each block and rank."""
+    """The flags of launches that push, one for each block and rank."""
     staged: tuple[int, ...]
-    """The launch that stored last, for each half, block and rank."""
+    """The number of the launch that stored last to each place, for each half, block and rank."""
 
 
 class State(NamedTuple):
@@ -82,7 +83,7 @@ class Model(NamedTuple):
 
     @property
     def most(self) -> int:
-        """The most blocks of a launch."""
+        """The largest number of blocks of a launch."""
         return max(grid for _, grid in self.launches)
 
     def start(self) -> State:
@@ -100,7 +101,8 @@ class Model(NamedTuple):
             raise Broken("a rank failed without a time-out")
 
     def steps(self, state: State) -> Iterator[State]:
-        """All states after one step. Only one of them if its step commutes with all others."""
+        """Yields all states after one step. If some step commutes with all others, yields only the state after that
+        step."""
         for number, rank in enumerate(state.ranks):
             for b, block in enumerate(rank.blocks):
                 if block.at != ENDED and self._is_settled(rank, b, block):
@@ -116,7 +118,8 @@ class Model(NamedTuple):
                     yield from self._block(state, number, b)
 
     def _launch(self, rank: Rank) -> Rank:
-        """Writes new rows and begins the launch that merges them. After the last launch, only writes rows."""
+        """Writes the rank's new rows and begins the launch that merges them. After the last launch, it only writes
+        rows."""
         rank = rank._replace(launch=rank.launch + 1)
         if rank.launch > len(self.launches):
             return rank
@@ -125,8 +128,8 @@ class Model(NamedTuple):
         return rank._replace(blocks=tuple(begun if b < grid else Block(valid=True) for b in range(self.most)))
 
     def _is_settled(self, rank: Rank, b: int, block: Block) -> bool:
-        """True if this block's next step neither depends on nor affects the next steps of other blocks. Flags only
-        increase."""
+        """Returns true if the block's next step neither affects nor depends on the next steps of other blocks. This
+        holds since flags only increase."""
         if block.at in (LOOK, CHECK, RECORD):
             return rank.failed != 0
         if block.at == WAIT:
@@ -134,7 +137,7 @@ class Model(NamedTuple):
         return block.at in (HOST, FINISH) or (block.at == COUNT and block.flags == SLOTS)
 
     def _flag(self, rank: Rank, b: int, block: Block) -> int:
-        """The flag that the block waits for."""
+        """Returns the flag that the block waits for."""
         first = b * self.ranks if block.flags == SLOTS else 0
         flags: tuple[int, ...] = getattr(rank, block.flags)
         return flags[first + block.rank]
@@ -178,7 +181,7 @@ class Model(NamedTuple):
             yield _with(state, number, self._end(rank._replace(epoch=block.epoch, count=0), b))
 
     def _look(self, rank: Rank, b: int) -> dict[str, object]:
-        """The first step of a launch or of its end: reads the number, and whether a rank has failed."""
+        """Returns the changes of a block that looks: it reads the launch's number, and whether a rank has failed."""
         block, failed = rank.blocks[b], rank.failed != 0
         if block.flags == SLOTS:
             sends = not (self.looks and failed)
@@ -187,12 +190,12 @@ class Model(NamedTuple):
         return {"at": TELL if tells else WAIT, "rank": 0, "epoch": rank.epoch + 1, "lacks": failed}
 
     def _next(self, block: Block, then: int) -> dict[str, object]:
-        """Advances to the next rank, or after the last one to the phase `then`."""
+        """Returns the changes that lead to the next rank or, after the last rank, to the phase `then`."""
         last = block.rank + 1 == self.ranks
         return {"at": then if last else block.at, "rank": 0 if last else block.rank + 1}
 
     def _place(self, block: Block, b: int, source: int) -> int:
-        """The place to which a rank stores for a block's launch."""
+        """Returns the index in staged memory at which rank `source` stores for a block's launch."""
         return (block.epoch % self.halves * self.most + b) * self.ranks + source
 
     def _store(self, state: State, to: int, name: str, at: int, value: int) -> State:
@@ -247,8 +250,8 @@ class Model(NamedTuple):
         return _with_block(rank, b, at=TELL, flags=DONE, rank=0, lacks=False)
 
     def _end(self, rank: Rank, b: int) -> Rank:
-        """Ends a block. If a block without marks has wrong rows, or if a launch ends with marks and the host was not
-        told, raises Broken."""
+        """Ends a block. Raises Broken if a block without marks has wrong rows, or if a launch ends with marks that the
+        host was not told of."""
         block = rank.blocks[b]
         if block.valid and block.stale:
             raise Broken("a block kept what it read of other launches")

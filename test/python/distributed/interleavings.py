@@ -1,4 +1,4 @@
-"""Searches all interleavings of a model's possible steps."""
+"""Searches all orders in which the possible steps of a model can happen."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ T = TypeVar("T")
 
 
 class Broken(Exception):
-    """Raised for a state or a step that is not allowed."""
+    """Raised if a state or a step is not allowed."""
 
 
 class Searched(Protocol):
-    """A model to search. Its states are values, and a step leads from one state to another."""
+    """A model that can be searched. Its states are values, and a step leads from one state to another."""
 
     def start(self) -> Any: ...
     def steps(self, state: Any) -> Iterator[Any]: ...
     def is_over(self, state: Any) -> bool: ...
     def check(self, state: Any) -> None:
-        """Raises Broken for a forbidden state."""
+        """Raises Broken if the state is forbidden."""
 
 
 def search(model: Searched) -> int:
@@ -57,5 +57,5 @@ def _follow(model: Searched, seen: set[Hashable], stack: list[Hashable]) -> None
 
 
 def replaced(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
-    """A copy of the tuple with one element replaced."""
+    """Returns a copy of the tuple with one element replaced."""
     return (*values[:at], value, *values[at + 1 :])

@@ -1,4 +1,4 @@
-"""Partial states of all ranks of a group as test data, and their expected merge by `contract`."""
+"""Partial states of all ranks of a group as test data, and their expected merge, computed by `contract`."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from states import lay_out, make_states
 
 from mlafix.distributed._cut import Cut
 
-# States with an lse below this have no weight beside an ordinary one.
+# States with an lse below this have no weight beside an ordinary state.
 FAINTEST = -300.0
 
 
 class Form(NamedTuple):
-    """The shapes that code is compiled for. They are few, so that tests spend their time on calls."""
+    """Shapes and options for which code is compiled. There are few, so that tests spend their time on calls."""
 
     dtype: np.dtype
     head_dim: int
     heads: int
-    """The heads of a rank's part if heads are cut."""
+    """The number of heads of each rank if heads are cut."""
     base: str
     sink: bool
     wire: str | None = None
@@ -40,7 +40,7 @@ def options_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None, max_to
 
 
 class Case(NamedTuple):
-    """A partial state of each rank, and the expected merge of all of them."""
+    """The partial state of each rank, and the expected merge of all of them."""
 
     parts: list[Part]
     sink: np.ndarray | None
@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 
 def through_fp8(v: np.ndarray) -> np.ndarray:
-    """Rows after conversion to fp8 and back, each with its own scale, in f32: scale = max |row| / 448."""
+    """Returns rows in f32 after a conversion to fp8 and back. Each row has its own scale, max |row| / 448."""
     rows = v.astype(np.float32)
     with np.errstate(invalid="ignore", over="ignore"):
         scale = np.maximum(np.abs(rows).max(-1, keepdims=True), np.float32(2.0**-100)) / np.float32(448)
@@ -59,9 +59,10 @@ def through_fp8(v: np.ndarray) -> np.ndarray:
 
 def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: np.ndarray | None,
              cut: str = "none", **how: Any) -> tuple[contract.Expected, contract.Expected]:
-    """The merge of v [ranks, T, H, D] and s [ranks, T, H] with the sink. Keys [ranks, T] tells which states have keys.
+    """Returns the expected merge of v [ranks, T, H, D] and s [ranks, T, H] with the sink. `keys` [ranks, T] is true for
+    states that have keys.
 
-    A rank's own rows do not travel.
+    With fp8 on the wire, all rows are rounded but those that stay on their rank.
     """
     present = np.broadcast_to(keys[..., None], s.shape)
     if form.wire is not None:
@@ -76,7 +77,7 @@ def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: n
         present = np.concatenate([present, np.ones((1, *s.shape[1:]), bool)])
     out, lse = contract.merge(v, s, base=2.0 if form.base == "2" else np.e, out_dtype=how.pop("out_dtype", form.dtype),
                               present=present, **how)
-    # A logit in base 2 is rounded.
+    # A sink is converted to base 2, so the lse is rounded.
     rounded = sink is not None and form.base == "2"
     return out, (contract.Expected(lse.value, lse.magnitude, lse.exact & ~np.isfinite(lse.value)) if rounded else lse)
 
@@ -109,8 +110,8 @@ def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, mas
             lens = [np.where(rng.random(requests) < 0.5, 0, 7).astype(np.int32) for _ in range(ranks)]
             for rank, one in enumerate(lens):
                 keys[rank] &= np.array([o < requests and one[o] > 0 for o in owner], bool)  # type: ignore[index]
-    # Faint states contain garbage beside a brighter state. If that one has no keys, they count, and N10 must bound their
-    # contents.
+    # Faint states contain garbage, which counts if a token's other states have no keys. Such states get ordinary rows,
+    # so that N10 bounds the result.
     live = keys[..., None] & np.isfinite(states.s)
     alone = live & (np.where(live, states.s, -np.inf).max(0) < FAINTEST)
     states.v[alone] = rng.normal(0, 1, states.v[alone].shape).astype(form.dtype)
@@ -126,7 +127,7 @@ def part_of(whole: contract.Expected, owned: tuple[slice, slice]) -> contract.Ex
 
 
 def check(case: Case, results: list[dict[str, Any]]) -> None:
-    """Compares every rank's rows with f64."""
+    """Compares the rows of every rank with the expected ones."""
     for rank, result in enumerate(results):
         part_of(case.out, result["owned"]).check(result["out"], f"out of rank {rank}")
         part_of(case.lse, result["owned"]).check(result["lse"], f"lse of rank {rank}")
@@ -134,7 +135,7 @@ def check(case: Case, results: list[dict[str, Any]]) -> None:
 
 
 def assembled(results: list[dict[str, Any]], shape: tuple[int, ...]) -> np.ndarray:
-    """Assembles the whole result from the parts that the ranks own."""
+    """Returns the whole result, assembled from the parts that the ranks own."""
     whole = np.zeros(shape, results[0]["out"].dtype)
     for result in results:
         whole[result["owned"]] = result["out"]
@@ -142,11 +143,11 @@ def assembled(results: list[dict[str, Any]], shape: tuple[int, ...]) -> np.ndarr
 
 
 def check_replays(pool: RankPool, ranks: int, rng: np.random.Generator, options: dict[str, Any]) -> None:
-    """Replays a graph with three calls ten thousand times, with other inputs, lengths and offsets after each thousand, and after the
-    reducers are gone. `options`: options of the reducers besides those of the form."""
+    """Replays a graph with three calls ten thousand times. Inputs, lengths and offsets change after each thousand, and
+    the reducers are gone meanwhile. `options` adds options to those of the form."""
     form = FORMS[0]
     calls = [("heads", 9), ("tokens", 5), ("none", 3)]
-    # Every round has the same number of requests, so that tensors have the same sizes.
+    # All rounds have the same number of requests, so that tensors keep their sizes.
     rounds: list[list[Case]] = []
     while len(rounds) < 10:
         cases = [make_case(rng, form, ranks, tokens, "requests") for _, tokens in calls]
@@ -162,10 +163,10 @@ def check_replays(pool: RankPool, ranks: int, rng: np.random.Generator, options:
 
 def check_two_streams(pool: RankPool, ranks: int, rng: np.random.Generator, options: dict[str, Any], *, form: Form | None = None,
                       tokens: tuple[int, ...] = (6, 3, 9, 16, 1), idle: int = 0, captured: bool = False) -> None:
-    """Runs two reducers of one group in two streams, call by call; `options` as above.
+    """Runs two reducers of one group in two streams, call by call. `options` adds options to those of the form.
 
-    idle: the cycles for which devices idle: those of even ranks before the first reducer's calls, those of odd ranks before the
-    second's.
+    `idle` counts cycles. The devices of even ranks idle before the first reducer's calls, and those of odd ranks before
+    the second's.
     """
     form = form or FORMS[0]
     cases = [make_case(rng, form, ranks, count, "requests") for count in tokens]

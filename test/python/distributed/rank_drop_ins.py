@@ -1,4 +1,4 @@
-"""Drop-ins of `mlafix.compat` on ranks, in functions like those of rank_work.py."""
+"""Calls of drop-ins of `mlafix.compat` by ranks, in functions like those of rank_work.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import rank_work
 
 
 def compat(group: Any, kind: str, module: str, name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Calls a drop-in on tensors made from arrays, with the group as an engine's object. Returns arrays."""
+    """Calls a drop-in with the group as an engine's object. Arrays become tensors, and results become arrays."""
     function = getattr(importlib.import_module(f"mlafix.compat.{module}"), name)
     tensors = [rank_work.HOME.put(array) for array in arguments]
     named = {key: rank_work.HOME.put(value) if isinstance(value, np.ndarray) else value for key, value in options.items()}
@@ -24,8 +24,8 @@ def compat(group: Any, kind: str, module: str, name: str, arguments: tuple[Any, 
 
 
 def flashinfer_reduce(group: Any, sizes: tuple[int, int], partial: np.ndarray, lse: np.ndarray, dtype: str, *how: Any, **named: Any) -> np.ndarray:
-    """Calls `mlafix.compat.flashinfer.decode_cp_a2a_lse_reduce` on partial [..., cp, D], with a workspace for `sizes` tokens and
-    heads."""
+    """Calls `mlafix.compat.flashinfer.decode_cp_a2a_lse_reduce` on partial [..., cp, D]. The workspace is made for
+    `sizes`, the numbers of tokens and heads."""
     from mlafix.compat import flashinfer
 
     ranks, dim = partial.shape[-2:]
@@ -36,7 +36,8 @@ def flashinfer_reduce(group: Any, sizes: tuple[int, int], partial: np.ndarray, l
 
 
 def flashinfer_mistaken(group: Any, changes: dict[str, Any]) -> str:
-    """Makes such a call on zeros with some arguments changed, then a right call. Returns the first call's error."""
+    """Calls `decode_cp_a2a_lse_reduce` on zeros with some arguments changed, then with valid ones. Returns the error of
+    the first call, or "none"."""
     from mlafix.compat import flashinfer
 
     ranks, rank = dist.get_world_size(group), dist.get_rank(group)
@@ -56,13 +57,13 @@ def flashinfer_mistaken(group: Any, changes: dict[str, Any]) -> str:
 
 
 def vllm_workspace(group: Any, part: rank_work.Part, heads: int, base: str, ubatch: int) -> np.ndarray:
-    """Uses `mlafix.compat.vllm.DirectDCPA2AWorkspace` with three micro-batches, as if vLLM's worker were in one of
-    them."""
+    """Calls `mlafix.compat.vllm.DirectDCPA2AWorkspace` while vLLM's worker seems to be in one of three micro-batches.
+    Asserts that only its reducer is used."""
     from mlafix.compat.vllm import DirectDCPA2AWorkspace
 
     dim = part.partial.shape[2]
     workspace = DirectDCPA2AWorkspace(group, torch.device("cpu"), 16, heads, dim, torch.bfloat16, num_ubatches=3)
-    # The attributes that MLADCPManager reads.
+    # MLADCPManager of vLLM reads these attributes.
     assert (workspace.max_num_tokens, workspace.heads_per_rank, workspace.head_dim, workspace.num_ubatches) == (16, heads, dim, 3)
     assert (workspace.world_size, workspace.rank) == (dist.get_world_size(group), dist.get_rank(group)) and workspace.group is group
     assert (workspace.device, workspace.dtype) == (torch.device("cpu"), torch.bfloat16)
@@ -78,8 +79,8 @@ def vllm_workspace(group: Any, part: rank_work.Part, heads: int, base: str, ubat
 
 
 def gathered(group: Any, queries: list[np.ndarray], rows: list[np.ndarray], padded: int | None) -> tuple[Any, ...]:
-    """Gathers queries [T, h, D] and KV [T, d] of this rank with `mlafix.compat.vllm`'s workspaces, with gaps between elements. Runs
-    both micro-batches, each after poisoning."""
+    """Gathers the queries [T, h, D] and the KV [T, d] of the ranks with `mlafix.compat.vllm`'s workspaces. Inputs have
+    gaps between elements. Each of two micro-batches runs after its output was poisoned."""
     from mlafix.compat.vllm import DirectDCPKVGatherWorkspace, DirectDCPQGatherWorkspace
 
     rank, size = dist.get_rank(group), dist.get_world_size(group)
@@ -99,13 +100,15 @@ def gathered(group: Any, queries: list[np.ndarray], rows: list[np.ndarray], padd
     finally:
         del sys.modules["vllm.v1.worker.ubatching"]
     for ubatch, one in enumerate(made):
-        assert one.is_contiguous() and one.data_ptr() in (of_queries.final_query[ubatch].data_ptr(), 0)  # 0 bytes, for arrays without elements
+        # an array without elements has address 0
+        assert one.is_contiguous() and one.data_ptr() in (of_queries.final_query[ubatch].data_ptr(), 0)
     assert torch.equal(*made)
     return rank_work.HOME.get(made[0]), rank_work.HOME.get(everything)
 
 
 def gather_mistaken(group: Any, made: dict[str, Any], called: dict[str, Any]) -> str:
-    """The error of a workspace that gathers KV (or queries, if `heads` is given), or of its call, with some arguments changed."""
+    """Makes a workspace that gathers KV, or queries if `made` says so, and calls it, with some arguments changed.
+    Returns the error, or "none"."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from mlafix.compat.vllm import DirectDCPKVGatherWorkspace, DirectDCPQGatherWorkspace
@@ -124,7 +127,7 @@ def gather_mistaken(group: Any, made: dict[str, Any], called: dict[str, Any]) ->
             arrays = {"gathered_kv": torch.zeros(2 * size, 8, dtype=torch.bfloat16), "local_kv": torch.zeros(2, 8, dtype=torch.bfloat16)}
             if requires_grad:
                 arrays[requires_grad].requires_grad_()
-            if called.get("device"):  # a fake tensor does not need the device to exist
+            if called.get("device"):  # the device of a fake tensor need not exist
                 of_rows.device = torch.device("cuda:0")
                 with FakeTensorMode():
                     arrays["local_kv"] = torch.zeros(2, 8, dtype=torch.bfloat16, device=called["device"])
@@ -137,7 +140,7 @@ def gather_mistaken(group: Any, made: dict[str, Any], called: dict[str, Any]) ->
 
 
 def single(group: Any) -> list[bool]:
-    """True for each drop-in that returns its inputs for a process group of this rank alone."""
+    """Returns, for each drop-in, true if it returns its inputs for a group of this rank alone."""
     import mlafix.compat.sglang as sglang
     import mlafix.compat.vllm as vllm
 
@@ -150,8 +153,8 @@ def single(group: Any) -> list[bool]:
 
 
 def converted(group: Any, module: str, name: str, dtype: str) -> bool:
-    """True if a drop-in treats an lse of another dtype and a strided payload with a dim of 1 like the same values in f32 and in
-    rows."""
+    """Returns true if a drop-in gives equal results for converted inputs: an lse of another dtype, and a strided
+    payload with a dim of size 1."""
     function = getattr(importlib.import_module(f"mlafix.compat.{module}"), name)
     seed = torch.Generator().manual_seed(dist.get_rank(group))
     heads = 2 * dist.get_world_size(group)
@@ -162,6 +165,6 @@ def converted(group: Any, module: str, name: str, dtype: str) -> bool:
 
 
 def with_names(group: Any, name: str, *arguments: Any) -> Any:
-    """Calls a function of this module with (…, positional, named) as its last arguments."""
+    """Calls a function of this module. The last two arguments are its positional and its named arguments."""
     *first, positional, named = arguments
     return globals()[name](group, *first, *positional, **named)

@@ -28,7 +28,7 @@ class RankPool:
 
     def __init__(self, folder: Path, ranks: int = max(SIZES), timeout: float = PATIENCE, backend: str = "gloo") -> None:
         context = multiprocessing.get_context("forkserver")
-        # Importing torch takes seconds, so only the process from which all ranks are forked does it.
+        # Importing torch takes seconds, so only the process from which all ranks are forked imports it.
         context.set_forkserver_preload(["mlafix.distributed"])
         self.pipes: list[Connection] = []
         self.processes = []
@@ -41,19 +41,20 @@ class RankPool:
             self.processes.append(process)
 
     def run(self, function: str, each: list[tuple[Any, ...]]) -> list[Any]:
-        """Runs function(group, *arguments) on the first len(each) ranks. Returns the results or exceptions, in the order of the
-        ranks."""
+        """Runs function(group, *arguments) on the first len(each) ranks, with other arguments on each. Returns the
+        results or exceptions, by rank."""
         for rank, arguments in enumerate(each):
             self.pipes[rank].send((function, len(each), arguments))
         return [self.result(rank) for rank in range(len(each))]
 
     def result(self, rank: int) -> Any:
-        """The result or error of a rank. Raises AssertionError if the rank did not answer."""
+        """Returns the result or the exception of a rank. Raises AssertionError if the rank did not answer."""
         assert self.pipes[rank].poll(PATIENCE), f"expected an answer of rank {rank}, got none"
         return self.pipes[rank].recv()
 
     def same(self, function: str, size: int, *arguments: Any) -> list[Any]:
-        """Like `run`, with the same arguments on each of `size` ranks. Raises any rank's exception."""
+        """Runs a function like `run`, with the same arguments on each of `size` ranks. Raises the exception of any
+        rank."""
         return raised(self.run(function, [arguments] * size))
 
     def close(self) -> None:
@@ -74,7 +75,7 @@ def raised(results: list[Any]) -> list[Any]:
 
 
 def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float, backend: str) -> None:
-    """The loop of a rank's process: makes calls until the pipe is closed."""
+    """Serves a rank's process: makes calls until the pipe is closed."""
     import os
     from datetime import timedelta
 
@@ -101,7 +102,8 @@ def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float, b
         try:
             name, size, arguments = pipe.recv()
         except (EOFError, ConnectionResetError):
-            # A gloo thread may still release its last tensors, which would abort an interpreter during finalisation.
+            # The process ends without finalisation, since a gloo thread may still release its last tensors, which would
+            # abort the interpreter.
             os._exit(0)
         try:
             pipe.send(functions[name](groups[size], *arguments))

@@ -1,10 +1,11 @@
 """A model of collective launches in several streams of GPUs that hold few blocks at once (docs/Distributed.md), for
 `interleavings.search`.
 
-A GPU begins the blocks of a launch in order, whenever a place is free. A launch begins once the previous one in its stream is
-complete. A dependent launch begins once all blocks of the previous one have begun; its own blocks then take places and wait. A launch
-that pulls waits for the first block of each rank's launch, and its last block waits until all ranks' blocks have read. In a launch
-that pushes, each block waits for the same block of each rank. `group_model` models the flags for this.
+A GPU begins the blocks of a launch in order, whenever it has room for one. A launch begins once the previous one in its
+stream is complete. A dependent launch begins earlier, once all blocks of the previous one have begun; its own blocks
+then take room and wait. A launch that pulls waits for the first block of each rank's launch, and its last block waits
+until all ranks' blocks have read. In a launch that pushes, each block waits for the same block of each rank.
+`group_model` models the flags for this.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from interleavings import replaced
 
 PLAIN, PULL, PUSH = "plain", "pull", "push"
-# A block in the state CAME has told the others, or has read.
+# A block in state CAME has told the other ranks that it is there, or has read their rows.
 ABSENT, BEGUN, CAME, ENDED = range(4)
 
 
@@ -27,16 +28,16 @@ class Launch(NamedTuple):
 
 
 Grid = tuple[int, ...]
-"""The position of each block of a launch."""
+"""The state of each block of a launch."""
 State = tuple[tuple[Grid, ...], ...]
-"""The grids of each rank and launch."""
+"""The blocks of each launch, by rank."""
 
 
 class StreamModel(NamedTuple):
-    """Ranks that all make `launches`, in this order, or each rank in its order of `orders`.
+    """Ranks that make `launches`, in this order or, if `orders` is not empty, each in its own order.
 
-    `places`: the number of blocks that a GPU holds at once. `ordered`: a collective begins only once its rank's previous
-    collective is complete, in any stream.
+    `places` is the number of blocks that a GPU holds at once. If `ordered`, a collective begins only once the rank's
+    previous collective is complete, in any stream.
     """
 
     launches: tuple[Launch, ...]
@@ -64,7 +65,7 @@ class StreamModel(NamedTuple):
                         yield replaced(state, rank, replaced(grids, which, replaced(grid, b, after)))
 
     def _step(self, state: State, rank: int, which: int, b: int, has_place: bool) -> int:
-        """The possible next positions of a block."""
+        """Returns the next state of a block, or its present state if it must wait."""
         launch, grid = self.launches[which], state[rank][which]
         at = grid[b]
         if at == ABSENT:
@@ -78,7 +79,7 @@ class StreamModel(NamedTuple):
         if launch.kind == PUSH:
             return CAME if at == BEGUN else ENDED if all(other[b] >= CAME for other in others) else at
         if at == BEGUN:
-            # Block 0 tells the others before it waits.
+            # Block 0 tells the other ranks that it is there before it waits for them.
             if b == 0 or all(other[0] >= CAME for other in others):
                 return CAME
             return at
@@ -88,12 +89,12 @@ class StreamModel(NamedTuple):
         return ENDED if has_come and (not is_last or have_read) else at
 
     def _before(self, rank: int, which: int) -> list[int]:
-        """The rank's earlier launches, the latest first."""
+        """Returns the rank's earlier launches, latest first."""
         order = self.orders[rank] if self.orders else tuple(range(len(self.launches)))
         return list(reversed(order[: order.index(which)]))
 
     def _is_behind(self, grids: tuple[Grid, ...], rank: int, which: int) -> bool:
-        """True if the previous launch in its stream is complete."""
+        """Returns true if the previous launch in the same stream is complete."""
         stream = self.launches[which].stream
         before = next((other for other in self._before(rank, which) if self.launches[other].stream == stream), None)
         return before is None or self._is_complete(grids[before])

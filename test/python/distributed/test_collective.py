@@ -1,4 +1,4 @@
-"""Kernels with a tensor of each rank: the language, calls on the CPU, and the arguments of a launch on a GPU."""
+"""Kernels that read tensors of all ranks: the language, calls on the CPU, and the arguments of a launch on a GPU."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def total(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def parts_of(rng: np.random.Generator, ranks: int, n: int, dim: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The rows and counts of each rank, at unrelated addresses."""
+    """Returns the rows and the counts of each rank, at unrelated addresses."""
     rows = [rng.standard_normal((n + 3, dim), dtype=np.float32)[rank % 3 : rank % 3 + n] for rank in range(ranks)]
     return rows, [rng.integers(0, 2, n).astype(np.int32) for _ in range(ranks)]
 
@@ -133,7 +133,7 @@ def test_bound_calls_keep_the_ranks_tensors(total: Any) -> None:
     rows, counts = [np.full((2, 8), rank, np.float32) for rank in range(3)], [np.ones(2, np.int32) for _ in range(3)]
     bound = total.bind(out, PeerTensors(rows), counts)
     bound()
-    # set_pointers keeps the ranks' tensors, and ignores arguments at their positions.
+    # set_pointers replaces only `out`. It keeps the ranks' tensors and ignores the arguments at their positions.
     bound.set_pointers((other, None, None))
     del counts
     bound()
@@ -141,13 +141,14 @@ def test_bound_calls_keep_the_ranks_tensors(total: Any) -> None:
 
 
 def test_what_cannot_have_other_ranks_tensors(total: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch's operators and `debug` refuse such kernels; MLAFIX_DEBUG launches them without watching."""
+    """Torch's operators and `debug` refuse kernels with tensors of other ranks. MLAFIX_DEBUG launches them without
+    watching."""
     with pytest.raises(ArgumentError, match='torch cannot trace argument "parts", declared with Peers; call'):
         total.torch_operator()
     out, rows, counts = np.zeros((2, 8), np.float32), [np.ones((2, 8), np.float32)] * 2, [np.ones(2, np.int32)] * 2
     with pytest.raises(ArgumentError, match="expected no Peers arguments, whose rows debug.. cannot follow, got parts, counts$"):
         total.debug(out, rows, counts)
-    monkeypatch.setenv("MLAFIX_DEBUG", "1")  # each kernel reads it once
+    monkeypatch.setenv("MLAFIX_DEBUG", "1")  # each kernel reads the variable once
     total.specialize(ranks=2)(out, rows, counts)
     assert (out == 4).all()
 
@@ -303,7 +304,7 @@ def copied(out: Out[f32, "n D"], parts: Peers[In[f32, "n D"]]):
 
 
 def test_what_a_launch_on_a_gpu_passes(tmp_path: Path) -> None:
-    """Runs on a stub of the driver that records the calls."""
+    """A launch on a GPU passes the expected arguments. The test uses a stub of the driver, which records the calls."""
     folder = tmp_path / "driver"
     folder.mkdir()
     try:

@@ -1,4 +1,5 @@
-"""`mlafix.distributed` over processes: results against f64, equal bits on all ranks and for all groups, errors on all ranks."""
+"""`mlafix.distributed` over several processes. Results are compared with f64, bits are equal on all ranks and for all
+groups, and an error is raised on all ranks."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def test_merges_like_f64(pool: RankPool, ranks: int, form: Form, cut: str, token
 
 @pytest.mark.parametrize("ranks, form", [*((ranks, FORMS[0]) for ranks in SIZES), (3, FORMS[4]._replace(sink=False))], ids=str)
 def test_bits_do_not_depend_on_the_cut_nor_on_the_group(pool: RankPool, ranks: int, form: Form, rng: np.random.Generator) -> None:
-    """With fp8 on the wire, results do depend on the cut, which decides which rows travel."""
+    """The bits of a result depend neither on the cut nor on the kind of group. With fp8 on the wire, they depend on the
+    cut, which decides which rows travel."""
     seed = int(rng.integers(1 << 30))
     wholes: dict[str, list[np.ndarray]] = {}
     for cut, kind in [("none", "torch"), ("heads", "torch"), ("tokens", "torch"), ("heads", "coordinator"), ("heads", "engine"),
@@ -58,7 +60,8 @@ def test_bits_do_not_depend_on_the_cut_nor_on_the_group(pool: RankPool, ranks: i
 
 
 def test_calls_of_one_reducer_have_any_number_of_tokens(pool: RankPool, rng: np.random.Generator) -> None:
-    """From none to all, and back. Contents that a call left in the workspace do not affect the next call."""
+    """Calls of one reducer may have any number of tokens up to its maximum, in any order. What a call left in the
+    workspace does not affect the next one."""
     form = FORMS[0]
     cases = [make_case(rng, form, 3, tokens, masks) for tokens, masks in [(16, "none"), (0, "none"), (1, "tokens"), (5, "requests"),
                                                                           (2, "padding"), (16, "requests")]]
@@ -82,7 +85,8 @@ def test_two_reducers_of_a_group_do_not_interfere(pool: RankPool, rng: np.random
 @pytest.mark.parametrize("out_dtype, scale", [(F32, None), (F16, None), (E4M3, 0.02)], ids=str)
 def test_outputs_of_other_dtypes_are_rounded_once(pool: RankPool, out_dtype: np.dtype, scale: float | None,
                                                   rng: np.random.Generator) -> None:
-    """Sums are f32 whatever the dtype on the wire: an f32 result of bf16 rows is not a bf16 number."""
+    """Sums are f32 whatever the dtype on the wire, and are rounded once to the output's dtype. An f32 result of bf16
+    rows is not a bf16 number."""
     form = FORMS[0]
     states = make_states(rng, 3, 6, 9, form.head_dim, form.dtype, faults=False)
     out, lse = expected(form, states.v, states.s, np.ones((3, 6), bool), None, out_dtype=out_dtype, scale=scale)
@@ -94,12 +98,12 @@ def test_outputs_of_other_dtypes_are_rounded_once(pool: RankPool, out_dtype: np.
 
 
 def test_fp8_rows_of_any_magnitude(pool: RankPool, rng: np.random.Generator) -> None:
-    """Zeros, subnormal numbers and the largest ones. A travelling row with NaN or infinity becomes NaN, but no other row
-    does."""
+    """Rows of zeros, of subnormal numbers and of the largest numbers travel in fp8. A row with NaN or infinity becomes
+    NaN, but no other row does."""
     form = Form(F32, 16, 1, "e", False, "f8e4m3fn")
     v = rng.normal(0, 1, (2, 8, 2, 16)).astype(np.float32)
     v *= np.array([0, 1e-45, 1e-38, 1e-30, 1, 1e30, 1e38, 1], np.float32)[:, None, None]
-    v[0, 7, 1, 3], v[1, 7, 0, 5] = np.nan, -np.inf  # these rows travel
+    v[0, 7, 1, 3], v[1, 7, 0, 5] = np.nan, -np.inf  # both rows travel
     s = rng.normal(0, 1, (2, 8, 2)).astype(np.float32)
     out, lse = expected(form, v, s, np.ones((2, 8), bool), None, "heads")
     results = raised(pool.run("reduce", [(Part(v[r], s[r]), options_of(form, "heads", 2, None)) for r in range(2)]))
@@ -119,7 +123,8 @@ def test_a_rank_without_keys_at_all_contributes_nothing(pool: RankPool, rng: np.
 
 @pytest.mark.parametrize("form", [FORMS[0], FORMS[0]._replace(wire="f8e4m3fn")], ids=["bf16", "fp8"])
 def test_the_workspace_is_what_the_page_says(pool: RankPool, form: Form) -> None:
-    """docs/Distributed.md: blocks of pad16(tokens * heads * D * bytes) + pad16(4 * tokens * heads) bytes, twice the latter for fp8."""
+    """A workspace has the size that docs/Distributed.md states: blocks of pad16(tokens * heads * D * bytes) + pad16(4 *
+    tokens * heads) bytes, or twice the latter for fp8."""
     ranks, most, tokens = 4, 16, 10
 
     def block(count: int, heads: int) -> int:

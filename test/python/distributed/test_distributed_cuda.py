@@ -1,4 +1,4 @@
-"""`mlafix.distributed` over NCCL, with two or more GPUs: results against f64, the same bits as on the CPU, graphs and
+"""`mlafix.distributed` over NCCL with two or more GPUs: results like f64 with the same bits as on the CPU, graphs, and
 streams."""
 
 from __future__ import annotations

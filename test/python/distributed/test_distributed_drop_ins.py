@@ -1,4 +1,5 @@
-"""Drop-ins for context parallelism over processes: results against f64, with the engines' names, shapes and errors."""
+"""Drop-ins for context parallelism over several processes. Results are compared with f64; names, shapes and errors are
+the engines'."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def test_drop_ins_merge_over_ranks(pool: RankPool, kind: str, module: str, name:
         masks = {"seq_lens": part.seq_lens, "query_start_loc": part.query_start_loc} if module == "vllm" else {}
         each.append((kind, module, name, (part.partial, part.lse), {**extra, **masks}))
     for rank, result in enumerate(raised(pool.run("compat", each))):
-        if name == "cp_lse_ag_out_rs_mla":  # SGLang's callers transpose it.
+        if name == "cp_lse_ag_out_rs_mla":  # SGLang's callers transpose this result.
             assert result.shape == (3, 7, 16) and result.flags.c_contiguous
             result = result.swapaxes(0, 1)
         heads = slice(3 * rank, 3 * rank + 3) if cut == "heads" else slice(0, 9)
@@ -95,13 +96,13 @@ def test_vllm_workspaces_that_gather_say_what_is_wrong(pool: RankPool, made: dic
 @pytest.mark.parametrize("how", [("base2",), ("basee",), (True,), (False,), {"is_lse_base_on_e": True}, {"enable_pdl": True}], ids=str)
 def test_flashinfer_sends_each_rank_its_slice(pool: RankPool, how: Any, leading: tuple[int, ...], sizes: tuple[int, int],
                                               rng: np.random.Generator) -> None:
-    """Any dims may precede the ranks. A workspace only limits the number of rows, whatever counts as a token or as a
-    head."""
+    """Each rank gets its slice of the merge. Any dims may precede the ranks, since a workspace only limits the number
+    of rows."""
     base = "e" if how in (("basee",), (True,), {"is_lse_base_on_e": True}) else "2"
     form = Form(BF16, 16, 3, base, False)
     states = make_states(rng, 3, 5, 9, 16, BF16, faults=False)
     out, _ = expected(form, states.v, states.s, np.ones((3, 5), bool), None)
-    # [b, ranks * h, D] as [b, h, ranks, D]
+    # Views [b, ranks * h, D] as [b, h, ranks, D], with the leading dims of the case.
     sliced = [(np.ascontiguousarray(v.reshape(5, 3, 3, 16).swapaxes(1, 2)).reshape(*leading, 3, 16),
                s.reshape(5, 3, 3).swapaxes(1, 2).copy().reshape(*leading, 3)) for v, s in zip(states.v, states.s)]
     positional, named = (how, {}) if isinstance(how, tuple) else ((), how)

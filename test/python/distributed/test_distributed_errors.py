@@ -1,4 +1,5 @@
-"""Different calls on the ranks of a gloo group: every rank raises, nothing is written, and the next call is right."""
+"""If the ranks of a gloo group make different calls, every rank raises an error, nothing is written, and the next call
+is right."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
 
 @pytest.mark.parametrize("size", [4 * 16 * 4 + 4 * 4, 4096])
 def test_messages_of_the_groups_other_users_are_left_alone(pool: RankPool, size: int) -> None:
-    """A block has at most as many bytes as such a message. Regression: the message was merged in its place, or ended
-    the process."""
+    """A message that a user of the same group sends meanwhile is not taken for a block. Regression: a message with at
+    least as many bytes as a block was merged in its place, or ended the process."""
     for result in raised(pool.run("own_traffic", [(size,)] * 2)):
         assert (result["out"] == 1.5).all() and (result["theirs"] == 42).all()
 
@@ -39,7 +40,8 @@ def test_messages_of_the_groups_other_users_are_left_alone(pool: RankPool, size:
 @pytest.mark.parametrize("cut", ["heads", "tokens", "none"])
 @pytest.mark.parametrize("tokens", [("0", "4"), ("4", "0"), ("2", "3"), ("3", "4"), ("4", "1")], ids=str)
 def test_numbers_of_tokens_that_differ(pool: RankPool, tokens: tuple[str, str], cut: str) -> None:
-    """Blocks of 3 and 4 tokens have the same size if tokens are cut."""
+    """Numbers of tokens that differ are an error on all ranks, even if blocks have the same size, as with 3 and 4
+    tokens that are cut."""
     if cut == "heads":
         for error, written, again in raised(pool.run("mistaken", [(one, {"cut": cut}) for one in tokens])):
             assert error == f'ArgumentError: argument "partial": expected {tokens[0]} tokens, as rank 0 has, got {tokens[1]} tokens on rank 1'
@@ -70,7 +72,7 @@ def test_what_is_wrong_on_one_rank_is_an_error_on_all(pool: RankPool, mistake: s
 
 @pytest.mark.parametrize("mistake", ["expanded", "followed", "overlapping"])
 def test_outputs_are_refused_before_rows_are_sent(pool: RankPool, mistake: str) -> None:
-    """The refusing rank has sent nothing, so that no leftover answers the next call of the others."""
+    """A rank refuses wrong outputs before it sends anything. The other ranks' next call cannot receive a leftover."""
     results = raised(pool.run("mistaken", [(mistake, {"check_calls": False})] * 2))
     assert all(error.startswith("ArgumentError: ") and not written and again for error, written, again in results)
     results = raised(pool.run("refused_alone", [(mistake,)] * 2))

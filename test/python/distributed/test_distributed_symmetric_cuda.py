@@ -1,5 +1,5 @@
-"""`mlafix.distributed` over symmetric memory, with two or more GPUs of one node. Results against f64 and NCCL's bits, in graphs,
-with late ranks, and with an absent rank."""
+"""`mlafix.distributed` over symmetric memory, with two or more GPUs of one node. Results are like f64 and have NCCL's
+bits, also in graphs, with late ranks, and with an absent rank."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ def test_heads_that_the_ranks_do_not_divide(pool: RankPool, cut: str, exchange: 
 @exchanges
 @pytest.mark.parametrize("masks", ["none", "requests"])
 def test_states_that_are_there_already(pool: RankPool, masks: str, exchange: str, rng: np.random.Generator) -> None:
-    """Each call's rows are overwritten directly after it. The ranks take turns in arriving 50 ms late."""
+    """States that are already in the reducer's memory are merged from there. The rows of a call are overwritten
+    directly after it, and the ranks take turns in arriving 50 ms late."""
     form = Form(BF16, 128, 16, "e", False)
     cases = [make_case(rng, form, RANKS, tokens, masks) for tokens in (16, 3, 9, 16, 1, 7, 16, 16)]
     sleeps = [[100_000_000 if at % RANKS == rank else 0 for at in range(len(cases))] for rank in range(RANKS)]
@@ -115,7 +116,8 @@ def test_two_reducers_that_are_ready_in_different_orders(
 
 
 def test_calls_that_push_and_pull_in_turns(pool: RankPool, rng: np.random.Generator) -> None:
-    """A reducer that pushes small calls and pulls others, and the reverse. Both kinds share one count of launches."""
+    """One reducer pushes small calls and pulls large ones, another does the reverse. Both kinds of launches share one
+    counter."""
     form = Form(BF16, 128, 16, "e", False)
     cases = [make_case(rng, form, RANKS, tokens, "requests") for tokens in (16, 3, 9, 16, 16, 1, 7, 16, 2, 2, 16)]
     for pushes in (True, False):
@@ -136,7 +138,8 @@ def test_launches_know_whose_memory_they_read(pool: RankPool) -> None:
 @exchanges
 @pytest.mark.parametrize("who", [0, RANKS - 1])
 def test_a_rank_that_does_not_come_is_named(pool: RankPool, who: int, exchange: str) -> None:
-    """The other ranks end with NaN after the time-out, the late one at once. A new reducer of the same group works."""
+    """If a rank is late, the other ranks end with NaN after the time-out, and the late one ends at once. A new reducer
+    of the same group works."""
     options = options_of(FORMS[0], "heads", RANKS, None) | SYMMETRIC | {"timeout": 1.0, "exchange": exchange}
     results = raised(pool.run("missed", [(options, who, 4.0)] * RANKS))
     for rank, result in enumerate(results):

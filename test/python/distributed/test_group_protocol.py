@@ -1,4 +1,5 @@
-"""The protocol by which ranks wait for each other, in every interleaving of small groups: see group_model.py."""
+"""The protocol by which ranks wait for each other, tested in all orders of the steps of small groups
+(group_model.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from interleavings import Broken, search
 
 
 def launches(kinds: str, blocks: int = 1) -> tuple[tuple[str, int], ...]:
-    """One launch for each letter: < pulls, > pushes."""
+    """Returns one launch for each letter: "<" pulls, ">" pushes."""
     return tuple((PULL if kind == "<" else PUSH, blocks) for kind in kinds)
 
 
@@ -23,7 +24,7 @@ RIGHT = [
 
 @pytest.mark.parametrize("model", RIGHT, ids=str)
 def test_every_launch_is_right_and_ends(model: Model) -> None:
-    """The protocol holds for any delay of a rank, and for any kinds and grids of two launches."""
+    """Every launch ends with right rows, however late a rank is, and for any kinds and grids of launches."""
     assert search(model) > 100
 
 
@@ -37,7 +38,7 @@ WITH_TIMEOUTS = [
 
 @pytest.mark.parametrize("model", WITH_TIMEOUTS, ids=str)
 def test_a_time_out_leaves_marks_and_tells_the_host(model: Model) -> None:
-    """Rows that a block did not mark are right, however late a rank arrived, and every wait ends."""
+    """However late a rank is, every wait ends. Rows are right if their block did not mark them."""
     assert search(model) > 1000
 
 

@@ -1,4 +1,5 @@
-"""Collectives in several streams of GPUs that hold few blocks at once, in every interleaving: see stream_model.py."""
+"""Collectives in several streams of GPUs that hold few blocks at once, tested in all orders of steps
+(stream_model.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from stream_model import PLAIN, PULL, PUSH, Launch, StreamModel
 
 
 def two(kind: str, other: str, grid: int, more: int = 0) -> tuple[Launch, ...]:
-    """Two collectives in two streams, each followed by a dependent launch of `more` blocks, if that is not 0."""
+    """Returns two collectives in two streams. If `more` is not 0, each is followed by a dependent launch of `more`
+    blocks."""
     behind = [Launch(stream, PLAIN, more, dependent=True) for stream in range(2)] if more else []
     return (Launch(0, kind, grid), Launch(1, other, grid), *behind)
 
@@ -21,7 +23,7 @@ each_pair = pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 @each_pair
 @pytest.mark.parametrize("grid", [1, 2, 3])
 def test_launches_that_follow_each_other_end(kinds: tuple[str, str], grid: int) -> None:
-    """The grid exactly fills the GPU, is larger than it, or leaves room."""
+    """Launches end if they leave room on the GPU, fill it exactly, or are larger than it."""
     assert search(StreamModel(two(*kinds, grid))) > 10
     if grid < 3:
         assert search(StreamModel(two(*kinds, grid), ranks=3)) > 30
@@ -41,7 +43,8 @@ def test_a_stream_is_an_order() -> None:
 
 @each_pair
 def test_without_an_order_they_may_wait_for_ever(kinds: tuple[str, str]) -> None:
-    """Launches that leave room end, unless the launches after them take that room."""
+    """Without an order, two launches that leave room end, unless dependent launches take that room. Two launches that
+    fill the GPU can deadlock."""
     assert search(StreamModel(two(*kinds, 1), ordered=False)) > 10
     for launches in (two(*kinds, 2), two(*kinds, 1, more=2)):
         with pytest.raises(Broken, match="wait for each other for ever"):

@@ -1,5 +1,5 @@
-"""The reducer's backend over symmetric memory, with all ranks in one process on the CPU: the rows that it reads, copies and
-masks."""
+"""The reducer's backend over symmetric memory, with all ranks in one process on the CPU: the rows that it reads, copies
+and masks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WIRES = {"f8e4m3fn": torch.float8_e4m3fn}
 
 
 def backends_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None) -> list[SymmetricBackend]:
-    """The backend of each rank. Their buffers contain values that must not reach any result."""
+    """Returns the backend of each rank. Their buffers contain bytes that must not reach any result."""
     heads = form.heads * ranks
     wire = WIRES.get(form.wire or "", CPU.put(np.zeros(1, form.dtype)).dtype)
     size = SymmetricPlan.of(Cut(cut, ranks, heads), MOST, form.head_dim, wire, PULL).total
@@ -38,7 +38,7 @@ def backends_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None) -> li
     made = []
     for rank in range(ranks):
         memory: Any = SimpleNamespace(own=buffers[rank], buffers=buffers, failure=torch.zeros(1, dtype=torch.int64))
-        # Workspaces are at multiples of 128 bytes, which only matters on a GPU.
+        # On a GPU, workspaces must begin at multiples of 128 bytes. Here they need not.
         made.append(SymmetricBackend(SimpleNamespace(rank=rank, size=ranks), memory, Cut(cut, ranks, heads),  # type: ignore[arg-type]
                                      None if sink is None else CPU.put(sink), head_dim=form.head_dim, wire_dtype=wire,
                                      max_tokens=MOST, timeout=1.0, pushed=PULL))
@@ -46,7 +46,7 @@ def backends_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None) -> li
 
 
 def calls_of(case: Case, backends: list[SymmetricBackend], base: str) -> list[tuple[Call, tuple[slice, slice]]]:
-    """The call of each rank, with the rows that it owns."""
+    """Returns the call of each rank, and the part of the result that the rank owns."""
     made = []
     for part, backend in zip(case.parts, backends):
         tokens, _, dim = part.partial.shape
@@ -70,14 +70,14 @@ def test_merges_like_f64(ranks: int, form: Form, cut: str, masks: str, rng: np.r
         case = make_case(rng, form, ranks, tokens, masks, layout, cut)
         backends = backends_of(form, cut, ranks, case.sink)
         calls = calls_of(case, backends, form.base)
-        # No rank waits for another here: all rows are in place before the first merge.
+        # The ranks do not wait for each other here, so all rows are copied before the first merge.
         for backend, (call, _) in zip(backends, calls):
             backend._copy(call)
         for backend, (call, _) in zip(backends, calls):
             backend.reduce(call)
         check(case, results_of(calls))
         for flags in (backend._memory.own[:GROUP_BYTES] for backend in backends):
-            assert (flags == 0xFF).all()  # no row overlaps the ranks' flags
+            assert (flags == 0xFF).all()  # no row overlaps the flags of the ranks
 
 
 @pytest.mark.parametrize("masks", ["none", "requests"])
@@ -93,15 +93,16 @@ def test_states_that_are_there_are_not_copied(cut: str, masks: str, rng: np.rand
         lse.copy_(call.lse)
         backend._copy = None  # type: ignore[assignment, method-assign]
         calls.append((call._replace(partial=partial, lse=lse), owned))
-    # Each rank's own call masks its lses. In one process, that must happen before the first merge.
+    # Each call masks only its own rank's lses, so in one process the first round merges unmasked ones. The second round
+    # is checked.
     for backend, (call, _) in [*zip(backends, calls)] * 2:
         backend.reduce(call)
     check(case, results_of(calls))
 
 
 def test_memory_is_freed_with_the_backend(rng: np.random.Generator) -> None:
-    """No garbage collection is needed, which may run at any time: torch ends the process if memory is freed during a
-    capture."""
+    """Memory is freed with the backend, without garbage collection. A collection may run at any time, and torch ends
+    the process if memory is freed during a capture."""
     form = FORMS[0]
     case = make_case(rng, form, 2, 7, "none")
     backends = backends_of(form, "heads", 2, case.sink)
@@ -123,8 +124,8 @@ def test_fp8_rows_are_always_copied(rng: np.random.Generator) -> None:
 
 
 def test_memory_is_for_the_tokens_that_are_pushed() -> None:
-    """Blocks of up to 5 MiB are pushed. With 128 heads of 512, calls of up to 79 tokens have such blocks, so that
-    memory for pushed rows covers 79 of 4096 tokens."""
+    """Memory for pushed rows suffices for calls whose blocks have up to 5 MiB. With 128 heads of 512 elements, these
+    are calls of up to 79 of 4096 tokens."""
     cut = Cut("heads", 2, 128)
     plan = SymmetricPlan.of(cut, 4096, 512, torch.bfloat16, (0, 5 << 20))
     pull, push = (SymmetricPlan.of(cut, 4096, 512, torch.bfloat16, pushed) for pushed in ((1, 0), (0, 1 << 62)))
