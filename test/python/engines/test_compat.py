@@ -1,4 +1,4 @@
-"""The drop-in modules: exactly the engines' signatures, and the behaviour on which the engines' callers rely."""
+"""The drop-in modules have exactly the engines' signatures, and the behaviour on which the engines' callers rely."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SIGNATURES = [
                                    "comm_backend='a2a')"),
     (flashinfer, "decode_cp_a2a_lse_reduce_create_workspace", "(max_tokens, local_heads, cp_size, head_dim, dtype, group)"),
     (flashinfer, "decode_cp_a2a_lse_reduce_workspace_size", "(max_tokens, local_heads, cp_size, head_dim, dtype)"),
-    # The example of pull request 4929, and the addition of issue 4575.
+    # The signature is that of the example in pull request 4929, with the addition of issue 4575.
     (flashinfer, "decode_cp_a2a_lse_reduce", "(partial_o, partial_lse, workspace, cp_rank, cp_size, lse_mode='base2', enable_pdl=None, *, "
                                              "is_lse_base_on_e=None)"),
     (tensorrt_llm, "helix_post_process", "(gathered_o, gathered_stats, scale)"),
@@ -102,7 +102,8 @@ def test_each_drop_in_says_which_version_it_follows() -> None:
 
 
 def test_vllm_merges_in_place_on_slices_of_a_larger_lse(device: Device, rng: np.random.Generator) -> None:
-    """Like vLLM's MLA prefill: output is prefix_output, output_lse is prefix_lse, slices of one buffer, D = 192."""
+    """The merge may be in place on slices of a larger lse, as in vLLM's MLA prefill: output is prefix_output,
+    output_lse is prefix_lse, and D = 192."""
     n, heads, dim = 9, 2, 192
     states = make_states(rng, 2, n, heads, dim, BF16)
     whole = device.put(garbage(rng, (heads, n + 6), F32))
@@ -127,7 +128,8 @@ def test_vllm_without_output_lse_computes_none(device: Device, rng: np.random.Ge
 
 
 def odd_rows(rng: np.random.Generator, n: int, heads: int, dim: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """A suffix [n, H, D] with arbitrary bits, including signalling NaN, and an lse [H, n] with every kind of number."""
+    """Returns a suffix [n, H, D] of arbitrary bits, including signalling NaN, and an lse [H, n] with every kind of
+    number."""
     size = dtype.itemsize
     bits = rng.integers(0, 1 << 8 * size, (n, heads, dim), f"u{size}")
     lse = rng.normal(0, 3, (heads, n)).astype(np.float32)
@@ -139,8 +141,8 @@ def odd_rows(rng: np.random.Generator, n: int, heads: int, dim: int, dtype: np.d
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_vllm_rows_past_the_threshold_are_copies_of_the_suffix(dtype: np.dtype, onto: str, device: Device,
                                                                rng: np.random.Generator) -> None:
-    """vLLM's own test uses an lse of +inf there, which would be an empty state. D = 192: a row needs more than the lanes of one
-    warp."""
+    """Rows past the threshold are copies of the suffix, even if its lse is +inf, as in vLLM's own test. With D = 192, a
+    row needs more lanes than a warp has."""
     n, heads, dim, threshold = 13, 3, 192, 5
     states = make_states(rng, 2, n, heads, dim, dtype)
     suffix, suffix_lse = states.v[1].copy(), np.ascontiguousarray(states.s[1].T)
@@ -224,7 +226,7 @@ def test_vllm_masks_and_metadata(device: Device, rng: np.random.Generator) -> No
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int16, np.uint8, np.int32], ids=str)
 def test_vllm_masks_take_offsets_of_any_integer_dtype(dtype: type, device: Device, rng: np.random.Generator) -> None:
-    """A cumsum of lengths gives i64. Contexts with 64-bit bounds may be of any length."""
+    """The offsets may be i64, like a cumsum of lengths. Contexts with bounds of 64 bits may have any length."""
     lse, out = garbage(rng, (2, 7), F32), garbage(rng, (7, 2, 64), F16)
     query, context = np.array([0, 2, 6, 7], dtype), np.array([0, 3, 3, 9], dtype)
     if dtype is np.int64:
@@ -247,7 +249,8 @@ def test_vllm_masks_take_offsets_of_any_integer_dtype(dtype: type, device: Devic
 def test_vllm_masks_payloads_of_any_rank(shape: tuple[int, ...], dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
     lse = garbage(rng, (2, 6), F32)
     out = np.ascontiguousarray(rng.integers(1, 100, shape, f"u{dtype.itemsize}")).view(dtype)
-    # Uses a layout without gaps, and one whose inner dims are not evenly spaced.
+    # Besides the contiguous array, one with gaps between rows and one whose inner dims are not evenly spaced are
+    # masked.
     gaps = np.zeros((*shape[:-1], shape[-1] + 8), dtype)[..., : shape[-1]] if len(shape) > 1 else out.copy()
     gaps[...] = out
     permuted = np.ascontiguousarray(gaps.swapaxes(1, -2)).swapaxes(1, -2) if len(shape) > 3 else gaps
@@ -351,7 +354,7 @@ def test_flashinfer_in_place_with_masks(device: Device, rng: np.random.Generator
 @pytest.mark.parametrize("splits", [1, 4])
 @pytest.mark.parametrize("out_dtype", [None, "bfloat16", "float16"])
 def test_flash_attn_combine(splits: int, out_dtype: str | None, device: Device, rng: np.random.Generator) -> None:
-    """f32 partials, the lse as a transposed view of [S, B, H, L], as the attention kernel leaves it."""
+    """Partials are f32. The lse is a transposed view of [S, B, H, L], as the attention kernel leaves it."""
     batch, length, heads, dim = 2, 3, 2, 64
     states = make_states(rng, splits, batch * length, heads, dim, F32)
     partial = states.v.reshape(splits, batch, length, heads, dim)
@@ -366,7 +369,7 @@ def test_flash_attn_combine(splits: int, out_dtype: str | None, device: Device, 
     assert device.get(out).dtype == kept
     want.check(device.get(out), "out")
     want_lse.check(device.get(lse), "lse")
-    assert device.get(lse).strides[1] == 4  # along L, as upstream does
+    assert device.get(lse).strides[1] == 4  # contiguous along L, as upstream
     given = device.poisoned((batch, length, heads, dim), kept)
     again, none = flash_attn.flash_attn_combine(*on_device, given, return_lse=False)
     assert again is given and none is None
@@ -386,7 +389,7 @@ def test_flash_attn_combine_of_ragged_batches(device: Device, rng: np.random.Gen
 
 
 def test_flash_attn_combine_in_any_order_of_batches(device: Device, rng: np.random.Generator) -> None:
-    """`virtual_batch_idx` gives the order of batches, which does not affect independent rows."""
+    """`virtual_batch_idx` gives the order of batches. It has no effect, since rows do not depend on each other."""
     states = make_states(rng, 3, 8, 2, 64, F32)
     partial, lse_partial = states.v.reshape(3, 4, 2, 2, 64), states.s.reshape(3, 4, 2, 2)
     order = device.put(np.array([2, 0, 3, 1], np.int32))
@@ -397,7 +400,7 @@ def test_flash_attn_combine_in_any_order_of_batches(device: Device, rng: np.rand
 
 
 def test_vllms_flash_attn_combines_into_fp8_with_one_scale(device: Device, rng: np.random.Generator) -> None:
-    """`varlen_batch_idx` is vLLM's name for `virtual_batch_idx`, at the same position; `output_scale` is one f32 with any
+    """vLLM passes `varlen_batch_idx` where FlashAttention has `virtual_batch_idx`. `output_scale` is one f32 with any
     number of dims."""
     states = make_states(rng, 3, 8, 2, 64, F32)
     partial, lse_partial = states.v.reshape(3, 4, 2, 2, 64), states.s.reshape(3, 4, 2, 2)
@@ -410,7 +413,8 @@ def test_vllms_flash_attn_combines_into_fp8_with_one_scale(device: Device, rng: 
 
 @pytest.mark.parametrize("layout", ["contiguous", "heads first"])
 def test_cache_dit_merges_batches_of_rows(layout: str, device: Device, rng: np.random.Generator) -> None:
-    """[B, N, H, D] and [B, N, H, 1], contiguous or as views of [B, H, N, …], whose dims no view can join."""
+    """Arrays are [B, N, H, D] and [B, N, H, 1]. They are contiguous, or views of [B, H, N, …] whose dims cannot be
+    joined."""
     states = make_states(rng, 2, 10, 4, 32, BF16)
     v, s = states.v.reshape(2, 2, 5, 4, 32), states.s.reshape(2, 2, 5, 4, 1)
     turned = lambda x: np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2) if layout == "heads first" else x  # noqa: E731

@@ -1,4 +1,5 @@
-"""Drop-ins of functions that are new in vLLM 0.28 to 0.33, SGLang 0.5.15 to 0.5.23, attn_gym and torch's context parallelism."""
+"""Drop-ins of functions that are new in vLLM 0.28 to 0.33, SGLang 0.5.15 to 0.5.23, attn_gym and torch's context
+parallelism."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ def chunk(begin: int, end: int, continues: int | None = None) -> Any:
 
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_vllm_folds_chunks_of_context(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """Requests of 2, 3, 4 and 3 tokens. The second has no context. The third is in both chunks, so its rows are merged; all others are
-    copies."""
+    """Requests have 2, 3, 4 and 3 tokens. The second request has no context. Only the third is in both chunks, so its
+    rows are merged; all others are copies."""
     heads, dim = 2, 64
     states = make_states(rng, 2, 12, heads, dim, dtype)
     partial = SimpleNamespace(empty_token_slices=[slice(2, 5)])
@@ -84,7 +85,8 @@ def test_vllm_folds_the_lse_alone_where_the_output_is_written(device: Device, rn
 @pytest.mark.parametrize("starts, mapped", [([0, 3, 3, 7, 9], 9), ([0, 3, 3, 7, 9], 5), ([0, 0, 0, 2], 4), ([0, 5], 5), (list(range(0, 200, 3)), 199),
                                             ([0, 4], -3)])  # fmt: skip
 def test_vllm_finds_the_request_of_each_token(starts: list[int], mapped: int, dtype: str, device: Device) -> None:
-    """Like vLLM's kernel: the first request that ends after the token. After the last end, the last request."""
+    """As in vLLM's kernel, a token belongs to the first request that ends after it. Tokens after the last end belong to
+    the last request."""
     room = max(starts[-1], 4) + 6
     out = device.put(np.full(room + 3, 77, np.int32))
     got = device.get(vllm.compute_token_to_req_indices(device.put(np.array(starts, dtype)), out, mapped, room))
@@ -93,7 +95,7 @@ def test_vllm_finds_the_request_of_each_token(starts: list[int], mapped: int, dt
 
 
 def share(lens: np.ndarray, rank: int, ranks: int, interleave: int) -> np.ndarray:
-    """Counts one by one how many of the first `lens` tokens are on a rank."""
+    """Returns how many of the first `lens` tokens are on a rank, counted one by one."""
     return np.array([sum(token // interleave % ranks == rank for token in range(max(length, 0))) for length in lens], lens.dtype)
 
 
@@ -126,7 +128,7 @@ def test_one_rank_has_everything(device: Device) -> None:
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize("rank, ranks, interleave", [(0, 2, 1), (2, 3, 1), (1, 4, 16)])
 def test_sglang_finds_places_on_a_rank(rank: int, ranks: int, interleave: int, dtype: str, device: Device, rng: np.random.Generator) -> None:
-    """Each token on a rank has the place that counting gives. Other tokens and -1 give -1."""
+    """Each token on a rank gets the place that counting gives. Tokens of other ranks and -1 get -1."""
     indices = rng.integers(-1, 300, (7, 9)).astype(dtype)
     mine = [token for token in range(300) if token // interleave % ranks == rank]
     places = {token: place for place, token in enumerate(mine)}
@@ -138,7 +140,7 @@ def test_sglang_finds_places_on_a_rank(rank: int, ranks: int, interleave: int, d
 
 
 def of_batches(states: Any, batch: int, tokens: int) -> tuple[np.ndarray, np.ndarray]:
-    """Converts states [k, B * N, H, …] to [k, B, H, N, …]."""
+    """Returns states [k, B * N, H, …] as [k, B, H, N, …]."""
     v, s = states.v, states.s
     return (np.ascontiguousarray(v.reshape(len(v), batch, tokens, *v.shape[2:]).swapaxes(2, 3)),
             np.ascontiguousarray(s.reshape(len(s), batch, tokens, s.shape[2]).swapaxes(2, 3)))  # fmt: skip
@@ -160,8 +162,8 @@ def test_attn_gym_merges_two_outputs(dtype: np.dtype, gap: bool, device: Device,
 @pytest.mark.parametrize("seq_dim, last", [(2, False), (1, True)])
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_torchs_context_parallelism_folds_blocks(dtype: np.dtype, seq_dim: int, last: bool, device: Device, rng: np.random.Generator) -> None:
-    """Folds three blocks. The second covers only the second half of the sequence. The blocks have rows of all kinds, and the first
-    may have no keys."""
+    """Three blocks are folded into the result. The second one covers only the second half of the sequence. The first
+    one may have no keys."""
     in_second_half = np.arange(12) % 6 >= 3
     there = np.ones((3, 12, 2), bool)
     there[1] = in_second_half[:, None]
@@ -180,7 +182,8 @@ def test_torchs_context_parallelism_folds_blocks(dtype: np.dtype, seq_dim: int, 
     if seq_dim == 1:
         got, got_lse = got.swapaxes(1, 2), got_lse.swapaxes(1, 2)
     want, want_lse = contract.merge(v, s, out_dtype=dtype, present=present)
-    # The lse that one step stores has a relative error of up to 4e-6, and so do the weights of the next step (N10).
+    # The stored lse of a step has a relative error of up to 4e-6 (N10). The weights of the next step have the same
+    # error.
     loss = 1 + np.where(np.isfinite(want_lse.value), np.abs(want_lse.value), 0)[..., None]
     contract.Expected(want.value, want.magnitude * loss, np.isnan(want.value)).check(np.ascontiguousarray(got), "out")
     contract.Expected(want_lse.value, want_lse.magnitude, ~np.isfinite(want_lse.value)).check(np.ascontiguousarray(got_lse), "lse")

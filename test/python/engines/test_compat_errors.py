@@ -1,4 +1,4 @@
-"""Errors of the drop-ins name the arguments of the called function, for any mistake in any argument."""
+"""Errors of the drop-ins name arguments of the called function, for any mistake in any argument."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlafix import ArgumentError, compat
 from mlafix.compat import aiter, attn_gym, cache_dit, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
 from numerics import BF16, E4M3, F32
 
-N, H, D, S, B = 6, 4, 64, 3, 2  # tokens, heads, head dim, splits or segments, requests
+N, H, D, S, B = 6, 4, 64, 3, 2  # N: tokens, H: heads, D: head dim, S: splits or segments, B: requests
 LONG = np.dtype(np.int64)
 INT = np.dtype(np.int32)
 
@@ -29,7 +29,8 @@ CHUNKS = SimpleNamespace(empty_token_slices=[slice(0, 2), slice(4, N)])
 CHUNK = SimpleNamespace(token_slice=slice(0, N), is_continuation=True, continuation_token_end=2)
 MERGED = {"v_a": ROWS, "s_a": LSE, "v_b": ROWS, "s_b": LSE}
 
-# The arguments of a right call of each function: the (shape, dtype) of an array of ones, an array, or another value.
+# Valid arguments of each function. A pair (shape, dtype) stands for an array of ones; other values are passed as they
+# are.
 CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (vllm.merge_attn_states, {"output": ROWS, "prefix_output": ROWS, "prefix_lse": LSE_HN, "suffix_output": ROWS, "suffix_lse": LSE_HN,
                               "output_lse": LSE_HN}),
@@ -99,7 +100,8 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ring_attention.update_out_and_lse, {"out": None, "lse": None, "block_out": ROWS, "block_lse": LSE_HN}),
 ]  # fmt: skip
 
-# For functions over ranks, see test_compat_ranks.py and rank_mistakes.py; for the class, test_compat_chunks.py.
+# Functions over ranks are tested in test_compat_ranks.py and with rank_mistakes.py, and the class in
+# test_compat_chunks.py.
 OVER_RANKS = {"torch_context_parallel.SDPAMerger", "vllm.get_direct_dcp_a2a_workspace", "vllm.get_direct_dcp_q_gather_workspace",
               "vllm.get_direct_dcp_kv_gather_workspace",
               "vllm.cp_lse_ag_out_rs", "vllm.cp_lse_ag_out_ar", "vllm.dcp_a2a_lse_reduce", "vllm.DirectDCPA2AWorkspace",
@@ -113,7 +115,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def as_array(spec: Any) -> np.ndarray | None:
-    """The array for an entry of CALLS. None for a value that is passed unchanged."""
+    """Returns the array for an entry of CALLS, or None if the entry is passed unchanged."""
     if isinstance(spec, tuple):
         shape, dtype = spec
         return np.ones(shape, dtype)
@@ -121,7 +123,7 @@ def as_array(spec: Any) -> np.ndarray | None:
 
 
 def mistakes(array: np.ndarray) -> Iterator[tuple[str, Any]]:
-    """Wrong values for an array argument, with a description of the mistake."""
+    """Yields wrong values for an array argument, each with a description of the mistake."""
     is_integer = array.dtype.kind in "biu"
     for dtype in ("float32", "int32", "int64", "float64", "complex64", "int16"):
         if np.dtype(dtype) != array.dtype:
@@ -145,7 +147,7 @@ def mistakes(array: np.ndarray) -> Iterator[tuple[str, Any]]:
 
 
 def elsewhere(tensor: Any) -> Iterator[tuple[str, Any]]:
-    """Values to pass instead of a CPU tensor of torch, with their devices."""
+    """Yields values to pass instead of a CPU tensor of torch, each with a description."""
     yield "on another device", tensor.to("meta")
     yield "a numpy array", tensor.view(torch.uint8).numpy() if tensor.dtype.itemsize == 1 else np.ones(tensor.shape, np.float32)
     if tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1:
@@ -153,7 +155,8 @@ def elsewhere(tensor: Any) -> Iterator[tuple[str, Any]]:
 
 
 def check_names(function: Callable[..., Any], arguments: dict[str, Any], device: Device, mistaken: Callable[[Any], Iterator[tuple[str, Any]]]) -> set[str]:
-    """The names in the errors of calls with one mistake each. Fails if a name is not an argument of the function, and for other errors."""
+    """Makes calls with one mistake each, and returns the names of arguments in the errors. Fails if a name is no
+    argument of the function, or if another kind of error is raised."""
 
     def call(**wrong: Any) -> None:
         made = {name: spec if (array := as_array(spec)) is None else device.put(array) for name, spec in arguments.items()}

@@ -1,4 +1,4 @@
-"""The drop-ins that merge through maps: AITER's mla_reduce_v1 and FlashMLA's combine; and tokenspeed's merge."""
+"""Drop-ins that merge through maps: AITER's mla_reduce_v1 and FlashMLA's combine. Also tokenspeed's merge."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ HEADS, DIM = 4, 64
 
 
 def check_row(device: Device, got: Any, got_lse: Any, v: np.ndarray, s: np.ndarray, dtype: np.dtype, *, base: float = np.e) -> None:
-    """Compares a row of a result with f64: `v` [K, H, D], `s` [K, H]. The lse is in base e, and +inf if the row is
-    empty."""
+    """Compares a row of a result with f64: `v` is [K, H, D], `s` is [K, H]. The lse is in base e, and +inf if the row
+    is empty."""
     payload, _ = contract.merge(v, s, base=base, out_dtype=dtype)
     payload.check(got, "out")
     lse = contract.merge(v, s * np.float32(np.log(base)) if base != np.e else s)[1]
@@ -31,12 +31,13 @@ def check_row(device: Device, got: Any, got_lse: Any, v: np.ndarray, s: np.ndarr
 
 
 def tiles(rng: np.random.Generator, lengths: list[int], splits: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Bounds, final rows and partials of tiles. The final rows and the partials of a tile are at arbitrary places."""
+    """Returns the bounds of tiles, their final rows, and the first rows of their partials. Final rows and partials of
+    tiles are in random order. Also returns the number of partial rows."""
     starts, row = {}, 0
     for tile in rng.permutation(len(lengths)).tolist():
         starts[tile], row = row, row + lengths[tile]
     final = np.array([[starts[i], starts[i] + n] for i, n in enumerate(lengths)], np.int32).reshape(-1, 2)
-    places, at = [], 1  # the first partial row belongs to no tile
+    places, at = [], 1  # row 0 of the partials belongs to no tile
     for n, count in zip(lengths, splits):
         for _ in range(count):
             places.append(at)
@@ -58,7 +59,7 @@ def test_aiter_reduces_each_query_of_a_tile(dtype: np.dtype, lengths: list[int],
     indptr, final, places, count = tiles(rng, lengths, splits)
     states = make_states(rng, 1, count, HEADS, DIM, F32)
     v, s = states.v[0], states.s[0]
-    s[places[:1], 0] = -np.inf  # a head without keys in a tile of several splits
+    s[places[:1], 0] = -np.inf  # the first partial row of the first tile has a head without keys
     s[places[splits[0] - 1 : splits[0]], 0] = np.inf
     rows = sum(lengths) + 2
     out, lse = garbage(rng, (rows, HEADS, DIM), dtype), garbage(rng, (rows, HEADS), F32)
@@ -96,7 +97,8 @@ def test_aiter_without_a_map_of_rows_takes_tiles_in_order(queries: int, device: 
 
 
 def test_aiter_tiles_that_pad_are_left_out(device: Device, rng: np.random.Generator) -> None:
-    """Padding tiles of a graph: repeated bounds, rows of (-1, -2), and partials that belong to no tile."""
+    """Tiles that pad a graph are not written: their bounds repeat, and their final rows are (-1, -2). Some partials
+    belong to no tile."""
     indptr, final, places, count = tiles(rng, [1, 2], [2, 2])
     states = make_states(rng, 1, count, HEADS, DIM, F32, faults=False)
     padded = np.concatenate([indptr, np.repeat(indptr[-1:], 5)]), np.concatenate([final, np.full((5, 2), (-1, -2), np.int32)])
@@ -111,7 +113,8 @@ def test_aiter_tiles_that_pad_are_left_out(device: Device, rng: np.random.Genera
 @pytest.mark.parametrize("queries", [1, 2])
 def test_aiter_takes_partials_of_the_shapes_that_its_decode_allocates(queries: int, heads: int, device: Device,
                                                                       rng: np.random.Generator) -> None:
-    """`mla_decode_fwd` has logits [p, 1, H, D] and an lse [p, 1, H, 1]. AITER's kernel takes any dims before H."""
+    """Partials may have the shapes that `mla_decode_fwd` allocates: logits [p, 1, H, D] and an lse [p, 1, H, 1].
+    AITER's kernel takes any dims before H."""
     indptr, final, places, count = tiles(rng, [queries] * 3, [2, 3, 2])
     count += count % 2
     states = make_states(rng, 1, count, heads, DIM, F32, faults=False)
@@ -152,7 +155,7 @@ def test_aiter_names_its_own_arguments(device: Device) -> None:
 
 
 def expected_sink(v: np.ndarray, s: np.ndarray, sink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The merge of the states in base 2 with a sink in base e as a further state."""
+    """Returns the expected merge of states in base 2 with a sink in base e."""
     lse = (sink.astype(np.float64) / np.log(2)).astype(np.float32)
     return np.concatenate([v, np.zeros((1, *v.shape[1:]), v.dtype)]), np.concatenate([s, lse[None]])
 
@@ -167,7 +170,7 @@ def test_flash_mla_combines_the_splits_of_requests(queries: int, contiguous: boo
     total, batch = int(bounds[-1]) + 2, len(splits)
     states = make_states(rng, 1, total * queries, HEADS, DIM, F32)
     v, s = states.v[0].reshape(total, queries, HEADS, DIM), states.s[0].reshape(total, queries, HEADS)
-    s[1:4, :, 0] = [[-np.inf], [np.inf], [-np.inf]]  # a head that is empty in every split
+    s[1:4, :, 0] = [[-np.inf], [np.inf], [-np.inf]]  # head 0 of these rows is empty in every split
     sink = rng.normal(0, 3, HEADS).astype(np.float32) if with_sink else None
     if sink is not None:
         sink[1] = -np.inf

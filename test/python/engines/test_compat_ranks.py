@@ -1,4 +1,4 @@
-"""Drop-ins for context parallelism that need no group: a rank's work before and after the exchange."""
+"""Drop-ins for context parallelism that need no group: the work of a rank before and after the exchange."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from states import LAYOUTS, lay_out, make_states
 
 
 def owners(starts: np.ndarray, tokens: int) -> np.ndarray:
-    """The request of each token. Padding gets len(starts) - 1."""
+    """Returns the request of each token. Padding gets the number of requests, len(starts) - 1."""
     return np.searchsorted(starts[1:], np.arange(tokens), side="right")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("starts", [[0, 1, 2, 3], [0, 0, 4, 4, 9], [0, 3, 3, 3, 5, 6, 11], [0], [0, 0, 0], [0, 2, 4, 6, 8, 10]], ids=str)
 def test_vllm_masks_rows_without_keys(layout: str, starts: list[int], device: Device, rng: np.random.Generator) -> None:
-    """Requests of equal and of different lengths, requests without tokens, padding, and no requests."""
+    """Rows of requests without keys, and padding, get an lse of -inf. Requests have equal or different lengths, or no
+    tokens; a batch may have no requests."""
     tokens, offsets = 11, np.array(starts, np.int64)
     lens = rng.integers(-1, 2, len(starts) - 1).astype(np.int32)
     lse = rng.normal(0, 3, (tokens, 5)).astype(np.float32)
@@ -37,8 +38,8 @@ def test_vllm_masks_rows_without_keys(layout: str, starts: list[int], device: De
 
 
 def test_vllm_finds_every_request(device: Device, rng: np.random.Generator) -> None:
-    """In each call exactly one request has keys, so that a search which ends at a neighbour is found out. The batches
-    have several sizes."""
+    """In each call exactly one request has keys. A search that ends at a neighbouring request would therefore give
+    wrong rows. The batches have several sizes."""
     for requests in (1, 2, 3, 7, 8, 33):
         starts = np.concatenate([[0], np.cumsum(rng.integers(0, 4, requests))]).astype(np.int32)
         tokens = int(starts[-1]) + 2
@@ -50,8 +51,8 @@ def test_vllm_finds_every_request(device: Device, rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("offsets", [[5, 3, 9, -4], [-5, -5, -5, 6], [0, 1 << 30, -(1 << 30), 7], [9, 9, 9, 9], [5]], ids=str)
 def test_vllm_reads_nothing_out_of_bounds_whatever_the_offsets(offsets: list[int], device: Device) -> None:
-    """Lengths and offsets lie between guards that would count as keys. The rows may be anything, but no access is out
-    of bounds."""
+    """Lengths and offsets lie between guards that would count as keys. Whatever the offsets are, the guards are not
+    read."""
     whole = device.put(np.array([1] * 8 + [0, 0, 0] + [1] * 8, np.int32))
     guarded = device.put(np.array([0] * 8 + offsets + [0] * 8, np.int32))
     lse = device.put(np.zeros((6, 2), np.float32))
@@ -72,7 +73,8 @@ def test_vllm_masks_nothing_without_lengths(device: Device) -> None:
 @pytest.mark.parametrize("base", ["e", "2"])
 @pytest.mark.parametrize("ranks, dim", [(2, 16), (3, 5), (6, 64)])
 def test_vllm_corrected_outputs_sum_to_the_merge(ranks: int, dim: int, base: str, device: Device, rng: np.random.Generator) -> None:
-    """Six ranks and five elements, neither of which is a power of two."""
+    """The sum of all ranks' corrected outputs is the merge. There are six ranks and five elements, neither of them a
+    power of two."""
     states = make_states(rng, ranks, 7, 2, dim, F32)
     out, lse = contract.merge(states.v, states.s, base=2.0 if base == "2" else np.e)
     total = np.zeros(out.value.shape)
@@ -102,7 +104,8 @@ def test_vllm_corrects_strided_outputs_by_lses_of_other_dtypes(dtype: np.dtype, 
 
 @pytest.mark.parametrize(("base", "dtype", "new"), [("2", BF16, F32), ("e", F32, BF16), ("2", F16, None)], ids=str)
 def test_sglang_corrected_outputs_sum_to_the_merge(base: str, dtype: np.dtype, new: np.dtype | None, device: Device, rng: np.random.Generator) -> None:
-    """Writes to another array [H, B, D], f32 by default, and only reads the rank's own output."""
+    """The corrected output is stored to another array [H, B, D], in f32 by default. The rank's own output is only
+    read."""
     states = make_states(rng, 3, 7, 2, 40, dtype)
     out, lse = contract.merge(states.v, states.s, base=2.0 if base == "2" else np.e)
     total = np.zeros(out.value.shape)
@@ -113,16 +116,17 @@ def test_sglang_corrected_outputs_sum_to_the_merge(base: str, dtype: np.dtype, n
         lse.check(device.get(merged), "lse")
         total += widen(device.get(made)).swapaxes(0, 1)
         assert same_bits(device.get(own), states.v[rank]) and (target is None or made is target) and device.get(made).dtype == (new or F32)
-    # Each rank's share is rounded once.
+    # Each rank's share is rounded once, to the dtype of the output.
     magnitude = out.magnitude * (1 if new != BF16 else 2**10)
     contract.Expected(out.value, magnitude, np.zeros(out.exact.shape, bool)).check(total.astype(np.float32), "sum of the outputs")
 
 
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_sglang_packs_and_combines_what_ranks_send(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """Packs rows with their lse interleaved in one buffer and combines them again: sglang#34614. A combine that stored
-    with the strides of such an lse wrote outside of its result, and empty rows were NaN."""
-    states = make_states(rng, 3, 5, 6, 16, dtype)  # read as rows of 3 ranks, and as 3 heads for each of 2 ranks
+    """A buffer holds packed rows interleaved with their lse, and its contents are combined again (sglang#34614).
+    Upstream, a combine that stored with the strides of such an lse wrote outside of its result, and empty rows became
+    NaN."""
+    states = make_states(rng, 3, 5, 6, 16, dtype)  # used as rows of 3 ranks, and as 3 heads for each of 2 ranks
     tail = 4 // dtype.itemsize
     room = poison((2, 7, 3, 16 + tail), dtype)  # the buffer of a CUDA graph, for more tokens than are used
     packed = device.put(room)
@@ -186,7 +190,8 @@ def test_calls_over_ranks_name_the_engines_arguments() -> None:
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 @pytest.mark.parametrize("scale", [1.0, 0.5, 3.0])
 def test_tensorrt_llm_merges_by_statistics(dtype: np.dtype, scale: float, device: Device, rng: np.random.Generator) -> None:
-    """Tests all three layouts. Ranks without keys contain garbage; rows without keys on any rank are 0."""
+    """The merge is right in all three layouts. Ranks without keys contain garbage; rows without keys on any rank are
+    0."""
     ranks, tokens, heads, dim = 3, 6, 2, 16
     rows = rng.normal(0, 1, (ranks, tokens, heads, dim)).astype(dtype)
     stats = np.stack([rng.normal(0, 2, (ranks, tokens, heads)), rng.uniform(0.5, 4, (ranks, tokens, heads))], -1).astype(np.float32)
@@ -195,7 +200,7 @@ def test_tensorrt_llm_merges_by_statistics(dtype: np.dtype, scale: float, device
     stats[:, 3], stats[2, 1, 0], stats[0, 2, 1] = [-np.inf, 0], [3.0, 0], [np.inf, 0]
     lse = contract.stats_to_lse(stats, 1.0)
     out, _ = contract.merge(rows, lse, out_dtype=None)
-    # Rounded after scaling, so not exactly the contract's copies.
+    # Rows are rounded after they are scaled, so they are no exact copies.
     want = contract.Expected(out.value * scale, out.magnitude * scale, np.isnan(out.value))
     flat, counts = rows.reshape(ranks, tokens, heads * dim), device.put(stats)
     want.check(device.get(tensorrt_llm.helix_post_process(device.put(flat), counts, scale)).reshape(tokens, heads, dim), "helix_post_process")
@@ -216,7 +221,7 @@ def test_tensorrt_llm_refuses_other_dims(device: Device) -> None:
 
 @pytest.mark.parametrize("dtype", [E4M3, np.dtype(np.uint8), np.dtype(np.int64)], ids=str)
 def test_payloads_of_other_dtypes_are_refused(dtype: np.dtype, device: Device) -> None:
-    """The kernels of these functions have dtype variables, which accept more dtypes than the functions promise."""
+    """Only the promised dtypes of payloads are accepted, although the kernels have dtype variables and accept more."""
     rows, counts = device.put(np.zeros((2, 3, 8), dtype)), device.put(np.zeros((2, 3, 2, 2), np.float32))
     lses = device.put(np.zeros((2, 2, 3), np.float32))
     for argument, call in (
@@ -231,7 +236,7 @@ def test_payloads_of_other_dtypes_are_refused(dtype: np.dtype, device: Device) -
 
 @pytest.mark.parametrize("varlen", [False, True])
 def test_ring_attention_folds_blocks_in_f32(varlen: bool, device: Device, rng: np.random.Generator) -> None:
-    """Merges many bf16 blocks with the error of an f32 accumulator. The first block may have no keys."""
+    """Many bf16 blocks are merged with the error of an f32 accumulator. The first block may have no keys."""
     blocks = make_states(rng, 12, 5, 3, 8, BF16, faults=False)
     blocks.s[0, :2] = -np.inf
     out: Any = None
@@ -242,7 +247,7 @@ def test_ring_attention_folds_blocks_in_f32(varlen: bool, device: Device, rng: n
     want, want_lse = contract.merge(blocks.v, blocks.s)
     got, got_lse = device.get(out), device.get(lse)
     assert got.dtype == F32 and got_lse.shape == ((5, 3, 1) if varlen else (1, 5, 3, 1))
-    # Twelve merges, each with its own rounding.
+    # Each of the twelve merges is rounded.
     far = [contract.Expected(one.value, 12 * one.magnitude, np.isinf(one.value)) for one in (want, want_lse)]
     far[0].check(got.reshape(5, 3, 8), "out")
     far[1].check(got_lse.reshape(5, 3), "lse")

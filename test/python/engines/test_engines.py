@@ -45,7 +45,7 @@ SCHEMA = ("merge_attn_states(Tensor! output, Tensor!? output_lse, Tensor prefix_
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Resets the plugins, and unsets the engines' variables."""
+    """Resets the plugins, and unsets the environment variables of the plugins."""
     for plugin in (vllm_plugin, sglang_plugin):
         monkeypatch.setattr(plugin, "state", None)
     monkeypatch.setattr(vllm_plugin, "_libraries", [])
@@ -62,7 +62,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> types.ModuleType:
-    """Adds a module of that name for this test."""
+    """Makes a module of that name with these contents for this test."""
     made = types.ModuleType(name)
     vars(made).update(contents)
     monkeypatch.setitem(sys.modules, name, made)
@@ -70,7 +70,8 @@ def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> types
 
 
 def fake_merge() -> Any:
-    """Returns a function with vLLM's signature that writes the suffix. It is made here because a plugin would also find it in this module."""
+    """Returns a function with vLLM's signature that only copies the suffix. It is no global, because a plugin would
+    also find it in this module."""
 
     def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
                           prefill_tokens_with_context: Any = None, output_scale: Any = None) -> None:
@@ -80,7 +81,7 @@ def fake_merge() -> Any:
 
 
 def arguments(rng: np.random.Generator, dim: int = 64) -> tuple[dict[str, Any], Callable[[], None]]:
-    """Arguments of a merge, and a function that checks the result."""
+    """Returns the arguments of a merge, and a function that checks its outputs."""
     states = make_states(rng, 2, 5, 2, dim, F32, faults=False)
     given = {"output": torch.full((5, 2, dim), torch.nan), "output_lse": torch.full((2, 5), torch.nan)}
     for name, at in (("prefix", 0), ("suffix", 1)):
@@ -96,7 +97,7 @@ def arguments(rng: np.random.Generator, dim: int = 64) -> tuple[dict[str, Any], 
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
-    """Imitates vLLM with only its Triton merge, and a backend that imported it."""
+    """Imitates vLLM: the module with its Triton merge, and a backend that imported it. Returns the backend."""
     own = fake_merge()
     module(monkeypatch, f"{OPS}.triton_merge_attn_states", merge_attn_states=own)
     return module(monkeypatch, "vllm.v1.attention.backends.flash_attn", merge=own)
@@ -115,7 +116,7 @@ def test_a_function_is_replaced_wherever_it_was_imported(engine: types.ModuleTyp
     own = engine.merge
     monkeypatch.setenv("MLAFIX_VLLM", "1")
     vllm_plugin.register()
-    vllm_plugin.register()  # as vLLM does in some processes
+    vllm_plugin.register()  # vLLM registers twice in some processes
     assert engine.merge is sys.modules[f"{OPS}.triton_merge_attn_states"].merge_attn_states is not own
     given, check = arguments(rng)
     engine.merge(**given)
@@ -203,7 +204,8 @@ def test_compare_runs_both_and_keeps_our_result(engine: types.ModuleType, monkey
     assert state is not None
     tally = state.tallies["merge_attn_states"]
     want = switch.difference(before, given["output"])
-    assert tally.largest == max(want, float("inf")) and len(tally.times) == 1  # the fake leaves the lse NaN, which counts as an infinite difference
+    # the fake merge leaves the lse NaN, which counts as an infinite difference
+    assert tally.largest == max(want, float("inf")) and len(tally.times) == 1
     state.report()
     assert re.search(r"vllm.merge_attn_states: 1 calls, 0 by the engine's own; compared 1: largest difference inf, medians [\d.]+ us there",
                      capsys.readouterr().err)
@@ -221,7 +223,8 @@ replaced.report_at_exit()
 
 
 def test_sglang_whose_processes_are_killed_says_counts_before() -> None:
-    """A report counts the functions that were called since the last one."""
+    """Counts of calls are reported while the process runs, so a killed process has reported the earlier ones. A report
+    names the functions that were called since the last report."""
     program = """
 import os, signal, threading
 from mlafix.engines import switch
@@ -285,7 +288,8 @@ def test_the_plugin_never_raises(monkeypatch: pytest.MonkeyPatch, caplog: pytest
 
 def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                                     caplog: pytest.LogCaptureFixture) -> None:
-    """The plugin imports nothing. A module that imports a function later gets ours, and a module that fails to import fails as before."""
+    """The plugin itself imports nothing. A module that later imports a function gets ours, and a module whose import
+    fails still fails in the same way."""
     for folder in ("vllm", "vllm/v1", "vllm/v1/attention", "vllm/v1/attention/ops"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "__init__.py").write_text("")
@@ -303,7 +307,7 @@ def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch
 
     imports.when_imported(f"{OPS}.common", fails)
     try:
-        # find_spec does not import the module, nor prevent a later import from being handled
+        # find_spec does not import the module, and does not prevent a later import from being handled
         assert importlib.util.find_spec(f"{OPS}.common") is not None
         backend = importlib.import_module("vllm.backend")
         assert backend.unpack_seq_triton.__wrapped__.__code__.co_filename.endswith("common.py")
@@ -318,7 +322,7 @@ def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def operator() -> Iterator[Any]:
-    """Registers vLLM's operator in torch's dispatcher, on the CPU; it writes the suffix."""
+    """Registers vLLM's operator in torch's dispatcher for the CPU. It only copies the suffix."""
     library = torch.library.Library("_C", "FRAGMENT")
     library.define(SCHEMA)
 
@@ -347,7 +351,8 @@ def test_the_operator_is_overridden_and_its_own_kernel_stays_callable(operator: 
     operator(*(given[name] for name in ORDER), 0, None)
     assert torch.equal(given["output"].nan_to_num(), given["suffix_output"].nan_to_num())
     given["output"].fill_(torch.nan)
-    operator(*(given[name] for name in ORDER), 99, None)  # more tokens than there are, so mlafix refuses
+    # the threshold exceeds the number of tokens, so mlafix refuses the call
+    operator(*(given[name] for name in ORDER), 99, None)
     assert torch.equal(given["output"].nan_to_num(), given["suffix_output"].nan_to_num())
     tally = replaced.tallies["merge_attn_states"]
     assert (tally.calls, tally.fallbacks) == (3, 1)
@@ -365,7 +370,7 @@ def test_an_operator_that_is_not_there_or_has_more_arguments_stays(monkeypatch: 
 
 
 class Kernel:
-    """Imitates a Triton kernel of vLLM, which is launched as kernel[grid](…)."""
+    """Imitates a Triton kernel of vLLM, which is launched as kernel[grid](…). It only copies the suffix."""
 
     def __init__(self) -> None:
         self.arg_names, self.grids = seams.MERGE_KERNEL, list[Any]()
@@ -376,13 +381,13 @@ class Kernel:
 
 
 def launch(kernel: Any, given: dict[str, Any], **more: Any) -> None:
-    """Launches the kernel as vLLM's function does, without the two constants that have defaults."""
+    """Launches the kernel as vLLM's function does. The last two constants have defaults and are not passed."""
     named = {**dict.fromkeys(seams.MERGE_KERNEL, 0), **given, "output_scale": None, "prefill_tokens_with_context": 5, **more}
     kernel[(5, 2)](*(named[name] for name in seams.MERGE_KERNEL[:-2]))
 
 
 def dispatcher(monkeypatch: pytest.MonkeyPatch, real: bool) -> None:
-    """Installs vLLM's registry of kernels, or an imitation."""
+    """Installs vLLM's registry of kernels if `real`, else an imitation."""
     if real:
         text = release("vllm")("vllm/triton_utils/dispatcher.py")
         module(monkeypatch, "vllm.logger", init_logger=lambda name: vllm_plugin.LOG.logger)
@@ -420,7 +425,7 @@ def test_a_kernel_is_replaced_by_the_registry(real: bool, monkeypatch: pytest.Mo
     launch(place.merge_attn_states_kernel, given)
     check()
     given["output"].fill_(torch.nan)
-    launch(place.merge_attn_states_kernel, given, prefill_tokens_with_context=99)  # mlafix refuses
+    launch(place.merge_attn_states_kernel, given, prefill_tokens_with_context=99)  # mlafix refuses this threshold
     assert torch.equal(given["output"].nan_to_num(), given["suffix_output"].nan_to_num()) and own.grids == [(5, 2)]
 
 
@@ -456,14 +461,16 @@ def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkey
     monkeypatch.setenv("MLAFIX_VLLM", "1")
     vllm_plugin.register()
     assert BaseModelLoader().load_model(vllm_config=config()) == "a model" and os.environ["MLAFIX_STRICT"] == "1"
-    for dim, falls in ((64, 0), (96, 0), (72, 1)):  # values; queries to which they are padded; a length that no model uses
+    # values; queries to which they are padded; a size that no model uses
+    for dim, falls in ((64, 0), (96, 0), (72, 1)):
         given = {name: torch.zeros(3, 2, dim, dtype=torch.bfloat16) for name in ("output", "prefix_output", "suffix_output")}
         engine.merge(**given, prefix_lse=torch.zeros(2, 3), suffix_lse=torch.zeros(2, 3))
         assert vllm_plugin.state is not None and vllm_plugin.state.tallies["merge_attn_states"].fallbacks == falls
 
 
 def test_a_second_model_is_made_ready_too(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A draft model with another configuration is loaded when compilation is already forbidden."""
+    """The kernels of a second model, such as a draft model, are made ready although compilation is already forbidden
+    when it is loaded."""
     class BaseModelLoader:
         def load_model(self, vllm_config: Any, model_config: Any, prefix: str = "") -> str:
             return "a model"
@@ -504,7 +511,8 @@ def test_requests_are_of_functions_that_are_replaced() -> None:
 
 
 def hooks(monkeypatch: pytest.MonkeyPatch, real: bool) -> Any:
-    """Installs SGLang's registry of hooks, or an imitation. `apply_hooks` is called after plugins are loaded."""
+    """Installs SGLang's registry of hooks, or an imitation. The engine calls `apply_hooks` after it has loaded its
+    plugins."""
     if real:
         text = release("sglang")("sglang/srt/plugins/hook_registry.py")
         made = module(monkeypatch, "sglang.srt.plugins.hook_registry")
@@ -535,7 +543,8 @@ def test_hooks_reach_modules_that_imported_a_function(real: bool, monkeypatch: p
 
     registry = hooks(monkeypatch, real)
     name = "sglang.srt.layers.attention.merge_state"
-    for parent in ("sglang", "sglang.srt", "sglang.srt.layers", "sglang.srt.layers.attention"):  # pkgutil.resolve_name imports them
+    # pkgutil.resolve_name imports these packages
+    for parent in ("sglang", "sglang.srt", "sglang.srt.layers", "sglang.srt.layers.attention"):
         vars(module(monkeypatch, parent)).update(__path__=[])
     place = module(monkeypatch, name, merge_state=merge_state)
     for parent, child in (("sglang", "srt"), ("sglang.srt", "layers"), ("sglang.srt.layers", "attention"), ("sglang.srt.layers.attention", "merge_state")):
@@ -551,7 +560,7 @@ def test_hooks_reach_modules_that_imported_a_function(real: bool, monkeypatch: p
     want, want_lse = contract.merge(states.v, states.s)
     want.check(out.numpy(), "output")
     want_lse.check(lse.numpy(), "output_lse")
-    halves = [part.half() for part in given]  # lses of f16, which SGLang accepts and mlafix refuses
+    halves = [part.half() for part in given]  # SGLang accepts an lse in f16, mlafix refuses it
     assert user.merge_state(*halves)[0] is halves[2]
     state = sglang_plugin.state
     assert state is not None and (state.tallies["merge_state"].calls, state.tallies["merge_state"].fallbacks) == (2, 1)
@@ -599,7 +608,8 @@ def test_flashinfer_reads_the_solutions(tmp_path: Path) -> None:
 
 
 def release(name: str) -> source.Read:
-    """The files of an engine's wheel in the folder MLAFIX_ENGINE_WHEELS. Skips the test if there is none."""
+    """Returns a function that reads a file of an engine's wheel in MLAFIX_ENGINE_WHEELS. Skips the test if there is no
+    wheel."""
     folder = Path(os.environ.get("MLAFIX_ENGINE_WHEELS", "/nowhere"))
     found = sorted(folder.glob(f"{name.replace('-', '_')}-*"), key=lambda path: path.is_file())
     if not found:
@@ -682,13 +692,14 @@ def test_the_page_names_every_seam() -> None:
 
 
 def drift(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Runs `scripts/engine-drift`, which needs no package."""
+    """Runs `scripts/engine-drift`, which works without the package."""
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run([sys.executable, ROOT / "scripts" / "engine-drift", *map(str, arguments)], capture_output=True, text=True, env=clean)
 
 
 def test_drift_is_told(tmp_path: Path) -> None:
-    """The release has one of the functions as expected, with one more parameter, or not at all."""
+    """The script reports functions of a release that have one more parameter or are missing, and accepts those that are
+    as expected."""
     (tmp_path / "attn_gym-0.0.18.dist-info").mkdir()
     (tmp_path / "attn_gym").mkdir()
     text = "def merge_attention(out, lse, other_out, other_lse): ..."
@@ -700,7 +711,7 @@ def test_drift_is_told(tmp_path: Path) -> None:
 
 
 def test_drop_ins_are_compared_with_the_release_that_they_follow(tmp_path: Path) -> None:
-    """Compares release 0.27.1 only with the drop-ins of functions that newer releases lack."""
+    """Drop-ins of functions that newer releases lack are compared with release 0.27.1, and no others."""
     (tmp_path / "vllm-0.27.1.dist-info").mkdir()
     (tmp_path / "vllm").mkdir()
     said = drift(tmp_path).stdout

@@ -1,5 +1,5 @@
-"""Tests test/peers: that engines' tests run over mlafix.compat, that outcomes are reported correctly, and the page with the
-results."""
+"""Tests test/peers, which runs engines' tests over mlafix.compat: that they run, that outcomes are reported correctly,
+and the page with the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PEERS = ROOT / "test" / "peers"
 PAGE = ROOT / "docs" / "Peers.md"
 
-# A checkout made here, whose tests have the places and imports of SGLang's and vLLM's.
+# A test file with the place and the imports of one of SGLang's.
 FIXUP = """
 import pytest
 import torch
@@ -59,7 +59,7 @@ def test_combine():
     assert out.tolist() == [[[1.0] * 4]] and lse.tolist() == [[1.0]]
 """
 
-# Tests that import modules which only the engines' releases and the packages of their wheels have.
+# Tests that need modules of the engines' releases, and the packages of their wheels.
 OF_RELEASES = {
     "vllm": ("tests/v1/attention/test_dcp_a2a_pack_mask.py", """
 import torch
@@ -126,7 +126,7 @@ def checkout(folder: Path, file: str, text: str) -> Path:
 
 
 def test_outcomes_are_told_as_they_were(tmp_path: Path) -> None:
-    """Uses two processes, each with a share of the cases."""
+    """Outcomes of the cases are counted correctly, with two processes that each run a share of them."""
     sglang = checkout(tmp_path / "sglang", "test/registered/kernels/test_fixup_zero_kv.py", FIXUP)
     made = peers("--sglang", sglang, "--on-cpu", "--jobs", 2, "--json", tmp_path / "results.json")
     assert made.returncode == 1, made.stdout + made.stderr
@@ -138,8 +138,8 @@ def test_outcomes_are_told_as_they_were(tmp_path: Path) -> None:
 
 
 def test_a_part_of_two_engines_cases_whose_failures_are_the_engines_own(tmp_path: Path) -> None:
-    """A fault of the engine is not a failure, and a test of its errors is skipped. Runs on several machines have a table
-    each."""
+    """A failure that the engine's own function has, too, is counted as a fault of the engine. A test of the engine's
+    errors is skipped. Results of several machines become one table each."""
     vllm = checkout(tmp_path / "vllm", "tests/distributed/test_dcp_a2a.py", DOMINANT)
     helix = checkout(tmp_path / "helix", "tests/unittest/_torch/thop/parallel/test_helix_postprocess.py", HELIX)
     made = peers("--tensorrt-llm", helix, "--vllm", vllm, "--on-cpu", "--every", 2, "--jobs", 1, "--json", tmp_path / "one.json")
@@ -158,8 +158,8 @@ def test_a_part_of_two_engines_cases_whose_failures_are_the_engines_own(tmp_path
 
 @pytest.mark.parametrize("engine", OF_RELEASES)
 def test_releases_are_loaded_as_their_wheels_have_them(engine: str, tmp_path: Path) -> None:
-    """vLLM 0.33.0 and SGLang 0.5.23, or the releases in MLAFIX_ENGINE_WHEELS, a folder that scripts/engine-drift --keep
-    fills."""
+    """Tests run with the Python files of a wheel: vLLM 0.33.0 and SGLang 0.5.23, or the releases in
+    MLAFIX_ENGINE_WHEELS. scripts/engine-drift --keep fills that folder."""
     wheels = sorted(Path(os.environ.get("MLAFIX_ENGINE_WHEELS", "/nowhere")).glob(f"{engine}-*.whl"))
     if not wheels:
         pytest.skip(f"MLAFIX_ENGINE_WHEELS has no wheel of {engine}")

@@ -1,4 +1,4 @@
-"""Tests benchmarks/python: its output, that it detects wrong results, and that it calls baselines correctly."""
+"""The programs of benchmarks/python print what they should, detect wrong results, and call the baselines correctly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def bench() -> Iterator[types.SimpleNamespace]:
-    """The benchmark's modules."""
+    """Returns the benchmark's modules."""
     sys.path.insert(0, str(FOLDER))
     try:
         yield types.SimpleNamespace(**{name: importlib.import_module(name) for name in MODULES})
@@ -38,8 +38,8 @@ def bench() -> Iterator[types.SimpleNamespace]:
 
 @pytest.fixture
 def run_program(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs a program as from its command line, but in this process, since importing torch and its compiler takes seconds. Returns its
-    status."""
+    """Runs a program in this process as if from its command line, and returns its status. Importing torch and its
+    compiler takes seconds."""
 
     def run_it(file: Path, *arguments: object) -> int:
         with monkeypatch.context() as patch, torch.random.fork_rng(devices=[]):
@@ -50,7 +50,7 @@ def run_program(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -
                 runpy.run_path(str(file), run_name="__main__")
             except SystemExit as end:
                 if not isinstance(end.code, int):
-                    raise  # the error has a message
+                    raise  # the exit code is an error message
                 return end.code
             return 0
 
@@ -58,7 +58,7 @@ def run_program(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -
 
 
 def small_cases(bench: types.SimpleNamespace) -> dict[str, Any]:
-    """One case of each group."""
+    """Returns one case of each group."""
     return {"merge": bench.work.merge_case(3, heads=2, dim=64), "n_way": bench.work.dense_case(4, 3, heads=2, dim=64),
             "combine": bench.work.combine_case(3, 2, heads=2, dim=64), "ragged": bench.work.ragged_case(9, heads=2, dim=64),
             "fixup": bench.work.fixup_case("small", [3, 1, 2], [True, False, True], heads=2, dim=64),
@@ -66,7 +66,7 @@ def small_cases(bench: types.SimpleNamespace) -> dict[str, Any]:
 
 
 def cases_for_engines(bench: types.SimpleNamespace) -> dict[str, Any]:
-    """One case of each group on which only engines are measured."""
+    """Returns one case of each group in which only engines are measured."""
     cases = bench.cases
     return {"shapes": cases.shape_case(3, 2, 64), "rows_first": cases.rows_first_case(3, 2, 64), "threshold": cases.threshold_case(4, 2, 64),
             "merge_fp8": cases.fp8_case(3, 2, 64), "in_place": cases.in_place_case(4, 2, 64, masked=True),
@@ -74,7 +74,7 @@ def cases_for_engines(bench: types.SimpleNamespace) -> dict[str, Any]:
 
 
 def run(case: Any, prepare: Callable[[Any], Callable[[], object]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The buffers before and after a run."""
+    """Returns the contents of the buffers before and after a run."""
     before = case.make(torch.Generator().manual_seed(0), CPU)
     after = {name: tensor.clone() for name, tensor in before.items()}
     prepare(after)()
@@ -109,7 +109,7 @@ def test_every_case_has_an_implementation_of_ours(bench: types.SimpleNamespace) 
 
 
 def test_triton_kernels_are_right(bench: types.SimpleNamespace) -> None:
-    """Runs on a GPU if there is one, else in Triton's interpreter."""
+    """The kernels in Triton give right results, on a GPU if there is one, else in Triton's interpreter."""
     pytest.importorskip("triton")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     script = """if True:
@@ -135,7 +135,7 @@ def test_triton_kernels_are_right(bench: types.SimpleNamespace) -> None:
 
 
 def engines_of(bench: types.SimpleNamespace) -> dict[str, dict[str, Callable[..., Any]]]:
-    """Stand-ins with the engines' public signatures and layouts, written in torch, by module."""
+    """Returns modules that imitate the engines, with their public signatures and layouts. They compute in torch."""
     merge = bench.torch_baselines.merge
 
     def vllm(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
@@ -270,7 +270,8 @@ def test_a_case_that_is_not_there_is_an_error(run_program: Callable[..., int], c
 
 @pytest.fixture
 def results_of(run_program: Callable[..., int], tmp_path: Path) -> Callable[[str], Any]:
-    """Runs benchmarks that make their own buffers on a CPU. Fails if their kernels disagree."""
+    """Runs benchmarks that make their own buffers, on the CPU, and returns their results. Fails if their kernels
+    disagree."""
 
     def results(script: str) -> Any:
         file = tmp_path / "results.json"
@@ -281,7 +282,7 @@ def results_of(run_program: Callable[..., int], tmp_path: Path) -> Callable[[str
 
 
 def test_guards_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
-    """Both kernels of each pair give the same rows. Times are not checked."""
+    """The two kernels of each pair give the same rows. Their times are not checked."""
     rows = results_of("guards.py")["rows"]
     assert [row["case"] for row in rows] == ["merge of 4 states", "paged copy", "scatter"] and all(row["ratio"] > 0 for row in rows)
 
@@ -303,7 +304,7 @@ def test_a_fixup_in_a_merge_is_measured_on_a_cpu(results_of: Callable[[str], Any
 
 
 def test_rows_of_engines_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
-    """Measures beside torch only, and compares torch's results with ours."""
+    """The engines' kernels are not measured on a CPU. Only torch is, and its results are compared with ours."""
     cases = results_of("engine_rows.py")["cases"]
     assert [case["case"] for case in cases] == ["add_norm", "add_norm_fp8", "add_norm_groups", "store", "store_fp8", "experts", "zero", "no_indices", "gate", "gate_heads"]
     assert all("mlafix" in case["us"] for case in cases) and sum(len(case["us"]) > 1 for case in cases) == 7

@@ -1,4 +1,4 @@
-"""Tests each kernel of examples/python/cookbook against numpy."""
+"""The kernels of examples/python/cookbook, compared with numpy."""
 
 from __future__ import annotations
 
@@ -82,10 +82,11 @@ def test_a_merge_with_scaled_groups(cookbook: dict[str, ModuleType], device: Dev
     got = device.get(scales)
     np.testing.assert_allclose(got, np.maximum(np.abs(row.reshape(7, 3, groups, size)).max(3), 1e-10) / 448, rtol=4e-6)
     back = device.get(q).astype(np.float64) * np.repeat(got, size, 2)
-    assert (np.abs(back - row) <= 2.0**-4 * np.abs(row) + np.repeat(got, size, 2) * 2.0**-9).all()  # half a unit of fp8, plus half of the smallest
+    # half a unit of fp8, plus half of the smallest fp8 number
+    assert (np.abs(back - row) <= 2.0**-4 * np.abs(row) + np.repeat(got, size, 2) * 2.0**-9).all()
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(device.get(lse), np.log(weight_a + weight_b), rtol=2e-6, atol=2e-6)
-    # A state that is stored without merging.
+    # This state is stored without a merge.
     copied = round_to(dtype, (device.get(q).astype(np.float32) * np.repeat(got, size, 2)).astype(np.float64))
     np.testing.assert_array_equal(device.get(out).astype(np.float64), np.where(np.isinf(device.get(lse))[..., None], 0, copied))
     np.testing.assert_array_equal(device.get(out_lse), device.get(lse))
@@ -119,7 +120,7 @@ def test_the_table_of_rope(cookbook: dict[str, ModuleType], device: Device, size
     got = device.get(table).astype(np.float64)
     angle = np.arange(positions)[:, None] * 10000.0 ** (-np.arange(size) / size)
     error = np.maximum(np.abs(got[:, 0] - np.cos(angle)), np.abs(got[:, 1] - np.sin(angle)))
-    assert (error <= 2.1e-7 + 4e-6 * angle).all()  # the error of the function plus that of its argument (N10)
+    assert (error <= 2.1e-7 + 4e-6 * angle).all()  # the error of the function, plus the error of its argument (N10)
 
 
 @pytest.mark.parametrize("spelled", ["halves", "pairs"])
@@ -131,7 +132,7 @@ def test_heads_are_turned_in_place(
     x = rng.standard_normal((7, 3, 2, size)).astype(dtype)
     table = rng.standard_normal((20, 2, size)).astype(of_table)
     positions = rng.integers(0, 20, 7)
-    positions[3] = 20  # the table ends before this position
+    positions[3] = 20  # a position past the end of the table
     laid_out = np.ascontiguousarray(x if spelled == "halves" else x.swapaxes(2, 3)).reshape(7, 3, -1)
     turned = device.put(laid_out.copy())
     kernel = cookbook["rope"].apply_rope if spelled == "halves" else cookbook["rope"].apply_rope_pairs
@@ -164,7 +165,8 @@ def test_swiglu_of_two_halves(cookbook: dict[str, ModuleType], device: Device, r
 
 
 def test_rows_beside_pairs_are_moved_in_wide_accesses(cookbook: dict[str, ModuleType]) -> None:
-    """In a kernel without a row along the product (K 2), rows along its groups are ordinary rows."""
+    """Rows beside pairs are moved in wide accesses. If a kernel has no row along the product (K 2), rows along its
+    groups are ordinary rows."""
     ptx = cookbook["rope"].apply_rope_pairs.ptx(target="sm_90", H=128, K=64, T="bf16", C="bf16")
     dense = ptx.split(".entry apply_rope_pairs_dense(")[1].split(".entry")[0]
     assert dense.count("ld.global.v4.b32") == 2 and dense.count("st.global.v4.b32") == 2 and "ld.global.v2.b32" in dense

@@ -1,4 +1,4 @@
-"""Tests examples/python/cookbook/compress.py against f64: tokens pooled element by element, over chunks and decode
+"""examples/python/cookbook/compress.py, compared with f64: tokens are pooled element by element, over chunks and decode
 steps."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def compress() -> ModuleType:
 
 
 def want(kv: np.ndarray, score: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """The rows of the complete blocks of one sequence, in f64."""
+    """Returns the rows of the complete blocks of one sequence, in f64."""
     blocks = len(kv) // R
     v, s = (widen(x[: blocks * R]).reshape(blocks, R, -1) for x in (kv, score))
     s = (s.astype(np.float32) + bias).astype(np.float64)
@@ -40,7 +40,7 @@ def want(kv: np.ndarray, score: np.ndarray, bias: np.ndarray) -> np.ndarray:
 
 
 class Run:
-    """Sequences whose tokens arrive in pieces, each in its own slot. The state is passed from one launch to the
+    """Sequences whose tokens arrive in pieces. Each has its own slot, which passes the state from one launch to the
     next."""
 
     def __init__(self, compress: ModuleType, device: Device, kv: list[np.ndarray], score: list[np.ndarray], bias: np.ndarray) -> None:
@@ -52,7 +52,7 @@ class Run:
         self.rows: list[list[np.ndarray]] = [[] for _ in kv]
 
     def step(self, counts: list[int]) -> None:
-        """Adds `counts` further tokens to each sequence."""
+        """Appends `counts` tokens to each sequence."""
         device, spans = self.device, list(zip(self.done, counts))
         kv, score = (np.concatenate([x[a : a + n] for x, (a, n) in zip(xs, spans)]) for xs in (self.kv, self.score))
         closed = [(a + n) // R - a // R for a, n in spans]
@@ -69,7 +69,7 @@ class Run:
         for i, count in enumerate(closed):
             self.rows[i] += list(device.get(out)[rows[i] : rows[i] + count])
             self.done[i] += counts[i]
-        assert np.isnan(device.get(out)[-1]).all()  # this row belongs to no sequence
+        assert np.isnan(device.get(out)[-1]).all()  # the last row belongs to no sequence
 
 
 def tokens(rng: np.random.Generator, lengths: list[int], dtype: np.dtype) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
@@ -77,15 +77,15 @@ def tokens(rng: np.random.Generator, lengths: list[int], dtype: np.dtype) -> tup
     score = [rng.normal(0, 4, (n, D)).astype(np.float32).astype(dtype) for n in lengths]
     for v, s in zip(kv, score):
         silent = rng.random(s.shape) < 0.1
-        silent[R : 2 * R, 3] = True  # an element of a block without weight
+        silent[R : 2 * R, 3] = True  # one element of a block has no weight
         s[silent], v[silent] = -np.inf, np.nan
     return kv, score, rng.normal(0, 1, (R, D)).astype(np.float32)
 
 
 @pytest.mark.parametrize("dtype", [F32, BF16], ids=str)
 def test_blocks_are_pooled_in_chunks_and_steps(compress: ModuleType, dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """Chunks that end inside a block, at its end, and after single tokens; also a sequence without tokens. The bits equal
-    those of a single chunk."""
+    """Chunks end inside a block, at its end, or after single tokens, and one sequence has no tokens. The results have
+    the bits of a single chunk."""
     lengths = [4 * R, 3 * R + 5, 2 * R + 1]
     kv, score, bias = tokens(rng, lengths, dtype)
     pieces = Run(compress, device, kv, score, bias)
@@ -101,7 +101,8 @@ def test_blocks_are_pooled_in_chunks_and_steps(compress: ModuleType, dtype: np.d
 
 
 def test_a_step_in_place_leaves_other_slots(compress: ModuleType, device: Device, rng: np.random.Generator) -> None:
-    """A decode step reads and writes one slot of a sequence. Its other slots, and the slot of a complete block, are unchanged."""
+    """A decode step in place writes only one slot of a sequence. Its other slots, and the slots of complete blocks,
+    keep their contents."""
     state, zeros = np.full((3, 3, D), 7, np.float32), np.zeros((R, D), np.float32)
     state[1] = np.stack([np.zeros(D), np.ones(D), np.full(D, 2.0)])
     held, out, token = device.put(state.copy()), device.put(poison((1, D), F32)), device.put(np.full((1, D), 4, np.float32))
@@ -111,7 +112,8 @@ def test_a_step_in_place_leaves_other_slots(compress: ModuleType, device: Device
     device.synchronize()
     got = device.get(held)
     assert (got[[0, 2]] == 7).all()
-    assert (got[1, 1] == 2).all() and (got[1, 2] == 6).all()  # written by the first step; the second step completed the block
+    # the first step wrote this; the second step completed the block
+    assert (got[1, 1] == 2).all() and (got[1, 2] == 6).all()
     np.testing.assert_allclose(device.get(out)[0], 10 / 3, rtol=1e-6)
 
 

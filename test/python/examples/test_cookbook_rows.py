@@ -1,4 +1,5 @@
-"""examples/python/cookbook: ragged and padded rows, blocks of several caches, running sums, and the chain of mask, merge and quantisation."""
+"""examples/python/cookbook: ragged and padded rows, blocks of several caches, running sums, and the chain of mask,
+merge and quantisation."""
 
 from __future__ import annotations
 
@@ -89,7 +90,7 @@ def test_bounds_that_are_none_lead_nowhere(cookbook: dict[str, ModuleType], devi
     cookbook["pack"].unpack_rows(back, padded, device.put(starts))
     device.synchronize()
     want = np.full((4, 3, 16), 7, F32)
-    want[0, :2], want[0, 2], want[2], want[3] = 0, x[0], x[1:4], 0  # rows that do not exist are zeros
+    want[0, :2], want[0, 2], want[2], want[3] = 0, x[0], x[1:4], 0  # rows that do not exist read as zeros
     np.testing.assert_array_equal(device.get(padded), want)
     assert same_bits(device.get(back), x)
 
@@ -101,7 +102,8 @@ def test_bounds_that_are_none_lead_nowhere(cookbook: dict[str, ModuleType], devi
 @pytest.mark.parametrize("dtype", [BF16, np.dtype(np.uint8)], ids=str)
 def test_blocks_of_several_caches_are_cleared(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype,
                                               count: int) -> None:
-    """Each cache has its own strides, one of them with gaps. Some ids repeat, are negative, or are past the end."""
+    """Blocks of several caches are cleared. Each cache has its own strides, and one has gaps. Some ids repeat, are
+    negative, or are past the end."""
     shape = (9, 4, 32)
     wide = [rng.integers(1, 256, (*shape[:-1], 32 * dtype.itemsize * (1 + i % 2)), np.uint8).view(dtype) for i in range(count)]
     before = [x.copy() for x in wide]
@@ -118,7 +120,8 @@ def test_blocks_of_several_caches_are_cleared(cookbook: dict[str, ModuleType], d
 
 
 def chain_inputs(rng: np.random.Generator, dtype: np.dtype, dim: int) -> dict[str, np.ndarray]:
-    """Sequences with and without keys, whose first states may contain anything, and two rows that belong to no sequence."""
+    """Returns states of sequences with and without keys. The first state of a sequence without keys may contain
+    anything. Two rows belong to no sequence."""
     starts, heads = starts_of([2, 3, 0, 1, 4]), 3
     states = make_states(rng, 2, 12, heads, dim, dtype, kinds=rng.choice([ORDINARY, EMPTY, EMPTY_FA2, ZERO], (2, 12, heads)))
     dead = np.zeros(12, bool)
@@ -148,7 +151,8 @@ def test_the_chain_with_one_scale(cookbook: dict[str, ModuleType], device: Devic
 @pytest.mark.parametrize("groups", [1, 3])
 def test_the_chain_has_the_bits_of_its_three_launches(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator,
                                                       groups: int) -> None:
-    """Compares in f32, where nothing is rounded between the launches, for both quantisations."""
+    """The chain has the bits of its three launches. Results are compared in f32, since nothing is rounded between the
+    launches then, for both kinds of quantisation."""
     dim = groups * 64
     x = chain_inputs(rng, F32, dim)
     a, a_lse, b, b_lse, kv_lens, starts = (device.put(x[name].copy()) for name in ("a", "a_lse", "b", "b_lse", "kv_lens", "starts"))
@@ -194,7 +198,8 @@ def test_the_chain_with_a_scale_for_each_group(cookbook: dict[str, ModuleType], 
 @pytest.mark.parametrize("heads, dim, first", [(2, 64, 0), (3, 48, 5), (128, 128, 120)])
 def test_a_merge_into_fp4_has_the_librarys_bits(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, heads: int, dim: int,
                                                 first: int) -> None:
-    """The bits also equal those of an f32 merge that is quantised separately. Scales that belong to no token keep their poison."""
+    """A merge into fp4 has the bits of the library's merge, and of an f32 merge that is quantised separately. Scales
+    that belong to no token keep their poison."""
     a, b = ((rng.standard_normal((9, heads, dim)) * 4).astype(F32) for _ in range(2))
     a_lse, b_lse = (rng.standard_normal((9, heads)).astype(F32) for _ in range(2))
     a_lse[3], b_lse[3], a[3] = -np.inf, np.inf, np.nan

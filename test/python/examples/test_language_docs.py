@@ -1,4 +1,5 @@
-"""docs/PythonTutorial.md, docs/Python.md and docs/language: their code runs and prints what they state, and they list all built-ins."""
+"""docs/PythonTutorial.md, docs/Python.md and docs/language: their code runs and prints what the pages state, and they
+list all built-ins."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ REFERENCE = ["Python.md", *(f"language/{path.name}" for path in sorted((DOCS / "
 
 
 def kernels_of_the_reference() -> dict[str, str]:
-    """Each kernel of docs/Python.md and docs/language by page and name, with the page's code up to the end of its block, since
-    later blocks redefine names."""
+    """Returns each kernel of docs/Python.md and docs/language by page and name. Its value is the page's code up to the
+    end of the kernel's block, since later blocks redefine names."""
     found: dict[str, str] = {}
     for page in REFERENCE:
         text = ""
@@ -76,13 +77,14 @@ def test_all_code_of_the_reference_runs(page: str, tmp_path: Path) -> None:
 
 
 def index_of_functions() -> list[list[str]]:
-    """The cells of the index in Python.md: function, dtypes, shapes, result, example."""
+    """Returns the cells of the index in Python.md by row: function, dtypes, shapes, result, example."""
     table = (DOCS / "Python.md").read_text(encoding="utf-8").partition("| function | dtypes |")[2].partition("\n\n")[0]
     return [re.split(r" \| ?|\| ", line.replace(r"\|", "/").strip())[1:6] for line in table.splitlines()[2:]]
 
 
 def test_examples_of_the_index_give_what_it_says(tmp_path: Path) -> None:
-    """All examples in a single kernel, with the names of the page, and a row of outputs for each example."""
+    """The examples of the index give the results that it states. All are in one kernel, with the page's names and a row
+    of outputs for each example."""
     examples = [re.fullmatch(r"`(.*)` = `(.*)`", row[4]) for row in index_of_functions()]
     found = [(example[1], example[2]) for example in examples if example]
     assert len(found) > 25
@@ -108,7 +110,7 @@ def examples(out: InOut[f32, "m={len(found)} n D"], x_of: In[f32, "n D"], y_of: 
 
 
 def test_the_readme_prints_what_it_says(tmp_path: Path) -> None:
-    """The first call and the first kernel, in one file. Each line that prints has its expected output beside it."""
+    """The README's first call and first kernel, in one file, print what the README states beside each line."""
     text = "".join(re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.M | re.S))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -120,12 +122,12 @@ def test_the_readme_prints_what_it_says(tmp_path: Path) -> None:
 
 
 def beside_triton() -> tuple[str, str]:
-    """The Triton kernel and ours in docs/ComingFromTriton.md, without the calls."""
+    """Returns the Triton kernel and ours from docs/ComingFromTriton.md, without the calls."""
     triton, ours = re.findall(r"^```python\n(.*?)^```$", (DOCS / "ComingFromTriton.md").read_text(encoding="utf-8"), re.M | re.S)
     return triton.partition("\nmerge[(")[0] + "\n", ours.partition("\nmerge_two(")[0] + "\n"
 
 
-# Payloads and lses of two parts: live ones, each kind of empty ones, NaN and infinities.
+# Payloads and lses of two parts. Some parts are live, some are empty in each way, and some have NaN or infinities.
 PARTS = """
 import numpy as np
 
@@ -151,8 +153,8 @@ np.save(sys.argv[1], np.concatenate([out[:, 0].numpy(), out_lse.numpy()], axis=1
 
 
 def test_kernel_beside_triton_gives_what_triton_gives(tmp_path: Path) -> None:
-    """Triton's interpreter runs the page's other kernel on a CPU. Both give the same values, even for empty parts and
-    NaN."""
+    """The page's Triton kernel, run by Triton's interpreter on the CPU, gives the same values as ours, even for empty
+    parts and NaN."""
     for module in ("torch", "triton"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"needs {module}")
@@ -170,7 +172,7 @@ def test_kernel_beside_triton_gives_what_triton_gives(tmp_path: Path) -> None:
     out, out_lse = np.full_like(rows[0], 7), np.full_like(lses[0], 7)
     load(tmp_path, ours, header="").merge_two(out, out_lse, rows[0], lses[0], rows[1], lses[1])
     np.testing.assert_allclose(np.concatenate([out[:, 0], out_lse], axis=1), theirs, rtol=1e-6, equal_nan=True)
-    # The difference that the page mentions: the copy of -0.0.
+    # The page mentions this difference: our kernel copies -0.0.
     assert np.signbit(out[1, 0, 1]) and not np.signbit(theirs[1, 1])
 
 
@@ -189,14 +191,15 @@ def test_the_reference_has_every_method() -> None:
 
 
 def test_everything_of_the_language_can_be_imported() -> None:
-    """Kernels cannot use a name that a module defines but the package does not export."""
+    """The package exports every name that a module of the language defines, since kernels could not use it
+    otherwise."""
     defined = {name for name, value in vars(built_ins).items() if isinstance(value, BuiltIn)}
     defined |= {name for name, value in vars(types).items() if isinstance(value, types.ScalarType)}
     assert defined | functions.UNARY <= set(mlafix.dsl.__all__)
 
 
 def test_dtypes_are_those_of_the_table() -> None:
-    """include/mlafix/DTypes.def is the master list; types.py and two pages repeat it."""
+    """types.py and two pages list the same dtypes as include/mlafix/DTypes.def."""
     table = re.findall(r'^MLAFIX_DTYPE\(\w+, \d+, "(\w+)"', (ROOT / "include/mlafix/DTypes.def").read_text(), re.MULTILINE)
     assert table and sorted(types.DTYPES) == sorted(table)
     words = [repr(getattr(types, {"bool": "bool_"}.get(name, name))) for name in table]

@@ -1,4 +1,4 @@
-"""docs/llms.txt: its kernel runs, and the messages that it explains are the package's."""
+"""The kernel of docs/llms.txt runs, and the messages that the page explains are the package's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "llms.txt").read_text(encoding="utf-8")
 
-# Kernels that cause the messages in the page's table, in its order.
+# A kernel for each message in the page's table, in the order of the table.
 FAULTS = [
     'def k(y: Out[f32, "n D"], x: In[f32, "n D"]):\n    for t in grid("n"):\n        store(y[t], x[t], where=x[t, 0] > 0.0)',
     'def k(y: InOut[f32, "n D"], x: In[f32, "n D"]):\n    for t in grid("n"):\n        y[i32(x[t, 0])] = x[t]',
@@ -27,7 +27,7 @@ FAULTS = [
 ]
 
 def messages() -> list[str]:
-    """The first column of the table of messages."""
+    """Returns the first column of the table of messages."""
     table = PAGE.partition("## Errors that matter")[2].partition("##")[0]
     return re.findall(r"^\| (expected [^|]*|got [^|]*) \|", table, re.MULTILINE)
 

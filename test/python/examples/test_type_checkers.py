@@ -29,7 +29,7 @@ PACKAGE = Path(mlafix.__file__).parent.parent
 
 
 def run(tool: str, *arguments: str, folder: Path) -> str:
-    """The output of a tool on the files, or "" if it accepts them."""
+    """Runs a tool on files. Returns its output, or "" if it accepts them."""
     if importlib.util.find_spec(tool) is None:
         pytest.skip(f"{tool} is not installed")
     done = subprocess.run([sys.executable, "-m", tool, *arguments], cwd=folder, capture_output=True, text=True)
@@ -37,12 +37,12 @@ def run(tool: str, *arguments: str, folder: Path) -> str:
 
 
 def blocks(page: str) -> list[str]:
-    """The Python code of a page."""
+    """Returns the Python code of a page."""
     return re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
 
 
 def public() -> str:
-    """A program that imports every public name, calls every function, and uses every class as a type."""
+    """Returns a program that imports every public name, calls every function, and uses every class as a type."""
     own = [f"mlafix.compat.{found.name}" for found in pkgutil.iter_modules(compat.__path__) if not found.name.startswith("_")]
     lines = ["from typing import Any", "anything: Any = None"]
     for name in ("mlafix", "mlafix.ops", "mlafix.dsl", "mlafix.distributed", "mlafix.audit", *own):
@@ -67,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_mypy_accepts_what_users_write(folder: Path) -> None:
-    """As for an installed package, mypy does not report the package's own files."""
+    """mypy accepts what users write. As for an installed package, it does not report the package's own files."""
     (folder / "mypy.ini").write_text(f"[mypy]\nstrict = True\nfollow_imports = silent\nmypy_path = {PACKAGE}\n"
                                      "[mypy-torch.*]\nfollow_imports = skip\n")  # fmt: skip
     files = ["readme.py", "public.py", *map(str, COOKBOOK)]
@@ -82,7 +82,8 @@ def test_pyright_accepts_every_public_name(folder: Path) -> None:
 
 def test_ruff_accepts_kernels_with_the_setting_of_the_page(folder: Path) -> None:
     (setting,) = re.findall(r"^```toml\n(.*?)^```$", (ROOT / "docs/language/tools.md").read_text(encoding="utf-8"), re.M | re.S)
-    (folder / "pyproject.toml").write_text(f'{setting}select = ["E4", "E7", "E9", "F"]\n')  # ruff's defaults without rules of style
+    # ruff's default rules, without those of style
+    (folder / "pyproject.toml").write_text(f'{setting}select = ["E4", "E7", "E9", "F"]\n')
     (kernels,) = (block for block in blocks("README.md") if "@mlafix.kernel" in block)
     (folder / "kernels.py").write_text(kernels)
     files = ["kernels.py", *map(str, COOKBOOK)]

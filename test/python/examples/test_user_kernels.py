@@ -1,5 +1,5 @@
-"""The kernels of benchmarks/user_kernels.py against numpy in f64: rows of several widths, long rows, pages, and loops over
-keys."""
+"""The kernels of benchmarks/user_kernels.py, compared with numpy in f64: rows of several widths, long rows, pages, and
+loops over keys."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_rows_turned_by_a_table_of_another_width(kernels: Any, device: Device, r
 
 @pytest.mark.parametrize("size", [2, 60, 64])
 def test_the_two_best_experts(kernels: Any, device: Device, rng: np.random.Generator, size: int) -> None:
-    logits = np.round(rows(rng, 9, size).astype(F32) * 4).astype(BF16)  # so that some are equal
+    logits = np.round(rows(rng, 9, size).astype(F32) * 4).astype(BF16)  # rounded, so that some logits are equal
     weights, experts = device.put(poisoned(9, 2)), device.put(np.full((9, 2), -1, np.int32))
     kernels.top2(weights, experts, device.put(logits))
     device.synchronize()
@@ -102,7 +102,8 @@ def test_pages_are_gathered_bit_for_bit(kernels: Any, device: Device, rng: np.ra
 @pytest.mark.filterwarnings("ignore::mlafix.CompileWarning")
 @pytest.mark.parametrize("queries", [1, 4, 8])
 def test_attention_over_pages(kernels: Any, device: Device, rng: np.random.Generator, queries: int) -> None:
-    """Split states, one of them empty. The length is not divisible by any number of keys in flight."""
+    """Split states of attention are right, even if one is empty. The length is not divisible by any number of keys in
+    flight."""
     batch, heads, splits, share, page, dim, scale = 2, 3, 3, 11, 4, 128, 0.1
     keys, values = rows(rng, 20, page, heads, dim), rows(rng, 20, page, heads, dim)
     table, lens = rng.permutation(20).astype(np.int32)[:18].reshape(2, 9), np.array([30, 21], np.int32)

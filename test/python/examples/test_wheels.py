@@ -1,5 +1,5 @@
-"""scripts/make-wheels: the Pythons that a wheel supports, its contents, and what is refused. scripts/test-wheels tests the
-wheels themselves."""
+"""scripts/make-wheels: which Python versions a wheel supports, what it contains, and what is refused.
+scripts/test-wheels tests the wheels themselves."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Kernels and functions whose first call in a process is in a compiled function of torch, so that signatures and
-operators do not exist yet.
+"""Kernels and functions whose first call in a process is in a compiled function of torch. Their signatures and
+operators do not exist before.
 
 torch is imported once, after mlafix. Each case runs in a fork.
 """
@@ -74,7 +74,8 @@ for call, want in CASES.items():
 
 
 def test_first_call_is_in_a_compiled_function(tmp_path: Path) -> None:
-    """A kernel, a kernel that takes a list, and a function of mlafix.ops."""
+    """The first call works in a compiled function: of a kernel, of a kernel that takes a list, and of a function of
+    mlafix.ops."""
     (tmp_path / "script.py").write_text(SCRIPT)  # a kernel's source must be in a file
     done = subprocess.run([sys.executable, "-W", "error", str(tmp_path / "script.py")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

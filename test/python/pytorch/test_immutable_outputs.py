@@ -1,6 +1,5 @@
-"""Arrays that must not change are refused as outputs: jax's arrays (cupy#2095, MatX#1157), and arrays that one of
-Python's protocols marks as read-only. An object without memory in place of an array is an error of its argument
-(jax#8082)."""
+"""Arrays that must not change are refused as outputs: jax's arrays (cupy#2095, MatX#1157), and arrays that a Python
+protocol marks as read-only. An object without memory is an error of the argument that it was passed for (jax#8082)."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ MESSAGE = "expected a tensor that may be written, got a read-only one"
 
 
 class Produced:
-    """An array with DLPack's oldest interface, which has no flags."""
+    """An array with DLPack's oldest interface. It has no flags, so it cannot be marked as read-only."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array, self.shape, self.dtype = array, array.shape, array.dtype
@@ -31,7 +30,7 @@ class Produced:
 
 
 def by_interface(name: str, is_read_only: bool) -> type:
-    """A class whose interface says whether its memory is read-only."""
+    """Returns a class of arrays whose interface says whether their memory is read-only."""
     def interface(self: Produced) -> dict[str, object]:
         return {"version": 3, "shape": self.shape, "typestr": "<f4", "data": (self.array.ctypes.data, is_read_only)}
     return type("ByInterface", (Produced,), {name: property(interface)})

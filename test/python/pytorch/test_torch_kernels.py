@@ -1,4 +1,4 @@
-"""Tests a user's kernels under torch.compile and torch.export, and as operators of torch."""
+"""A user's kernels under torch.compile and torch.export, and as operators of torch."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def arguments(where: str) -> dict[str, Any]:
 
 
 def layer(a: Any, a_lse: Any, b: Any, b_lse: Any) -> tuple[Any, Any]:
-    """The operations of a model: allocates, calls by position and by name, omits an optional output, and works in
+    """A model that allocates outputs, calls a kernel by position and by name, omits an optional output, and works in
     place."""
     out, lse = torch.empty_like(a), torch.empty_like(a_lse)
     merge_two(out, lse, a * 1, a_lse, b, b_lse, a.shape[0] - 1, 0.5, False)
@@ -118,7 +118,8 @@ def largest(out: Out[f32, "n"], x: In[T, "n D"]):
 
 
 def test_min_and_max_of_a_kernel_that_is_first_read_while_torch_exports() -> None:
-    """While it traces, torch.export (non-strict) replaces builtins.min and builtins.max by its own functions."""
+    """A kernel that is first read while torch.export (non-strict) traces means the real min and max. torch.export
+    replaces builtins.min and builtins.max meanwhile."""
 
     class Layer(torch.nn.Module):
         def forward(self, x: Any) -> tuple[Any, Any]:
@@ -154,7 +155,8 @@ def clear_behind(x: InOut[f32, "n"], live: index.at_most("n").or_tensor):
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_number_that_may_be_a_tensor_becomes_a_symbol(backend: str) -> None:
-    """torch.compile makes an int a symbol when it sees a second value."""
+    """A number that may be a tensor becomes a symbol: torch.compile makes an int symbolic when it sees a second
+    value."""
     torch._dynamo.reset()
     compiled = torch.compile(lambda x, live: clear_behind(x, live), fullgraph=True, backend=backend)
     for live in (3, 5, 6, torch.tensor([2], dtype=torch.int32)):

@@ -1,4 +1,4 @@
-"""Tests a user's kernels with lists of tensors, under torch.compile and torch.export and as operators of torch."""
+"""A user's kernels with lists of tensors, under torch.compile and torch.export, and as operators of torch."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def inputs(where: str, count: int = K) -> tuple[list[Any], list[Any]]:
 
 
 def layer(parts: Any, lses: Any) -> tuple[Any, Any]:
-    """The operations of a model: passes lists and tuples of inputs and of computed tensors, by position and by name."""
+    """A model that passes lists and tuples of inputs and of computed tensors, by position and by name."""
     out, lse = torch.empty_like(parts[0]), torch.empty_like(lses[0])
     merge_parts(parts, [one * 2 for one in lses], out, lse)
     rows = torch.empty_like(out)
@@ -85,7 +85,7 @@ def test_opcheck_of_the_library(where: str) -> None:
     with Calls():
         scaled(parts, lses)
     ((called, args),) = calls
-    # Without test_schema: it compares with allclose, which torch does not implement for fp8.
+    # test_schema is omitted: it compares with allclose, which torch does not implement for fp8.
     torch.library.opcheck(called, args, test_utils=["test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"])
 
 
@@ -95,7 +95,7 @@ def test_opcheck_of_the_library(where: str) -> None:
 def test_compile_fullgraph_gives_the_same_bits(backend: str, function: Any, where: str) -> None:
     torch._dynamo.reset()
     compiled = torch.compile(function, fullgraph=True, backend=backend)
-    for count in (K, 2):  # 2 needs one more compilation
+    for count in (K, 2):  # the second count needs another compilation
         given = inputs(where, count)
         for got, want in zip(compiled(*given), function(*given)):
             assert torch.equal(got, want)
@@ -147,7 +147,7 @@ def test_calls_on_lists_of_plain_tensors_go_straight() -> None:
 
 
 def test_fake_tensors() -> None:
-    """Fake tensors are recognised by their type alone, while their mode is off."""
+    """Fake tensors are recognised even while their mode is off, by their type."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     mode = FakeTensorMode()
@@ -157,7 +157,7 @@ def test_fake_tensors() -> None:
 
 
 def test_a_subclass_is_found_in_a_list() -> None:
-    """A tensor subclass in a list gets the call, just as a subclass that is passed directly."""
+    """A tensor subclass in a list gets the call, like a subclass that is passed directly."""
     seen = []
 
     class Watched(torch.Tensor):
@@ -184,7 +184,8 @@ def sum_of(out: Out[f32, "n D"], parts: List[In[f32, "n D"], 8]):
 
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_a_subclass_is_found_in_a_list_behind_a_plain_tensor(kind: Any) -> None:
-    """Most calls take this path, which calls nothing of torch in Python."""
+    """A subclass behind a plain tensor in a list gets the call. Most calls have only plain tensors, and call nothing of
+    torch in Python."""
     seen = []
 
     class Watched(torch.Tensor):

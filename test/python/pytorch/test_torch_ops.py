@@ -1,4 +1,4 @@
-"""The operators of torch: schemas, fake implementations, torch.compile, and which calls torch gets to see."""
+"""The operators of torch: schemas, fake implementations, torch.compile, and the calls that torch sees."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def where(request: pytest.FixtureRequest) -> str:
 
 
 class Calls(TorchDispatchMode):
-    """Records the calls of this package's operators and runs none of them."""
+    """A mode that records the calls of this package's operators without running them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,8 @@ class Calls(TorchDispatchMode):
 
 
 def call_of(kernel: str, where: str) -> tuple[Any, tuple[Any, ...]]:
-    """Returns the operator of a kernel's function, and the arguments that the function passes to it to launch this kernel."""
+    """Returns the operator of a kernel's function, and the arguments that the function passes to the operator to launch
+    this kernel."""
     with Calls() as calls:
         Right(TorchDevice(where)).call(kernel)
     ((operator, arguments),) = calls.seen
@@ -61,8 +62,8 @@ def call_of(kernel: str, where: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 def test_schemas_are_made_of_the_signature() -> None:
-    """A function has one operator for each choice of optional outputs. The operator writes the outputs that a call
-    passes, and returns the others."""
+    """A function has one operator for each choice of optional outputs. The operator writes the outputs that are passed
+    to it, and returns the others."""
     common = ("str? out_format, {}Tensor? out_format_scale, Scalar? out_format_scale_number, "
               "bool out_format_power_of_two, str out_format_rounding, str? out_format_tiles, SymInt out_format_first_row, "
               "bool out_format_clear_padding, str out_format_quantize_from, Tensor? rope_positions, Tensor? rope_table, bool rope_interleaved, bool rope_inverse, "
@@ -83,7 +84,7 @@ def test_schemas_are_made_of_the_signature() -> None:
 
 
 def test_every_function_is_an_operator() -> None:
-    """The exceptions are functions that call an operator or work on the host."""
+    """Every function is an operator, except for those that call another operator or work on the host."""
     assert set(ops.__all__) - set(OPERATORS) == {
         "Array", "Base", "Bases", "Bound", "LseLayout", "OutFormat", "Rope", "Stream", *FORMATS, "chunks_with_zero_kv", "is_prefilling", "offences"}  # fmt: skip
     assert all(hasattr(torch.ops.mlafix, name) for name in OPERATORS)
@@ -100,7 +101,8 @@ def test_opcheck(kernel: str, where: str) -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_operator_writes_what_its_schema_says(kernel: str, where: str) -> None:
-    """opcheck cannot see that a mutation takes place: some declared output changes, and no input does."""
+    """An operator changes some output that its schema declares as changed, and no input. opcheck cannot see whether a
+    declared change happens."""
     operator, args = call_of(kernel, where)
     given = [(declared, one) for declared, a in zip(operator._schema.arguments, args) for one in (a if isinstance(a, list) else [a])
              if isinstance(one, torch.Tensor)]  # fmt: skip
@@ -112,7 +114,7 @@ def test_operator_writes_what_its_schema_says(kernel: str, where: str) -> None:
 
 
 def layer(prefix: Any, prefix_lse: Any, suffix: Any, suffix_lse: Any, live: Any) -> tuple[Any, Any]:
-    """The operations of an engine's forward: allocates, merges, pads, and merges many states."""
+    """The operations of an engine's layer: it allocates outputs, merges, pads, and merges many states."""
     out, lse = ops.merge_attn_states(prefix * 1, prefix_lse, suffix, suffix_lse, context_rows=4)
     ops.fill_pad_rows(out, live, lse)
     both, both_lse = ops.merge_states_list([out, suffix], [lse, suffix_lse], lse_layout="hn", base="e")
@@ -143,7 +145,7 @@ def test_compile_fullgraph_gives_the_same_bits(backend: str, dynamic: bool, wher
 @pytest.mark.filterwarnings("default")
 @pytest.mark.skipif(not has_cuda(), reason="needs a GPU: torch.compile captures CUDA graphs")
 def test_compile_with_cuda_graphs() -> None:
-    """mode="reduce-overhead" captures the compiled function in a CUDA graph, and replays it with other inputs."""
+    """A compiled function is captured in a CUDA graph (mode="reduce-overhead") and replayed with other inputs."""
     args = inputs("cuda")
     torch._dynamo.reset()
     compiled = torch.compile(layer, fullgraph=True, mode="reduce-overhead")
@@ -155,8 +157,7 @@ def test_compile_with_cuda_graphs() -> None:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_every_function_compiles(function: str, where: str) -> None:
-    """A function compiles with the arguments it needs, in a graph without breaks, and writes and returns the bits of a
-    plain call."""
+    """A function compiles with the arguments it needs, in one graph. It writes and returns the bits of a plain call."""
     device = TorchDevice(where)
     eager, traced = (Right(device).arguments(function) for _ in range(2))
     torch._dynamo.reset()
@@ -190,7 +191,7 @@ def test_drop_ins_compile(where: str) -> None:
 
 
 def test_compile_in_place(where: str) -> None:
-    """The output is an input, an argument of the compiled function, or a slice; it is updated in each case."""
+    """An output that is an input, an argument of the compiled function, or a slice is updated."""
     def step(whole: Any, prefix: Any, suffix: Any, suffix_lse: Any) -> None:
         lse = whole[:, 1 : 1 + N]
         ops.merge_attn_states(prefix, lse, suffix, suffix_lse, out=prefix, out_lse=lse)
@@ -242,7 +243,8 @@ def test_export(where: str) -> None:
 
 
 def test_torch_sees_calls_under_modes_and_on_subclasses() -> None:
-    """FakeTensor (a subclass), a dispatch mode and a function mode each get the call; plain calls go straight."""
+    """Calls under a dispatch mode or a function mode, and on a subclass such as FakeTensor, go through torch. Plain
+    calls do not."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     x = torch.randn(N, D)
@@ -252,16 +254,17 @@ def test_torch_sees_calls_under_modes_and_on_subclasses() -> None:
     assert "mlafix.softmax.default" in seen
     fake_mode = FakeTensorMode()
     fake = fake_mode.from_tensor(x)
-    out = ops.softmax(fake)  # The mode is off here: the tensor's type alone decides.
+    out = ops.softmax(fake)  # The mode is off here, so only the tensor's type shows that it is fake.
     assert type(out) is type(fake) and out.shape == x.shape
     with fake_mode:
         assert ops.merge_states(torch.empty(5, 3, H, D), torch.empty(5, 3, H))[0].shape == (5, H, D)
-    with torch.device("cpu"):  # A default device is no reason for a detour; the result is the same anyway.
+    with torch.device("cpu"):  # A default device does not affect the result, so the call need not go through torch.
         assert torch.equal(ops.softmax(x), want) and not torch_state.intercepted()
 
 
 def test_parameters_and_gradients(where: str) -> None:
-    """A Parameter is a plain tensor, but what requires gradients is refused: nothing here is differentiable."""
+    """A Parameter is accepted as a plain tensor. Tensors that require gradients are refused, since nothing here is
+    differentiable."""
     weight = torch.nn.Parameter(torch.ones(D, device=where), requires_grad=False)
     x = torch.randn(N, D, device=where)
     assert torch.equal(ops.rmsnorm(x, weight), ops.rmsnorm(x, weight.data))
@@ -271,7 +274,7 @@ def test_parameters_and_gradients(where: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # torch's own warning
 def test_forward_mode_is_not_looked_for(where: str) -> None:
-    """As docs/ops/README.md says, the primal is read, and the result has no tangent."""
+    """Tensors of forward mode are accepted: the primal is read, and the result has no tangent (docs/ops/README.md)."""
     from torch.autograd import forward_ad
 
     x = torch.randn(N, D, device=where)

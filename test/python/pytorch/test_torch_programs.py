@@ -1,4 +1,4 @@
-"""Every function under torch.compile and torch.export, on fake and on meta tensors, and with gradients."""
+"""Every function under torch.compile and torch.export, with fake and meta tensors, and with gradients."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from mlafix import ops  # noqa: E402
 from programs_of_torch import PROGRAMS, WITHOUT, Program, all_functions  # noqa: E402
 
 SHAPES = (5, 4, 64), (6, 8, 128), (9, 4, 64)
-"""Tokens, heads, head dim. The third runs the code for any sizes, with kernels that were compiled for the first."""
+"""Triples of tokens, heads and head dim. The third shape runs the code for any sizes, with the kernels of the first
+shape."""
 
 
 @pytest.fixture(autouse=True)
 def unmeasured_guards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skips a measurement of guards that torch logs after each compilation. It empties the processor's caches, and
-    takes 30 of a program's 300 ms."""
+    """Omits a measurement of guards that torch logs after each compilation. It empties the processor's caches and takes
+    30 of a program's 300 ms."""
     monkeypatch.setattr("torch._dynamo.guards.profile_guard_manager", lambda *_: 0.0, raising=False)
 
 
@@ -44,7 +45,7 @@ def leaves(result: Any) -> list[torch.Tensor]:
 
 
 def same(got: Any, want: Any) -> bool:
-    """True if there is a tensor, and all tensors are equal. NaN equals NaN."""
+    """Returns true if there is at least one tensor, and all tensors are equal. NaN equals NaN."""
     pairs = list(zip(leaves(got), leaves(want), strict=True))
     return bool(pairs) and all(a.dtype == b.dtype and torch.allclose(a, b, 0, 0, equal_nan=True) if a.is_floating_point() and a.itemsize > 1
                                else torch.equal(a.view(torch.uint8), b.view(torch.uint8)) for a, b in pairs)  # fmt: skip
@@ -55,7 +56,7 @@ def test_every_function_is_here() -> None:
 
 
 FEW = ("merge_attn_states", "softmax", "quantize_fp8_static", "flashinfer.merge_state", "zero_blocks")
-"""Programs of different kinds, for tests of code that is the same for all programs."""
+"""Programs of different kinds, for tests of code that all programs share."""
 
 
 def compiles_for_three_shapes(program: Program, dynamic: bool | None, backend: str) -> None:
@@ -66,24 +67,24 @@ def compiles_for_three_shapes(program: Program, dynamic: bool | None, backend: s
             assert same(compiled(*tensors), program.run(*tensors)), shape
 
 
-# Dynamic sizes come first: otherwise a cache key with a symbol might be found equal to the key of an earlier call
-# without symbols.
+# This test must be first. After calls with fixed sizes, a cache key with a symbol might be found equal to one without.
 def test_compiles_with_dynamic_sizes(program: Program) -> None:
-    """Uses three shapes. test_torch_ways.py compiles all functions with fixed sizes in one graph."""
+    """Every program compiles with dynamic sizes, and gives right results for three shapes. test_torch_ways.py compiles
+    all functions with fixed sizes in one graph."""
     compiles_for_three_shapes(program, True, "aot_eager")
 
 
 @pytest.mark.parametrize("program", FEW, indirect=True)
 @pytest.mark.parametrize("dynamic, backend", [(True, "eager"), (None, "aot_eager")])
 def test_compiles_for_three_shapes(program: Program, dynamic: bool | None, backend: str) -> None:
-    """With dynamic=None, the first shape is compiled as numbers; from the second shape on, torch itself makes the sizes
-    dynamic."""
+    """Every program compiles with dynamic=None. The first shape is compiled as numbers; from the second one on, torch
+    makes the sizes dynamic."""
     compiles_for_three_shapes(program, dynamic, backend)
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with each exported program, its arguments and its results."""
+    """Returns a folder that contains each exported program, its arguments and its results."""
     folder = tmp_path_factory.mktemp("exported")
     torch.manual_seed(0)
     for name, program in PROGRAMS.items():
@@ -124,7 +125,7 @@ def test_an_exported_program_runs_in_another_process(exported: Path, imports: st
 
 
 def answer(program: Program, tensors: Any) -> Any:
-    """The result of a program: shapes and dtypes, or ArgumentError."""
+    """Returns the shapes, dtypes and strides of a program's results, or ArgumentError if the call is refused."""
     try:
         return [(tuple(leaf.shape), leaf.dtype, leaf.stride()) for leaf in leaves(program.run(*tensors))]
     except mlafix.ArgumentError:
@@ -132,8 +133,7 @@ def answer(program: Program, tensors: Any) -> Any:
 
 
 def spoiled(tensors: Any) -> Any:
-    """Variants of the tensors: each with one more dim, one more element in its first and in its last dim, or another
-    dtype."""
+    """Yields the tensors, and variants of them with one mistake each: one more dim, other sizes, or another dtype."""
     yield tensors
     for i, tensor in enumerate(tensors):
         longer = torch.zeros([size + 1 for size in tensor.shape], dtype=torch.uint8).to(tensor.dtype)
@@ -143,7 +143,8 @@ def spoiled(tensors: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["fake", "meta"])
 def test_tensors_without_memory_are_answered_as_others_are(program: Program, kind: str) -> None:
-    """The results have the same shapes, dtypes and strides, and the same calls are refused. Nothing runs."""
+    """Calls on tensors without memory run nothing. Their results have the shapes, dtypes and strides of real ones, and
+    the same calls are refused."""
     if program.waits:
         pytest.skip("its result's size depends on values")
     mode = FakeTensorMode()
@@ -154,7 +155,7 @@ def test_tensors_without_memory_are_answered_as_others_are(program: Program, kin
 
 
 def test_gradients_are_refused(program: Program) -> None:
-    """Gradients are refused under torch.compile, as they are elsewhere."""
+    """Tensors that require gradients are refused under torch.compile, as elsewhere."""
     tensors = [t.requires_grad_() if t.is_floating_point() and t.itemsize > 1 else t for t in program.make(*SHAPES[0])]
     if not any(t.requires_grad for t in tensors):
         pytest.skip("has no floats that autograd follows")
@@ -193,7 +194,7 @@ FLOATS = {
 
 @pytest.mark.parametrize("call", FLOATS)
 def test_a_float_that_changes_is_no_constant(call: str) -> None:
-    """The function is not compiled for each value. torch allows 8 compilations."""
+    """A float argument that changes does not cause a compilation for each value. torch allows 8 compilations."""
     torch._dynamo.reset()
     counter = CompileCounterWithBackend("eager")
     compiled = torch.compile(FLOATS[call], fullgraph=True, backend=counter)

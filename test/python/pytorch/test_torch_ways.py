@@ -1,7 +1,7 @@
-"""Every function of `mlafix.ops` and `mlafix.compat` in each way in which torch may handle a call, with all functions
-in one graph for each way.
+"""Every function of `mlafix.ops` and `mlafix.compat` in each way in which torch may handle a call.
 
-`test_torch_programs.py` has them one by one, for several shapes, under torch.compile with the backends eager and aot_eager.
+For each way, all functions are in one graph. `test_torch_programs.py` tests them one by one, for several shapes, under
+torch.compile with the backends eager and aot_eager.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from programs_of_torch import PROGRAMS, _updated  # noqa: E402
 from test_torch_programs import SHAPES, same  # noqa: E402
 
 Groups = Sequence[tuple[Any, ...]]
-"""The tensors of several programs."""
+"""The tensors of several programs, one tuple per program."""
 Run = Callable[[Groups], list[Any]]
 
-MARGIN = 3  # rows before and after what is written
+MARGIN = 3  # the number of rows before and after the written ones
 
 
 def all_of(names: Sequence[str]) -> Run:
@@ -80,7 +80,7 @@ WAITS = {name for name, program in PROGRAMS.items() if program.waits}
 
 
 class _Writes(TorchDispatchMode):
-    """Records if a call passes an output array to any operator."""
+    """A mode that records whether a call passes an output array to any operator."""
 
     found = False
 
@@ -102,7 +102,7 @@ REFUSED: dict[str, tuple[Callable[[str], bool], str]] = {
     "while_loop": ((WAITS | {"zero_blocks"}).__contains__, "Expected arg_val to be a Tensor|to have same metadata"),
     "functionalize": (writes, "Found a custom .non-ATen. operator whose output has alias annotations"),
 }
-"""Programs that torch itself refuses on a way, and its message (docs/Limits.md)."""
+"""Programs that torch itself refuses in a way, and a part of its message (docs/Limits.md)."""
 
 
 
@@ -114,7 +114,7 @@ def refused_by(way: str) -> set[str]:
 DEPENDS_ON_RELEASE: dict[str, tuple[set[str], str]] = {
     "cond": (WAITS, "data-dependent"),  # 2.11 asks for the sizes of vllm.pack_seq_triton
 }
-"""Programs that only some releases of torch accept on a way, and the message of the others."""
+"""Programs that only some releases of torch accept in a way, and a part of the message of the other releases."""
 
 
 @pytest.mark.filterwarnings("default")  # Inductor's own warning
@@ -130,7 +130,7 @@ def test_every_function_gives_the_eager_bits(way: str) -> None:
         is_right = same(WAYS[way](all_of(names), groups), all_of(names)(groups))
     except Exception:
         is_right = False
-    if not is_right:  # run each program again to find which one is wrong
+    if not is_right:  # runs each program again to find the wrong one
         wrong = [f"{name}: {fault}" for name, tensors in zip(names, groups) if (fault := fault_of(way, name, tensors))]
         pytest.fail("\n".join(wrong) or "each by itself is right, and all together are not")
     for name in sorted(depends - refused):
@@ -148,7 +148,7 @@ def fault_of(way: str, name: str, tensors: Any) -> str:
 
 @pytest.mark.parametrize("way", REFUSED)
 def test_torch_says_what_it_does_not_take(way: str) -> None:
-    """torch refuses each function that the test above omits."""
+    """torch refuses each function that test_every_function_gives_the_eager_bits omits, with the listed message."""
     names, said = refused_by(way), REFUSED[way][1]
     assert names
     for name in sorted(names):
@@ -162,7 +162,7 @@ VIEWS = {name: program for name, program in PROGRAMS.items() if isinstance(progr
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_what_is_written_may_be_a_part_of_more_memory(backend: str) -> None:
-    """The outputs are views that begin after other rows. No function may slice an output before torch gets the call,
+    """An output may be a view that begins after other rows. No function may slice an output before torch gets the call,
     since torch would rebuild the slice in the wrong place."""
     torch.manual_seed(0)
 
@@ -189,8 +189,8 @@ def test_what_is_written_may_be_a_part_of_more_memory(backend: str) -> None:
 
 @pytest.mark.parametrize("way", ["compile", "dynamic", "export"])
 def test_ring_attention_updates_a_half_where_torch_traces(way: str) -> None:
-    """Updates the second half of zigzag attention (zhuzilin/ring-flash-attention), where the accumulator is part of a
-    larger tensor."""
+    """Half of an accumulator is updated under tracing, as in zigzag attention (zhuzilin/ring-flash-attention), where it
+    is a part of a larger tensor."""
     from mlafix.compat.ring_attention import update_out_and_lse
 
     def half(out: Any, lse: Any, block: Any, block_lse: Any) -> Any:

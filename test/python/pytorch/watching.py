@@ -1,4 +1,4 @@
-"""The calls that torch sees."""
+"""Records the calls that torch sees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 @contextmanager
 def seen_by_torch() -> Iterator[list[str]]:
-    """Yields a list of the operators' names that torch's dispatcher gets in the block, in order. The operators run."""
+    """Yields a list of the operations that torch's dispatcher gets in the block, by name and in order. The operations
+    run."""
     seen: list[str] = []
 
     class Watch(TorchDispatchMode):

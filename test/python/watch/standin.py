@@ -19,7 +19,7 @@ from mlafix.watch import Watch, poison_cache, watcher
 
 HEADS, KV_HEADS, DIM, PAGE, PAGES, WIDTH = 4, 2, 16, 4, 64, 8
 TOKENS, REQUESTS, HIDDEN, SHARED = 12, 4, 32, 1
-CHUNK = 8  # number of keys in a chunk of context
+CHUNK = 8  # the number of keys in a chunk of context
 RANKS = 2
 SCALE = DIM**-0.5
 FP8 = torch.float8_e4m3fn
@@ -33,7 +33,7 @@ FAULTS = (
 
 
 class Calls:
-    """Makes calls. While it records, it also keeps them."""
+    """Makes the calls that it is given. While it records, it also keeps them for replays."""
 
     def __init__(self) -> None:
         self.kept: list[Callable[[], Any]] = []
@@ -88,20 +88,20 @@ class Engine:
         return torch.zeros(*shape, device=self.device)
 
     def _fill_prefix(self) -> None:
-        """Page 1 is the prompt that all requests share; page 0 pads tables."""
+        """Writes page 1, the prompt that all requests share. Page 0 pads the tables."""
         for caches in self.caches:
             for cache in caches:
                 rows = torch.randn(PAGE, KV_HEADS, DIM, generator=self.generator) * 10
                 cache.view(torch.uint8)[1] = rows.to(self.device).to(FP8).view(torch.uint8)
 
     def has(self, fault: str) -> bool:
-        """True if the engine can have this fault; `flag` tells when it is active."""
+        """Returns true if the engine was made with this fault; `flag` tells whether it is active."""
         return self.fault == fault
 
     # -- The host: requests, pages, metadata --------------------------------------------------------------------------------
 
     def schedule(self) -> int:
-        """Advances the requests by a step: some end, new ones arrive with a prompt and possibly a cached context,
+        """Advances the requests by a step. Some end; new ones arrive with a prompt and possibly a cached context;
         others decode. Returns the tokens."""
         draw = lambda low, high: int(torch.randint(low, high, (), generator=self.generator))  # noqa: E731
         for i, request in enumerate(self.live):
@@ -112,7 +112,7 @@ class Engine:
         for i in range(REQUESTS):
             if self.live[i] is None:
                 self.made += 1
-                # Every other request begins with the shared prompt alone, and its first step has all else of it.
+                # Every other request has only the shared prompt in its cache. Its first step has all its other tokens.
                 self.live[i] = SimpleNamespace(name=f"r{self.made}", length=self.prefix, pages=[1], steps=0)
                 count = 2 + draw(0, 2)
             else:
@@ -186,7 +186,7 @@ class Engine:
         self.calls.do(call)
 
     def forward(self) -> None:
-        """Does all the work of a step on the device."""
+        """Does all work of a step that is on the device."""
         w = self.watch
         self.do(self.prepare)
         if w is not None:
@@ -218,7 +218,7 @@ class Engine:
         self.rest_table.copy_(self.table[:, SHARED:])
         self.shared_table.copy_(self.table[:1, :SHARED])
         self.by_token.copy_(self.table[self.owner.long()])
-        seen = self.position + 1  # number of keys of each token
+        seen = self.position + 1  # the number of keys that each token sees
         pages, rest = seen // PAGE, seen % PAGE
         for r in range(RANKS):
             whole = (pages + (RANKS - 1 - r)) // RANKS
@@ -226,7 +226,7 @@ class Engine:
             self.rank_tables[r].copy_(self.by_token[:, r::RANKS])
 
     def project(self, layer: int) -> None:
-        """Computes q, k and v of the layer, and writes the cache's new rows."""
+        """Computes q, k and v of a layer, and writes the new rows of the cache."""
         rows = (self.x @ self.weights[layer]).view(TOKENS, HEADS + 2 * KV_HEADS, DIM)
         self.q.copy_(rows[:, :HEADS])
         for cache, scale, new, target in zip(self.caches[layer], self.scales[layer], rows[:, HEADS:].split(KV_HEADS, 1), (self.k, self.v)):
@@ -234,15 +234,15 @@ class Engine:
             target.copy_(narrow.float() * scale)
             flat = cache.view(torch.uint8).view(PAGES * PAGE, KV_HEADS, DIM)
             live = (self.slots >= 0)[:, None, None]
-            # Slots of padding write slot 0 of page 0 again, which no sequence has.
+            # Padding has slot -1. It writes slot 0 of page 0, which no sequence uses.
             places = self.slots.clamp(min=0)
             flat[places] = torch.where(live, narrow.view(torch.uint8), flat[:1])
 
     # -- Attention, as the engine has it ------------------------------------------------------------------------------------
 
     def attend(self, layer: int, to: tuple[torch.Tensor, torch.Tensor], keys: torch.Tensor, values: torch.Tensor, sees: torch.Tensor) -> None:
-        """Attention of all tokens to keys [N, n, Hk, D], where `sees` [N, n] is the mask. Masked keys are replaced by
-        zeros. Returns out and lse."""
+        """Computes the attention of all tokens to keys [N, n, Hk, D]. `sees` [N, n] is the mask, and masked keys are
+        replaced by zeros. Returns out and lse."""
         mask = sees[:, :, None, None]
         keys, values = (torch.where(mask, x, 0.0).repeat_interleave(HEADS // KV_HEADS, 2) for x in (keys, values))
         scores = torch.einsum("thd,tjhd->thj", self.q, keys) * SCALE
@@ -256,8 +256,8 @@ class Engine:
         to[1].copy_((total.log() + safe)[..., 0].T)
 
     def paged(self, layer: int, to: Any, table: Any, owner: Any, first: Any, count: Any, past: int = 0, swapped: bool = False, scale_of: int | None = None) -> None:
-        """Attention to `count` [N] keys from key `first` [N] on, in pages [B, w]; `owners` [N] are the tokens'
-        requests. With `past`, it reads that many keys too many."""
+        """Computes attention to `count` [N] keys from key `first` [N] on, in pages [B, w]. `owners` [N] are the
+        requests of the tokens. `past` is the number of keys read past the end by mistake."""
         k_cache, v_cache = self.caches[layer]
         k_scale, v_scale = self.scales[layer]
         if scale_of is not None:
@@ -288,7 +288,7 @@ class Engine:
             self.do(lambda: [tensor.fill_(math.nan) for tensor in to])
 
     def merge(self, layer: int, name: str, to: Any, sides: Any, seam: str = "merge") -> None:
-        """The engine's own merge of two or more states."""
+        """Merges two or more states by the engine's own code."""
 
         def run() -> None:
             lses = torch.stack([lse for _, lse in sides])
@@ -377,7 +377,7 @@ class Engine:
 
 @contextmanager
 def recorded(calls: Calls) -> Any:
-    """Records the checks of a watch with the engine's calls, as a CUDA graph would."""
+    """Records the checks of a watch together with the engine's calls, as a CUDA graph would."""
 
     class Recorder:
         def __getattr__(self, name: str) -> Callable[..., None]:

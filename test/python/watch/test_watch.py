@@ -1,5 +1,5 @@
-"""Injects faults into a small engine: each must be named by its first step, layer, seam and row, in eager steps and replays. Clean runs give
-no report."""
+"""Faults are injected into a small engine. Each is reported with its first step, layer, seam and row, in eager steps
+and in replays. Runs without a fault have no report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mlafix.watch import Choice, Watch, choice_of, engines, functions, poison_ca
 from mlafix.watch.choice import SEAMS  # noqa: E402
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
-FIRST = 4  # the step at which a fault begins
+FIRST = 4  # the step at which faults begin
 
 NAMED = {
     "stale rows": ("0", "attention", "context chunk 1", "not empty"),
@@ -39,10 +39,10 @@ NAMED = {
     "table entry past the live pages": ("1", "attention", "suffix", "NaN"),
     "accumulated out": ("2", "reduce", "ranks", "NaN"),
 }
-"""Layer, seam, its name, and the class of each fault, with memory poisoned."""
+"""For each fault, with poisoned memory: the layer, the kind of the seam, its name, and the class of the finding."""
 
 ROWS = {"stale rows": [1, 0], "an empty request's +inf": [1, 0], "wrong causal edge": [1, 0], "recycled page": [2, 1]}
-"""The first row with the fault, of faults that the first row of the batch does not have. The first request has two tokens in its
+"""The first wrong row, for faults that do not begin at the batch's first row. The first request has two tokens in its
 first step, the others three."""
 
 
@@ -53,7 +53,8 @@ def made(fault: str = "", *, replays: bool = False, device: str = "cpu", lines: 
 
 
 def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wheel contains the code of the other checks."""
+    """Without a compiler, all checks run except for the one that computes attention again. The wheel contains their
+    code."""
     lines, tries = [], []
 
     def refuse(*_: Any, **__: Any) -> None:
@@ -71,8 +72,8 @@ def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: p
 
 
 def test_keys_of_tokens_are_counted_once_for_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys are counted again for other lengths, in a new step, when a layer repeats, when torch has changed the
-    lengths, and in a capture."""
+    """Visible keys are counted once for all layers of a step. They are counted again for other lengths, in a new step,
+    when a layer repeats, when torch has changed the lengths, and in a capture."""
     counted: list[Any] = []
     own, rows = Watch(Choice(frozenset(SEAMS))), torch.zeros(3, 2, 8)
     monkeypatch.setattr(ops, "visible_keys", lambda out, lens, *_, **__: (out.fill_(1), counted.append(lens)))
@@ -114,7 +115,7 @@ def test_a_fault_is_named_at_its_first_step(fault: str, replays: bool, device: s
     lines: list[str] = []
     engine = made(fault, replays=replays, device=device, lines=lines)
     while engine.step_number < FIRST + 3 and not lines:
-        engine.step()  # nothing waits for the device: a report comes a step or two later
+        engine.step()  # nothing waits for the device, so a report comes a step or two later
     report = engine.watch.reports[0].record if engine.watch.reports else (engine.watch.finish() or pytest.fail("nothing was found")).record
     assert (report["layer"], report["seam"], report["name"], report["class"]) == NAMED[fault]
     assert report["step"] == FIRST and report["row"] == ROWS.get(fault, [0, 0])
@@ -165,7 +166,7 @@ def test_seams_are_chosen() -> None:
 
 
 def test_a_repair_in_place_and_its_count() -> None:
-    """The states of the chunk are blanked after the seam that leaves them, so that later merges are right. The repaired
+    """A repair blanks the states of a chunk after the seam that leaves them, so later merges are right. The repaired
     rows are counted."""
     engine = made("an empty request's +inf", choice=Choice(frozenset({"attention", "merge"}), repair=True))
     kept: Any = None
@@ -249,8 +250,8 @@ def attend(q, k_cache, v_cache, *, block_table, seq_lens, cu_seqlens_q, scale, c
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_script_for_a_layer_of_vllm(first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report of a backend's forward includes lengths, pages and sizes, even in the first check. The script fails
-    with the fault and passes without it."""
+    """The report of a backend's forward has lengths, pages and sizes, even from the first check. Its script fails with
+    the fault and passes without it."""
     file, script = tmp_path / "reports.jsonl", tmp_path / "again.py"
     own = Watch(json=file, say=lambda line: None)
     numbers = lambda *all: torch.tensor(all).int()
@@ -305,7 +306,7 @@ def test_any_function_is_watched() -> None:
 
 
 def test_attention_of_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uses a registry like that of transformers, and transformers' own if it is installed."""
+    """Tests a registry that imitates the one of transformers, and the one of transformers itself if it is installed."""
     try:
         from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as registry
     except ImportError:
@@ -372,7 +373,7 @@ def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_o
 
 
 class Impl:
-    """Imitates an attention backend of vLLM."""
+    """An attention backend that imitates one of vLLM."""
 
     num_heads = 2
 
@@ -388,7 +389,8 @@ class Runner:
 
 
 def test_watch_that_began_in_inference_mode_goes_on_outside() -> None:
-    """Engines run models in inference mode; steps and the end of a process need not be in it."""
+    """A watch that began in inference mode also works outside of it. Engines run models in inference mode, but a step
+    or the end of the process may be outside."""
     own = Watch(Choice(frozenset(["attention"])))
     for broken in (False, True):
         own.step(live=2)
@@ -449,7 +451,8 @@ def test_vllms_attention_for_cpus_is_watched(fresh: None, monkeypatch: pytest.Mo
 
 
 class SecondRunner:
-    """Imitates vLLM's second model runner: a batch in its own order, and tables for all layers."""
+    """A model runner that imitates vLLM's second one: its batch has another order, and its tables are for all
+    layers."""
 
     speculator = None
     kv_cache_config = types.SimpleNamespace(num_blocks=8)
@@ -470,8 +473,8 @@ def two_requests(device_lens: tuple[int, ...]) -> Any:
 
 
 def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dummy runs are not steps, requests are named in the batch's order, a wrong length on the device is found, and
-    rows of a part of the batch belong to its requests."""
+    """Dummy runs are no steps. Requests are named in the batch's order, wrong lengths on the device are found, and rows
+    of a part of the batch belong to its requests."""
     layer = module(monkeypatch, "vllm.model_executor.layers.attention.mla_attention")
 
     class MLAAttention:
@@ -508,7 +511,8 @@ def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pyt
     flash.flash_attn_varlen_func(broken[2:], broken[2:], broken[2:], torch.tensor([0, 1]).int(), seqused_k=torch.tensor([6]).int())
     own.layer = ""
     layer.MLAAttention().forward_impl(broken, None, None, None, metadata, torch.zeros(3, 32))
-    assert own.finish() is None and own.first_row == 0  # without lengths this seam checks nothing; vLLM's later seams check the rows
+    # without lengths, this seam checks nothing; vLLM's later seams check the rows
+    assert own.finish() is None and own.first_row == 0
     runner().execute_model(two_requests((6, 3)))
     own.first_row = 1
     own.states("attention", broken[1:], name="part")
@@ -519,8 +523,8 @@ def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pyt
 
 
 def test_rows_whose_context_a_merge_dropped_are_found(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """vLLM copies the suffix for tokens past a threshold. The threshold counts the requests with a context, wherever
-    they are in the batch."""
+    """Rows are found whose context was dropped by a merge. vLLM copies the suffix of tokens past a threshold. The
+    threshold only counts requests that have a context, wherever they are in the batch."""
     def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
                           prefill_tokens_with_context: int | None = None) -> None:  # fmt: skip
         output.copy_(suffix_output)
@@ -538,11 +542,11 @@ def test_rows_whose_context_a_merge_dropped_are_found(fresh: None, monkeypatch: 
         report = own.finish()
         assert (report is None) == (without == 5)
     assert (own.reports[0].record["class"], own.reports[0].record["row"]) == ("another value", [3, 0])
-    assert own.reports[0].record["got"].startswith("a largest magnitude")  # the call gave no lse
+    assert own.reports[0].record["got"].startswith("a largest magnitude")  # the call has no lse
 
 
 def test_keys_of_a_latent_cache_are_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decodes of MLA: the score is the sum of two products, and the cache's row is both keys."""
+    """In decodes of MLA, a key is one row of the latent cache. Its score is the sum of two products."""
     own = Watch(say=lambda line: None, sample=1)
     own.step()
     cache, q = torch.randn(6, 4, 24), torch.randn(2, 3, 24)
@@ -556,7 +560,7 @@ def test_keys_of_a_latent_cache_are_one_row(monkeypatch: pytest.MonkeyPatch) -> 
     out[1, 2] *= 1.5
     engines.behind_attention(own, given, out)
     assert own.finish().record["row"] == [1, 2]
-    slots = torch.randn(6, 1, 24)  # pages of one slot, where strides of dims of size 1 carry no information
+    slots = torch.randn(6, 1, 24)  # pages have one slot, so the strides of dims of size 1 carry no information
     row = engines._latent_rows(slots[..., :16].view(-1, 1, 1, 16), slots[..., 16:].view(-1, 1, 1, 8))
     assert row.flatten().tolist() == slots.flatten().tolist()
 
@@ -577,7 +581,7 @@ def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch
 
     def merge_state_v2(v_a: Any, s_a: Any, v_b: Any, s_b: Any, v_merged: Any = None, s_merged: Any = None) -> Any:
         w_a, w_b = (torch.exp(each - torch.logaddexp(s_a, s_b))[..., None] for each in (s_a, s_b))
-        v_a.copy_(w_a * v_a + w_b * v_b)  # overwrites one side, as v_merged may
+        v_a.copy_(w_a * v_a + w_b * v_b)  # overwrites v_a, as v_merged may be one of the inputs
         return v_a, torch.logaddexp(s_a, s_b)
 
     place = "sglang.srt.layers.attention.merge_state"
@@ -587,7 +591,8 @@ def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch
     engines.register_sglang()
     own = engines.watches["sglang"]
     own.step()
-    rows, lse = torch.randn(2, 2, 2, 16), torch.randn(2, 2, 2)  # as many rows as heads: the shape does not tell them apart, only SGLang's layout does
+    # there are as many rows as heads, so only SGLang's layout tells the dims apart
+    rows, lse = torch.randn(2, 2, 2, 16), torch.randn(2, 2, 2)
     arguments = rows[0].clone(), lse[0], rows[1], lse[1]
     registered["sgl_kernel.merge_state_v2", "around"](merge_state_v2, *arguments, v_merged=arguments[0])
     assert own.finish() is None
@@ -608,8 +613,8 @@ class Mode:
 
 
 def test_sglang_gives_requests_pages_and_contexts(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows belong to the requests of a step. Pages are checked before they are read, and rows after. A request without
-    keys in a chunk has 0 and -inf."""
+    """Rows belong to the requests of SGLang's step. Pages are checked before they are read, and rows afterwards. A
+    request without keys in a chunk has zeros and an lse of -inf."""
     own = Watch(say=lambda line: None, sample=1)
     batch = types.SimpleNamespace(rids=["a", "b"], forward_mode=Mode("extend"), extend_seq_lens_cpu=[3, 2], seq_lens_cpu=torch.tensor([3, 6]), input_ids=torch.zeros(5))
     layer = types.SimpleNamespace(layer_id=7, tp_q_head_num=2)
