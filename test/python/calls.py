@@ -1,5 +1,5 @@
-"""Calls of every public function: right ones, which tests spoil, bind or capture; wrong ones with their messages; and all ways to
-merge K states, with one interface."""
+"""Calls of every public function: valid ones, which tests change, bind or capture; wrong ones with their messages; and
+all ways to merge K states, with one interface."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ N, H, D = 5, 4, 64
 
 
 class Right:
-    """Right arguments for every kernel on a device; a test then spoils one of them. Rows are ones, outputs sevens."""
+    """Makes valid arguments for every kernel on a device. A test may then replace one of them. Rows are ones, and
+    outputs are filled with sevens."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -37,7 +38,7 @@ class Right:
         return getattr(ops, FUNCTION_OF.get(kernel, kernel))(**{**self.arguments(kernel), **changed})
 
     def arguments(self, kernel: str) -> dict[str, Any]:
-        """The arguments with which a kernel's public function launches this kernel, outputs included."""
+        """Returns arguments with which a kernel's public function launches this kernel, including outputs."""
         return CALLS[kernel](self)
 
     def merge(self, **more: Any) -> dict[str, Any]:
@@ -50,7 +51,7 @@ class Right:
                     **{"out": self.out(), **more})
 
     def record(self, *shape: int) -> dict[str, Any]:
-        """The arrays to which a check writes."""
+        """Returns the arrays to which a check writes."""
         return dict(record=self.device.put(np.zeros(shape, np.int64)), flags=self.ints(*[0] * 16))
 
     def offsets(self) -> dict[str, Any]:
@@ -135,10 +136,10 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "check_metadata": lambda r: dict(lens=r.ints(3, -1, 2), slots=r.ints(1, -1, 9, dtype=np.int64), pages=4, page_size=2, **r.record(3, 1)),
     "apply_rope": lambda r: dict(x=r.out(), positions=r.ints(0, 1, 2, 3, 0), table=r.rows(4, 2, D // 2)),
 }
-"""Right arguments for each kernel's function, by kernel."""
+"""The function that makes valid arguments of the public function, by kernel."""
 
 FUNCTION_OF = {kernel: max((name for name in ops.__all__ if kernel.startswith(name)), key=len) for kernel in CALLS}
-"""The public function that launches a kernel. The name of a kernel for a special case begins with the function's
+"""The public function that launches a kernel. If a kernel is for a special case, its name begins with the function's
 name."""
 
 FUNCTIONS = [name for name in ops.__all__ if hasattr(getattr(ops, name), "bind")]
@@ -249,7 +250,7 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("expand_context_lens", lambda r: {"max_decode_len": 1.5}, 'argument "max_decode_len": expected an integer, got 1.5'),
     ("expand_context_lens", lambda r: {"buffer": r.rows(9)}, 'argument "buffer": expected dtype i32.*got f32'),
 ]
-"""A function, the changes to a right call, and the text of the ArgumentError."""
+"""A function, the changes that make a valid call wrong, and the text of the ArgumentError."""
 
 # -- Every way to merge K states: what the contract says of one holds for all ------------------------------------------------------
 
@@ -259,7 +260,8 @@ Run = Callable[[Device, np.ndarray, np.ndarray, str, str], Result]
 
 @dataclass(frozen=True)
 class Variant:
-    """`run(device, v [K, n, H, D], s [K, n, H], base, layout)` gives out [n, H, D] and lse [n, H]."""
+    """A way to merge K states. `run(device, v [K, n, H, D], s [K, n, H], base, layout)` returns out [n, H, D] and lse
+    [n, H]."""
 
     name: str
     run: Run
@@ -294,7 +296,7 @@ def _merge(lse_layout: str) -> Run:
 
 
 def _merge_onto(side: int) -> Run:
-    """A merge in place: the output is one of the inputs (N11)."""
+    """Returns a `run` that merges in place: the output is the input of the given side (N11)."""
 
     def run(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
         vs = [_put(device, x, layout) for x in v]
@@ -331,7 +333,7 @@ def _ragged(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str
 
 
 def _mapped(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
-    """A merge through both maps, with rows and parts from last to first."""
+    """Merges through both maps. Rows and parts are in reverse order."""
     k, n, heads, dim = v.shape
     out, lse = _outputs(device, v, layout)
     ints = [device.put(x.astype(np.int32)) for x in (np.arange(n + 1) * k, np.arange(n * k).reshape(n, k)[::-1].ravel(),

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of the Python package: units compiled for the CPU, and the kernels' sources."""
+"""Fixtures for the tests of the Python package: units compiled for the CPU, dispatchers, devices and random numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from sources import KERNELS
 
 @pytest.fixture(scope="session")
 def compile_unit(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """compile_unit("merge_attn_states", "H=4,D=64,T=bf16", ...) returns the path of a unit for the CPU."""
+    """Returns a function that compiles a unit for the CPU once and returns its path, as in
+    compile_unit("merge_attn_states", "H=4,D=64,T=bf16", ...)."""
     folder = tmp_path_factory.mktemp("units")
     made: dict[tuple[str, ...], Path] = {}
 
@@ -34,7 +35,8 @@ def compile_unit(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path
 
 @pytest.fixture(scope="session")
 def merge_dispatcher(compile_unit: Callable[..., Path]) -> Callable[..., _runtime.Dispatcher]:
-    """merge_dispatcher(views=…) is a dispatcher of merge_attn_states that compiles for the CPU."""
+    """Returns a function that makes a dispatcher of merge_attn_states, as in merge_dispatcher(views=…). The dispatcher
+    compiles for the CPU."""
 
     def resolve(bindings: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
         assert (device_type, ordinal) == (1, 0)
@@ -48,20 +50,20 @@ def merge_dispatcher(compile_unit: Callable[..., Path]) -> Callable[..., _runtim
 
 @pytest.fixture(scope="session", params=all_devices(), ids=lambda device: device.name)
 def device(request: pytest.FixtureRequest) -> Device:
-    """numpy and, if available, torch on a GPU. For tests of what a kernel computes; tests of functions that take arrays of each library use
-    `library_device`."""
+    """Runs a test with numpy and, if there is a GPU, with torch on the GPU. This suffices for tests of what a kernel
+    computes. Tests of functions that take arrays of each library use `library_device`."""
     made: Device = request.param
     return made
 
 
 @pytest.fixture(scope="session", params=all_devices(with_both_hosts=True), ids=lambda device: device.name)
 def library_device(request: pytest.FixtureRequest) -> Device:
-    """Like `device`, plus torch on the CPU."""
+    """Runs a test on the devices of `device`, and with torch on the CPU."""
     made: Device = request.param
     return made
 
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random numbers that depend only on the test's name."""
+    """Returns random numbers that depend only on the test's name."""
     return np.random.default_rng(list(request.node.nodeid.encode()))

@@ -18,7 +18,7 @@ import numpy as np
 
 from numerics import BF16, E4M3, E5M2, E8M0, poison
 
-# torch is optional, and importing it takes seconds, so only tests that need it do so.
+# torch is optional, and importing it takes seconds. Only tests that need torch import it.
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
@@ -37,7 +37,7 @@ def _fp8() -> dict[np.dtype, Any]:
 
 
 class Device:
-    """numpy on the CPU."""
+    """The CPU with numpy arrays. Other devices derive from this class."""
 
     name = "numpy"
     is_torch = False
@@ -53,19 +53,19 @@ class Device:
         target[...] = array
 
     def poisoned(self, shape: tuple[int, ...], dtype: np.dtype | str) -> Any:
-        """An output filled with poison."""
+        """Returns an output filled with poison."""
         return self.put(poison(shape, np.dtype(dtype)))
 
     def scalar(self, value: int) -> Any:
-        """A count on the device: [1] i32."""
+        """Returns a count as an array [1] of i32 on the device."""
         return self.put(np.array([value], np.int32))
 
     def synchronize(self) -> None:
-        """Waits for all launches, so that faults show here."""
+        """Waits for all launches, so that their faults are raised here."""
 
 
 class TorchDevice(Device):
-    """torch tensors on the device `where`."""
+    """A device `where` with torch tensors."""
 
     is_torch = True
 
@@ -79,7 +79,7 @@ class TorchDevice(Device):
         span = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
         raw = poison((max(span, 0),), array.dtype)
         if span:
-            bits = f"u{array.itemsize}"  # numpy cannot view all types of ml_dtypes
+            bits = f"u{array.itemsize}"  # numpy cannot view all dtypes of ml_dtypes
             np.lib.stride_tricks.as_strided(raw.view(bits), array.shape, array.strides)[...] = array.view(bits)
         flat = self._tensor(raw).to(self.where, copy=True)
         return flat.as_strided(array.shape, strides)
@@ -118,7 +118,7 @@ class TorchDevice(Device):
 
 
 class PtxDevice(Device):
-    """A CUDA device whose memory is host memory."""
+    """A CUDA device that is emulated: its memory is host memory, and PTX is interpreted."""
 
     name = "ptx"
 
@@ -152,8 +152,8 @@ class PtxDevice(Device):
 
 
 def all_devices(*, with_both_hosts: bool = False) -> list[Device]:
-    """The devices of this machine: numpy, and torch's GPU. `with_both_hosts` adds torch's CPU, where kernels compute the same as for numpy
-    arrays."""
+    """Returns the devices of this machine: numpy and, if there is a GPU, torch on the GPU. `with_both_hosts` adds torch
+    on the CPU, which runs the same code as numpy."""
     if os.environ.get("MLAFIX_TEST_DEVICE") == "ptx":
         return [PtxDevice()]
     devices = [Device()]

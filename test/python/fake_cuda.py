@@ -1,7 +1,5 @@
-"""Tensors on the devices of fake_cuda.c, and the records of that driver.
-
-The memory is host memory, and no kernel ever runs.
-"""
+"""Tensors on the devices of fake_cuda.c, and the launches that this driver records. The memory is host memory, and no
+kernel ever runs."""
 
 from __future__ import annotations
 
@@ -67,7 +65,7 @@ class _Tensor:
 
 
 class Framework(_Tensor):
-    """A tensor type with a table of C functions, and a current stream."""
+    """A tensor type with DLPack's table of C functions, and a current stream."""
 
     stream = 0
 
@@ -83,7 +81,7 @@ class Framework(_Tensor):
         return 0
 
 
-_API_NAME = b"dlpack_exchange_api"  # a capsule does not copy its name
+_API_NAME = b"dlpack_exchange_api"  # a capsule does not copy its name, so this object must live
 _api = _ExchangeApi(1, 3, None, None, None, None, _View(Framework._view), _Stream(Framework._current_stream))
 Framework.__dlpack_c_exchange_api__ = _new_capsule(  # type: ignore[attr-defined]
     ctypes.addressof(_api), _API_NAME, None
@@ -91,7 +89,7 @@ Framework.__dlpack_c_exchange_api__ = _new_capsule(  # type: ignore[attr-defined
 
 
 class Producer(_Tensor):
-    """A tensor that only has __dlpack__, and records the stream for which it is asked."""
+    """A tensor that only has __dlpack__. It records the streams that it is asked for."""
 
     def __init__(self, shape: tuple[int, ...], ordinal: int) -> None:
         super().__init__(shape, ordinal)
@@ -106,14 +104,14 @@ class Producer(_Tensor):
 
 
 def tensors(kind: type[_Tensor], shape: tuple[int, int, int], ordinal: int = 0) -> tuple[object, ...]:
-    """Arguments of merge_attn_states in base e, with all rows in context."""
+    """Returns arguments of merge_attn_states, with all rows in context."""
     n, heads, _ = shape
     lse = (heads, n)
     return (*(kind(size, ordinal) for size in (shape, lse, shape, lse, shape, lse)), n)
 
 
 class Launch(ctypes.Structure):
-    """The record of a launch."""
+    """A recorded launch."""
 
     _fields_ = [("stream", ctypes.c_uint64), ("ordinal", ctypes.c_int32), ("grid", ctypes.c_uint32)]
 
@@ -122,7 +120,7 @@ class Launch(ctypes.Structure):
 
 
 def launches() -> list[Launch]:
-    """All launches so far."""
+    """Returns all launches so far."""
     driver = ctypes.CDLL("libcuda.so.1")
     driver.fake_launch.restype = Launch
     return [driver.fake_launch(index) for index in range(driver.fake_num_launches())]

@@ -1,7 +1,7 @@
 """Storage types for the tests: rounding from f64, distances in units in the last place, and garbage.
 
-It deliberately does not use the code under test. `ml_dtypes` provides bf16 and fp8, which numpy lacks, but the rounding
-is implemented here.
+This module deliberately does not use the code under test. `ml_dtypes` provides bf16 and fp8, which numpy lacks, but the
+rounding is implemented here.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 
 @dataclass(frozen=True)
 class Format:
-    """A binary float format: its fields, its largest number, and its behaviour beyond that."""
+    """A binary float format: the widths of its fields, its largest number, and what larger numbers become."""
 
     exponent_bits: int
     fraction_bits: int
-    largest: float  # The largest finite number.
-    saturates: bool  # True if larger numbers become the largest one, false if they become infinity (N7).
+    largest: float  # the largest finite number
+    saturates: bool  # true if larger numbers become the largest one, false if they become infinity (N7)
 
     @property
     def smallest_exponent(self) -> int:
@@ -43,7 +43,8 @@ FORMATS = {
 
 
 def round_to(dtype: np.dtype, values: np.ndarray) -> np.ndarray:
-    """The elements of `dtype` nearest to f64 `values`, ties to even, as f64. fp8 saturates; NaN stays NaN."""
+    """Returns, as f64, the elements of `dtype` nearest to f64 `values`, ties to even. fp8 saturates, and NaN stays
+    NaN."""
     fmt = FORMATS[dtype]
     values = np.asarray(values, np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -56,31 +57,33 @@ def round_to(dtype: np.dtype, values: np.ndarray) -> np.ndarray:
 
 
 def ordinals(array: np.ndarray) -> np.ndarray:
-    """Each element's position in the order of its type's numbers. Neighbours differ by 1; -0 and +0 are both 0."""
+    """Returns each element's position in the order of its type's numbers. Neighbours differ by 1; -0 and +0 are both
+    0."""
     bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").astype(np.int64)
     sign = 1 << (8 * array.dtype.itemsize - 1)
     return np.where(bits & sign, -(bits & (sign - 1)), bits)
 
 
 def ulps(got: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The number of values of `got`'s type between `got` and the rounded f64 `values`. NaN counts like any number."""
+    """Returns how many numbers of `got`'s type `got` is away from the rounded f64 `values`. NaN counts like any
+    number."""
     wanted = round_to(got.dtype, values).astype(np.float32).astype(got.dtype)
     return np.abs(ordinals(got) - ordinals(wanted))
 
 
 def widen(array: np.ndarray) -> np.ndarray:
-    """Converts to f64 exactly."""
+    """Returns the array in f64. No element is rounded."""
     return np.asarray(array).astype(np.float32).astype(np.float64)
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """True if two arrays of one type hold the same bits, NaN payloads and signs of zero included."""
+    """Returns true if two arrays have the same dtype and the same bits, including NaN payloads and signs of zero."""
     view = f"u{a.dtype.itemsize}"
     return a.dtype == b.dtype and np.array_equal(np.ascontiguousarray(a).view(view), np.ascontiguousarray(b).view(view))
 
 
 def garbage(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Contents that a buffer from `empty` may have: NaN, both infinities, denormals, huge and ordinary numbers."""
+    """Returns contents that a buffer from `empty` may have: NaN, infinities, denormals, huge and ordinary numbers."""
     fmt = FORMATS[dtype]
     denormal = 2.0 ** (fmt.smallest_exponent - fmt.fraction_bits)
     if fmt.saturates:
@@ -92,6 +95,7 @@ def garbage(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -
 
 
 def poison(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An output before a run: every byte is 0xff, which is NaN in each float type, so that unwritten elements show."""
+    """Returns the contents of an output before a call: every byte is 0xff. This is NaN in each float type, so that
+    unwritten elements are noticed."""
     raw = np.full((*shape, np.dtype(dtype).itemsize), 0xFF, np.uint8)
     return raw.view(dtype).reshape(shape)

@@ -1,4 +1,5 @@
-"""The memory layout of f4e2m1 and of scales of block-scaled products: two codes a byte, tiles of 128 x 4."""
+"""The memory layout of f4e2m1, with two codes per byte, and of the scales of block-scaled products, in tiles of 128 x
+4."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ MAGNITUDES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
 
 
 def codes_of(x: np.ndarray) -> np.ndarray:
-    """Returns the code of the nearest number, by its distance in f64; ties give the even code. NaN and numbers beyond the range
-    become 6."""
+    """Returns the code of the nearest number. Ties give the even code; NaN and numbers beyond the range give the code
+    of 6."""
     wide = x.astype(np.float64)
     distance = np.abs(np.minimum(np.abs(np.nan_to_num(wide, nan=6.0, posinf=6.0, neginf=6.0)), 6.0)[..., None] - MAGNITUDES)
     nearest = distance == distance.min(-1, keepdims=True)
@@ -19,18 +20,19 @@ def codes_of(x: np.ndarray) -> np.ndarray:
 
 
 def packed(codes: np.ndarray) -> np.ndarray:
-    """Packs two codes per byte, the first in its low half."""
+    """Packs two codes into each byte, the first one in the low half."""
     return codes[..., ::2] | codes[..., 1::2] << 4
 
 
 def in_tiles(row: np.ndarray, column: np.ndarray, pitch: int) -> np.ndarray:
-    """Returns the offset of an element in cuBLAS's "block scaling factors layout", written independently."""
+    """Returns the offset of an element in cuBLAS's "block scaling factors layout". Written from cuBLAS's description,
+    not from the code under test."""
     tile = (row // 128) * (pitch // 4) + column // 4
     return tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + column % 4
 
 
 def rows_of(memory: np.ndarray, columns: int) -> np.ndarray:
-    """Returns the matrix `[m, columns]` that is stored in tiles in `memory`, `[m, pitch]`."""
+    """Returns the matrix `[m, columns]` that `memory`, `[m, pitch]`, contains in tiles."""
     m, pitch = memory.shape
     row, column = np.mgrid[:m, :columns]
     bits = memory.reshape(-1).view(f"u{memory.itemsize}")[in_tiles(row, column, pitch)]

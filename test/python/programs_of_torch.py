@@ -1,4 +1,5 @@
-"""Programs for torch: every function of `mlafix.ops` and `mlafix.compat` as a function of tensors that returns tensors."""
+"""Programs for torch: every function of `mlafix.ops` and `mlafix.compat` as a function of tensors that returns
+tensors."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ I32, BOOL, U8 = torch.int32, torch.bool, torch.uint8
 
 
 def all_functions() -> set[str]:
-    """The public functions and classes of both packages, without the types of annotations: "softmax",
+    """Returns the names of the public functions and classes of both packages, such as "softmax" and
     "vllm.merge_attn_states"."""
     found = {name for name in ops.__all__ if inspect.isfunction(getattr(ops, name))}
     for info in pkgutil.iter_modules(compat.__path__):
@@ -53,7 +54,7 @@ WITHOUT = {
          "vllm.dcp_a2a_lse_reduce", "vllm.get_direct_dcp_a2a_workspace", "vllm.get_direct_dcp_kv_gather_workspace",
          "vllm.get_direct_dcp_q_gather_workspace", "vllm.DirectDCPA2AWorkspace"), RANKS),
 }  # fmt: skip
-"""Functions that are not programs of tensors, each with the reason."""
+"""Functions for which there is no program, each with the reason."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ def ints(*values: int, dtype: Any = I32) -> torch.Tensor:
 
 
 class _updated:  # noqa: N801 (reads as the function that it makes)
-    """Wraps a function that updates some of its arguments: calls it with clones of these, and returns the clones."""
+    """Wraps a function that updates some of its arguments. The wrapper passes clones of these arguments, and returns
+    the clones."""
 
     def __init__(self, function: Callable[..., Any], *which: int) -> None:
         self.function, self.which = function, which
@@ -112,7 +114,7 @@ def _grouped(x: torch.Tensor) -> Any:
 
 
 def _combined_and_turned(partial: torch.Tensor, lse: torch.Tensor, positions: torch.Tensor, table: torch.Tensor) -> Any:
-    """Returns combined rows: turned, turned with one scale, and turned with a scale per head."""
+    """Returns combined rows four times: plain, rotated, rotated with one scale, and rotated with a scale per head."""
     rope = ops.Rope(positions, table)
     scales = partial.new_empty((*partial.shape[1:4], 1))
     static, _ = ops.combine_split_kv(partial, lse, rope=rope, out_format=ops.Fp8(0.1))
@@ -134,8 +136,8 @@ def _in_tiles(x: torch.Tensor, scales: torch.Tensor) -> Any:
 
 
 def _found(shape: Callable[[int, int], tuple[int, int]], check: Callable[..., None]) -> Callable[..., Any]:
-    """Wraps a check in a function that returns its record and its flags. `shape` gives the record's shape for the first
-    two dims of the first tensor."""
+    """Wraps a check in a function that returns its record and its flags. `shape` computes the record's shape from the
+    first two dims of the first tensor."""
 
     def run(*x: torch.Tensor) -> Any:
         record = x[0].new_zeros(shape(x[0].shape[0], x[0].shape[1]), dtype=torch.int64)
@@ -157,7 +159,7 @@ CHUNK = SimpleNamespace(token_slice=slice(1, 4), is_continuation=True, continuat
 
 
 def _blank_state(out: torch.Tensor, lse: torch.Tensor) -> Any:
-    """Returns the blank rows. Other rows keep their contents, which are arbitrary."""
+    """Returns only the rows that are blanked. The others may have any contents."""
     made, made_lse = vllm.init_mla_context_partial(CHUNKS, out, lse, 5)
     return made[2:4].clone(), made_lse[:, 2:4].clone()
 
@@ -305,4 +307,4 @@ PROGRAMS = {
     "torch_context_parallel.SDPAMerger": Program(_merged_in_steps, lambda n, H, D: (r(2, H, 2 * n, D), r(2, H, 2 * n), r(2, H, n, D), r(2, H, n))),
     "vllm.correct_attn_out": Program(lambda out, lses: vllm.correct_attn_out(out.clone(), lses, 1, None), lambda n, H, D: (r(n, H, D), r(3, n, H))),
 }  # fmt: skip
-"""A program for each function that is not in WITHOUT, by the function's name."""
+"""The program of each function that is not in WITHOUT, by the function's name."""

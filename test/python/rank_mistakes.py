@@ -1,4 +1,4 @@
-"""Mistaken calls by a rank or by the other ranks, in functions like those of rank_work.py."""
+"""Calls in which one rank, or the other ranks, make a mistake, in functions like those of rank_work.py."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ HEADS, DIM, MOST = 4, 16, 4
 
 
 def own_traffic(group: Any, size: int) -> dict[str, Any]:
-    """Calls a reducer of two ranks while the user's own message in the same group is on its way from rank 1 to rank
-    0."""
+    """Calls a reducer of two ranks while rank 1 sends a message of its own to rank 0 in the same group. Returns the
+    result, and the message that rank 0 received."""
     reducer = Reducer(group, max_tokens=MOST, heads=2, head_dim=DIM, dtype="f32")
     rank = reducer.rank
     theirs = torch.full((size,), 42 if rank else 0, dtype=torch.uint8)
@@ -32,7 +32,7 @@ def own_traffic(group: Any, size: int) -> dict[str, Any]:
 
 def mistaken(group: Any, mistake: str, options: dict[str, Any]) -> list[Any]:
     """Makes a call with one mistake, or one that differs from the other ranks' call, and then a correct call. Returns
-    the error, whether outputs were written, and whether the second result is right."""
+    the error of the first call, whether it wrote outputs, and whether the second result is right."""
     ranks = dist.get_world_size(group)
     reducer = Reducer(group, max_tokens=MOST, heads=HEADS * ranks, head_dim=DIM, dtype="f32", **options)
     memory = torch.from_numpy(poison((4096,), np.dtype(np.float32))).to(reducer.device)
@@ -49,7 +49,7 @@ def mistaken(group: Any, mistake: str, options: dict[str, Any]) -> list[Any]:
 
 
 def _arguments(mistake: str, ranks: int, memory: torch.Tensor) -> dict[str, Any]:
-    """The arguments of a call with the given mistake, with outputs in `memory`."""
+    """Returns the arguments of a call with the given mistake. Its outputs lie in `memory`."""
     tokens = int(mistake) if mistake.isdigit() else 2
     rows, lses = memory[: tokens * HEADS * DIM], memory[3000 : 3000 + tokens * HEADS]
     made: dict[str, Any] = {"partial": memory.new_ones(tokens, HEADS * ranks, DIM), "lse": memory.new_zeros(tokens, HEADS * ranks),
@@ -84,7 +84,7 @@ def drop_in(group: Any, name: str, tokens: int, dtype: str, heads: int) -> str:
 
 
 def not_in_group(group: Any) -> list[str]:
-    """Returns the errors for arguments that are not a group of this rank."""
+    """Returns the errors of reducers whose group is not a group of this rank."""
     errors = []
     for wrong in (dist.GroupMember.NON_GROUP_MEMBER, "ranks"):
         try:
@@ -95,7 +95,8 @@ def not_in_group(group: Any) -> list[str]:
 
 
 def overflowing(group: Any, tokens: list[int], options: dict[str, Any]) -> list[Any]:
-    """Makes calls with more tokens than the reducer was created for. Returns for each whether it is right."""
+    """Makes calls, some with more tokens than the reducer was created for. Returns, for each call, whether the result
+    is right."""
     reducer = Reducer(group, max_tokens=2, heads=HEADS * dist.get_world_size(group), head_dim=DIM, dtype="f32", overflow="exchange",
                       **options)
     results = []
@@ -111,14 +112,14 @@ def overflowing(group: Any, tokens: list[int], options: dict[str, Any]) -> list[
 
 
 def call_of(group: Any, options: dict[str, Any], tokens: int) -> list[int]:
-    """Returns the shape of a call's result."""
+    """Makes a call with zeros, and returns the shape of its result."""
     reducer = Reducer(group, max_tokens=MOST, heads=HEADS, head_dim=DIM, dtype="f32", **options)
     return list(reducer.reduce(torch.zeros(tokens, HEADS, DIM), torch.zeros(tokens, HEADS))[0].shape)
 
 
 def refused_alone(group: Any, mistake: str) -> str:
-    """Rank 0 makes a wrong call that is not compared with the others', then all ranks make a correct one. Returns
-    "refused" or "merged" if the correct result arrives."""
+    """Rank 0 makes a wrong call without comparing it with the other ranks' calls. Then all ranks make a correct one. If
+    its result is right, returns "refused" on rank 0 and "merged" on the others."""
     ranks, memory = dist.get_world_size(group), torch.zeros(4096)
     reducer = Reducer(group, max_tokens=MOST, heads=HEADS * ranks, head_dim=DIM, dtype="f32", check_calls=False)
     answer = "merged"
@@ -134,5 +135,5 @@ def refused_alone(group: Any, mistake: str) -> str:
 
 
 def inputs_of(group: Any, tokens: Any) -> None:
-    """Calls `Reducer.inputs` with a count that is not a number."""
+    """Calls `Reducer.inputs` with the given number of tokens, which may be wrong."""
     Reducer(group, max_tokens=MOST, heads=HEADS, head_dim=DIM, dtype="f32").inputs(tokens)

@@ -1,5 +1,5 @@
-"""The work of the ranks of `ranks.RankPool` in tests. Each function takes the rank's group first; arrays are numpy
-arrays."""
+"""The work that tests give to the ranks of `ranks.RankPool`. The first argument of each function is the rank's group;
+arrays are numpy arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlafix.distributed import Reducer
 from numerics import poison
 
 HOME = TorchDevice("cpu")
-"""The device of this rank's tensors; `live_on` changes it."""
+"""The device of this rank's tensors, which `live_on` changes."""
 
 _KEPT: dict[str, Reducer] = {}
 
@@ -31,7 +31,7 @@ def live_on(where: str) -> None:
 
 @dataclass
 class Part:
-    """A rank's part of a case: its partial state, and which of its rows have keys."""
+    """A rank's part of a case: its partial state, and the lengths that tell which rows have keys."""
 
     partial: np.ndarray
     lse: np.ndarray
@@ -39,12 +39,12 @@ class Part:
     query_start_loc: np.ndarray | None = None
 
     def tensors(self) -> list[Any]:
-        """The arguments of `Reducer.reduce`, laid out in memory as the arrays are."""
+        """Returns the arguments of `Reducer.reduce`. Tensors have the strides of the arrays."""
         return [None if array is None else HOME.put(array) for array in (self.partial, self.lse, self.seq_lens, self.query_start_loc)]
 
 
 class EngineGroup:
-    """A group like those of engines, with its own methods over a hidden process group. `gathers`: it has no
+    """A group like those of engines, with its own methods over a hidden process group. If `gathers`, it has no
     all-to-all."""
 
     def __init__(self, group: Any, gathers: bool) -> None:
@@ -64,7 +64,7 @@ class EngineGroup:
 
 
 class Coordinator:
-    """An engine's group that contains torch's process group, like GroupCoordinator of vLLM and SGLang."""
+    """A group of an engine that contains torch's process group, like GroupCoordinator of vLLM and SGLang."""
 
     def __init__(self, group: Any) -> None:
         self.rank_in_group, self.world_size, self.device_group = dist.get_rank(group), dist.get_world_size(group), group
@@ -98,7 +98,7 @@ def reduce(group: Any, part: Part, options: dict[str, Any], kind: str = "torch",
 
 
 def reduce_many(group: Any, parts: list[Part], options: dict[str, Any]) -> list[dict[str, Any]]:
-    """Makes many calls of one reducer, each with new outputs."""
+    """Makes a call of one reducer for each part, with new outputs each time."""
     reducer = Reducer(group, **options)
     results = []
     for part in parts:
@@ -108,7 +108,7 @@ def reduce_many(group: Any, parts: list[Part], options: dict[str, Any]) -> list[
 
 
 def two_reducers(group: Any, parts: list[Part], options: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Calls two reducers of one group alternately. Reads the results after all calls."""
+    """Calls two reducers of one group alternately. Reads the results only after all calls."""
     reducers = [Reducer(group, **one) for one in options]
     made = []
     for part in parts:
@@ -118,7 +118,7 @@ def two_reducers(group: Any, parts: list[Part], options: list[dict[str, Any]]) -
 
 
 class Operations(TorchDispatchMode):
-    """Records the names of torch's operations in its scope."""
+    """A mode that records the names of torch's operations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,7 +130,8 @@ class Operations(TorchDispatchMode):
 
 
 def operations(group: Any, options: dict[str, Any], given: bool) -> list[str]:
-    """Returns torch's operations in a repeated call, with all outputs given or none."""
+    """Returns torch's operations in the second call of a reducer. Its outputs are all passed if `given`, else none
+    are."""
     reducer = Reducer(group, **options)
     partial, lse = torch.randn(3, options["heads"], options["head_dim"]).bfloat16(), torch.randn(3, options["heads"])
     out, out_lse = reducer.reduce(partial, lse)
@@ -140,7 +141,7 @@ def operations(group: Any, options: dict[str, Any], given: bool) -> list[str]:
 
 
 def in_modes(group: Any, part: Part, options: dict[str, Any], made: bool, called: bool) -> dict[str, Any]:
-    """Makes and calls a reducer, each in inference mode or not."""
+    """Makes a reducer and calls it. `made` and `called` tell whether this happens in inference mode."""
     with torch.inference_mode(made):
         reducer = Reducer(group, **options)
     with torch.inference_mode(called):
@@ -150,7 +151,7 @@ def in_modes(group: Any, part: Part, options: dict[str, Any], made: bool, called
 
 
 def construct(group: Any, options: dict[str, Any]) -> str:
-    """Makes a reducer and returns its backend."""
+    """Makes a reducer, and returns its backend."""
     return Reducer(group, **options).backend
 
 
@@ -181,18 +182,18 @@ def late(group: Any, options: dict[str, Any], seconds: dict[int, float]) -> str:
 
 
 def leave(group: Any, options: dict[str, Any], who: int) -> str:
-    """Makes a call in which one rank is missing, because its process has ended."""
+    """Makes a call in which one rank is missing, since its process has ended."""
     import os
 
     reducer = Reducer(group, device=HOME.where, **options)
     if reducer.rank == who:
-        time.sleep(0.5)  # Others may still read what this rank told them in the constructor.
+        time.sleep(0.5)  # Other ranks may still read what this rank sent them in the constructor.
         os._exit(0)
     return late_call(reducer, options)
 
 
 def late_call(reducer: Reducer, options: dict[str, Any]) -> str:
-    """Makes one call and returns "merged", or the error's text."""
+    """Makes one call. Returns "merged" or the error's text."""
     partial = torch.zeros(2, options["heads"], options["head_dim"], dtype=torch.bfloat16, device=HOME.where)
     try:
         reducer.reduce(partial, torch.zeros(2, options["heads"], device=HOME.where))
@@ -205,22 +206,22 @@ def late_call(reducer: Reducer, options: dict[str, Any]) -> str:
 
 
 def replays(group: Any, rounds: list[list[Part]], options: list[dict[str, Any]], times: int) -> list[list[dict[str, Any]]]:
-    """Captures a call of each reducer in a CUDA graph, and replays it `times` times for each round of inputs. Returns
+    """Captures a call of each reducer in one CUDA graph, and replays it `times` times for each round of inputs. Returns
     the last results of each round.
 
-    A round has a part for each reducer, of the same sizes in all rounds.
+    A round has a part for each reducer. The parts have the same sizes in all rounds.
     """
     reducers = [Reducer(group, device=HOME.where, **one) for one in options]
     inputs = [part.tensors() for part in rounds[0]]
     outputs = [reducer.reduce(*tensors) for reducer, tensors in zip(reducers, inputs)]
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    # Meanwhile, NCCL's watchdog queries the driver from its own thread.
+    # NCCL's watchdog queries the driver from its own thread during the capture, which this mode allows.
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         for reducer, tensors, (out, lse) in zip(reducers, inputs, outputs):
             reducer.reduce(*tensors, out, lse)
     owned = [reducer.owned(part.partial.shape[0]) for reducer, part in zip(reducers, rounds[0])]
-    del reducers  # The graph keeps their workspaces alive from here on.
+    del reducers  # The graph alone keeps the reducers' workspaces alive from here on.
     results = []
     for parts in rounds:
         for tensors, part in zip(inputs, parts):
@@ -267,7 +268,7 @@ def two_streams(group: Any, parts: list[Part], options: list[dict[str, Any]], sl
     if graph is None:
         call_all()
     else:
-        # Meanwhile, NCCL's watchdog queries the driver from its own thread.
+        # NCCL's watchdog queries the driver from its own thread during the capture, which this mode allows.
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             call_all()
         for _ in range(3):
@@ -293,7 +294,7 @@ def from_inputs(group: Any, parts: list[Part], options: dict[str, Any], sleeps: 
         ours.copy_(partial)
         our_lse.copy_(lse)
         made.append((reducer.reduce(ours, our_lse, *masks), reducer.owned(partial.shape[0])))
-        # The next launch may overwrite these rows at once.
+        # The call is launched, so its inputs may be overwritten at once.
         ours.fill_(float("nan"))
         our_lse.fill_(float("nan"))
     torch.cuda.synchronize()
@@ -302,8 +303,8 @@ def from_inputs(group: Any, parts: list[Part], options: dict[str, Any], sleeps: 
 
 
 def in_turns(group: Any, parts: list[Part], options: dict[str, Any], most: int, pushes: bool) -> list[dict[str, Any]]:
-    """Makes calls of one reducer without waiting between them. Calls of up to `most` tokens are pushed and others
-    pulled, or the reverse."""
+    """Makes calls of one reducer without waiting between them. If `pushes`, calls of up to `most` tokens are pushed and
+    others pulled, else the reverse."""
     from mlafix.distributed import _push
     from mlafix.distributed.blocks import block_size
     from mlafix.distributed._cut import Cut
@@ -329,7 +330,7 @@ def in_turns(group: Any, parts: list[Part], options: dict[str, Any], most: int, 
 
 
 def missed(group: Any, options: dict[str, Any], who: int, seconds: float) -> dict[str, Any]:
-    """Makes a call to which one rank comes `seconds` late, then a call of a new reducer."""
+    """Makes a call to which rank `who` comes `seconds` late, then a call of a new reducer."""
     reducer = Reducer(group, device=HOME.where, **options)
     partial = torch.ones(4, options["heads"], options["head_dim"], dtype=torch.bfloat16, device=HOME.where)
     lse = torch.zeros(4, options["heads"], device=HOME.where)
@@ -349,8 +350,8 @@ def missed(group: Any, options: dict[str, Any], who: int, seconds: float) -> dic
 
 
 def local_memory(group: Any, options: dict[str, Any]) -> list[int]:
-    """Binds a kernel that prefetches to each rank's memory. Returns for each 1 if the memory is on the rank's own
-    device."""
+    """Binds a kernel that prefetches from the memory of each rank. Returns, for each rank, 1 if that memory is on this
+    rank's own device."""
     from mlafix.kernels.ranks import merge_blocks
 
     reducer = Reducer(group, device=HOME.where, **options)

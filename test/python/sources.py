@@ -1,4 +1,4 @@
-"""Kernels from text, as if from a file, and the folder of the library's texts."""
+"""Loads kernels from text, as if from a file. Also has the folder of the library's texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _numbers = itertools.count()
 
 
 def load(folder: Path, text: str, header: str = HEADER) -> ModuleType:
-    """Returns a module that contains `text` after imports of the built-ins."""
+    """Returns a module whose file contains `text` after imports of the built-ins."""
     name = f"made_kernels_{next(_numbers)}"
     path = folder / f"{name}.py"
     path.write_text(header + text)
@@ -37,7 +37,7 @@ def load(folder: Path, text: str, header: str = HEADER) -> ModuleType:
 
 
 def underlined(message: str) -> str:
-    """The text that the caret of the first message underlines."""
+    """Returns the text that the caret of the first message underlines."""
     _, line, carets, *_ = message.splitlines()
     found = re.fullmatch(r"\s*(\^~*)", carets)
     assert found, f"no caret below the line:\n{message}"

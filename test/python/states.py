@@ -1,4 +1,5 @@
-"""Partial attention states as test data: ordinary rows, edge rows, garbage where nothing may be read; memory layouts."""
+"""Partial attention states as test data: ordinary rows, edge cases, and garbage where nothing may be read. Also memory
+layouts."""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ import numpy as np
 
 from numerics import F32, garbage, poison, same_bits
 
-# The kinds of a row's lse. A "faint" row has no weight beside an ordinary one.
+# The kinds of lses. A "faint" row has no weight beside an ordinary one.
 ORDINARY, EMPTY, EMPTY_FA2, FAINT, NAN, ZERO = range(6)
 
 
 @dataclass
 class States:
-    """K states of n x H rows: v [K, n, H, D], s [K, n, H] f32."""
+    """K states of n x H rows: v [K, n, H, D], and s [K, n, H] in f32."""
 
     v: np.ndarray
     s: np.ndarray
@@ -22,11 +23,11 @@ class States:
 
 def make_states(rng: np.random.Generator, k: int, n: int, heads: int, dim: int, dtype: np.dtype, *,
                 kinds: np.ndarray | None = None, faults: bool = True, present: np.ndarray | None = None) -> States:
-    """Random states with every kind of edge row. `kinds` [K, n, H] gives the kind of each row. Without `faults`, no lse
-    is NaN.
+    """Returns random states with every kind of row. `kinds` [K, n, H] gives the kind of each row. Without `faults`, no
+    lse is NaN.
 
-    Rows that contribute nothing (empty ones, faint ones beside an ordinary one, and those that are not `present`, bool
-    [K, n, H]) hold garbage (N5).
+    Payloads of rows that contribute nothing are garbage (N5): empty rows, faint rows beside an ordinary one, and rows
+    that are not `present`, bool [K, n, H].
     """
     shape = (k, n, heads)
     there = np.ones(shape, bool) if present is None else present
@@ -43,24 +44,24 @@ def make_states(rng: np.random.Generator, k: int, n: int, heads: int, dim: int, 
     return States(v, s)
 
 
-# The ways in which an array can lie in memory, from "contiguous" on.
+# The memory layouts that `lay_out` can make.
 LAYOUTS = ("contiguous", "padded", "transposed", "strided")
 
 
 def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
-    """Copies the elements into a larger buffer, the rest of which is poison. The last dim of 3 and more stays
-    contiguous."""
+    """Copies an array into a larger buffer, whose other elements are poison. If there are three dims or more, the last
+    one stays contiguous."""
     if layout == "contiguous" or array.ndim < 2:
         return array.copy(order="C")
     lead, rest = array.shape[:-1], array.shape[-1]
     if array.ndim == 2:
         lead, rest = array.shape, 1
-    if layout == "padded":  # A slice of the innermost row dim, as lse[:, a:b] and out[:, h0:h1] are.
+    if layout == "padded":  # A slice of the innermost row dim, like lse[:, a:b] and out[:, h0:h1].
         view = poison((*lead[:-1], lead[-1] + 3, rest), array.dtype)[..., 1 : lead[-1] + 1, :]
     elif layout == "transposed":  # The row dims in reverse order.
         view = poison((*reversed(lead), rest), array.dtype)
         view = view.transpose(*reversed(range(len(lead))), len(lead))
-    else:  # Every other row, in a buffer whose rows are longer.
+    else:  # Every other row, in a buffer with longer rows.
         view = poison((lead[0] * 2 + 1, *lead[1:], rest + 5), array.dtype)[1::2, ..., :rest]
     view = view.reshape(array.shape) if array.ndim > 2 else view[..., 0]
     view[...] = array
@@ -68,7 +69,7 @@ def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
 
 
 def buffer_of(view: np.ndarray) -> np.ndarray:
-    """The whole buffer that a laid-out array is part of, as bytes."""
+    """Returns all bytes of the buffer that a laid-out array is a part of."""
     base = view
     while isinstance(base.base, np.ndarray):
         base = base.base
@@ -76,7 +77,8 @@ def buffer_of(view: np.ndarray) -> np.ndarray:
 
 
 def untouched_outside(view: np.ndarray, before: np.ndarray) -> bool:
-    """True if the bytes of a laid-out array's buffer outside of the array still equal those of `before`, a copy."""
+    """Returns true if the buffer's bytes outside of a laid-out array equal those of `before`, an earlier copy of the
+    buffer."""
     after = buffer_of(view)
     mark = np.zeros(after.size, np.uint8)
     offset = view.__array_interface__["data"][0] - after.__array_interface__["data"][0]
