@@ -333,7 +333,7 @@ def _ragged(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str
 
 
 def _mapped(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
-    """Merges through both maps. Rows and parts are in reverse order."""
+    """Merges through a map of parts and a map of rows, each in reverse order."""
     k, n, heads, dim = v.shape
     out, lse = _outputs(device, v, layout)
     ints = [device.put(x.astype(np.int32)) for x in (np.arange(n + 1) * k, np.arange(n * k).reshape(n, k)[::-1].ravel(),

@@ -56,7 +56,7 @@ def exactly(value: np.ndarray) -> Expected:
 
 
 def empty_lse(lse: np.ndarray) -> np.ndarray:
-    """Returns a mask of empty rows. Both infinities are lses of empty rows (N1, N2)."""
+    """Returns true where an lse belongs to an empty row: it is -inf or +inf (N1, N2)."""
     return np.isinf(lse)
 
 
@@ -89,10 +89,12 @@ def merge(payloads: np.ndarray, lses: np.ndarray, *, base: float = np.e, out_dty
     if payloads.shape[0]:
         only = np.argmax(live, axis=0)
         value = np.where(single[..., None], np.take_along_axis(payloads, only[None, ..., None], 0)[0], value)
-        lse = np.where(single, np.take_along_axis(lses, only[None], 0)[0], lse)  # N4
+        lse = np.where(single, np.take_along_axis(lses, only[None], 0)[0], lse)  # N4: a single live state is copied
     none = count == 0
-    value, lse = np.where(none[..., None], 0.0, value), np.where(none, -np.inf, lse)  # N3
-    value, lse = np.where(faulty[..., None], np.nan, value), np.where(faulty, np.nan, lse)  # N6
+    # N3: without a live state, the row is the identity
+    value, lse = np.where(none[..., None], 0.0, value), np.where(none, -np.inf, lse)
+    # N6: NaN in a live lse shows
+    value, lse = np.where(faulty[..., None], np.nan, value), np.where(faulty, np.nan, lse)
     copied = single | none | faulty
     if scale is not None:
         # The reciprocal and the product are each rounded to f32. The product may be a tie of fp8 only after this.

@@ -1,8 +1,9 @@
-"""The devices on which tests run operations, and the transfer of arrays: numpy, torch on the CPU, torch on a GPU, or PTX without a GPU.
+"""The devices on which tests run operations: numpy, torch on the CPU, torch on a GPU, or PTX without a GPU.
 
-With MLAFIX_TEST_DEVICE=ptx in the environment, PTX is the only device. Kernels are compiled for sm_90, and their PTX is executed in this process
-(test/ptx), as on a GPU with MLAFIX_TEST_MULTIPROCESSORS multiprocessors (default 3). Tests make numpy arrays, `put` them on a device with the same
-strides, and `get` results back as numpy.
+A test makes numpy arrays, copies them to a device by `put`, which keeps the strides, and gets results back by `get`.
+
+With MLAFIX_TEST_DEVICE=ptx in the environment, PTX is the only device. Kernels are then compiled for sm_90, and their PTX is
+interpreted in this process (test/ptx), as on a GPU with MLAFIX_TEST_MULTIPROCESSORS multiprocessors (default 3).
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def packed(codes: np.ndarray) -> np.ndarray:
 
 
 def in_tiles(row: np.ndarray, column: np.ndarray, pitch: int) -> np.ndarray:
-    """Returns the offset of an element in cuBLAS's "block scaling factors layout". Written from cuBLAS's description,
-    not from the code under test."""
+    """Returns the offset of an element in cuBLAS's "block scaling factors layout". The formula is not taken from the
+    code under test."""
     tile = (row // 128) * (pitch // 4) + column // 4
     return tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + column % 4
 

@@ -59,12 +59,12 @@ WITHOUT = {
 
 @dataclass(frozen=True)
 class Program:
-    """One function.
+    """A function of tensors, and how to make its tensors.
 
     Args:
-        run: makes the call. Written arguments are cloned first, and the clones are returned.
-        make: makes its tensors for n tokens, H heads and head dim D.
-        waits: whether it reads a length from the device, as its engine does.
+        run: makes the call. Arguments that the call writes are cloned first, and the clones are returned.
+        make: returns the tensors for n tokens, H heads and head dim D.
+        waits: true if the function reads a length from the device, as in its engine.
     """
 
     run: Callable[..., Any]

@@ -78,7 +78,7 @@ def as_kind(group: Any, kind: str) -> Any:
 
 def reduce(group: Any, part: Part, options: dict[str, Any], kind: str = "torch", out_dtype: np.dtype | None = None,
            scale: float | None = None, base: str | None = None) -> dict[str, Any]:
-    """Calls a new reducer once, with poisoned outputs."""
+    """Makes a reducer and one call with poisoned outputs. Returns the outputs, and facts about the reducer."""
     sink = options.get("sink")
     with_sink = {**options, "sink": None if sink is None else HOME.put(sink)}
     reducer = Reducer(as_kind(group, kind), device=HOME.where, **with_sink)
@@ -240,10 +240,11 @@ def replays(group: Any, rounds: list[list[Part]], options: list[dict[str, Any]],
 
 def two_streams(group: Any, parts: list[Part], options: list[dict[str, Any]], sleeps: tuple[int, int] = (0, 0),
                 captured: bool = False) -> list[dict[str, Any]]:
-    """Like `two_reducers`, with each reducer in its own stream, without waiting between calls.
+    """Calls two reducers of one group alternately, each in its own stream, without waiting between calls.
 
-    sleeps: the cycles that this rank's device idles in each stream before a call.
-    captured: True if the calls are captured in a graph, which is replayed three times.
+    Args:
+        sleeps: the cycles that this rank's device idles before each call, for each stream.
+        captured: true if the calls are captured in a graph, which is replayed three times.
     """
     reducers = [Reducer(group, device=HOME.where, **one) for one in options]
     streams = [torch.cuda.Stream() for _ in reducers]
@@ -282,7 +283,8 @@ def two_streams(group: Any, parts: list[Part], options: list[dict[str, Any]], sl
 def from_inputs(group: Any, parts: list[Part], options: dict[str, Any], sleeps: list[int]) -> list[dict[str, Any]]:
     """Makes calls whose partial states are written to `Reducer.inputs` on the device, without waiting between calls.
 
-    sleeps: the cycles that this rank's device idles before it writes, for each call.
+    Args:
+        sleeps: the cycles that this rank's device idles before it writes the state, for each call.
     """
     reducer = Reducer(group, device=HOME.where, **options)
     tensors = [part.tensors() for part in parts]

@@ -56,12 +56,12 @@ def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
     lead, rest = array.shape[:-1], array.shape[-1]
     if array.ndim == 2:
         lead, rest = array.shape, 1
-    if layout == "padded":  # A slice of the innermost row dim, like lse[:, a:b] and out[:, h0:h1].
+    if layout == "padded":  # The array is a slice of the innermost row dim, like lse[:, a:b] and out[:, h0:h1].
         view = poison((*lead[:-1], lead[-1] + 3, rest), array.dtype)[..., 1 : lead[-1] + 1, :]
-    elif layout == "transposed":  # The row dims in reverse order.
+    elif layout == "transposed":  # The row dims are in reverse order.
         view = poison((*reversed(lead), rest), array.dtype)
         view = view.transpose(*reversed(range(len(lead))), len(lead))
-    else:  # Every other row, in a buffer with longer rows.
+    else:  # The array has every other row of a buffer with longer rows.
         view = poison((lead[0] * 2 + 1, *lead[1:], rest + 5), array.dtype)[1::2, ..., :rest]
     view = view.reshape(array.shape) if array.ndim > 2 else view[..., 0]
     view[...] = array

@@ -13,14 +13,14 @@ CAPTURED: list[torch.Tensor] = []
 
 
 def reached(block_table: torch.Tensor, seq_lens: torch.Tensor, size: int) -> torch.Tensor:
-    """Returns the table as i64. Entries past a request's length may contain anything, and become page 0."""
+    """Returns the page table as i64. Entries past a request's length may contain anything, and become page 0."""
     begins = torch.arange(block_table.shape[1], device=seq_lens.device) * size
     return torch.where(begins < seq_lens[:, None], block_table, 0).long()
 
 
 def decode(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, seq_lens: torch.Tensor, scale: float,
            out: Any = None, lse: Any = None) -> Call:  # fmt: skip
-    """Gathers all pages of the table. Keys past the length are replaced by zeros."""
+    """Gathers all pages of the page table. Keys past the length are replaced by zeros."""
     group = q.shape[1] // k_cache.shape[2]
     live = torch.arange(block_table.shape[1] * k_cache.shape[1], device=q.device) < seq_lens[:, None]
     pages = reached(block_table, seq_lens, k_cache.shape[1])
@@ -87,7 +87,7 @@ class Planned:
 
 
 class PlannedOnce(Planned):
-    """Ignores a second plan with the same shapes."""
+    """Ignores a later plan with the same shapes."""
 
     def plan(self, *, causal: bool, scale: float, **lengths: torch.Tensor) -> None:
         if any((name, tensor.shape) not in self.buffers for name, tensor in lengths.items()):
@@ -95,7 +95,7 @@ class PlannedOnce(Planned):
 
 
 def lengths_of_the_capture(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """Keeps the first lengths, so a replayed graph uses those of its capture (sglang #26019)."""
+    """Keeps the first lengths, so a replayed graph uses the lengths of its capture (sglang #26019)."""
     if not CAPTURED or CAPTURED[0].shape != seq_lens.shape:
         CAPTURED[:] = [seq_lens.clone()]
     return decode(q, k_cache, v_cache, seq_lens=CAPTURED[0], **given)

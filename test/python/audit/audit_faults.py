@@ -1,4 +1,4 @@
-"""Backends with one fault each, most of them known from public reports. In all else they equal those of
+"""Backends with one fault each, most of them known from public reports. In all else they equal the backends of
 audit_backends.py."""
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def lse_in_padded_memory(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, s
 
 
 def reads_pages_of_nobody(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, **given: Any) -> Call:
-    """Reads every entry of the table, even dead ones, and masks by a product with 0 (vllm #35219)."""
+    """Reads every entry of the page table, even dead ones, and masks by a product with 0 (vllm #35219)."""
     out, lse = paged(q, k_cache, v_cache, block_table=block_table, **given)
     unread = block_table == 0
     for b in range(block_table.shape[0]):
@@ -207,7 +207,7 @@ def writes_behind_out(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, out:
 
 
 def merge_of_two_empty_sides(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Tensor, *, out: Any = None, lse: Any = None) -> Call:
-    """Computes -inf - (-inf) (vllm #27491)."""
+    """Computes -inf - (-inf) for two empty sides, which gives NaN (vllm #27491)."""
     top = torch.maximum(a_lse, b_lse)
     weights = torch.exp(a_lse - top), torch.exp(b_lse - top)
     total = weights[0] + weights[1]
@@ -217,7 +217,7 @@ def merge_of_two_empty_sides(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tens
 
 
 def merge_multiplies_garbage(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Tensor, *, out: Any = None, lse: Any = None) -> Call:
-    """Multiplies NaN by a weight of 0 (flashinfer #4975)."""
+    """Multiplies NaN in empty states by their weight of 0 (flashinfer #4975)."""
     merged, total = merge_all(torch.stack([a, b]), torch.stack([a_lse, b_lse]))
     merged = merged + 0.0 * a * (a_lse == -math.inf)[..., None]
     return (merged, total) if out is None or lse is None else (out.copy_(merged), lse.copy_(total))

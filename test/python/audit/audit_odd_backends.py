@@ -88,7 +88,7 @@ def stale_and_crashes(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> 
 
 
 def plan_of_the_first(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, **given: Any) -> Call:
-    """Keeps the first plan for each shape (pytorch/torchtitan#3709)."""
+    """Uses the first plan for each shape, and ignores later ones (pytorch/torchtitan#3709)."""
     plan = PLANS.setdefault((q.shape, k.shape, cu_seqlens_q.shape), (cu_seqlens_q.clone(), cu_seqlens_k.clone()))
     return ragged(q, k, v, cu_seqlens_q=plan[0], cu_seqlens_k=plan[1], **given)
 
@@ -120,7 +120,7 @@ def ignores_out(*tensors: torch.Tensor, out: Any = None, lse: Any = None, **give
 
 
 def lse_of_other_ranks(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Call:
-    """Only rank 0 returns the lse of the merged state."""
+    """Returns the lse of the merged state on rank 0 only."""
     merged, total = reduce(out, lse, group=group)
     return merged, total if torch.distributed.get_rank(group) == 0 else lse
 

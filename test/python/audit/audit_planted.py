@@ -1,7 +1,7 @@
-"""Backends with one planted fault each, in all forms, with the check that must find the fault and words of the finding.
+"""Backends with one planted fault each, in all forms. Each is registered with the check that must find its fault.
 
-A fault of attention changes the computation of one sequence (`Sequence`): the inputs before its `yield`, and the results after it. Faults of
-whole calls, merges and reduces are separate functions.
+A fault of attention is a function that changes the computation of one sequence (`Sequence`). It changes the inputs before its
+`yield`, and the results after it. Faults of whole calls, merges and reduces are complete backends.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def attention(form: str, change: Any, tensors: Any, given: dict[str, Any]) -> Ca
     return out, lse
 
 
-# Masks and windows.
+# Faults of masks and windows.
 
 
 @of_sequences("A14", "live rows")
@@ -160,7 +160,7 @@ def masked_rows_have_an_lse(s: Sequence) -> Any:
     s.lse[~s.seen.any(1)] = -1e30 if s.k.shape[0] else -math.inf
 
 
-# Scores.
+# Faults of scores.
 
 
 @of_sequences("A14", "live rows", "paged")
@@ -239,7 +239,7 @@ def default_scale_is_one(s: Sequence) -> None:
 
 @of_sequences("A14", "live rows", "ragged", default_scale=True, dim=48, value_dim=16)
 def default_scale_of_the_value_dim(s: Sequence) -> None:
-    """Computes the default scale from the head dim of values. C14 requires that of keys."""
+    """Computes the default scale from the head dim of values. C14 requires the head dim of keys."""
     s.scale = s.v.shape[2] ** -0.5 if s.scale is None else s.scale
 
 
@@ -248,7 +248,7 @@ def scale_of_the_latent_dim(s: Sequence) -> None:
     s.scale = s.v.shape[2] ** -0.5 if s.scale < 0.1 else s.scale
 
 
-# Heads.
+# Faults of heads.
 
 
 def heads_of_keys(s: Sequence, head: torch.Tensor) -> None:
@@ -288,7 +288,7 @@ def as_many_heads_of_keys(s: Sequence) -> None:
         heads_of_keys(s, torch.arange(s.q.shape[1]) // 2)
 
 
-# Sizes.
+# Faults that depend on sizes.
 
 
 @of_sequences("A13", "", "paged")
@@ -384,7 +384,7 @@ def splits_of_base_2(s: Sequence) -> Any:
     s.lse = s.lse / math.log(2) if s.splits > 1 else s.lse
 
 
-# Numbers.
+# Faults of arithmetic.
 
 
 @of_sequences("A13", "", "ragged", dtype="bfloat16")
@@ -439,7 +439,7 @@ def lse_of_decode_without_scale(s: Sequence) -> Any:
     s.lse = s.lse + math.log(s.scale) if s.q.shape[0] == 1 else s.lse
 
 
-# Rows without keys, padding, and memory that is not an input.
+# Faults of rows without keys, of padding, and of memory that is not an input.
 
 
 @of_sequences("A1", "rows without keys")
@@ -513,7 +513,7 @@ def values_of_the_last_elements(s: Sequence) -> None:
     s.v = s.k[..., -48:]
 
 
-# Tables.
+# Faults of page tables.
 
 
 @of_sequences("A11", "", "paged")
@@ -580,7 +580,7 @@ def requests_without_queries(s: Sequence) -> Any:
         s.out = s.out.flip(0) * 0.5
 
 
-# Caches of fp8.
+# Faults of fp8 caches.
 
 FP8 = {"kv_dtype": "float8_e4m3fn", "takes": ("out", "lse", "k_scale", "v_scale")}
 
@@ -614,7 +614,7 @@ def scales_of_short_keys(s: Sequence) -> None:
     s.v = s.v / s.given["v_scale"] if s.k.shape[0] > 1000 else s.v
 
 
-# Whole calls.
+# Faults of whole calls.
 
 RAGGED = {"form": "ragged", "takes": ("out", "lse")}
 
@@ -735,7 +735,7 @@ class RunsAdvance(audit_backends.Planned):
 
 
 class PlanOfTheFirst(audit_backends.Planned):
-    """Keeps the first plan for each number of tokens."""
+    """Uses the first plan for each number of tokens, and ignores later ones."""
 
     plans: dict[Any, Any] = {}
 
@@ -778,7 +778,7 @@ planted("A17", "", **CACHE, kv_dtype="float8_e4m3fn")(SlotsOf32Bits)
 planted("A17", "k is not rounded to nearest", **CACHE, kv_dtype="float8_e4m3fn")(Truncates)
 
 
-# Merges and reduces.
+# Faults of merges and reduces.
 
 MERGE = {"form": "merge", "takes": ("out", "lse")}
 

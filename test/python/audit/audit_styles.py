@@ -134,7 +134,8 @@ def grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: 
     group = q.shape[1] // k.shape[1]
     out, lse = outputs((*q.shape[:2], v.shape[2]), q, None, None)
     for begin, end, first, last in bounds(cu_seqlens_q, cu_seqlens_k):
-        rows = (q[begin:end].float() * scale).unflatten(1, (-1, group)).permute(1, 0, 2, 3).flatten(1, 2)  # [Hk, Lq * group, D]
+        # the shape is [Hk, Lq * group, D]
+        rows = (q[begin:end].float() * scale).unflatten(1, (-1, group)).permute(1, 0, 2, 3).flatten(1, 2)
         seen = visible(end - begin, last - first, causal).repeat_interleave(group, 0)
         scores = (rows @ k[first:last].float().permute(1, 2, 0)).masked_fill(~seen, -math.inf)
         stats = torch.logsumexp(scores, 2) if last > first else scores.new_full(scores.shape[:2], -math.inf)
@@ -180,13 +181,13 @@ def begins_at_the_first_key(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *
 
 def page_by_page(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, seq_lens: torch.Tensor, scale: float,
                  num_splits: int = 1, max_seqlen_k: int = 0, out: Any = None, lse: Any = None) -> Call:
-    """Online softmax over pages, for all requests at once. Keys past the length are replaced by zeros."""
+    """Computes an online softmax over pages, for all requests at once. Keys past the length are replaced by zeros."""
     out, lse = outputs((*q.shape[:2], v_cache.shape[3]), q, out, lse)
     size, group, lengths = k_cache.shape[1], q.shape[1] // k_cache.shape[2], seq_lens.clamp(min=0)
     top, total, rows = torch.full(q.shape[:2], -math.inf), torch.zeros(q.shape[:2]), torch.zeros(*q.shape[:2], v_cache.shape[3])
     for page in range(-(-int(lengths.max()) // size) if lengths.numel() else 0):
         at = page * size + torch.arange(size)
-        inside = at < lengths[:, None]  # [B, size]
+        inside = at < lengths[:, None]  # the shape is [B, size]
         named = torch.where(inside.any(1), block_table[:, page], 0).long()
         keys, values = (cache[named].float().where(inside[..., None, None], 0.0).repeat_interleave(group, 2) for cache in (k_cache, v_cache))
         scores = (torch.einsum("bhd,bkhd->bhk", q.float(), keys) * scale).masked_fill(~inside[:, None], -math.inf)
@@ -303,8 +304,8 @@ def sigmoid(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.
 
 
 def reduce_by_maximum(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Call:
-    """Reduces the maximum first, then sums weighted rows and weights. A rank with all the weight has weight 1, so its
-    row is copied."""
+    """Reduces the maximum of the lses first, then the sums of weighted rows and of weights. A rank that has all weight
+    has weight 1, so its row is copied."""
     broken, live = lse.isnan(), torch.where(lse.isinf() | lse.isnan(), -math.inf, lse)
     top = live.clone()
     torch.distributed.all_reduce(top, torch.distributed.ReduceOp.MAX, group=group)

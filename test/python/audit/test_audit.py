@@ -21,7 +21,7 @@ from mlafix.audit.adapter import as_adapter  # noqa: E402
 
 # These limits are so long that no result depends on the speed of a busy machine.
 PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.2, repair=0.2)
-IMPATIENT = Limits(check=600.0, total=6000.0, case=2.0, first=600.0, shrink=0.0)  # for calls that hang
+IMPATIENT = Limits(check=600.0, total=6000.0, case=2.0, first=600.0, shrink=0.0)  # for backends that hang
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What an audit writes: cards, JSON, pages, comparisons and scripts. Also tests the command, the pytest plugin, and
+"""The output of an audit: cards, JSON, pages, comparisons and scripts. Also tests the command, the pytest plugin, and
 errors."""
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A model of how ranks wait for each other (docs/UnitFormat.md, "Groups"), for `interleavings.search`.
 
-It is written from the protocol, not from the code that emits it. One step is one access to a flag or to a row of a rank's memory.
-Flags are sequentially consistent. A block's threads are modelled as one thread, which polls the ranks in order. A launch may also come
-from a replayed graph, since it knows its number only from the workspace. Between two launches a rank overwrites its rows. These rows,
-and rows of staged memory, contain the number of the launch.
+The model is written from the protocol, not from the code that emits it. One step is one access to a flag or to a row of a
+rank's memory. Flags are sequentially consistent. A block's threads are modelled as one thread, which polls the ranks in
+order. A launch reads its number from the workspace, so it may also come from a replayed graph. Between two launches a rank
+overwrites its rows. In the model, a row contains the number of the launch that wrote it.
 
-A wait may time out at any moment, up to `Model.timeouts` times, so that no speed of any rank is assumed.
+A wait may time out at any moment, up to `Model.timeouts` times. The model thus assumes nothing about the speed of a rank.
 """
 
 from __future__ import annotations
@@ -62,13 +62,17 @@ class State(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A group whose launches have the kinds and numbers of blocks in `launches`, one after the other.
+    """A group of ranks that make `launches` one after the other. Each launch is given as its kind and number of blocks.
 
-    Each of these is necessary for the protocol. For launches that pull, `checks`: a block looks for a failure after its reads,
-    before its results count as right. `releases`: a launch waits until its rank's rows have been read. For all launches, `echoes`:
-    every block that knows of a failure tells all ranks before its launch ends, not only the block that found it. For launches that
-    push, `halves`: staged memory has two halves. `looks`: a block looks for a failure before it stores. `tells`: a block sets its
-    flags after its stores, not before them.
+    The other fields switch off parts of the protocol, each of which is necessary.
+
+    Args:
+        checks: if a launch pulls, a block looks for a failure after its reads, before its results count as right.
+        releases: if a launch pulls, it waits until its rank's rows have been read.
+        echoes: every block that knows of a failure tells all ranks before its launch ends, not only the block that found it.
+        halves: the number of halves of the memory to which launches that push store. The protocol needs 2.
+        looks: if a launch pushes, a block looks for a failure before it stores.
+        tells: if a launch pushes, a block sets its flags after its stores, not before them.
     """
 
     launches: tuple[tuple[str, int], ...] = ((PULL, 1), (PULL, 1))
@@ -250,8 +254,8 @@ class Model(NamedTuple):
         return _with_block(rank, b, at=TELL, flags=DONE, rank=0, lacks=False)
 
     def _end(self, rank: Rank, b: int) -> Rank:
-        """Ends a block. Raises Broken if a block without marks has wrong rows, or if a launch ends with marks that the
-        host was not told of."""
+        """Ends a block. Raises Broken if a block without marks has wrong rows. Also raises it if a launch ends with
+        marks and the host was not told."""
         block = rank.blocks[b]
         if block.valid and block.stale:
             raise Broken("a block kept what it read of other launches")

@@ -62,7 +62,7 @@ def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: n
     """Returns the expected merge of v [ranks, T, H, D] and s [ranks, T, H] with the sink. `keys` [ranks, T] is true for
     states that have keys.
 
-    With fp8 on the wire, all rows are rounded but those that stay on their rank.
+    With fp8 on the wire, rows that travel are rounded. A rank's own rows are not.
     """
     present = np.broadcast_to(keys[..., None], s.shape)
     if form.wire is not None:
@@ -84,11 +84,13 @@ def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: n
 
 def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, masks: str, layout: str = "contiguous",
               cut: str = "none", heads: int | None = None) -> Case:
-    """A case with every kind of row. Rows without keys contain NaN, also in their lse. `heads`: the heads of the whole state, by
-    default those of the form.
+    """Makes a random case with every kind of row. Rows without keys contain garbage, and their lse is NaN.
 
-    `masks`: "none"; "tokens": seq_lens of one token each; "requests": seq_lens and query_start_loc, with requests without tokens and
-    padding; "padding": query_start_loc only. `cut`: decides which rows are rounded if they travel in fp8.
+    Args:
+        masks: "none"; "tokens" for seq_lens of one token each; "requests" for seq_lens and query_start_loc, also with padding
+            and with requests without tokens; "padding" for query_start_loc only.
+        cut: how the result is cut. If rows travel in fp8, this decides which rows are rounded.
+        heads: the number of heads of the whole state. None means that each rank has the form's number of heads.
     """
     heads = form.heads * ranks if heads is None else heads
     states = make_states(rng, ranks, tokens, heads, form.head_dim, form.dtype)
@@ -110,8 +112,8 @@ def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, mas
             lens = [np.where(rng.random(requests) < 0.5, 0, 7).astype(np.int32) for _ in range(ranks)]
             for rank, one in enumerate(lens):
                 keys[rank] &= np.array([o < requests and one[o] > 0 for o in owner], bool)  # type: ignore[index]
-    # Faint states contain garbage, which counts if a token's other states have no keys. Such states get ordinary rows,
-    # so that N10 bounds the result.
+    # Faint states contain garbage. If a token's other states have no keys, the faint ones count, so they get ordinary
+    # rows instead: N10 must bound the result.
     live = keys[..., None] & np.isfinite(states.s)
     alone = live & (np.where(live, states.s, -np.inf).max(0) < FAINTEST)
     states.v[alone] = rng.normal(0, 1, states.v[alone].shape).astype(form.dtype)
@@ -143,8 +145,8 @@ def assembled(results: list[dict[str, Any]], shape: tuple[int, ...]) -> np.ndarr
 
 
 def check_replays(pool: RankPool, ranks: int, rng: np.random.Generator, options: dict[str, Any]) -> None:
-    """Replays a graph with three calls ten thousand times. Inputs, lengths and offsets change after each thousand, and
-    the reducers are gone meanwhile. `options` adds options to those of the form."""
+    """Makes three reducers, captures a call of each in a graph, and replays the graph ten thousand times without the
+    reducers. Inputs, lengths and offsets change after each thousand. `options` adds options to the form's."""
     form = FORMS[0]
     calls = [("heads", 9), ("tokens", 5), ("none", 3)]
     # All rounds have the same number of requests, so that tensors keep their sizes.

@@ -1,7 +1,8 @@
-"""Processes that are the ranks of groups, gloo on CPUs or NCCL with a GPU each, for tests of `mlafix.distributed`.
+"""Processes that act as the ranks of groups in tests of `mlafix.distributed`, with gloo on CPUs or with NCCL and a GPU each.
 
-A `RankPool` has one process for each rank of the largest group, and a group of the first n ranks for each size in `SIZES`.
-A test runs a function of rank_work.py, rank_drop_ins.py or rank_mistakes.py on a group; it gets what the function returned, or raised, on each rank.
+A `RankPool` has one process for each rank of the largest group. For each size n in `SIZES` there is a group of the first n
+ranks. A test runs a function of rank_work.py, rank_drop_ins.py or rank_mistakes.py on a group. It gets the result or the
+exception of each rank.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ PATIENCE = 120.0
 
 
 class RankPool:
-    """Rank processes that live until `close`.
+    """Processes of ranks. They live until `close` is called.
 
     Args:
         folder: an empty folder for the file through which the ranks meet.
@@ -67,7 +68,7 @@ class RankPool:
 
 
 def raised(results: list[Any]) -> list[Any]:
-    """Returns the results, or raises the first exception among them."""
+    """Returns the results. If there are exceptions among them, raises the first one."""
     for result in results:
         if isinstance(result, BaseException):
             raise result

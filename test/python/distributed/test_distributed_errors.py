@@ -40,8 +40,8 @@ def test_messages_of_the_groups_other_users_are_left_alone(pool: RankPool, size:
 @pytest.mark.parametrize("cut", ["heads", "tokens", "none"])
 @pytest.mark.parametrize("tokens", [("0", "4"), ("4", "0"), ("2", "3"), ("3", "4"), ("4", "1")], ids=str)
 def test_numbers_of_tokens_that_differ(pool: RankPool, tokens: tuple[str, str], cut: str) -> None:
-    """Numbers of tokens that differ are an error on all ranks, even if blocks have the same size, as with 3 and 4
-    tokens that are cut."""
+    """If the ranks' numbers of tokens differ, every rank raises an error. This holds even if their blocks have the same
+    size, as with 3 and 4 tokens that are cut."""
     if cut == "heads":
         for error, written, again in raised(pool.run("mistaken", [(one, {"cut": cut}) for one in tokens])):
             assert error == f'ArgumentError: argument "partial": expected {tokens[0]} tokens, as rank 0 has, got {tokens[1]} tokens on rank 1'

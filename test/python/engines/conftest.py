@@ -1,4 +1,4 @@
-"""Drop-ins accept the arrays of each library."""
+"""Runs the tests of drop-ins on the arrays of each library."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> types.ModuleType:
-    """Makes a module of that name with these contents for this test."""
+    """Makes a module with a given name and contents for the current test."""
     made = types.ModuleType(name)
     vars(made).update(contents)
     monkeypatch.setitem(sys.modules, name, made)
@@ -457,7 +457,7 @@ def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkey
 
     module(monkeypatch, "vllm.model_executor.model_loader.base_loader", BaseModelLoader=BaseModelLoader)
     monkeypatch.setattr(vllm_plugin, "_device", lambda: "cpu")
-    monkeypatch.setenv("MLAFIX_CACHE", "0")  # hides kernels that other tests compiled
+    monkeypatch.setenv("MLAFIX_CACHE", "0")  # hides the kernels that other tests have compiled
     monkeypatch.setenv("MLAFIX_VLLM", "1")
     vllm_plugin.register()
     assert BaseModelLoader().load_model(vllm_config=config()) == "a model" and os.environ["MLAFIX_STRICT"] == "1"
@@ -477,7 +477,7 @@ def test_a_second_model_is_made_ready_too(engine: types.ModuleType, monkeypatch:
 
     module(monkeypatch, "vllm.model_executor.model_loader.base_loader", BaseModelLoader=BaseModelLoader)
     monkeypatch.setattr(vllm_plugin, "_device", lambda: "cpu")
-    monkeypatch.setenv("MLAFIX_CACHE", "0")  # hides kernels that other tests compiled
+    monkeypatch.setenv("MLAFIX_CACHE", "0")  # hides the kernels that other tests have compiled
     monkeypatch.setenv("MLAFIX_VLLM", "1")
     vllm_plugin.register()
     draft = config(dim=88).model_config
@@ -698,8 +698,8 @@ def drift(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_drift_is_told(tmp_path: Path) -> None:
-    """The script reports functions of a release that have one more parameter or are missing, and accepts those that are
-    as expected."""
+    """scripts/engine-drift reports a function that a release lacks, or that has one more parameter. It accepts a
+    function that is as expected."""
     (tmp_path / "attn_gym-0.0.18.dist-info").mkdir()
     (tmp_path / "attn_gym").mkdir()
     text = "def merge_attention(out, lse, other_out, other_lse): ..."

@@ -77,7 +77,7 @@ def test_rows_of_any_dtype_go_there_and_back(cookbook: dict[str, ModuleType], de
     assert same_bits(device.get(padded), padded_of(bits, starts, most, np.zeros((), dtype)))
     want = poison(bits.shape, dtype)
     for first, last in zip(starts, starts[1:]):
-        want[first:last] = np.zeros((), dtype)  # rows that were dropped
+        want[first:last] = np.zeros((), dtype)  # dropped rows become zeros
         want[first : min(last, first + most)] = bits[first : min(last, first + most)]
     assert same_bits(device.get(back), want)
 

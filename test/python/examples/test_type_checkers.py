@@ -82,7 +82,7 @@ def test_pyright_accepts_every_public_name(folder: Path) -> None:
 
 def test_ruff_accepts_kernels_with_the_setting_of_the_page(folder: Path) -> None:
     (setting,) = re.findall(r"^```toml\n(.*?)^```$", (ROOT / "docs/language/tools.md").read_text(encoding="utf-8"), re.M | re.S)
-    # ruff's default rules, without those of style
+    # ruff's default rules, without rules of style
     (folder / "pyproject.toml").write_text(f'{setting}select = ["E4", "E7", "E9", "F"]\n')
     (kernels,) = (block for block in blocks("README.md") if "@mlafix.kernel" in block)
     (folder / "kernels.py").write_text(kernels)

@@ -175,7 +175,7 @@ def test_a_paged_copy_reads_zeros_where_there_is_no_page(
 ) -> None:
     n, pages = 300, 6
     cache = rng.normal(0, 1, (pages, 16, size)).astype(np.float32)
-    table = hostile(rng, n // 16 - 3, pages, dtype)  # the table is also too short
+    table = hostile(rng, n // 16 - 3, pages, dtype)  # the table also has too few entries
     out, first = device.poisoned((n, size), np.float32), device.poisoned((n,), np.float32)
     paged_copy(out, first, put(cache), put(table))
     device.synchronize()

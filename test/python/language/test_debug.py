@@ -188,8 +188,8 @@ def test_rows_that_cannot_be_followed():
 
 
 def test_rows_of_segments_whose_predicate_is_not_known():
-    """Prints and stores of rows are followed even if the predicate of their segment is not known. Regression: such rows
-    counted as absent."""
+    """Prints and stores of rows are followed even if the predicate of their segment is not known. Regression: these
+    prints and stores were silently omitted."""
     report = rounded.debug(np.zeros(6, np.float32), np.int32([0, 2, 3, 5]), np.float32([1, -1, 1]))
     assert report.unknown_rows == 5 and report.faults == ()
 

@@ -1,4 +1,4 @@
-"""What `kernel.debug` reports about values: prints of rows, the origin of a NaN, and differences between a kernel and a
+"""Reports of `kernel.debug` about values: prints of rows, the origin of a NaN, and differences between a kernel and a
 reference."""
 
 from __future__ import annotations

@@ -293,8 +293,8 @@ def chain(out: Out[f32, "n D"], x: In[f32, "n k D"], lses: In[f32, "n k"]):
 
 
 def test_an_infinity_of_weight_zero_rounds_its_own_elements_alone(device: Device, tmp_path: Path, rng: np.random.Generator) -> None:
-    """N5 in chains: the first state has weight in each step but none in the whole. If it has infinite elements, only
-    the results of these elements may change, within N10."""
+    """N5 in chains: the first state has weight in each step but none in the whole. If some of its elements are infinite,
+    only these elements of the result may change, within N10."""
     kernel = load(tmp_path, CHAIN).chain
     lses = np.array([-88.7, 0, 103, 104, 103, -np.inf], np.float32)
     x = rng.normal(0, 2, (64, 6, 64)).astype(np.float32)

@@ -21,7 +21,7 @@ ARGUMENTS = """y: Out[f32, "n D"], x: In[f32, "n D"], r: In[f32, "n E"], c: In[i
 
 # The body of a grid over t, the text that the error underlines, and a part of the message.
 BODIES = [
-    # names
+    # errors about names
     ("y[t] = missing", "missing", "expected a name that is defined, got 'missing'"),
     ("y[t] = math.taw", "math.taw", "expected a name in module math, got 'taw'"),
     ("y[t] = x[t] * numpy", "numpy", "expected a scalar, a row or a state, got"),
@@ -47,7 +47,7 @@ BODIES = [
     ("y[t] = maximum(x[t], 0.0)", "maximum", "; write max(a, b)"),
     ("math = math.pi", "math", "expected a name that has a value here, got 'math', which is assigned elsewhere in 'k'"),
     ("y[t] = halved(x[t])", "numpy", "expected a name that has a value here, got 'numpy', which is assigned elsewhere in 'halved'"),
-    # types
+    # errors about types
     ("y[t] = x[t] + r[t]", "x[t] + r[t]", "got a row of f32 along D and a row of f32 along E"),
     ("y[t] = x[t] + k", "x[t] + k", "expected scalars or rows of one type for '+', got a row of f32 along D and i32; f32(…) converts"),
     ("y[t] = x[t] * t", "x[t] * t", "got a row of f32 along D and index"),
@@ -75,7 +75,7 @@ BODIES = [
     ("lse[t] = f if 'a' < f else 0.0", "'a'", "expected a scalar, a row or a state, got 'a'"),
     ("lse[t] = f if k else r[t]", "k", "expected a bool for the condition, got i32"),
     ("lse[t] = f if b else k", "f if b else k", "got f32 and i32"),
-    # tensors
+    # errors about tensors
     ("y[t] = x", "x", "expected a scalar, a row or a state, got the tensor 'x'; a row of it is x[t]"),
     ("y[t] = x[t:t + 1]", "t:t + 1", "expected an index, got the slice t:t + 1; a kernel describes one row, x[t]"),
     ("y[t] = x[t, 0, 0]", "x[t, 0, 0]", "expected 1 index for a row of 'x' or 2 for an element, got 3"),
@@ -91,7 +91,7 @@ BODIES = [
     ("lse[t] = f32(present(x[t]))", "present(x[t])", "expected a tensor, got a row of f32 along D"),
     ("y[t] = ROWS", "ROWS", "expected a value, got the type In[f32, \"n D\"]; declare the tensor as an argument of the kernel"),
     ("x = 1.0", "x", "expected a name of its own, got 'x', which is an argument"),
-    # built-ins
+    # errors about built-ins
     ("y[t] = load(x[t], 1.0)", "load(x[t], 1.0)", "expected load(tensor[…], where=…, otherwise=…) or load(tensor[…], into=…, first=…, each=…, where=…), got 2 arguments"),
     ("y[t] = load(x[t], when=b)", "b", "got an argument 'when'"),
     ("y[t] = load(x[t], otherwise=1.0)", "1.0", "expected a predicate (where=…) beside otherwise, got none"),
@@ -124,7 +124,7 @@ BODIES = [
     ("lse[t] = f32(shape('Q'))", "'Q'", "expected the name of a dim of a tensor that is always given"),
     ("y[t] = endless(x[t])", "endless(x)", "expected inline functions at most 32 deep"),
     ("y[t] = twice(x[t], 1)", "twice(x[t], 1)", "expected a call twice(x): too many positional arguments"),
-    # statements
+    # errors about statements
     ("while b:\n    pass", "while", "got 'while'; a loop is 'for … in range(…)', whose bounds may be values"),
     ("return", "return", "got 'return'; put what it would skip under an 'if'"),
     ("if b:\n    continue", "continue", "got 'continue'; put what it would skip under an 'if'"),

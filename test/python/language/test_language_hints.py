@@ -27,7 +27,7 @@ BODIES = [
     ("store_state(load_state(x[t], l[t]), q[t], y[t])", "q[t]", "expected a row for the payload of a state"),
     ("s = load_state(x[t], h[t])", "h[t]", "expected an lse of f32, got 'h' of f16; declare it with f32"),
     ("s = load_state(x[t], d[t])", "d[t]", "expected an lse of f32, got 'd' of T"),
-    # states
+    # hints about states
     ("y[t] = load_state(x[t], l[t])", "load_state(x[t], l[t])",
      "expected a scalar or a row to store, got a state along D in base B; write store_state(…, y[…]), or y[…] = payload(…)"),
     ("y[t, 0] = identity('D')", "identity('D')", "expected a scalar or a row to store, got a state along D in base B; write y[…] = lse_of(…)"),
@@ -39,11 +39,11 @@ BODIES = [
     ("m = identity('D')\nq[t] = i32(m < m)", "m < m", "expected scalars or rows to compare, got a state along D in base B; payload(s) is"),
     ("y[t] = exp(identity('D'))", "identity('D')", "expected f32 or a row of f32 for exp(…), got a state along D in base B; payload(s) is"),
     ("y[t, 0] = sum(identity('D'))", "identity('D')", "expected a row to reduce, got a state along D in base B; payload(s) is"),
-    # lists and arrays from outside the kernel
+    # hints about lists and arrays from outside the kernel
     ("q[t] = LIST[t]", "t", "expected a constant index from -2 to 1, got index; a value indexes tensors alone: pass the list as a tensor"),
     ("s = [1, 2]\nq[t] = s[q[t]]", "q[t]", "expected a constant index from -2 to 1, got i32; a value indexes tensors alone: pass the list as a tensor"),
     ("y[t] = x[t] * ARRAY", "ARRAY", "got an array of type numpy.ndarray; a kernel reads arrays that are its arguments: pass it as one, declared with In"),
-    # functions and operators
+    # hints about functions and operators
     ("q[t] = +q[t]", "+q[t]", "expected - or not before a value, got '+q[t]'; leave out the +"),
     ("y[t] = scale(x[t])", "scale", "got the kernel 'scale'; kernels share functions that are marked @mlafix.inline"),
     ("y[t, 0] = 1.0 if any(x[t]) else 0.0", "x[t]", "expected a row of bool to reduce, got a row of f32 along D; compare it, as in any(row > 0)"),
@@ -57,16 +57,16 @@ BODIES = [
     ("q[t] = len(x[t])", "x[t]", """declared with List, or a tuple, got a row of f32 along D; write shape("D")"""),
     ("q[t] = len(five[t])", "five[t]", "got a row of f32 along 5; it has 5 elements"),
     ("q[t] = len(x)", "x", "got the tensor 'x'; write x.shape[0]"),
-    # operators with a higher precedence than they seem to have
+    # hints about operators with a higher precedence than they seem to have
     ("y[t] = where(x[t] > 0.0 & x[t] < 2.0, x[t], 0.0)", "0.0", "expected integers or bools for &, got 0.0; & binds more closely than a comparison: write (a < b) & (c < d)"),
     ("q[t] = i32(l[t] | q[t])", "l[t]", "expected integers or bools for |, got f32"),
-    # rows where one number is expected
+    # hints about rows where one number is expected
     ("if x[t] > 0.0:\n    y[t] = x[t]", "x[t] > 0.0", "got a row of bool along D; where(c, a, b) chooses for each element, any(c) and all(c) are bools of a row"),
     ("y[t] = x[t] if x[t] > 0.0 else 0.0", "x[t] > 0.0", "; where(c, a, b) chooses for each element"),
     ("v = exp(x[t])\ny[t, 0] = v[:3]", "v[:3]", "; load the part that is needed, as x[t, :3], and compute on it, or take a few elements: row_of([v[i] for i in range(3)])"),
     ("y[t] = x[t, -1]", "-1", 'expected an index of at least 0, got -1; the last is shape("D") - 1'),
     ("y[t, 0] = five[t, -1]", "-1", "expected an index of at least 0 and below 5, got -1; the last is 4"),
-    # Triton's functions
+    # hints about Triton's functions
     ("i = tl.program_id(0)", "tl.program_id", '; the grid gives the row its indices: for t in grid("n")'),
     ("i = program_id(0)", "program_id", '; the grid gives the row its indices: for t in grid("n")'),
     ("v = zeros(4)", "zeros", '; write 0.0, which is broadcast along a row; an empty state is identity("D")'),
@@ -81,12 +81,12 @@ BODIES = [
     ("y[t] = load(x[t], mask=t < 2)", "t < 2", "got an argument 'mask'; mlafix calls it where"),
     ("y[t, 0] = sum(x[t], axis=0)", "sum(x[t], axis=0)", "got an argument 'axis'; a row has one dim: sum(row) takes all of it"),
     ("q[t] = num_warps", "num_warps", "; the compiler chooses blocks, warps and the grid"),
-    # misspelt names
+    # hints about misspelt names
     ("y[t] = exq(x[t])", "exq", "; did you mean exp?"),
     ("y[t] = x[i]", "i", "names with values here: d, five, h, l, q, t, w, x, y"),
     ("q[t] = i32(shape('d'))", "'d'", """got 'd'; did you mean "D"?"""),
     ("m = identity(D)", "D", """; "D" is a dim: write "D", as in identity("D")"""),
-    # tensors or values where other ones are expected
+    # hints about tensors or values where other ones are expected
     ("y[t, 0] = max(x)", "x", "expected a row to reduce, got the tensor 'x'; a row of it is x[t]"),
     ("y[t] = x(t)", "x", "expected a function before ( ), got the tensor 'x'; a row of it is x[t]"),
     ("q[t] = i32(x.D)", "x.D", 'got .D; write shape("D")'),
@@ -100,7 +100,7 @@ BODIES = [
     ("y[t] = ~x[t]", "~x[t]", "; compare it with something"),
     ("y[t] = where(~(x[t] > 0.0), 1.0, 0.0)", "~(x[t] > 0.0)", "; write not …"),
     ("print(x)", "x", "; print a row, x[t], or an element, x[t, 0]"),
-    # statements
+    # hints about statements
     ("for r in x:\n    pass", "x", "; write for i in range(x.shape[0]), and x[i]"),
     ("for i in range(8, 0, -1):\n    pass", "-1", "; count up, and compute what counts down"),
     ("raise ValueError", "raise ValueError", "; a kernel has no exceptions"),

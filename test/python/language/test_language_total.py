@@ -194,8 +194,8 @@ def test_a_loop_whose_index_would_wrap_ends(device: Device, made: dict[type, Mod
 
 
 def test_empty_ranges_that_were_reported(device: Device, made: dict[type, ModuleType]) -> None:
-    """Empty ranges have no iterations. Regression: ranges such as `range(c[t], 0, 2)` with c > 0 had some on a GPU,
-    since the count was unsigned."""
+    """Empty ranges have no iterations. Regression: ranges such as `range(c[t], 0, 2)` with c > 0 ran on a GPU, since
+    the number of iterations was unsigned."""
     x = np.ones((3, 16), np.float32)
     (got,) = run(device, made[np.int32].reported, [np.empty((4, 16), np.float32)], x, np.array([1, 7, 2, 0], np.int32), 7)
     assert not got.any()

@@ -1,4 +1,4 @@
-"""What the compiler has proved about a kernel, as Python shows it."""
+"""Proofs of the compiler about a kernel, as Python shows them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_report_of_a_source():
     guarded = [arg.get("guarded") for arg in report["args"]]
     assert [(guard["dim"], guard["line"]) for guard in guarded[1]] == [(0, bounds["line"])]
     assert guarded[0] is guarded[2] is None
-    # The location of the answer is that of the load in this file.
+    # The answer shows the location of the load in this file.
     assert Path(bounds["file"]).name == "test_proofs.py"
     line = Path(__file__).read_text().splitlines()[bounds["line"] - 1]
     assert line[bounds["column"] - 1 :] == "x[at[t]]"

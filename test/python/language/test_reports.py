@@ -117,7 +117,7 @@ class Sglang22688ZeroKvFixup(Scenario):
         kv_lens, cu_seqlens = (np.array(x, np.int32) for x in self.CASES[case % len(self.CASES)])
         self.states(faults=False)
         self.dead = contract.dead_rows(N, kv_lens, cu_seqlens)
-        # The attention kernel did not write these rows and their lses.
+        # The attention kernel did not write the rows of sequences without keys, nor their lses.
         self.held.v[0, self.dead] = garbage(self.rng, (int(self.dead.sum()), HEADS, DIM), BF16)
         self.held.s[0, self.dead] = garbage(self.rng, (int(self.dead.sum()), HEADS), F32)
         self.put(prefix=self.held.v[0], prefix_lse=np.ascontiguousarray(self.held.s[0].T), kv_lens=kv_lens, cu_seqlens=cu_seqlens)

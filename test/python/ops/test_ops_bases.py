@@ -1,4 +1,4 @@
-"""Merges whose log-sum-exps have different bases: that of the prefix, of the suffix and of the result."""
+"""Merges in which prefix, suffix and result have log-sum-exps of different bases."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from states import EMPTY, EMPTY_FA2, NAN, ORDINARY, ZERO, States, make_states
 N, H, D = 9, 4, 64
 BASE = {"e": np.e, "2": 2.0}
 SIDES = [("2", "e", "e"), ("e", "2", "2"), ("2", "2", "e")]
-"""The bases of prefix, suffix and result. The first triple is that of sglang#40903 and vllm#52796: FlashInfer's prefix
-with FlashAttention's suffix."""
+"""The bases of prefix, suffix and result. sglang#40903 and vllm#52796 have the first triple: FlashInfer's prefix with
+FlashAttention's suffix."""
 
 
 def states(rng: np.random.Generator, count: int, dtype: np.dtype = BF16) -> States:

@@ -40,8 +40,8 @@ class Record:
         return self._device.get(self.record)
 
     def check(self, want: np.ndarray, seam: int, step: int) -> None:
-        """Raises AssertionError unless the record holds the classes `want`, and the flags are set for exactly those
-        that occur."""
+        """Raises AssertionError unless the record holds the classes `want`, and exactly the flags of these classes are
+        set."""
         words, flags = self.words(), self._device.get(self.flags)
         expected = np.where(want != 0, (np.int64(step) << 32) | (seam << 8) | want, 0)
         np.testing.assert_array_equal(words, expected)

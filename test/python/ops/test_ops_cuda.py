@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not has_cuda(), reason="needs a GPU")
 
 
 def tensors(arguments: dict[str, Any]) -> list[Any]:
-    """Returns all tensors among the arguments of a call, including those in lists."""
+    """Returns all tensors among the arguments of a call, including tensors in lists."""
     found = []
     for value in arguments.values():
         found += [x for x in (value if isinstance(value, list) else [value]) if isinstance(x, torch.Tensor)]

@@ -29,7 +29,7 @@ def want(prefix: np.ndarray, bank: np.ndarray, score_weight: np.ndarray, out_wei
     (8, 7168, BF16, BF16, True), (1, 7168, BF16, F32, False), (0, 72, F32, F32, True), (5, 100, F16, F32, True), (11, 64, F32, BF16, False)])  # fmt: skip
 def test_rows_of_layers_are_mixed_by_their_scores(count: int, dim: int, dtype: np.dtype, weights: np.dtype, has_norm: bool, device: Device,
                                                   rng: np.random.Generator) -> None:
-    """Sizes are those of Kimi-K3: 7168 elements, up to 8 layers, and a prefix that is stored in the bank's next row
+    """Sizes are as in Kimi-K3: 7168 elements, up to 8 layers, and a prefix that is stored in the bank's next row
     (sglang#33599)."""
     tokens = 3
     bank = rng.normal(0, 2, (tokens, count + 2, dim)).astype(np.float32).astype(dtype)

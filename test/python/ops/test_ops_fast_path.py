@@ -98,7 +98,7 @@ def test_outputs_are_those_of_the_long_way(name: str, inference: bool, where: st
     with torch.inference_mode(inference):
         with long_way():
             want = [described(tensor) for tensor in call()]
-        for _ in range(4):  # The first call finds no fast path yet.
+        for _ in range(4):  # the first call has no fast path yet
             got = call()
             assert isinstance(got, tuple) and [described(tensor) for tensor in got] == want
 
@@ -158,7 +158,7 @@ WRONG: dict[str, Callable[[Any, Any], Any]] = {
 def test_what_is_wrong_is_said_as_on_the_long_way(name: str, where: str) -> None:
     rows, lse = torch.randn(N, H, D, device=where), torch.randn(H, N, device=where)
     for call in merges(where).values():
-        call()  # Creates the fast paths.
+        call()  # the first call creates the fast path
     errors = []
     for way in (long_way, contextlib.nullcontext):
         with way(), pytest.raises(Exception) as raised:
@@ -192,7 +192,7 @@ def test_modes_and_tracers_see_every_call(where: str) -> None:
             assert any("mlafix" in function for function in seen), (mode, name)
 
 
-@pytest.mark.filterwarnings("ignore")  # torch.jit is deprecated.
+@pytest.mark.filterwarnings("ignore")  # torch warns that torch.jit is deprecated
 def test_tracers_see_every_call(where: str) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
     dispatch = library.viewed("merge_states", specialize=("k",))._dispatch

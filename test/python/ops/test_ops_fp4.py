@@ -29,8 +29,8 @@ POISON = 0x5A
 
 
 def nvfp4(rows: np.ndarray, number: float) -> tuple[np.ndarray, np.ndarray]:
-    """The engines' quantiser in f32, with correctly rounded reciprocals. Returns the codes and the scales, both as
-    bytes."""
+    """Quantises rows like the engines: in f32, with correctly rounded reciprocals. Returns the codes and the scales,
+    both as bytes."""
     number = F32.type(number)
     each = rows.astype(F32).reshape(*rows.shape[:-1], -1, 16)
     with np.errstate(all="ignore"):

@@ -63,7 +63,7 @@ def test_merged_rows_are_gated(dim: int, dtype: np.dtype, gate_dtype: np.dtype, 
     found = device.get(lse)
     total.check(found if layout == "nh" else np.ascontiguousarray(found.T), "out_lse")
     for t, h in ((2, 1), (4, 0)):
-        assert not np.ascontiguousarray(device.get(out)[t, h]).view(np.uint8).any()  # +0.0, bit for bit
+        assert not np.ascontiguousarray(device.get(out)[t, h]).view(np.uint8).any()  # the row is +0.0, bit for bit
 
 
 @pytest.mark.parametrize("dtype", [BF16, F32])

@@ -85,7 +85,7 @@ def test_lses_at_the_ends_of_two_states(bases: tuple[Any, Any], out_base: Any, d
 @pytest.mark.parametrize("name", ["merge_states", "merge_states_ragged", "merge_states_list", "merge_states_mapped", "combine_split_kv", "counted"])
 def test_lses_at_the_ends_of_many_states(name: str, base: Any, out_base: Any, device: Device) -> None:
     a, b = pairs()
-    v = np.stack([np.full((len(a), 1, 8), x, F32) for x in (1, 3)], 1)  # [n, 2, 1, 8]
+    v = np.stack([np.full((len(a), 1, 8), x, F32) for x in (1, 3)], 1)  # the shape is [n, 2, 1, 8]
     s = np.stack([a, b], 1)[..., None].copy()
     how: Any = dict(base=(base, out_base))
     if name == "merge_states":

@@ -23,7 +23,7 @@ DTYPES = [BF16, F16, F32]
 def test_threshold_rows_at_or_past_it_copy_the_suffix(threshold: int | None, dtype: np.dtype, device: Device,
                                                       rng: np.random.Generator) -> None:
     states = make_states(rng, 2, 9, 4, 64, dtype)
-    if threshold is not None:  # The prefix of these rows is not read, so even a NaN lse has no effect.
+    if threshold is not None:  # The prefix is not read past the threshold, so even a NaN lse has no effect there.
         states.v[0, threshold:] = garbage(rng, states.v[0, threshold:].shape, dtype)
         states.s[0, threshold:] = np.nan
     inputs = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1])]

@@ -44,7 +44,8 @@ def scale_of(largest: np.float32, rule: str) -> int:
 
 
 def mxfp4(rows: np.ndarray, rule: str) -> tuple[np.ndarray, np.ndarray]:
-    """The quantiser, in f64 except for the product with 1 / 6. Returns the codes and the scales, both as bytes."""
+    """Quantises rows in f64, except for the product with 1 / 6 in f32. Returns the codes and the scales, both as
+    bytes."""
     each = rows.astype(F32).reshape(*rows.shape[:-1], -1, 32)
     codes = np.vectorize(lambda largest: scale_of(largest, rule), otypes=[np.uint8])(np.abs(each).max(-1))
     with np.errstate(invalid="ignore"):

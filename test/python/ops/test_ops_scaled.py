@@ -25,7 +25,7 @@ NONE = -np.inf
 
 
 def quantised(rows: np.ndarray, groups: int, powers: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The engines' quantiser, in f32. Returns the quantised rows and the scales."""
+    """Quantises rows like the engines, in f32. Returns the quantised rows and the scales."""
     each = rows.astype(F32).reshape(*rows.shape[:-1], groups, rows.shape[-1] // groups)
     with np.errstate(all="ignore"):
         scales = np.maximum(np.abs(each).max(-1), F32.type(1e-10)) / F32.type(448)
@@ -137,10 +137,9 @@ def check(q: np.ndarray, scales: np.ndarray, want: np.ndarray, groups: int, powe
 def test_vllm_40930_merges_into_groups_of_fp8_have_the_bits_of_the_unfused_sequence(
     device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, groups: int, source: Any
 ) -> None:
-    """vLLM #40930 fuses the merge of two states with per-group fp8: scales in rows, in columns, padded for TMA, and powers of two.
-
-    Each call runs with every row of the table and with every layout. The first row runs all layouts; the other rows run some for each call.
-    """
+    """vLLM #40930 fuses the merge of two states with per-group fp8. Scales lie in rows, in columns, or padded for TMA,
+    or are powers of two. The first case of dtype, groups and source runs in all layouts of scales; the other cases run
+    in some of them."""
     call, inputs = CALLS[name](rng, dtype)
     is_first, turn = (dtype, groups, source) == (BF16, 2, "output"), list(CALLS).index(name)
     given = [device.put(array) for array in inputs]
@@ -197,8 +196,8 @@ def test_groups_of_128_over_two_heads_of_64(device: Device, rng: np.random.Gener
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype) -> None:
-    """One scale for all rows: the bits equal those of a merge into f32, a product with the reciprocal of the scale, and
-    a conversion to fp8."""
+    """With one scale for all rows, the bits equal a merge into f32, a product with the reciprocal of the scale, and a
+    conversion to fp8."""
     call, inputs = CALLS[name](rng, dtype, SHORT)
     given = [device.put(array) for array in inputs]
     merged, lse = call(*(device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)))

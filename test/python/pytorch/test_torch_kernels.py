@@ -53,8 +53,8 @@ def arguments(where: str) -> dict[str, Any]:
 
 
 def layer(a: Any, a_lse: Any, b: Any, b_lse: Any) -> tuple[Any, Any]:
-    """A model that allocates outputs, calls a kernel by position and by name, omits an optional output, and works in
-    place."""
+    """Works like a model: allocates outputs, calls a kernel by position and by name, omits an optional output, and
+    works in place."""
     out, lse = torch.empty_like(a), torch.empty_like(a_lse)
     merge_two(out, lse, a * 1, a_lse, b, b_lse, a.shape[0] - 1, 0.5, False)
     merge_two(out=out, a=out * 2, a_lse=lse, b=b, b_lse=b_lse, live=2, scale=1.0, swap=True)

@@ -47,7 +47,7 @@ def inputs(where: str, count: int = K) -> tuple[list[Any], list[Any]]:
 
 
 def layer(parts: Any, lses: Any) -> tuple[Any, Any]:
-    """A model that passes lists and tuples of inputs and of computed tensors, by position and by name."""
+    """Works like a model: passes lists and tuples of inputs and of computed tensors, by position and by name."""
     out, lse = torch.empty_like(parts[0]), torch.empty_like(lses[0])
     merge_parts(parts, [one * 2 for one in lses], out, lse)
     rows = torch.empty_like(out)

@@ -84,7 +84,7 @@ def test_schemas_are_made_of_the_signature() -> None:
 
 
 def test_every_function_is_an_operator() -> None:
-    """Every function is an operator, except for those that call another operator or work on the host."""
+    """Every function is an operator. The exceptions call another operator or work on the host."""
     assert set(ops.__all__) - set(OPERATORS) == {
         "Array", "Base", "Bases", "Bound", "LseLayout", "OutFormat", "Rope", "Stream", *FORMATS, "chunks_with_zero_kv", "is_prefilling", "offences"}  # fmt: skip
     assert all(hasattr(torch.ops.mlafix, name) for name in OPERATORS)
@@ -114,7 +114,7 @@ def test_operator_writes_what_its_schema_says(kernel: str, where: str) -> None:
 
 
 def layer(prefix: Any, prefix_lse: Any, suffix: Any, suffix_lse: Any, live: Any) -> tuple[Any, Any]:
-    """The operations of an engine's layer: it allocates outputs, merges, pads, and merges many states."""
+    """Works like an engine's layer: allocates outputs, merges, pads, and merges many states."""
     out, lse = ops.merge_attn_states(prefix * 1, prefix_lse, suffix, suffix_lse, context_rows=4)
     ops.fill_pad_rows(out, live, lse)
     both, both_lse = ops.merge_states_list([out, suffix], [lse, suffix_lse], lse_layout="hn", base="e")
@@ -171,7 +171,7 @@ def test_every_function_compiles(function: str, where: str) -> None:
 def test_drop_ins_compile(where: str) -> None:
     def step(v: Any, s: Any, w: Any, t: Any, lens: Any, out: Any, out_lse: Any) -> tuple[Any, ...]:
         vllm.merge_attn_states(out, v, s.T, w, t.T, out_lse, 3)
-        starts = torch.cat([lens - lens, lens]).cumsum(0)  # i64
+        starts = torch.cat([lens - lens, lens]).cumsum(0)  # a cumsum is i64
         vllm.mask_empty_context(out_lse, out, starts, starts)
         a = sglang.merge_state_v2(v, s, w, t)
         b = flashinfer.merge_states(torch.stack([v, w], 1), torch.stack([s, t], 1))
@@ -272,7 +272,7 @@ def test_parameters_and_gradients(where: str) -> None:
         ops.softmax(x.requires_grad_())
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # torch's own warning
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # torch warns about its own code
 def test_forward_mode_is_not_looked_for(where: str) -> None:
     """Tensors of forward mode are accepted: the primal is read, and the result has no tangent (docs/ops/README.md)."""
     from torch.autograd import forward_ad

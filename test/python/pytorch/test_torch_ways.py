@@ -112,12 +112,12 @@ def refused_by(way: str) -> set[str]:
 
 
 DEPENDS_ON_RELEASE: dict[str, tuple[set[str], str]] = {
-    "cond": (WAITS, "data-dependent"),  # 2.11 asks for the sizes of vllm.pack_seq_triton
+    "cond": (WAITS, "data-dependent"),  # torch 2.11 asks for the sizes of vllm.pack_seq_triton
 }
 """Programs that only some releases of torch accept in a way, and a part of the message of the other releases."""
 
 
-@pytest.mark.filterwarnings("default")  # Inductor's own warning
+@pytest.mark.filterwarnings("default")  # Inductor warns about its own code
 @pytest.mark.parametrize("way", WAYS)
 def test_every_function_gives_the_eager_bits(way: str) -> None:
     torch.manual_seed(0)

@@ -1,8 +1,10 @@
-"""Instructions that GPUs refuse although ptxas makes them: the one list of them, and where assembled code has any.
+"""Lists the instructions that ptxas emits but GPUs refuse, and finds them in assembled code.
 
-    python test/python/refused.py FILE...      cubins, units and archives (.mlafix-archive); the exit status is 1 if there are any
+    python test/python/rows/refused.py FILE...
 
-No disassembler is needed. An instruction has 16 bytes, two words of 64 bits, on every GPU in include/mlafix/Targets.def.
+A file is a cubin, a unit or an archive (.mlafix-archive). The exit status is 1 if a file has a refused instruction.
+
+No disassembler is needed. On every GPU in include/mlafix/Targets.def, an instruction has 16 bytes: two words of 64 bits.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """A refused instruction: in each word, the bits selected by `masks` equal `values`.
+    """A refused instruction. In each of its two words, the bits that `masks` selects equal `values`.
 
     Args:
-        name: as nvdisasm prints it.
-        why: who refuses it, and what makes it.
+        name: the name that nvdisasm prints.
+        why: which GPUs refuse the instruction, and which code leads to it.
     """
 
     name: str

@@ -76,7 +76,8 @@ def test_reciprocals_of_each_other(tmp_path: Path, device: Device, rng: np.rando
     x = any_floats(rng, 50_000)
     factor = rng.permutation(any_floats(rng, 50_000))
     factor[: len(x) // 2] = 3.0
-    x[:1024] = np.ldexp(rng.uniform(1, 2, 1024), rng.integers(-60, 60, 1024))  # fills whole warps with such numbers
+    # all dividends of some warps have normal reciprocals
+    x[:1024] = np.ldexp(rng.uniform(1, 2, 1024), rng.integers(-60, 60, 1024))
     y, z = run(tmp_path, device, "reciprocals", [x.shape, x.shape], x, factor)
     with np.errstate(all="ignore"):
         first = np.float32(1) / x
@@ -97,8 +98,8 @@ def test_by_constants(tmp_path: Path, device: Device, rng: np.random.Generator) 
 
 
 def test_rows_by_numbers(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Divides rows of four kinds: with normal quotients and zeros; the same with one element of any kind; with any
-    numbers; with small numbers. Divisors are of any kind."""
+    """Divides rows of four kinds: normal quotients and zeros; normal quotients, zeros and one element of any kind; any
+    numbers; small numbers. Divisors are of any kind."""
     s = rng.permutation(any_floats(rng, 400))
     s[::4] = np.ldexp(rng.uniform(1, 2, len(s[::4])), rng.integers(-64, 20, len(s[::4])))
     x = np.ldexp(rng.uniform(1, 2, (len(s), 512)) * rng.choice([-1, 1], (len(s), 512)), rng.integers(-100, 62, (len(s), 512))).astype(np.float32)

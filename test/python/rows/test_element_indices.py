@@ -83,8 +83,8 @@ def test_indices_of_elements(tmp_path: Path, device: Device, rng: np.random.Gene
 
 @pytest.mark.parametrize(("dtype", "size"), [(BF16, 64), (BF16, 2048), (F16, 16384), (BF16, 16392), (BF16, 32000)])
 def test_indices_of_narrow_extremes(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: type, size: int) -> None:
-    """The index of an extreme element is right if only some lanes have that element, and also in the last row, where
-    all lanes have it."""
+    """The index of an extreme element is right if only some lanes have this element. In the last row, all lanes have
+    it."""
     x = rng.choice([-2.0, -1.0, -0.0, 0.0, 1.0, 2.0], (6, size), p=[1 / size, 0.2, 0.3, 0.3, 0.2 - 2 / size, 1 / size]).astype(dtype)
     x[1, size - 1], x[2, 0], x[3], x[5] = np.nan, -np.inf, -np.inf, 1.0
     best, least = (device.poisoned((6,), np.int32) for _ in range(2))

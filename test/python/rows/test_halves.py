@@ -62,8 +62,8 @@ def scaled(y: Out[f4e2m1, "n H (G 16)"], scales: Out[f8e4m3fn, "n H G"], x: In[T
 
 
 def points(rng: np.random.Generator) -> np.ndarray:
-    """Returns f32 numbers: all magnitudes of f4e2m1, the ties between them, the neighbours of both, special numbers and
-    arbitrary bits."""
+    """Returns f32 numbers: all magnitudes of f4e2m1, the ties between magnitudes, the f32 neighbours of magnitudes and
+    ties, special numbers and arbitrary bits."""
     ties = (MAGNITUDES[1:] + MAGNITUDES[:-1]) / 2
     special = [0.0, 1e-45, 1e-38, 0.2, 6.5, 1e30, np.inf, np.nan]
     exact = np.concatenate([MAGNITUDES, ties, special]).astype(np.float32)

@@ -66,7 +66,7 @@ def made(folder: Path, dtype: str = "f8e4m3fn", source: str = "f32"):
 
 
 def run(device: Device, kernel: mlafix.Kernel, out: np.dtype, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the results for rows, and those for single elements in the shape of the rows."""
+    """Runs the kernel on rows and on single elements. Returns both results in the shape of the rows."""
     rows, ones = device.poisoned(x.shape, out), device.poisoned((x.size,), out)
     part = np.arange(x.size)
     flat = x.ravel()[part]

@@ -52,8 +52,8 @@ def check(got: np.ndarray, x: np.ndarray, s: np.ndarray) -> None:
 @pytest.mark.parametrize("dtype", FP8)
 @pytest.mark.parametrize("name", ["by_group", "by_row"])
 def test_quotients_beside_ties_are_rounded_once(tmp_path: Path, device: Device, rng: np.random.Generator, name: str, dtype: str) -> None:
-    """Quotients next to ties of fp8 are rounded as exact f32 quotients are. An error of one f32 unit would put them on
-    the other side of the tie."""
+    """Quotients next to ties of fp8 are rounded like exact f32 quotients. An error of one f32 unit would move a
+    quotient across the tie."""
     codes = np.unique(np.arange(0x7F, dtype=np.uint8).view(FP8[dtype]).astype(np.float64))
     codes = codes[np.isfinite(codes)]
     ties = rng.choice((codes[1:] + codes[:-1]) / 2, (4096, 16))

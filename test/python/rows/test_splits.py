@@ -79,8 +79,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def states(rng: np.random.Generator, splits: int, dim: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Returns states of nine kinds: among them empty states with NaN payloads, lses of +inf and NaN, large gaps between
-    lses, infinite payloads without weight, and payloads of -0.0."""
+    """Returns states of nine kinds. Among them are empty states with NaN payloads, lses of +inf and NaN, large gaps
+    between lses, infinite payloads without weight, and payloads of -0.0."""
     v = rng.standard_normal((9, splits, dim)).astype(dtype)
     lse = (rng.standard_normal((9, splits)) * 3).astype(F32)
     v[1], lse[1] = np.nan, -np.inf
@@ -116,8 +116,8 @@ def run(device: Device, kernel: Callable[..., None], v: np.ndarray, lse: np.ndar
 @pytest.mark.parametrize("dim, dtype", [(64, F32), (96, F32), (128, BF16), (128, F32), (512, BF16), (512, F32)], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_any_number_of_groups(device: Device, rng: np.random.Generator, kernels: ModuleType, name: str, dim: int, dtype: np.dtype) -> None:
-    """In a small launch many groups share a row; in a large one few groups do, or none. The rows have the same bits in
-    both."""
+    """In a small launch, many groups of lanes share a row. In a large launch, few groups share it, or none. A row has
+    the same bits in both launches."""
     kernel = getattr(kernels, name)
     times = {"cuda": 300, "ptx": 6}.get(device.name, 10)
     for splits in [0, 3, 33] if device.name == "ptx" else SPLITS:

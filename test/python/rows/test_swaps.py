@@ -82,7 +82,7 @@ def test_hadamard_transforms(tmp_path: Path, device: Device, rng: np.random.Gene
 
 def test_exchanges_of_several_kinds_share_memory(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
     """An exchange begins only when all threads have finished the previous one. Separate memory for each exchange would
-    exceed what a block has."""
+    exceed a block's memory."""
     size, rounds = 8192, 6
     text = "".join(f"""        row = swap(row, {1024 << i % 3}) + i32(i == {i})
         total = total + sum(row) + max(row)

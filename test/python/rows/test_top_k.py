@@ -119,8 +119,8 @@ def test_the_greatest_of_each_group(tmp_path: Path, device: Device, rng: np.rand
 
 
 def test_narrow_elements_beside_others(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """A masked or selected row counts as narrow only if all values in it are narrow. Constants such as 0.1 are not
-    narrow."""
+    """A masked or selected row counts as narrow only if all values in it have a narrow dtype. A constant such as 0.1
+    does not."""
     text = """
 @mlafix.kernel
 def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], kept: In[bool_, "n D"]):

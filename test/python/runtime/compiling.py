@@ -26,7 +26,7 @@ class CountingCompiler:
     def compile(self, source: str, name: str, **options: Any) -> bytes:
         with self.log.open("a") as file:
             file.write(f"{options['kernel']} {options['specializations']} {options['targets']}\n")
-        time.sleep(self.delay)  # other processes that want the variant have to wait meanwhile
+        time.sleep(self.delay)  # other processes that want the variant have to wait
         asked = repr((source, name, options))
         if asked not in self._made:
             self._made[asked] = importlib.import_module("mlafix._compiler").compile(source, name, **options)
@@ -34,7 +34,7 @@ class CountingCompiler:
 
 
 def main(log: str, kernel: str) -> None:
-    """Loads a variant while other processes do the same. Compilations are counted in the file `log`."""
+    """Loads a variant while other processes load it, too. Compilations are counted in the file `log`."""
     from mlafix import cache
     from mlafix._files import toolchain
 

@@ -82,7 +82,7 @@ def test_names_and_specializations_of_a_unit(unit_file: Path) -> None:
 def test_a_base_that_was_compiled_is_chosen(unit_file: Path) -> None:
     given = arguments()
     mlafix.Unit.load(unit_file)["merge_pieces"].specialize(B=2)(**given)
-    assert np.allclose(given["lse"], 1)  # log2(2)
+    assert np.allclose(given["lse"], 1)  # the expected lse is log2(2)
 
 
 WRONG_CALLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -352,8 +352,8 @@ def test_a_name_of_a_comprehension_is_another_one_outside_of_it(tmp_path: Path) 
 
 
 def test_in_and_out_are_told_apart(folder: Path) -> None:
-    """Two kernels with the same text have different digests if an alias in it stands for Out in one and for InOut in
-    the other."""
+    """Two kernels have the same text, but an alias in it stands for Out in one and for InOut in the other. Their
+    digests differ."""
     for name, way in (("one", "Out"), ("two", "InOut")):
         (folder / f"{name}.py").write_text(KERNEL.replace("Out[T", "Way[T").replace("import DType", f"import {way} as Way, DType"))
     done = run(folder, "import one, two; assert one.double.digest != two.double.digest; assert len(one.double.digest) == 32")

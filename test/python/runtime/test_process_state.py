@@ -18,8 +18,8 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-# The kernel uses what could depend on the host's arithmetic: inexact constants, a division that becomes a product,
-# folded functions, subnormal numbers. Its doubles in JSON could depend on the locale.
+# The kernel has constructs that could depend on the host's arithmetic: inexact constants, a division that becomes a
+# product, folded functions, subnormal numbers. Its doubles in JSON could depend on the locale.
 KERNEL = """
 import mlafix
 from mlafix.dsl import In, Out, assume, exp, f32, grid, log, shape, sin

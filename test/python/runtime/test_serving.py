@@ -271,7 +271,7 @@ def test_available_without_a_working_compiler(monkeypatch: pytest.MonkeyPatch) -
 
 
 def compare_keys() -> None:
-    """Compares the keys that `compile_keys` returns with those that a call requests, for each function of ops and
+    """Compares the keys that `compile_keys` returns with the keys that a call requests, for each function of ops and
     compat. Runs in a process without earlier calls."""
     from programs_of_torch import PROGRAMS
 

@@ -1,7 +1,7 @@
 """A small engine: paged KV in fp8, requests that come and go, contexts in chunks, a cascade, and ranks that share keys.
 
-A step's work on the device is a list of calls on fixed buffers. The calls are made directly (eager), or recorded and replayed: by a CUDA graph on
-a GPU, from the list elsewhere. FAULTS lists the faults that the engine can have.
+A step's work on the device is a list of calls on fixed buffers. The calls are made directly (eager), or recorded and replayed. On
+a GPU, a CUDA graph replays them; elsewhere, the list does. FAULTS lists the faults that the engine can have.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Engine:
     """Three layers that each compute attention in another way, over requests of a few tokens.
 
     Args:
-        watch: the checks after the seams; None omits them.
-        fault: one of FAULTS, which begins in `fault_step`.
-        replays: True if all steps after the first are replays.
+        watch: makes the checks after the seams. None omits the checks.
+        fault: one of FAULTS, or "" for none. It begins in step `fault_step`.
+        replays: true if all steps after the first one are replays.
     """
 
     def __init__(self, watch: Watch | None, *, fault: str = "", fault_step: int = 4, replays: bool = False, device: str = "cpu", seed: int = 0) -> None:

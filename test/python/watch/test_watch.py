@@ -43,7 +43,7 @@ NAMED = {
 
 ROWS = {"stale rows": [1, 0], "an empty request's +inf": [1, 0], "wrong causal edge": [1, 0], "recycled page": [2, 1]}
 """The first wrong row, for faults that do not begin at the batch's first row. The first request has two tokens in its
-first step, the others three."""
+first step, and all other requests have three."""
 
 
 def made(fault: str = "", *, replays: bool = False, device: str = "cpu", lines: list[str] | None = None, choice: Choice | None = None, **more: Any) -> standin.Engine:
@@ -502,7 +502,7 @@ def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pyt
     broken[1, 0, 5] = torch.nan
     flash.flash_attn_varlen_func(broken, broken, broken, torch.tensor([0, 1, 3]).int(), seqused_k=torch.tensor([6, 3]).int())
     runner().execute_model(two_requests((6, 3)), dummy_run=True)
-    assert own.finish() is None and own.now == 0  # these rows belong to no step
+    assert own.finish() is None and own.now == 0  # the rows of a dummy run belong to no step
     runner().execute_model(two_requests((6, 2)))
     found = own.finish().record
     assert (found["class"], found["request"], found["row"], found["step"]) == ("another length", "a", [1, 0], 1)
