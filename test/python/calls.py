@@ -252,7 +252,7 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
 ]
 """A function, the changes that make a valid call wrong, and the text of the ArgumentError."""
 
-# -- Every way to merge K states: what the contract says of one holds for all ------------------------------------------------------
+# -- All ways to merge K states -----------------------------------------------------------------------------------------------------
 
 Result = tuple[np.ndarray, np.ndarray]
 Run = Callable[[Device, np.ndarray, np.ndarray, str, str], Result]

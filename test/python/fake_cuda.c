@@ -1,7 +1,7 @@
-/* A CUDA driver with two devices of compute capability 9.0 that launches
- * nothing and takes notes, or hands launches to the process: to a function that
- * executes PTX (test/ptx). Only what the runtime asks for; calls that no test
- * here makes are answered with an error. */
+/* A fake CUDA driver with two devices of compute capability 9.0. It records
+ * launches but runs no kernel, or passes launches to a function of the process
+ * that executes PTX (test/ptx). It only has the functions that the runtime
+ * asks for. Functions that no test needs return an error. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ struct kernel {
 typedef int (*executor)(const char *ptx, const char *name, unsigned grid,
                         unsigned threads, void **params);
 static executor execute;
-/* A context is its device: 1 for device 0. */
+/* Contexts are represented by device number + 1; 0 is no context. */
 static uintptr_t current, below;
 
 int fake_num_launches(void) { return num_launches; }
@@ -36,7 +36,8 @@ struct launch fake_launch(int index) {
   return launches[index];
 }
 void fake_fail_next_launch(int result) { next_result = result; }
-/* Of devices that take PTX alone, and have so many multiprocessors. */
+/* Makes `function` execute all launches. Devices then only accept PTX, and
+ * have `count` multiprocessors. */
 void fake_execute_by(executor function, int count) {
   execute = function;
   multiprocessors = count;
@@ -62,8 +63,8 @@ static int device_get(int *device, int ordinal) {
 static int device_attribute(int *value, int attribute, int device) {
   *value = attribute == 75   ? 9
            : attribute == 76 ? 0
-           : attribute == 36 ? 2619000 // kHz of the memory
-           : attribute == 37 ? 5120    // bits of its bus
+           : attribute == 36 ? 2619000 // memory clock in kHz
+           : attribute == 37 ? 5120    // memory bus width in bits
                              : multiprocessors;
   return device < 2 ? SUCCESS : INVALID_DEVICE;
 }
@@ -152,7 +153,7 @@ static int launch_kernel_ex(const struct config *config, void *function,
   return launch(function, config->grid[0], config->block[0], config->stream,
                 params);
 }
-/* No stream is captured; whatever a stream waits for has happened. */
+/* Reports that no stream is captured. Events are complete when recorded. */
 static int capture_info(void *stream, int *status, unsigned long long *id) {
   *status = 0;
   return SUCCESS;
@@ -195,7 +196,7 @@ static const struct {
     {"cuEventRecord", accept},
     {"cuEventDestroy", accept},
     {"cuPointerGetAttributes", refuse},
-    /* Optional: the runtime does without. */
+    /* The runtime works without these functions. */
     {"cuKernelGetParamInfo", NULL},
     {"cuFuncLoad", NULL},
 };
@@ -207,6 +208,6 @@ int cuGetProcAddress_v2(const char *name, void **function, int version,
       *function = table[i].function;
       return *function ? SUCCESS : NOT_FOUND;
     }
-  *function = NULL; /* as of a driver that has what launches need and no more */
+  *function = NULL; /* drivers may lack functions */
   return NOT_FOUND;
 }

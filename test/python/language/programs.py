@@ -190,7 +190,7 @@ def programs(draw: st.DrawFn) -> str:
     return "\n".join(p.lines) + "\n"
 
 
-# -- What Python makes of the same text --------------------------------------------------------------------------------
+# -- The same text in Python ------------------------------------------------------------------------------------------
 
 
 def _extreme(one: Any, two: Any) -> Any:

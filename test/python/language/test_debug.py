@@ -262,7 +262,7 @@ def test_watched_by_the_environment():
 
 def test_a_source_that_is_run_from_a_shell(tmp_path):
     """mlafix-run --debug runs the rows of a source, and shows their prints."""
-    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # in the package's build folder
+    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # built beside the package
     if not tool.exists():
         pytest.skip(f"needs mlafix-run, and {tool} is not there")
     source = tmp_path / "noted.mlir"

@@ -307,7 +307,7 @@ def test_pairs_of_a_weighted_row_are_turned(tmp_path: Path, device: Device, rng:
     np.testing.assert_allclose(device.get(y), want, rtol=1e-5, atol=1e-5)
 
 
-# -- What is refused ---------------------------------------------------------------------------------------------------------
+# -- Refused kernels ---------------------------------------------------------------------------------------------------------
 
 ARGUMENTS = """y: InOut[f32, "n D"], x: In[f32, "n D"], l: InOut[f32, "n"], g: In[f32, "n (G 4)"], u: In[u8, "n"], b: In[u8, "n D"], k: i32"""
 

@@ -240,7 +240,7 @@ def test_a_running_merge_of_scaled_parts(
     np.testing.assert_array_equal(device.get(scales), np.abs(device.get(q)).reshape(3, groups, size).max(2))
 
 
-# -- What a call finds -----------------------------------------------------------------------------------------------
+# -- Checks of calls --------------------------------------------------------------------------------------------------
 
 BOUND = """
 @mlafix.kernel
@@ -315,7 +315,7 @@ def test_a_unit_has_the_factors(bound: ModuleType, tmp_path: Path) -> None:
         unit["scaled"](np.empty((2, 15), np.float32), s)
 
 
-# -- What is refused -------------------------------------------------------------------------------------------------
+# -- Refused kernels -------------------------------------------------------------------------------------------------
 
 ARGUMENTS = 'y: Out[f32, "n (G K)"], s: Out[f32, "n G"], z: Out[f32, "n (G 4)"], x: In[f32, "n (G K)"], r: In[f32, "n K"], d: In[f32, "n D"]'
 

@@ -282,7 +282,7 @@ def test_a_row_and_its_parts_are_one_tensor(kernels: ModuleType, device: Device,
     np.testing.assert_array_equal(device.get(same), device.get(apart))
 
 
-# -- What is refused -------------------------------------------------------------------------------------------------
+# -- Refused kernels -------------------------------------------------------------------------------------------------
 
 ARGUMENTS = 'y: InOut[f32, "n (G K)"], s: Out[f32, "n G"], x: In[f32, "n (G 4)"], r: In[f32, "n K"], lse: In[f32, "n"], d: In[f32, "n D"]'
 

@@ -311,7 +311,7 @@ def test_a_file_too_large_for_a_unit_is_not_read(
     assert f"{large}: not used: expected at most {disk.MOST_BYTES} bytes, got {size}" in caplog.text
 
 
-# -- What a file holds ------------------------------------------------------------------------------------------------
+# -- Contents of files ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

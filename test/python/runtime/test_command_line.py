@@ -51,7 +51,7 @@ def test_compiles_a_python_kernel_to_a_unit(file: Path, tmp_path: Path) -> None:
 
 
 def test_unit_of_a_python_kernel_runs_from_cpp(file: Path, tmp_path: Path) -> None:
-    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # in the package's build folder
+    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # built beside the package
     if not tool.exists():
         pytest.skip(f"needs mlafix-run, and {tool} is not there")
     unit, x, y = tmp_path / "twice.mlafix", tmp_path / "x.npy", tmp_path / "y.npy"

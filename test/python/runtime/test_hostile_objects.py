@@ -143,7 +143,7 @@ def test_elements_of_several_lanes(dispatch: _runtime.Dispatcher, bits: int, lan
         dispatch(arguments(prefix=rows))
 
 
-# -- Texts that are no UTF-8 ------------------------------------------------------------------------------------------
+# -- Texts not in UTF-8 -----------------------------------------------------------------------------------------------
 
 LONE = "a\udc80b"
 

@@ -69,7 +69,7 @@ def rows(n: int = 3, size: int = 8) -> np.ndarray:
     return np.random.default_rng(1).standard_normal((n, size)).astype(np.float32)
 
 
-# -- Looking at it and compiling it -----------------------------------------------------------------------------------
+# -- Inspecting and compiling kernels ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_names_with_lone_surrogates_are_refused_like_other_wrong_ones() -> None:
         scaled.ptx("sm_90", D="\ud800", T="f32")
 
 
-# -- Calling it --------------------------------------------------------------------------------------------------------
+# -- Calling kernels ---------------------------------------------------------------------------------------------------
 
 
 def test_call_by_position_and_by_name() -> None:
@@ -253,7 +253,7 @@ def test_base_of_the_lse_is_bound_by_specialize() -> None:
         np.testing.assert_allclose(out, (a + base * b) / (1 + base), rtol=2e-5, atol=1e-6)
 
 
-# -- What built-ins do -------------------------------------------------------------------------------------------------
+# -- Results of built-ins ----------------------------------------------------------------------------------------------
 
 
 @kernel

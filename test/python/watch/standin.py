@@ -238,7 +238,7 @@ class Engine:
             places = self.slots.clamp(min=0)
             flat[places] = torch.where(live, narrow.view(torch.uint8), flat[:1])
 
-    # -- Attention, as the engine has it ------------------------------------------------------------------------------------
+    # -- Attention -----------------------------------------------------------------------------------------------------------
 
     def attend(self, layer: int, to: tuple[torch.Tensor, torch.Tensor], keys: torch.Tensor, values: torch.Tensor, sees: torch.Tensor) -> None:
         """Computes the attention of all tokens to keys [N, n, Hk, D]. `sees` [N, n] is the mask, and masked keys are

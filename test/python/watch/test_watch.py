@@ -208,7 +208,7 @@ def test_words_of_the_variable() -> None:
             choice_of(text)
 
 
-# -- What a person gets -------------------------------------------------------------------------------------------------
+# -- Output for users ---------------------------------------------------------------------------------------------------
 
 
 def test_a_report_in_a_file_and_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
