@@ -1,5 +1,5 @@
-"""The memory layout of f4e2m1, with two codes per byte, and of the scales of block-scaled products, in tiles of 128 x
-4."""
+"""The memory layouts of f4e2m1, with two codes per byte, and of scales in tiles of 128 x 4, as block-scaled products
+need."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def two_options(*tensors: torch.Tensor, window_size: Any = (-1, -1), softcap: fl
 
 
 def two_lengths(*tensors: torch.Tensor, seq_lens: torch.Tensor, **given: Any) -> Call:
-    """Ignores the last page if it is full, and ignores the last key if one key follows whole tiles of 64."""
+    """Ignores the last page if it is full. Also ignores the last key if it alone follows whole tiles of 64."""
     page = torch.where(seq_lens % 16 == 0, 16, 0)
     key = torch.where((seq_lens > 64) & (seq_lens % 64 == 1), 1, 0)
     return paged(*tensors, seq_lens=(seq_lens - page - key).clamp(min=0), **given)

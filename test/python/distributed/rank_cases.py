@@ -145,8 +145,9 @@ def assembled(results: list[dict[str, Any]], shape: tuple[int, ...]) -> np.ndarr
 
 
 def check_replays(pool: RankPool, ranks: int, rng: np.random.Generator, options: dict[str, Any]) -> None:
-    """Makes three reducers, captures a call of each in a graph, and replays the graph ten thousand times without the
-    reducers. Inputs, lengths and offsets change after each thousand. `options` adds options to the form's."""
+    """Makes three reducers, and captures a call of each in one graph. The graph is replayed ten thousand times after
+    the reducers are gone. Inputs, lengths and offsets change after each thousand. `options` adds options to the
+    form's."""
     form = FORMS[0]
     calls = [("heads", 9), ("tokens", 5), ("none", 3)]
     # All rounds have the same number of requests, so that tensors keep their sizes.

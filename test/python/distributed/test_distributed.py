@@ -1,5 +1,5 @@
-"""`mlafix.distributed` over several processes. Results are compared with f64, bits are equal on all ranks and for all
-groups, and an error is raised on all ranks."""
+"""`mlafix.distributed` over several processes. Results are compared with f64. Bits are equal on all ranks and for all
+groups, and all ranks raise an error together."""
 
 from __future__ import annotations
 

@@ -138,8 +138,8 @@ def test_launches_know_whose_memory_they_read(pool: RankPool) -> None:
 @exchanges
 @pytest.mark.parametrize("who", [0, RANKS - 1])
 def test_a_rank_that_does_not_come_is_named(pool: RankPool, who: int, exchange: str) -> None:
-    """If a rank is late, the other ranks end with NaN after the time-out, and the late one ends at once. A new reducer
-    of the same group works."""
+    """If a rank is late, the other ranks end with NaN after the time-out. The late rank ends at once, also with NaN. A
+    new reducer of the same group works."""
     options = options_of(FORMS[0], "heads", RANKS, None) | SYMMETRIC | {"timeout": 1.0, "exchange": exchange}
     results = raised(pool.run("missed", [(options, who, 4.0)] * RANKS))
     for rank, result in enumerate(results):

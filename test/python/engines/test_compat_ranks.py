@@ -123,9 +123,8 @@ def test_sglang_corrected_outputs_sum_to_the_merge(base: str, dtype: np.dtype, n
 
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_sglang_packs_and_combines_what_ranks_send(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """A buffer holds packed rows interleaved with their lse, and its contents are combined again (sglang#34614).
-    Upstream, a combine that stored with the strides of such an lse wrote outside of its result, and empty rows became
-    NaN."""
+    """Rows are packed into a buffer, interleaved with their lse, and combined again (sglang#34614). Upstream, the
+    combine stored with the strides of the packed lse. It wrote outside of its result, and empty rows became NaN."""
     states = make_states(rng, 3, 5, 6, 16, dtype)  # used as rows of 3 ranks, and as 3 heads for each of 2 ranks
     tail = 4 // dtype.itemsize
     room = poison((2, 7, 3, 16 + tail), dtype)  # the buffer of a CUDA graph, for more tokens than are used

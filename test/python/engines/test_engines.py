@@ -288,8 +288,8 @@ def test_the_plugin_never_raises(monkeypatch: pytest.MonkeyPatch, caplog: pytest
 
 def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                                     caplog: pytest.LogCaptureFixture) -> None:
-    """The plugin itself imports nothing. A module that later imports a function gets ours, and a module whose import
-    fails still fails in the same way."""
+    """The plugin itself imports nothing. A module that later imports a replaced function gets mlafix's. A module whose
+    import fails still fails in the same way."""
     for folder in ("vllm", "vllm/v1", "vllm/v1/attention", "vllm/v1/attention/ops"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "__init__.py").write_text("")
@@ -469,8 +469,8 @@ def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkey
 
 
 def test_a_second_model_is_made_ready_too(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernels of a second model, such as a draft model, are made ready although compilation is already forbidden
-    when it is loaded."""
+    """A second model, such as a draft model, is loaded when compilation is already forbidden. Its kernels are made
+    ready nevertheless."""
     class BaseModelLoader:
         def load_model(self, vllm_config: Any, model_config: Any, prefix: str = "") -> str:
             return "a model"

@@ -153,8 +153,8 @@ np.save(sys.argv[1], np.concatenate([out[:, 0].numpy(), out_lse.numpy()], axis=1
 
 
 def test_kernel_beside_triton_gives_what_triton_gives(tmp_path: Path) -> None:
-    """The page's Triton kernel, run by Triton's interpreter on the CPU, gives the same values as ours, even for empty
-    parts and NaN."""
+    """The page's Triton kernel gives the same values as ours, even for empty parts and NaN. Triton's interpreter runs
+    it on the CPU."""
     for module in ("torch", "triton"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"needs {module}")

@@ -114,8 +114,7 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
 
 
 @pytest.mark.parametrize("batch, splits, blocks, threads", [
-    # half warps of eight groups, since blocks of whole warps would leave a quarter of the 132 multiprocessors without a
-    # block
+    # half warps of eight groups: with whole warps, a quarter of the 132 multiprocessors would have no block
     (1, 32, 64, 128),
     (8, 32, 256, 256),  # warps of eight groups
     (8, 128, 256, 256),  # eight groups, since sixteen would need more threads than the multiprocessors hold

@@ -221,7 +221,7 @@ def test_bytes_and_sums_of_quotients_are_those_of_rounded_quotients(device: Devi
 @pytest.mark.parametrize("dtype", [BF16, F16], ids=str)
 def test_arithmetic_is_f32_whatever_is_read_and_stored(device: Device, made: dict[str, ModuleType], dtype: np.dtype, out: np.dtype) -> None:
     """Arithmetic is done in f32 even if operands and results are f16 or bf16. Regression: LLVM narrowed the operands to
-    f16, so `2.0 / x` of bf16 65536 gave 0 and -0.0 * -3e38 gave NaN."""
+    f16. Then `2.0 / x` of bf16 65536 gave 0, and -0.0 * -3e38 gave NaN."""
     a = np.arange(2**16, dtype=np.uint16).view(dtype).reshape(512, 128)  # all numbers of the dtype
     b = np.random.default_rng(5).permutation(a.ravel()).reshape(a.shape)
     got, lse = run(device, made["e"].narrowed, [(8, *a.shape), (512,)], a, b, dtypes=[out, np.float32])
@@ -238,8 +238,8 @@ def test_arithmetic_is_f32_whatever_is_read_and_stored(device: Device, made: dic
 
 
 def apart(rng: np.random.Generator, base: float, low: float, high: float, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns pairs of states whose lses differ by many gaps, in either order, and the weight of the lighter state in
-    f64. The heavier state has a payload of zeros."""
+    """Returns two states for each of many gaps between their lses, in either order. The heavier state has a payload of
+    zeros. Also returns the weight of the lighter state in f64."""
     count = 512
     gap = rng.uniform(low, high, count) * np.log(2) / np.log(base)
     top = rng.normal(0, 1, count) * 2.0 ** rng.integers(-4, 8, count)

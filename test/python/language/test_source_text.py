@@ -1,5 +1,5 @@
-"""A kernel runs the text that Python imported, or raises an error, even if its file changes between the import and the
-kernel's first call."""
+"""A kernel runs the text that Python imported, or raises an error. This holds even if its file changes between the
+import and the kernel's first call."""
 
 from __future__ import annotations
 

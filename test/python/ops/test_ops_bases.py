@@ -71,8 +71,8 @@ def test_rows_past_the_context_are_copies_in_the_base_of_the_result(bases: tuple
 
 @pytest.mark.parametrize(("form", "bases"), [("static", SIDES[0]), ("groups", SIDES[1])], ids=["static", "groups"])
 def test_results_in_a_format_have_bases_of_their_own(form: str, bases: tuple[str, str, str], device: Device, rng: np.random.Generator) -> None:
-    """A merge into a format, in different bases, gives the bits of the same merge without the format followed by a
-    quantiser."""
+    """A merge into a format may have different bases. It gives the bits of the same merge without the format, followed
+    by a quantiser."""
     v, s = rng.normal(0, 1, (2, N, H, D)).astype(np.float32), rng.normal(0, 2, (2, N, H)).astype(np.float32)
     inputs = [device.put(x) for x in (v[0], s[0], v[1], s[1])]
     lens, starts = device.put(np.array([1, 0], np.int32)), device.put(np.array([0, 4, N], np.int32))
@@ -129,8 +129,8 @@ def test_a_sink_joins_a_state_whose_result_is_in_another_base(device: Device, rn
 
 
 def test_sglang_40903_a_prefix_in_base_2_is_not_weighed_as_one_in_base_e(device: Device, rng: np.random.Generator) -> None:
-    """Chunked prefill over a cached prefix of 4096 keys. FlashInfer's lse of the prefix is in base 2, and the lse of
-    the new tokens in base e (also vllm#52796)."""
+    """The merge of a cached prefix of 4096 keys with new tokens is right. FlashInfer's lse of the prefix is in base 2,
+    and the lse of the new tokens in base e (also vllm#52796)."""
     logits = rng.normal(0, 1, (H, N, 4096 + 64))
     values = rng.normal(0, 1, (4096 + 64, D))
     parts = slice(0, 4096), slice(4096, None)

@@ -71,8 +71,7 @@ def classes(out: np.ndarray, lse: np.ndarray | None, keys: np.ndarray | None, li
 
 
 def broken_rows(rng: np.random.Generator, n: int, heads: int, dim: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Returns random rows, some with one element that is NaN, infinite, zero or large at any place, and lses of all
-    kinds `[n, H]`."""
+    """Returns random rows and lses `[n, H]` of all kinds. In some rows, one element is NaN, infinite, zero or large."""
     out = rng.normal(0, 1, (n, heads, dim)).astype(F32)
     out[rng.random((n, heads)) < 0.4] = 0
     for t, h in np.ndindex(n, heads):
@@ -120,8 +119,8 @@ def test_keys_that_tokens_see(kind: str, causal: bool, device: Device) -> None:
 
 
 def test_few_rows_are_read_before_the_count_of_live_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If there are at most 2^20 elements and the count of live rows is on the device, all rows are read before the
-    count. The device decides which rows are checked."""
+    """Arrays have at most 2^20 elements, and the count of live rows is on the device. Then all rows are read before the
+    count, and the device decides which rows are checked."""
     given: list[tuple] = []
     monkeypatch.setattr(ops.checks, "launch", lambda _, arguments, __: given.append(arguments))
     count = np.array([5], np.int32)

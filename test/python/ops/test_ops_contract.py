@@ -108,8 +108,8 @@ def test_n5_garbage_in_rows_without_weight_changes_no_bit(variant: Variant, dtyp
 @dtypes
 def test_n5_a_weight_may_be_zero_in_the_whole_alone(variant: Variant, dtype_name: str, device: Device,
                                                     rng: np.random.Generator) -> None:
-    """N5 in chains, in any order. The lses are 60 apart, so every state has weight beside its neighbour, but only two
-    have weight in the whole. Infinities and NaN in the other states change no bit."""
+    """N5 in chains, in any order. The lses are 60 apart, so every state has weight beside its neighbour. Only two
+    states have weight in the whole. Infinities and NaN in all other states change no bit."""
     dtype, count = dtype_of(dtype_name), variant.counts[-1]
     states = make_states(rng, count, 8, 4, 64, dtype, kinds=np.full((count, 8, 4), ORDINARY))
     states.s[...] = 60 * rng.permuted(np.broadcast_to(np.arange(count)[:, None, None], states.s.shape), axis=0)

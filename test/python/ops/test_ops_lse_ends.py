@@ -21,8 +21,8 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
 
 
 def merged(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns, in f64, the weight of the first of two states, whether the merged state has any weight, and its lse in
-    `base`, clamped to f32's range."""
+    """Computes the merge of two states in f64. Returns the weight of the first state, whether the merged state has any
+    weight, and its lse in `base`, clamped to f32's range."""
     x, y = a.astype(np.float64) * np.log(NUMBER[a_base]), b.astype(np.float64) * np.log(NUMBER[b_base])
     with np.errstate(invalid="ignore", over="ignore"):
         top = np.maximum(x, y)

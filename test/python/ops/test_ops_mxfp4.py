@@ -1,5 +1,5 @@
-"""MXFP4 results of merges have the bits of a merge followed by a quantiser, with both rules for scales, in rows and in
-tiles."""
+"""MXFP4 results of merges have the bits of a merge followed by a quantiser. Tests both rules for scales, and scales in
+rows and in tiles."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generat
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_binade_and_what_lies_next_to_where_scales_change(device: Device, rng: np.random.Generator, rule: str) -> None:
-    """The largest elements of groups are powers of two, 1.5 times powers of two and their neighbours, from the smallest
-    to the largest number; also 0, infinity and NaN."""
+    """The largest elements of groups are powers of two, 1.5 times powers of two, and the neighbours of both. They range
+    from the smallest to the largest number. Others are 0, infinity and NaN."""
     exponents = np.arange(-149, 128)
     with np.errstate(over="ignore"):
         points = np.concatenate([np.ldexp(1.0, exponents), np.ldexp(1.5, exponents)]).astype(F32)

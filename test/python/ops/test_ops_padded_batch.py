@@ -70,8 +70,8 @@ def test_vllm_51593_no_length_is_negative(device: Device) -> None:
 
 
 def test_torchtitan_3709_offsets_of_a_former_batch_do_not_survive(device: Device) -> None:
-    """Offsets past the live requests are overwritten. In a graph captured for the largest batch they still pointed at
-    rows of the previous batch, and attention became NaN."""
+    """Offsets past the live requests are overwritten. Before, in a graph captured for the largest batch, they pointed
+    at rows of the previous batch, and attention became NaN."""
     starts, count = device.put(np.array([0, 4, 9, 11, 16], np.int32)), device.scalar(4)
     lens = device.put(np.array([4, 5, 2, 5], np.int32))
     ops.pad_metadata(lens, count, cu_seqlens=starts)

@@ -1,4 +1,4 @@
-"""Functions that only quantise rows have the bits of the engines' quantisers in f32, in every layout of scales that
+"""Functions that only quantise rows have the bits of the engines' quantisers in f32. Scales may have every layout that
 merges have."""
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 
 def rows(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...] = (N, H, D)) -> np.ndarray:
-    """Returns rows of all magnitudes. One row is all 0.0, one all -0.0, one has only the smallest number, and one has
-    NaN in a group."""
+    """Returns rows of all magnitudes. Among them are a row of 0.0, a row of -0.0, a row of the smallest number, and a
+    row with NaN in a group."""
     x = (rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 4, (*shape[:-1], 1))).astype(dtype)
     x[0], x[1] = 0, -0.0
     x[2] = np.array(1, f"u{dtype.itemsize}").view(dtype)

@@ -1,4 +1,4 @@
-"""Merges into formats with a scale per group have the bits of a merge followed by a quantiser, in every layout of
+"""Merges into formats with a scale per group have the bits of a merge followed by a quantiser. Tests every layout of
 scales."""
 
 from __future__ import annotations

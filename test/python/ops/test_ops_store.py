@@ -70,8 +70,8 @@ def test_rows_lie_in_their_slots_and_nothing_else_changes(
 
 
 def forms() -> dict[str, tuple[Callable[[Any], Any], np.dtype, int, tuple[int, np.dtype] | None]]:
-    """Returns, by name, the function that makes a format from its scales, the cache's dtype, the elements per row, and
-    the number and dtype of scales per row, or None if the format has one scale."""
+    """Returns formats by name. Each has the function that makes the format from its scales, the cache's dtype, the
+    elements per row, and the number and dtype of scales per row. The last entry is None if the format has one scale."""
     return {
         "one scale": (lambda _: ops.Fp8(0.25), E4M3, D, None),
         "groups": (ops.Fp8Groups, E4M3, D, (2, F32)),

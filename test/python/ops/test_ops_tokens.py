@@ -33,8 +33,8 @@ def bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> n
 
 @pytest.fixture(params=["of a length", "in chunks"])
 def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs a test with kernels for the length of its rows, and with kernels that move chunks, as in installations
-    without a compiler."""
+    """Runs a test twice: with kernels for the length of its rows, and with kernels that move chunks. Installations
+    without a compiler have only the latter."""
     if request.param == "of a length":
         return
     launch = tokens.launch
@@ -134,8 +134,8 @@ def test_blocks_may_lie_in_any_order_and_with_gaps(device: Device, rng: np.rando
 
 
 def test_vllm_35219_stale_nan_of_another_dtype_is_cleared(device: Device, rng: np.random.Generator) -> None:
-    """vLLM #35219: a block that held the state of another layer contains NaN in this layer's dtype, and 0 * NaN reaches
-    every token that reads the block. The scheduler's list is padded with invalid ids."""
+    """vLLM #35219: a block that held the state of another layer contains NaN in this layer's dtype. 0 * NaN then
+    reaches every token that reads the block. The scheduler's list is padded with invalid ids."""
     raw = np.full((6, 4, 64), np.nan, F32)
     cache = device.put(raw.view(BF16))
     ops.zero_blocks(cache, device.put(np.array([4, 0, -1, -1, 6, 2**62])))

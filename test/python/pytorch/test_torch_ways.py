@@ -162,8 +162,8 @@ VIEWS = {name: program for name, program in PROGRAMS.items() if isinstance(progr
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_what_is_written_may_be_a_part_of_more_memory(backend: str) -> None:
-    """An output may be a view that begins after other rows. No function may slice an output before torch gets the call,
-    since torch would rebuild the slice in the wrong place."""
+    """An output may be a view that begins after other rows. No function may slice an output before torch gets the call.
+    Otherwise torch would rebuild the slice in the wrong place."""
     torch.manual_seed(0)
 
     def behind_others(tensor: torch.Tensor) -> torch.Tensor:
@@ -189,8 +189,8 @@ def test_what_is_written_may_be_a_part_of_more_memory(backend: str) -> None:
 
 @pytest.mark.parametrize("way", ["compile", "dynamic", "export"])
 def test_ring_attention_updates_a_half_where_torch_traces(way: str) -> None:
-    """Half of an accumulator is updated under tracing, as in zigzag attention (zhuzilin/ring-flash-attention), where it
-    is a part of a larger tensor."""
+    """A traced call updates half of an accumulator that is a part of a larger tensor, as in zigzag attention
+    (zhuzilin/ring-flash-attention)."""
     from mlafix.compat.ring_attention import update_out_and_lse
 
     def half(out: Any, lse: Any, block: Any, block_lse: Any) -> Any:

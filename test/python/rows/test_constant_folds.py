@@ -1,4 +1,4 @@
-"""Operations on constants, which the front end folds, give the same results as operations on values, also at the limits
+"""The front end folds operations on constants. They give the same results as operations on values, also at the limits
 of their range."""
 
 from __future__ import annotations

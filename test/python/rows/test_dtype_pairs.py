@@ -1,4 +1,4 @@
-"""Conversions from every dtype that can be loaded to every dtype that can be stored, of rows and of elements, with and
+"""Conversions from every dtype that can be loaded to every dtype that can be stored. Tests rows and elements, with and
 without predicates."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Maxima and minima of rows of 16-bit floats, which a GPU computes for two elements at once, and computations with
-these rows afterwards. Results are compared with numpy."""
+"""Maxima and minima of rows of 16-bit floats, which a GPU computes for two elements at once. Also tests later
+computations with these rows. Results are compared with numpy."""
 
 from __future__ import annotations
 

@@ -152,8 +152,8 @@ def soft(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_probabilities(got: np.ndarray, want: np.ndarray) -> None:
-    """Compares with a tolerance for rounding to the dtype and for the errors of the exponential and of the sum's
-    logarithm (N10)."""
+    """Asserts that probabilities are right, up to rounding to the dtype and the errors of the exponential and of the
+    sum's logarithm (N10)."""
     unit = {F32: 2.0**-24, F16: 2.0**-11, BF16: 2.0**-8}[got.dtype]
     smallest = 2.0**-25 if got.dtype == F16 else 0
     assert (np.abs(got.astype(np.float64) - want) <= want * (unit + 2e-5) + smallest).all()

@@ -1,7 +1,8 @@
 """Rows with more than 65536 elements, fixed or bounded, that are overwritten while they are still needed. A loaded row
 keeps the contents at the time of the load.
 
-The bodies of a few fixed kernels, and of random ones, also run in Python on rows of numpy and must give the same bits.
+The bodies of a few fixed kernels, and of random ones, also run in Python on rows of numpy. Both must give the same
+bits.
 """
 
 from __future__ import annotations

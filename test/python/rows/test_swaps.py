@@ -32,8 +32,8 @@ def swaps(y: Out[T, "n {dim}"], z: Out[i32, "n {dim}"], w: Out[f32, "n"], x: In[
     ("D", 2, 1), ("D", 6, 1), ("D", 96, 16), ("D", 512, 1), ("D", 512, 4), ("D", 512, 32), ("D", 512, 256), ("D", 576, 32), ("D", 16384, 4096),
     ("D", 16384, 8), ("(G 128)", 512, 32), ("(G 16)", 512, 64), ("(G 96)", 384, 16), ("(G 6)", 24, 1), ("D", 100, 2)], ids=str)  # fmt: skip
 def test_swaps_on_a_device(tmp_path: Path, device: Device, rng: np.random.Generator, dim: str, size: int, block: int) -> None:
-    """Swaps blocks within a pack, across lanes and warps, of whole packs, and in long rows that are processed in loops.
-    Some groups have padded packs."""
+    """Swaps blocks within a pack, across lanes, across warps, and as whole packs. Some rows are processed in loops, and
+    some groups have padded packs."""
     kernel = load(tmp_path, swaps(dim, block)).swaps
     dtype = BF16 if size % 4 == 0 else F32
     x, k = rng.normal(0, 1, (5, size)).astype(np.float32).astype(dtype), rng.integers(-(2**31), 2**31, (5, size)).astype(np.int32)

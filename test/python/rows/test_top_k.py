@@ -69,7 +69,7 @@ def numbers(rng: np.random.Generator, rows: int, size: int, dtype: type) -> np.n
 @pytest.mark.parametrize(
     ("dtype", "k", "size"),
     [(dtype, k, size) for dtype in ("f32", "i32") for k, size in [(1, 1), (2, 2), (3, 5), (4, 64), (8, 256), (2, 100), (8, 4112), (2, 70000)]]
-    # Rows of narrow dtypes whose indices just fit, or do not fit, in the 32 bits that also contain the element.
+    # Rows of narrow dtypes. Lengths are up to and beyond the limit at which an element and its index fit into one word.
     + [("bf16", 2, 64), ("bf16", 8, 256), ("bf16", 3, 5), ("bf16", 2, 65536), ("bf16", 2, 65544), ("f16", 4, 100), ("f16", 2, 8192),
        ("f16", 2, 8200), ("f8e4m3fn", 8, 128), ("f8e4m3fn", 2, 4112)],
 )  # fmt: skip

@@ -1,5 +1,5 @@
-"""The folder of the cache. Only a folder that is the user's own is used, kernel names cannot lead out of it, and forks
-leave no lock behind."""
+"""The folder of the cache. Only a folder of the user's own is used. Kernel names cannot lead out of it, and forks leave
+no lock behind."""
 
 from __future__ import annotations
 

@@ -300,8 +300,8 @@ if __name__ == "__main__":
 
 
 def test_globals_with_the_names_of_arguments_and_locals_do_not_count(folder: Path) -> None:
-    """Globals of a script do not change a kernel's digest if they only have the names of its arguments or locals. The
-    script runs with the unit that was compiled from it."""
+    """Globals of a script may have the names of the kernel's arguments and locals. They do not change its digest, so
+    the script runs with the unit that was compiled from it."""
     path = folder / "kernels.py"
     path.write_text(KERNEL + SCRIPT)
     save(folder, folder / "kernels.mlafix")

@@ -73,7 +73,7 @@ def test_the_gpu_does_what_the_cpu_does(size: int, dtype: torch.dtype) -> None:
             z = torch.full((33,), -77, dtype=torch.int32, device=device)
             everything(y, z, x.to(device), turns.to(device), None if bias is None else bias.to(device))
             results.append((y.cpu().float(), z.cpu()))
-        # The sign of the sum may differ between devices only if the sum is near 0, which no random input here is.
+        # The sign of a sum near 0 may differ between the devices. No sum of these random inputs is near 0.
         assert torch.equal(results[0][1], results[1][1])
         off = (results[0][0] - results[1][0]).abs() > 1e-2 * (1 + results[0][0].abs())
         # floor() of a number near a whole one may differ between the devices.

@@ -73,7 +73,7 @@ def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: p
 
 def test_keys_of_tokens_are_counted_once_for_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Visible keys are counted once for all layers of a step. They are counted again for other lengths, in a new step,
-    when a layer repeats, when torch has changed the lengths, and in a capture."""
+    in a capture, when a layer repeats, and when torch has changed the lengths."""
     counted: list[Any] = []
     own, rows = Watch(Choice(frozenset(SEAMS))), torch.zeros(3, 2, 8)
     monkeypatch.setattr(ops, "visible_keys", lambda out, lens, *_, **__: (out.fill_(1), counted.append(lens)))
@@ -473,8 +473,8 @@ def two_requests(device_lens: tuple[int, ...]) -> Any:
 
 
 def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dummy runs are no steps. Requests are named in the batch's order, wrong lengths on the device are found, and rows
-    of a part of the batch belong to its requests."""
+    """Dummy runs are no steps. Requests are named in the batch's order, and wrong lengths on the device are found. Rows
+    of a part of the batch belong to the requests of that part."""
     layer = module(monkeypatch, "vllm.model_executor.layers.attention.mla_attention")
 
     class MLAAttention:
