@@ -22,8 +22,8 @@ FORMS = ("ragged", "dense", "paged", "ragged_paged", "merge", "reduce")
 
 
 def as_adapter(backend: Adapter | Callable[..., Any], **changes: Any) -> Adapter:
-    """Returns an adapter of a function, with the form that its parameter names give. Returns an Adapter as it is.
-    `changes` replaces fields.
+    """Returns an Adapter for `backend`. The parameter names of a function decide its form; an Adapter is returned as it
+    is. `changes` replaces fields of the result.
 
     Raises:
         ArgumentError: `backend` is no function or Adapter, or a field of `changes` does not exist or has an invalid
@@ -49,7 +49,8 @@ def as_adapter(backend: Adapter | Callable[..., Any], **changes: Any) -> Adapter
 
 
 def parameters_of(backend: Any) -> dict[str, inspect.Parameter]:
-    """The parameters of a function. For an object with `plan` and `run`, the parameters of both."""
+    """Returns the parameters of a function by name. For an object with `run`, returns those of `plan` and `run`
+    together."""
     if not is_planned(backend):
         return dict(inspect.signature(backend).parameters)
     functions = [getattr(backend, name) for name in ("plan", "run") if hasattr(backend, name)]
@@ -57,33 +58,32 @@ def parameters_of(backend: Any) -> dict[str, inspect.Parameter]:
 
 
 def optional(parameters: Any) -> tuple[str, ...]:
-    """The optional keywords of docs/Audit.md that a function takes: keyword-only parameters and parameters with a
-    default.
+    """Returns the names from OPTIONAL of parameters that are keyword-only, or can be passed by name and have a default.
 
-    The out and lse of a reduce have no default: they are its inputs.
+    The out and lse of a reduce are its inputs and have no default, so they are not among them.
     """
     return tuple(name for name in OPTIONAL if name in parameters and is_optional(parameters[name]))
 
 
 def is_optional(parameter: inspect.Parameter) -> bool:
-    """True if the audit may pass the parameter by name and no form requires it."""
+    """True if the parameter is keyword-only, or can be passed by name and has a default."""
     if parameter.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD:
         return parameter.default is not inspect.Parameter.empty
     return parameter.kind == inspect.Parameter.KEYWORD_ONLY
 
 
 def has_default(parameters: Any, name: str) -> bool:
-    """True if a call may leave the keyword out."""
+    """True if the parameter exists and has a default, so that a call may leave it out."""
     return name in parameters and parameters[name].default is not inspect.Parameter.empty
 
 
 def takes_any(parameters: Any) -> bool:
-    """True if a function has **keywords."""
+    """True if the parameters include **keywords."""
     return any(one.kind == inspect.Parameter.VAR_KEYWORD for one in parameters.values())
 
 
 def form_of(parameters: Any) -> str:
-    """The form of a backend, read from the names of its parameters."""
+    """Returns the form of a backend, which the names of its parameters decide."""
     if "block_table" in parameters:
         return "ragged_paged" if "cu_seqlens_q" in parameters else "paged"
     for name, form in (("cu_seqlens_q", "ragged"), ("group", "reduce"), ("scale", "dense")):
@@ -116,14 +116,14 @@ def check_adapter(adapter: Adapter) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """The place at which a process finds a function: `getattr(import module, name)`, with `folder` on its path."""
+    """A place from which a process can import a function: the attribute `name` of `module`, with `folder` on sys.path."""
 
     module: str
     name: str
     folder: str = ""
 
     def find(self) -> Any:
-        """Imports the module and returns the object. Errors of the import pass through."""
+        """Imports the module and returns the object. Exceptions of the import reach the caller."""
         if self.folder and self.folder not in sys.path:
             sys.path.insert(0, self.folder)
         found: Any = importlib.import_module(self.module)
@@ -133,8 +133,8 @@ class Place:
 
 
 def place_of(function: Any) -> Place | None:
-    """The place from which another process can import the function or class. None for lambdas, closures, bound methods and notebook
-    functions."""
+    """Returns the place from which another process can import the function or class. Returns None for lambdas,
+    closures, bound methods and notebook functions."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if not module or not name or "<" in name:
         return None
@@ -154,7 +154,8 @@ def place_of(function: Any) -> Place | None:
 
 
 def load_backend(text: str) -> Any:
-    """The function or adapter that "module:name" names. Raises ArgumentError."""
+    """Imports the function or adapter that "module:name" names. Raises ArgumentError if the text has another form or
+    the import fails."""
     module, colon, name = text.partition(":")
     if not colon or not module or not name:
         raise ArgumentError(f'expected MODULE:FUNCTION, got "{text}"')

@@ -1,4 +1,7 @@
-"""Runs a check on one case and catches exceptions. Plain functions: scripts that show a finding contain them."""
+"""Runs a check on one case and catches exceptions.
+
+This module has only plain functions, because scripts that show a finding contain their text.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ def is_broken(text: str) -> bool:
 
 
 def attempt(faults: Callable[[Any, Adapter], list[Fault]], case: Any, adapter: Adapter) -> list[Fault]:
-    """Runs a check on a case. An exception of the backend becomes a fault: an error if it has broken the device's context, else a
-    warning."""
+    """Runs a check on a case and returns its faults. If the backend raises, the exception becomes the only fault: an
+    error if the device's context is lost, else a warning."""
     try:
         return faults(case, adapter)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Scripts that show a finding and need only torch and the backend.
+"""Writes scripts that show a finding and need only torch and the backend.
 
 A script contains the source text of the check and of all definitions that the check uses. The audit and the script thus
 run the same code, and the script does not import mlafix.
@@ -22,11 +22,11 @@ PACKAGE = __package__
 
 @dataclass
 class Source:
-    """The definitions of a module, and what it imports."""
+    """The definitions and the imports of a module, by name."""
 
     lines: list[str]
     defined: dict[str, ast.stmt]
-    imported: dict[str, tuple[str, str]]  # name: (module, name in that module); the second is "" if the name is a module
+    imported: dict[str, tuple[str, str]]  # name: (module, name in that module). The second is "" if `name` is a module.
 
     def text(self, node: ast.stmt) -> str:
         first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
@@ -57,12 +57,12 @@ class Bundle:
     """Collects definitions in an order in which a script can execute them."""
 
     def __init__(self, replaced: dict[str, str]) -> None:
-        self.replaced = replaced  # names that the script defines differently, with their definitions
+        self.replaced = replaced  # definitions by name that replace those of the modules
         self.imports: set[str] = set()
         self.parts: dict[tuple[str, str], str] = {}
 
     def add(self, module: str, name: str) -> None:
-        """Adds a definition of a module of this package, after the definitions that it uses."""
+        """Adds a definition from a module of this package, after the definitions that it uses."""
         source = source_of(module)
         if name in source.imported and name not in source.defined:
             origin, inner = source.imported[name]
@@ -87,19 +87,24 @@ class Bundle:
 
 
 def literal(instance: Any, skipped: tuple[str, ...] = ()) -> str:
-    """A dataclass as the text of a constructor call with its non-default fields."""
+    """Writes a dataclass as a constructor call that passes only its non-default fields."""
     given = [f"{field.name}={written(getattr(instance, field.name))}" for field in fields(instance)
              if field.name not in skipped and getattr(instance, field.name) != field.default]  # fmt: skip
     return f"{type(instance).__name__}({', '.join(given)})"
 
 
 def written(value: Any) -> str:
-    """A value as Python text. Infinities become calls of `float`, because their repr is not an expression."""
+    """Writes a value as a Python expression. An infinity becomes a call of `float`, because its repr is not an
+    expression."""
     return f'float("{value}")' if isinstance(value, float) and value in (float("inf"), float("-inf")) else repr(value)
 
 
 def script(faults: Any, case: Any, adapter: Adapter, title: str, died: bool = False, seconds: float = 3.0, earlier: Sequence[Any] = ()) -> str:
-    """A script that makes the `earlier` calls, then exits with status 1 if `faults(case, adapter)` finds any. "" if the backend cannot be imported."""
+    """Returns a script that makes the `earlier` calls and then runs `faults(case, adapter)`. It exits with status 1 if
+    there is a fault.
+
+    Returns "" if the backend cannot be imported.
+    """
     place = place_of(adapter.call)
     if place is None:
         return ""
@@ -134,7 +139,7 @@ def script(faults: Any, case: Any, adapter: Adapter, title: str, died: bool = Fa
 
 
 def backend_lines(place: Place, bundle: Bundle) -> list[str]:
-    """The lines that define `backend` in a script: an import, or the text of a ready adapter."""
+    """Returns the lines that define `backend` in a script: an import, or the text of a ready adapter."""
     if place.module.startswith(f"{PACKAGE}."):
         bundle.add(place.module, place.name)
         bundle.parts["", "backend"] = f"backend = {place.name}"

@@ -1,4 +1,4 @@
-"""The clauses of docs/Contract.md, and the JSON format in which a backend claims some of them."""
+"""Names the clauses of docs/Contract.md, and reads the JSON in which a backend claims some of them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ CLAUSES: dict[str, str] = {
     "M1": "The identity", "M2": "All sides empty", "M3": "One side live", "M4": "States without weight", "M5": "NaN in a live lse",
     "M6": "Weights and sums", "M7": "One base", "M8": "Outputs that are inputs", "M9": "A sink counts once",
 }  # fmt: skip
-"""The number and the name of each clause. The anchor of a clause on the page is its number in lower case."""
+"""The name of each clause by its number. On docs/Contract.md the anchor of a clause is its number in lower case."""
 
-# A text within a fault's kind, then the clauses that it breaks in attention and in merges.
+# (text, clauses, clauses): a fault whose kind contains the text breaks the first clauses in attention and the second in
+# merges.
 OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("a given ", ("C16",), ("M8",)),
     (" was written", ("C9",), ("M8",)),
@@ -48,17 +49,18 @@ OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 def clauses_in(check: tuple[str, ...], merges: bool) -> list[str]:
-    """The clauses of a check that concern merges (M1 to M9) or attention (C1 to C18). All of its clauses if none
-    does."""
+    """Returns the clauses of a check for merges (M1 to M9) or for attention (C1 to C18). Returns all of its clauses if
+    none is of that sort."""
     return [clause for clause in check if (clause[0] == "M") == merges] or list(check)
 
 
-# Kinds that name only the affected rows. They decide the clause in checks of OF_ROWS_IN, which vary nothing but rows.
+# Kinds of faults that only name the affected rows. In the checks of OF_ROWS_IN, which vary nothing but rows, OF_KIND
+# decides their clauses.
 OF_ROWS = ("rows without keys", "all masked")
 OF_ROWS_IN = ("C1", "C2", "C5", "C8")
 
 
-# Fields of a case. If the smallest case needs the field, wrong live rows break the clause beside it.
+# (field, clause): wrong live rows break the clause if the smallest failing case needs the field.
 OF_CASE: tuple[tuple[str, str], ...] = (
     ("beyond", "C4"), ("layout", "C9"), ("lengths", "C9"), ("k_scale", "C17"), ("num_splits", "C18"), ("longer", "C18"), ("window", "C13"), ("sinks", "C14"),
     ("softcap", "C14"), ("alibi", "C14"), ("scale", "C14"),
@@ -66,8 +68,8 @@ OF_CASE: tuple[tuple[str, str], ...] = (
 
 
 def clauses_of_case(kind: str, case: Any) -> list[str]:
-    """The clause that wrong live rows break: that of the first field that the smallest case needs. Empty for other kinds and plain
-    cases."""
+    """Returns the clause in OF_CASE for the first field that the smallest failing case needs. Returns an empty list if
+    no field does, or if the fault is not wrong live rows."""
     if not isinstance(case, Case) or kind not in ("live rows", "lse of live rows"):
         return []
     plain = Case()
@@ -75,7 +77,7 @@ def clauses_of_case(kind: str, case: Any) -> list[str]:
 
 
 def clauses_of(check: tuple[str, ...], kind: str, merges: bool) -> list[str]:
-    """The clauses that a kind of fault breaks: the kind's own if it has any, else the check's."""
+    """Returns the clauses that a fault breaks: those of its kind in OF_KIND, else those of the check."""
     named = [(words, states if merges else attention) for words, attention, states in OF_KIND if words in kind.partition(", after a call")[0].partition(", beside a call")[0]]
     own = [clause for words, clauses in named if words not in OF_ROWS or check[0] in OF_ROWS_IN for clause in clauses]
     if "after a call" in kind or "beside a call" in kind:
@@ -88,10 +90,10 @@ class Waiver:
     """A known finding. Reports show it with its reason and do not count it."""
 
     reason: str
-    check: str = ""  # "": any check
+    check: str = ""  # number of a check; "": any check
     clause: str = ""
-    kind: str = ""  # a text within the finding's kind
-    case: dict[str, Any] = field(default_factory=dict)  # fields of the finding's case
+    kind: str = ""  # a text that the finding's kind contains; "": any kind
+    case: dict[str, Any] = field(default_factory=dict)  # fields that the finding's case must have, with their values
 
     def covers(self, finding: Any) -> bool:
         """True if the waiver applies to the finding."""
@@ -101,7 +103,7 @@ class Waiver:
 
 @dataclass(frozen=True)
 class Claim:
-    """The clauses that a backend claims, and its exceptions."""
+    """The clauses that a backend claims, and its exceptions with their reasons."""
 
     clauses: tuple[str, ...] = tuple(CLAUSES)
     exceptions: tuple[Waiver, ...] = ()
@@ -109,18 +111,18 @@ class Claim:
     backend: str = ""
 
     def names(self, clause: str) -> bool:
-        """True if the claim lists the clause and omits others."""
+        """True if the claim lists the clause but not all clauses."""
         return clause in self.clauses and set(self.clauses) != set(CLAUSES)
 
     def waives(self, finding: Any) -> str:
-        """The reason for which a finding does not count, or "" if it counts."""
+        """Returns the reason why a finding does not count. Returns "" if it counts."""
         reasons = [one.reason for one in self.exceptions if one.covers(finding)]
         if not reasons and finding.clauses and not set(finding.clauses) & set(self.clauses):
             reasons = ["not claimed"]
         return reasons[0] if reasons else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The claim as data for JSON."""
+        """Returns the claim as data for JSON."""
         return dict(json.loads(json.dumps(asdict(self))))
 
     @staticmethod
@@ -140,7 +142,7 @@ class Claim:
             if unknown := [clause for clause in data.get("clauses", ()) if clause not in CLAUSES]:
                 raise ArgumentError(f"claim: expected clauses of docs/Contract.md, got {unknown[0]!r}")
             exceptions = tuple(Waiver(**{"reason": "", **one}) for one in data.get("exceptions", ()))
-        except ArgumentError:  # a ValueError
+        except ArgumentError:  # ArgumentError is a ValueError, which the next clause would catch
             raise
         except (ValueError, TypeError, AttributeError) as error:
             members = 'an object with "clauses" and "exceptions", each exception with "reason" and some of "check", "clause", "kind" and "case"'

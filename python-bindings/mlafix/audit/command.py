@@ -1,4 +1,4 @@
-"""python -m mlafix audit: audits a function, or every ready adapter whose package is installed."""
+"""Implements `python -m mlafix audit`, which audits a function or every ready adapter whose package is installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .table import fill, fill_cases
 from .worker import Limits
 
 PATIENT = Limits(case=20.0, check=10.0, total=170.0, first=300.0)
-"""The limits with --ready, where calls compile."""
+"""The limits of an audit with --ready, where backends compile kernels."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,8 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the command. The status is 1 if an error was found or the plain call fails; with --compare, if the report got
-    worse."""
+    """Runs the command and returns its exit status.
+
+    The status is 1 if there is an error or the plain call fails. With --compare it is 1 if the report got worse.
+    """
     if options.schema:
         print(json.dumps(SCHEMA, indent=1))
         return 0
@@ -80,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def audit_one(options: argparse.Namespace, checks: Sequence[str] | None) -> list[Report]:
-    """The report of one backend, or of each combination of a matrix."""
+    """Returns the report of one backend, or a report for each combination of a matrix."""
     fields = dict(field_of(text) for text in options.set)
     if options.device:
         fields["device"] = options.device
@@ -109,7 +111,7 @@ def claim_of(file: str) -> Claim | None:
 
 
 def limits_of(texts: Sequence[str], limits: Limits) -> Limits:
-    """`limits`, changed by texts of the form "name=seconds"."""
+    """Returns `limits` with the changes in `texts`, each of the form "name=seconds"."""
     for text in texts:
         name, _, value = text.partition("=")
         if name not in asdict(limits) or not re.fullmatch(r"[0-9]+(\.[0-9]+)?", value):
@@ -140,7 +142,7 @@ def field_of(text: str, option: str = "--set") -> tuple[str, Any]:
 
 
 def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> list[Report]:
-    """Prints the cards of all ready adapters, then a table of them."""
+    """Audits all ready adapters, prints each card, then a table of them. Returns the reports."""
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     adapters, missing = ready(device)
     begin, reports, late = time.monotonic(), [], []
@@ -152,7 +154,7 @@ def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> li
             continue
         try:
             report = audit(adapter, checks=checks, limits=limits_of(options.limit, PATIENT), claim=claim_of(options.claim), progress=sys.stderr.isatty())
-        except ArgumentError as error:  # The package is installed, but cannot be loaded here.
+        except ArgumentError as error:  # The package is installed but cannot be loaded here.
             missing[adapter.name] = str(error)
             continue
         reports.append(report)
@@ -169,7 +171,7 @@ def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> li
 
 
 def file_name(report: Report) -> str:
-    """A file name made of the backend's name and the device."""
+    """Returns a file name made of the backend's name and the device."""
     words = f"{report.backend} {report.machine.get('gpu', 'cpu')}"
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
@@ -184,7 +186,7 @@ def write_scripts(report: Report, folder: str) -> None:
 
 
 def read_report(file: Path) -> Report:
-    """Reads the report in a file. Raises ArgumentError with the file's name if it holds none."""
+    """Reads a report from a file. Raises ArgumentError with the file's name if the file holds no report."""
     try:
         return Report.from_json(file.read_text(encoding="utf-8"))
     except ArgumentError as error:

@@ -1,5 +1,7 @@
-"""Detects crashes and hangs by running a function in its own process. Plain functions: scripts that show a finding
-contain them."""
+"""Detects crashes and hangs by running a function in its own process.
+
+This module has only plain functions, because scripts that show a finding contain their text.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ from .cases import Fault
 
 
 def how_it_ended(status: int) -> str:
-    """Describes a status of waitpid. "" if the process succeeded."""
+    """Describes how a process ended, from its status of waitpid. Returns "" if the process succeeded."""
     if os.WIFSIGNALED(status):
         return f"the process died of {signal.Signals(os.WTERMSIG(status)).name}"
     return f"the process ended with status {os.WEXITSTATUS(status)}" if os.WEXITSTATUS(status) else ""
 
 
 def deaths(function: Callable[[], object], seconds: float) -> list[Fault]:
-    """A fault if the function's process dies, or does not return in time."""
+    """Runs a function in a fork. Returns a fault if the fork dies or does not end within the time."""
     child = os.fork()
     if not child:
         try:

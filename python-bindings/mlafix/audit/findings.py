@@ -1,4 +1,4 @@
-"""The findings of an audit, as data that is passed between processes and stored in files."""
+"""Defines the findings of an audit, which are passed between processes and stored in files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SEVERITIES = ("error", "warning")
 
 @dataclass
 class Finding:
-    """A fault of a backend, for the smallest case found."""
+    """A fault of a backend, with the smallest case that shows it."""
 
     check: str
     kind: str
@@ -19,15 +19,15 @@ class Finding:
     expected: str
     got: str
     case: dict[str, Any]
-    call: str = ""  # the case as text
-    script: str = ""  # shows the finding with torch and the backend; "" if the backend cannot be imported
-    script_status: str = ""  # "fails" is the expected status; any other says what the script did
+    call: str = ""  # the case, written as a constructor call
+    script: str = ""  # a script that shows the finding with torch and the backend; "" if the backend cannot be imported
+    script_status: str = ""  # "fails" if the script showed the finding, else what it did instead
     reports: list[str] = field(default_factory=list)
-    repair: dict[str, Any] | None = None  # fields of Repaired
-    clauses: list[str] = field(default_factory=list)  # clauses of docs/Contract.md
-    origin: dict[str, Any] = field(default_factory=dict)  # the check's case, before shrinking
-    origin_words: list[str] = field(default_factory=list)  # the expected and actual values for `origin`
-    waived: str = ""  # the reason if a waiver covers the finding, else ""
+    repair: dict[str, Any] | None = None  # the fields of Repaired; None if no repair was tried
+    clauses: list[str] = field(default_factory=list)  # numbers of the broken clauses of docs/Contract.md
+    origin: dict[str, Any] = field(default_factory=dict)  # the case in which the check found the fault, before shrinking
+    origin_words: list[str] = field(default_factory=list)  # the expected and the actual value in the case `origin`
+    waived: str = ""  # the reason why the finding does not count; "" if it counts
 
 
 @dataclass
@@ -42,13 +42,13 @@ class Outcome:
     seconds: float = 0.0
     remarks: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    total: int = 0  # the number of cases that the check has for this backend
-    varied: dict[str, int] = field(default_factory=dict)  # the number of cases run, by what varies among them
+    total: int = 0  # number of cases that the check has for this backend
+    varied: dict[str, int] = field(default_factory=dict)  # number of cases run, by what varies among them
     clauses: list[str] = field(default_factory=list)
 
     @property
     def words(self) -> str:
-        """The status, with the number of cases if only some of them were run."""
+        """The status. It includes the number of cases if only some of them were run."""
         return f"{self.status}, {self.cases} of {self.total} cases" if self.status == HOLDS and self.cases < self.total else self.status
 
 
@@ -57,7 +57,7 @@ def to_dict(instance: Any) -> dict[str, Any]:
 
 
 def outcome_of(data: dict[str, Any]) -> Outcome:
-    """The Outcome whose data `to_dict` returned. Ignores unknown fields."""
+    """Rebuilds an Outcome from the data that `to_dict` returned. Ignores unknown fields of findings."""
     known = {one.name for one in fields(Finding)}
     findings = [Finding(**{name: value for name, value in one.items() if name in known}) for one in data["findings"]]
     return Outcome(**{**{one.name: data[one.name] for one in fields(Outcome) if one.name in data}, "findings": findings})

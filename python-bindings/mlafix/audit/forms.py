@@ -1,4 +1,7 @@
-"""Turns a case into a call of each form of attention. Plain functions and torch: scripts that show a finding contain them."""
+"""Turns a case into a call of each form of attention.
+
+This module has only plain functions, because scripts that show a finding contain their text.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,16 @@ import torch.utils.deterministic
 
 from .cases import Adapter, Case, Got, Values, alibi_slopes, head_scales, shared_pages
 
-GUARD = 64  # elements before and after an output, which no call may write
-STALE = 7.0  # stands for the result of an earlier call
+GUARD = 64  # number of elements before and after an output, which no call may write
+STALE = 7.0  # stands for the result of an earlier call in a given out or lse
 
 
 @contextmanager
 def poisoned_memory() -> Iterator[None]:
-    """Fills new tensors with NaN, so that memory which a backend allocates but does not write shows up."""
+    """Makes torch fill new tensors with NaN, so that elements show up which a backend allocates but does not write."""
     mode, fills = torch.get_deterministic_debug_mode(), torch.utils.deterministic.fill_uninitialized_memory
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about operators that are not deterministic
+        warnings.simplefilter("ignore")  # hides torch's warnings about non-deterministic operators
         torch.set_deterministic_debug_mode("warn")
         torch.utils.deterministic.fill_uninitialized_memory = True
         try:
@@ -44,22 +47,22 @@ class Memory:
         self.kept: list[tuple[str, torch.Tensor, torch.Tensor]] = []  # (name, tensor, copy of its contents)
 
     def watch(self, what: str, tensor: torch.Tensor) -> torch.Tensor:
-        """A tensor that the call may only read."""
+        """Remembers a tensor that the call may only read, and returns it."""
         self.kept.append((what, tensor, tensor.clone()))
         return tensor
 
     def touched(self) -> list[str]:
-        """The names of watched tensors that have changed. NaN is compared by its bits."""
+        """Returns the names of watched tensors whose bits have changed."""
         return [what for what, tensor, held in self.kept if not same_bits(tensor, held)]
 
     def far(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Zeros whose first dim has a stride large enough for offsets past 2^31. On a CPU only the touched pages use
-        memory."""
+        """Returns a tensor of zeros whose first dim has a stride so large that offsets exceed 2^31. On a CPU only the
+        touched pages use memory."""
         pitch = (1 << 31) // max(shape[0] - 1, 1) + 4096
         pitch += -pitch % 4096
         size = pitch * max(shape[0] - 1, 0) + math.prod(shape[1:])
         if self.adapter.device == "cpu":
-            pages = mmap.mmap(-1, size * dtype.itemsize, flags=mmap.MAP_PRIVATE | 0x4000)  # MAP_NORESERVE
+            pages = mmap.mmap(-1, size * dtype.itemsize, flags=mmap.MAP_PRIVATE | 0x4000)  # 0x4000 is MAP_NORESERVE
             flat = torch.frombuffer(pages, dtype=dtype)
         else:
             flat = torch.empty(size, dtype=dtype, device=self.adapter.device)
@@ -67,12 +70,12 @@ class Memory:
         return flat.as_strided(shape, strides).zero_()
 
     def rows(self, shape: tuple[int, ...], dtype: torch.dtype, fill: float, what: str = "") -> torch.Tensor:
-        """A tensor with the layout of the case. "out" and "lse" have guards around them; "v" may have strides of its
-        own."""
+        """Returns a tensor with the layout of the case, filled with `fill`. "out" and "lse" lie between guards; "v" may
+        have strides of its own."""
         if self.case.layout == "far" and len(shape) > 2 and shape[0] > 1:
             return self.far(shape, dtype).fill_(fill)
         least = max(self.adapter.alignment_bytes // dtype.itemsize, 1)
-        gap = {"heads": 8, "odd": least}.get(self.case.layout, 0)  # between the rows of heads
+        gap = {"heads": 8, "odd": least}.get(self.case.layout, 0)  # elements between the rows of heads
         gap = 24 if self.case.layout == "values" and what == "v" else gap
         wide = (*shape[:-1], shape[-1] + gap)
         count, begin = math.prod(wide), GUARD + (least if self.case.layout == "odd" else 0)
@@ -86,8 +89,11 @@ class Memory:
         return rows
 
     def integers(self, numbers: Any, dtype: torch.dtype = torch.int32) -> torch.Tensor:
-        """Lengths, offsets or tables: dense, or every second element of a buffer whose other elements are wrong. With
-        layout "odd", they begin one element into their buffer."""
+        """Returns lengths, offsets or a block table as a tensor. With strided lengths it is every second element of a
+        buffer whose other elements are wrong.
+
+        With layout "odd" it begins one element into its buffer.
+        """
         made = torch.as_tensor(numbers, dtype=dtype)
         if self.case.layout == "odd" and not self.adapter.alignment_bytes:
             flat = torch.full((made.numel() + 1,), -1, dtype=dtype, device=self.adapter.device)
@@ -99,7 +105,8 @@ class Memory:
         return made.to(self.adapter.device)
 
     def outputs(self, rows: tuple[int, ...], lse_shape: tuple[int, ...]) -> dict[str, torch.Tensor]:
-        """The outputs out and lse that the backend takes, filled with the contents that the case says."""
+        """Returns the out and lse that the call passes, with the contents that `before` of the case names. Omits what
+        the backend does not take."""
         fill = {"nan": math.nan, "stale": STALE}.get(self.case.before)
         given: dict[str, torch.Tensor] = {}
         if fill is not None and "out" in self.adapter.takes:
@@ -123,7 +130,7 @@ def offsets(lengths: tuple[int, ...]) -> list[int]:
 
 
 def options(case: Case, adapter: Adapter, values: Values) -> dict[str, Any]:
-    """The keywords that all forms of attention share."""
+    """Returns the keyword arguments that all forms of attention have in common."""
     given: dict[str, Any] = {"scale": case.scale * case.dim**-0.5} if case.scale else {}
     given |= {"causal": case.causal} if adapter.causal is True and adapter.form != "paged" else {}
     if case.window != (-1, -1):
@@ -143,7 +150,7 @@ def options(case: Case, adapter: Adapter, values: Values) -> dict[str, Any]:
 
 
 def scales(case: Case, adapter: Adapter) -> dict[str, Any]:
-    """The arguments k_scale and v_scale that the backend takes: floats, or [Hk] f32."""
+    """Returns k_scale and v_scale if the backend takes them: floats, or tensors [Hk] f32."""
     given: dict[str, Any] = {name: getattr(case, name) for name in ("k_scale", "v_scale") if name in adapter.takes}
     if adapter.kv_scales == "number":
         return given
@@ -157,19 +164,19 @@ def is_planned(call: Any) -> bool:
 
 @cache
 def made(call: Any) -> Any:
-    """The single instance of a class in this process."""
+    """Returns the single instance of a class in this process. Returns any other object as it is."""
     return call() if isinstance(call, type) else call
 
 
 def invoke(adapter: Adapter, arguments: Any, given: dict[str, Any]) -> Any:
-    """Makes one call of a function, or plans and runs an object."""
+    """Makes one call of a function. For an object, makes a plan and runs it."""
     if not is_planned(adapter.call):
         return adapter.call(*arguments, **given)
     return made(adapter.call).run(*arguments, **planned(adapter, arguments, given))
 
 
 def planned(adapter: Adapter, arguments: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Plans a call of an object with `plan`. Returns the remaining keywords, those in the signature of `run`."""
+    """Makes a plan if the object has `plan`. Returns the keywords that are left for `run`."""
     backend = made(adapter.call)
     if not hasattr(backend, "plan"):
         return given
@@ -184,8 +191,8 @@ def planned(adapter: Adapter, arguments: Any, given: dict[str, Any]) -> dict[str
 
 
 def finish(adapter: Adapter, memory: Memory, arguments: Any, given: dict[str, Any]) -> Got:
-    """Makes the call and returns its results as rows of tokens. Includes the given outputs if the backend returned other
-    tensors."""
+    """Makes the call and returns its results as rows of tokens. If the backend returned other tensors than the given
+    out and lse, includes these as well."""
     result = invoke(adapter, arguments, given)
     out, raw = result if isinstance(result, (tuple, list)) else (result, None)
     out, raw = given.get("out") if out is None else out, given.get("lse") if raw is None else raw
@@ -199,8 +206,8 @@ def finish(adapter: Adapter, memory: Memory, arguments: Any, given: dict[str, An
 
 
 def packed_rows(case: Case, adapter: Adapter, values: Values, memory: Memory, keys: int) -> list[torch.Tensor]:
-    """q [n, H, D] with the rows of all sequences and of the padding, then k and v [keys, Hk, D] unless `keys` is
-    negative."""
+    """Returns q [n, H, D] with the rows of all sequences and the padding rows. Adds k and v [keys, Hk, D] unless `keys`
+    is negative."""
     dtype, n = getattr(torch, adapter.dtype), sum(case.q_lens) + case.pad_rows
     if case.layout == "packed":
         rows = list(memory.rows((n, case.heads + 2 * case.kv_heads, case.dim), dtype, 0.0).split([case.heads, case.kv_heads, case.kv_heads], 1))
@@ -216,14 +223,15 @@ def packed_rows(case: Case, adapter: Adapter, values: Values, memory: Memory, ke
 
 
 def keys_and_values(case: Case, adapter: Adapter, memory: Memory, shape: tuple[int, ...]) -> list[torch.Tensor]:
-    """k [*shape, D] and v [*shape, Dv], filled with the `beyond` of the case. No call may use those elements."""
+    """Returns k [*shape, D] and v [*shape, Dv], filled with the contents that `beyond` of the case names. Elements that
+    keep this content may not affect a result."""
     dtype, value_dim = getattr(torch, adapter.kv_dtype or adapter.dtype), case.value_dim or case.dim
     k = memory.rows((*shape, case.dim), dtype, filled(case.beyond))
     return [k, k[..., :value_dim] if adapter.values_in_keys else memory.rows((*shape, value_dim), dtype, filled(case.beyond), "v")]
 
 
 def lse_shape(adapter: Adapter, *shape: int) -> tuple[int, ...]:
-    """An lse [n, H] in the adapter's layout."""
+    """Returns the shape of an lse [n, H] in the adapter's layout."""
     return shape if adapter.lse_layout == "nh" else (*shape[:-2], shape[-1], shape[-2])
 
 
@@ -242,8 +250,8 @@ def call_ragged(case: Case, adapter: Adapter, values: Values) -> Got:
 
 
 def call_dense(case: Case, adapter: Adapter, values: Values) -> Got:
-    """Makes a dense call: q [B, Lq, H, D], k and v [B, Lk, Hk, D], seq_lens_k [B] i32 if the backend takes it; lse [B, Lq, H]
-    or [B, H, Lq]."""
+    """Makes a dense call: q [B, Lq, H, D], k and v [B, Lk, Hk, D], and seq_lens_k [B] i32 if the backend takes it. The
+    lse is [B, Lq, H] or [B, H, Lq]."""
     memory, dtype = Memory(case, adapter), getattr(torch, adapter.dtype)
     batch, q_len = len(case.q_lens), max(case.q_lens, default=0)
     has_lengths = "seq_lens_k" in adapter.takes
@@ -266,13 +274,13 @@ def call_dense(case: Case, adapter: Adapter, values: Values) -> Got:
 
 
 def tables(case: Case, adapter: Adapter) -> tuple[torch.Tensor, int]:
-    """The block table [B, P] of a case, and the number of pages in the caches. No request uses page 0."""
+    """Returns the block table [B, P] of a case, and the number of pages in the caches. Page 0 belongs to no request."""
     size, batch = adapter.page_size, len(case.kv_lens) + case.pad_requests
     counts = [-(-max(length, 0) // size) for length in case.kv_lens]
     shared = shared_pages(case, adapter)
     total = sum(counts) - shared * max(len(counts) - 1, 0)
     numbers = torch.arange(1, total + 1)
-    if case.layout == "far" and total:  # uses the last page, whose offset is past 2^31
+    if case.layout == "far" and total:  # one entry is the last page, whose offset exceeds 2^31
         numbers[-1] = total + 1
     if case.pages in ("shuffled", "shared"):
         numbers = numbers[torch.randperm(total, generator=torch.Generator().manual_seed(3))]
@@ -291,7 +299,8 @@ def tables(case: Case, adapter: Adapter) -> tuple[torch.Tensor, int]:
 
 
 def caches(case: Case, adapter: Adapter, values: Values, memory: Memory) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """The caches, k and v [pages, page_size, Hk, D] or one [pages, page_size, D], and their block table."""
+    """Returns the caches and their block table. The caches are k and v [pages, page_size, Hk, D], or one [pages,
+    page_size, D]."""
     table, pages = tables(case, adapter)
     size = adapter.page_size
     tensors = keys_and_values(case, adapter, memory, (pages, size, case.kv_heads))
@@ -324,13 +333,16 @@ def call_paged(case: Case, adapter: Adapter, values: Values) -> Got:
 
 
 def requests(case: Case, memory: Memory, table: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The table and the lengths of the requests; padding requests come last."""
+    """Returns the keywords block_table and seq_lens. Padding requests come last."""
     return {"block_table": memory.integers(table), "seq_lens": memory.integers([*case.kv_lens, *([case.pad_length] * case.pad_requests)])}
 
 
 def call_ragged_paged(case: Case, adapter: Adapter, values: Values) -> Got:
-    """Makes a ragged paged call: q [n, H, D], caches as in `call_paged`, cu_seqlens_q [B + 1], block_table [B, P], seq_lens [B] i32. The
-    lengths include keys of earlier calls."""
+    """Makes a ragged paged call: q [n, H, D], caches as in `call_paged`, cu_seqlens_q [B + 1], block_table [B, P],
+    seq_lens [B] i32.
+
+    seq_lens counts the keys of earlier calls, too.
+    """
     memory = Memory(case, adapter)
     (q,) = packed_rows(case, adapter, values, memory, -1)
     tensors, table = caches(case, adapter, values, memory)

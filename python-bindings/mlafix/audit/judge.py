@@ -1,5 +1,7 @@
-"""Compares the results of a call with the reference. Plain functions and torch: scripts that show a finding contain
-them."""
+"""Compares the results of a call with the reference.
+
+This module has only plain functions, because scripts that show a finding contain their text.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,11 @@ def wrong_rows(kind: str, what: str, where: torch.Tensor, got: torch.Tensor, wan
 
 
 def compare(got: Got, want: Want, case: Case, adapter: Adapter) -> list[Fault]:
-    """Compares the results of a call: live rows must be within their bounds, rows without keys exactly 0 and -inf, and no other
-    memory written."""
+    """Compares the results of a call with the reference and returns the faults.
+
+    Live rows must be within their bounds. Rows without keys must be exactly 0 and -inf. No memory but the outputs may
+    change.
+    """
     n = want.out.shape[0]
     if got.out.shape[0] < n or got.out.shape[1:] != want.out.shape[1:]:
         return [Fault("shape of out", str(list(want.out.shape)), str(list(got.out.shape)))]
@@ -60,7 +65,7 @@ def compare(got: Got, want: Want, case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def unwritten(got: Got, want: Want, adapter: Adapter) -> list[Fault]:
-    """Faults for given outputs that do not hold the result (C16): the backend returned other tensors."""
+    """Returns faults for given outputs that do not hold the result, because the backend returned other tensors (C16)."""
     faults = []
     for what, rows in got.given.items():
         exact, error = (want.out, want.out_error) if what == "out" else (want.lse, want.lse_error)
@@ -73,12 +78,12 @@ def unwritten(got: Got, want: Want, adapter: Adapter) -> list[Fault]:
 
 
 def written_to(got: Got) -> list[Fault]:
-    """A fault for each piece of memory that the call changed but must not."""
+    """Returns a fault for each tensor that the call changed but must not change."""
     return [Fault(what if what.endswith("differ") else f"{what} was written", "no change", "other bits") for what in got.touched]
 
 
 def pads(got: Got, case: Case, adapter: Adapter, live: int) -> list[Fault]:
-    """A fault if a padding row is neither the identity nor, in a given buffer, unchanged."""
+    """Returns a fault if a padding row is neither 0 with an lse of -inf nor, in a given buffer, unchanged."""
     held = {"nan": math.nan, "stale": STALE}.get(case.before)
     faults = []
     for name, tensor, identity in (("out", got.out, 0.0), ("lse", got.lse, -math.inf)):
@@ -99,26 +104,27 @@ def pads(got: Got, case: Case, adapter: Adapter, live: int) -> list[Fault]:
     return faults[:1]
 
 
-# Fields of a case that change neither its numbers nor their reference.
+# Fields of a case that affect neither its inputs nor their reference, with the values that `expected` gives them.
 AROUND = {"before": "nan", "beyond": "zero", "layout": "dense", "lengths": "dense", "num_splits": 0, "longer": 0, "pad_rows": 0, "pad_requests": 0,
           "pad_length": 0, "after": ""}  # fmt: skip
 
 
 @lru_cache(maxsize=2)
 def numbers(case: Case, adapter: Adapter) -> tuple[Values, Want]:
-    """The numbers of a case and their reference."""
+    """Returns the inputs of a case and their reference."""
     values = make_values(case, adapter)
     return values, reference(case, adapter, values)
 
 
 def expected(case: Case, adapter: Adapter) -> tuple[Values, Want]:
-    """The numbers and their reference, computed once for cases that differ in the fields of AROUND only."""
+    """Returns the inputs of a case and their reference. Cases that differ only in the fields of AROUND have one entry
+    in the cache."""
     pages = case.pages if case.pages in ("shared", "equal") else "straight"
     return numbers(replace(case, pages=pages, **AROUND), replace(adapter, call=len, name="", takes=()))
 
 
 def check_call(case: Case, adapter: Adapter) -> list[Fault]:
-    """Makes one call and compares it with the reference, including its padding."""
+    """Makes one call and compares it with the reference, including the padding rows."""
     values, want = expected(case, adapter)
     got = run(case, adapter, values)
     faults = compare(got, want, case, adapter)

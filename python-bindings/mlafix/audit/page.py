@@ -1,4 +1,4 @@
-"""A report as a self-contained HTML page, in the style of the page that explains a kernel."""
+"""Writes reports as a self-contained HTML page, in the style of the page that explains a kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ pre { background: var(--panel); border: 1px solid var(--rule); padding: 8px; ove
 
 
 def write_page(reports: Sequence[Report]) -> str:
-    """The page of one or several reports: a table with a row for each report, then each report with its findings."""
+    """Returns the page of one or several reports. It begins with a table that has a row for each report, if there are
+    several."""
     title = reports[0].backend if len(reports) == 1 else "Audits"
     body = [f"<h1>{escape(title)}</h1>", overview(reports) if len(reports) > 1 else "", *(section(report, i) for i, report in enumerate(reports))]
     return (
@@ -34,7 +35,8 @@ def write_page(reports: Sequence[Report]) -> str:
 
 
 def overview(reports: Sequence[Report]) -> str:
-    """A table with a row for each backend and a column for each check, with the numbers of cases and of waived findings."""
+    """Returns a table with a row for each backend and a column for each check. Two more columns have the numbers of
+    cases and of waived findings."""
     checks = list(dict.fromkeys(outcome.check for report in reports for outcome in report.outcomes))
     titles = {outcome.check: outcome.title for report in reports for outcome in report.outcomes}
     heads = "".join(f'<th title="{escape(titles[check])}">{check}<small>{escape(clause_name(check))}</small></th>' for check in checks)
@@ -52,7 +54,8 @@ def overview_row(report: Report, checks: Sequence[str], number: int) -> str:
 
 
 def mark(outcome: Outcome, known: set[str]) -> str:
-    """The cell of a check: its status in a word, and its number of findings. The findings of checks in `known` are waived."""
+    """Returns the table cell of a check: its status as a word, or its number of findings. The findings of the checks in
+    `known` are waived."""
     counted = [finding for finding in outcome.findings if not finding.waived]
     text, color = MARKS[outcome.status], severity(outcome)
     if outcome.status == DOES_NOT:
@@ -66,12 +69,13 @@ def mark(outcome: Outcome, known: set[str]) -> str:
 
 
 def causes(outcome: Outcome) -> set[str]:
-    """The earlier checks that this check's remarks name."""
+    """Returns the numbers of earlier checks that this check's remarks name as having found the same cause."""
     return {match[1] for remark in outcome.remarks if (match := re.search(r", as (A[0-9]+)$", remark))}
 
 
 def severity(outcome: Outcome) -> str:
-    """The CSS class of a status. Only errors that count are red."""
+    """Returns the CSS class of an outcome. An outcome is red if it has an error that is not
+    waived, or a cause that an earlier check found."""
     if outcome.status == HOLDS and outcome.cases < outcome.total:
         return "part"
     if outcome.status != DOES_NOT:
@@ -80,13 +84,13 @@ def severity(outcome: Outcome) -> str:
 
 
 def clause_name(check: str) -> str:
-    """The name of a check's first clause."""
+    """Returns the name of a check's first clause, or "" if there is none."""
     clauses = CHECKS[check].clauses if check in CHECKS else ()
     return CLAUSES[clauses[0]] if clauses else ""
 
 
 def section(report: Report, number: int) -> str:
-    """The HTML of one report."""
+    """Returns the HTML of one report."""
     rows = "".join(outcome_row(outcome) for outcome in report.outcomes)
     facts = ", ".join(f"{name} {value}" for name, value in report.machine.items())
     remarks = "".join(f"<li>{outcome.check}: {escape(remark)}</li>" for outcome in report.outcomes for remark in outcome.remarks)
@@ -110,7 +114,7 @@ def outcome_row(outcome: Outcome) -> str:
 
 
 def finding_html(finding: Finding) -> str:
-    """The HTML of a finding, with its script folded."""
+    """Returns the HTML of a finding. Its script is folded."""
     rows = [("clause", ", ".join(f"{clause} {CLAUSES.get(clause, '')}" for clause in finding.clauses)), ("expected", finding.expected), ("got", finding.got),
             ("in", finding.call), ("waived", finding.waived)]  # fmt: skip
     if finding.repair and finding.repair["call"]:

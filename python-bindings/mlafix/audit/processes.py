@@ -1,4 +1,6 @@
-"""Runs functions that may crash: in a watched fork, or in a fork of a server process that has imported torch.
+"""Runs functions that may crash in a fork, and watches the fork.
+
+The parent of the fork is this process, or a server process that has imported torch.
 
 A backend that crashes, hangs or breaks its device's context affects only its fork. Forks of the server need not import
 torch. They inherit no CUDA context, since the server never creates one.
@@ -24,7 +26,7 @@ from typing import Any
 from .deaths import how_it_ended
 
 INSIDE: list[bool] = []
-"""Has an element in a process that an audit has started, and none elsewhere."""
+"""Has one element in processes that an audit has started, and is empty in all others."""
 
 PR_SET_PDEATHSIG = 1
 
@@ -33,15 +35,16 @@ Emit = Callable[[Event], None]
 
 
 def watched(job: Callable[[Emit], None], on_event: Emit) -> str:
-    """Runs `job(emit)` in a fork and passes its events to `on_event`. Returns how the fork failed, or "".
+    """Runs `job(emit)` in a fork and passes its events to `on_event`. Returns how the fork failed, or "" if it
+    succeeded.
 
-    An event {"limit": seconds} sets how long the job may take until its next event. The limit for the first event is two
-    minutes.
+    An event {"limit": seconds} sets how long the job may take until its next event. The first event must come within
+    two minutes.
     """
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as log:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python warns of forks in processes with threads; torch's threads are idle
+            warnings.simplefilter("ignore")  # Python warns of forks in a process with threads, but torch's threads are idle here
             child = os.fork()
         if not child:
             os.close(reading)
@@ -54,13 +57,13 @@ def watched(job: Callable[[Emit], None], on_event: Emit) -> str:
 
 
 def run_and_exit(job: Callable[[Emit], None], writing: int, log: int) -> None:
-    """Runs the job in the fork and exits. Output of the backend goes to the log."""
+    """Runs the job in the fork and exits. Output of the backend goes to the file descriptor `log`."""
     status = 1
     try:
         os.setpgid(0, 0)
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # ends the fork with its parent, since nobody else would end a hanging fork
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # the fork ends when its parent ends; otherwise a hanging fork would stay
         INSIDE.append(True)
-        faulthandler.disable()  # pytest's faulthandler writes to its own standard error
+        faulthandler.disable()  # pytest's faulthandler would write to pytest's standard error
         os.dup2(log, 1)
         os.dup2(log, 2)
 
@@ -80,7 +83,7 @@ def run_and_exit(job: Callable[[Emit], None], writing: int, log: int) -> None:
 
 
 def follow(child: int, reading: int, on_event: Emit, log: Any) -> str:
-    """Passes events on until the fork ends or exceeds its time limit."""
+    """Passes events to `on_event` until the fork ends or exceeds its time limit. Returns how the fork failed, or ""."""
     limit, pending, ended = 120.0, b"", ""
     deadline, used = time.monotonic() + limit, cpu_of(child)[1]
     while True:
@@ -103,12 +106,13 @@ def follow(child: int, reading: int, on_event: Emit, log: Any) -> str:
     if ended:
         kill_group(child)
     status = os.waitpid(child, 0)[1]
-    kill_group(child)  # ends processes that the backend started
+    kill_group(child)  # ends the processes that the backend started
     return ended or with_log(how_it_ended(status), log)
 
 
 def cpu_of(child: int) -> tuple[str, float]:
-    """The state of a process ("R" is runnable) and its CPU time in seconds."""
+    """Returns the state of a process ("R" is runnable) and its CPU time in seconds. Returns ("", 0.0) if the process
+    does not exist."""
     try:
         with open(f"/proc/{child}/stat", encoding="utf-8") as file:
             values = file.read().rpartition(")")[2].split()
@@ -118,8 +122,8 @@ def cpu_of(child: int) -> tuple[str, float]:
 
 
 def is_starved(child: int, used: float, limit: float) -> bool:
-    """True if a process is late because a busy machine gave it less than half of the time. False for a process that
-    waits."""
+    """True if a runnable process got less than half of the time limit as CPU time, because the machine is busy. False
+    for a process that sleeps."""
     state, now = cpu_of(child)
     return state == "R" and now - used < limit / 2
 
@@ -132,15 +136,15 @@ def kill_group(child: int) -> None:
 
 
 def with_log(ended: str, log: Any) -> str:
-    """Returns `ended`. Appends the last line that the process printed if it failed."""
+    """Returns `ended`. If the process failed, appends the last line that it printed."""
     log.seek(0)
     lines = [line for line in log.read()[-4000:].decode(errors="replace").splitlines() if line.strip()]
     return f"{ended}: {lines[-1].strip()[:300]}" if ended and lines else ended
 
 
 class Server:
-    """A process that has imported torch and forks for each job. It has a single thread, so that forks are safe; numpy's OpenBLAS is
-    kept from starting threads."""
+    """A process that has imported torch and forks for each job. It has a single thread, so that forks are safe; numpy's
+    OpenBLAS must not start threads."""
 
     def __init__(self) -> None:
         code = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from mlafix.audit.server import serve; serve()"
@@ -149,8 +153,10 @@ class Server:
         atexit.register(self.close)
 
     def run(self, job: Event, on_event: Emit) -> str:
-        """Like `watched`, in a fork of the server. An exception, such as an interrupt, ends the server. Otherwise the next job would read this job's
-        events."""
+        """Runs a job as `watched` does, but in a fork of the server.
+
+        An exception, such as an interrupt, ends the server. Otherwise the next job would read the events of this job.
+        """
         try:
             return self.answers(job, on_event)
         except BaseException:
@@ -188,7 +194,7 @@ _SERVERS: list[Server] = []
 
 
 def server() -> Server:
-    """The server of this process. Starts it if necessary."""
+    """Returns the server of this process. Starts it if it does not run."""
     if not _SERVERS or _SERVERS[0].process.poll() is not None:
         _SERVERS[:] = [Server()]
     return _SERVERS[0]

@@ -1,4 +1,4 @@
-"""A progress bar on the standard error: tqdm's if it is installed, else a line of text."""
+"""Shows a progress bar on the standard error: tqdm's if tqdm is installed, else a line of text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .findings import Outcome
 
 
 class Progress:
-    """The progress of an audit, counted in checks."""
+    """Shows how many checks of an audit are done."""
 
     def __init__(self, name: str, total: int, shown: bool | None) -> None:
         self.name, self.total, self.count = name, total, 0

@@ -40,7 +40,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def mlafix_audit(request: pytest.FixtureRequest) -> Outcome:
-    """The outcome of the test's check."""
+    """Runs the audit with the test's check alone and returns its outcome."""
     marker = request.node.get_closest_marker(FIXTURE)
     if marker is None or not hasattr(request, "param"):
         raise pytest.UsageError("mlafix_audit: expected a test with the mark mlafix_audit(backend), got one without")
@@ -52,7 +52,8 @@ def mlafix_audit(request: pytest.FixtureRequest) -> Outcome:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
-    """Skips or fails a marked test by the outcome of its check, before its body runs. Warnings do not fail it."""
+    """Skips or fails a marked test according to the outcome of its check, before the test's body runs. A finding of
+    severity "warning" does not fail the test."""
     outcome = pyfuncitem.funcargs.get(FIXTURE)
     if not isinstance(outcome, Outcome) or outcome.status == HOLDS:
         return

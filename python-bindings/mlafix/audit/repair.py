@@ -1,4 +1,4 @@
-"""The mlafix calls that repair findings. A backend wrapped with the repair goes through the same check again."""
+"""Finds the mlafix calls that repair findings, and runs a check again on the repaired backend."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from .forms import invoke
 from .state_forms import arguments_of
 
 Call = Callable[..., Any]
-TIMED = 0.5  # seconds after which no further call is timed
+TIMED = 0.5  # the total time in seconds after which no further call is timed
 
 
 @dataclass(frozen=True)
 class Repair:
-    """A repairing call as a user would write it, and a function that wraps the backend with it."""
+    """A call that repairs a finding, as text, and a function that wraps the backend with this call."""
 
     text: str
     wrap: Callable[[Adapter], Call]
-    fields: tuple[tuple[str, Any], ...] = ()  # fields of the adapter that the repair changes
+    fields: tuple[tuple[str, Any], ...] = ()  # (name, value) of adapter fields that the repair changes
 
 
 @dataclass
 class Repaired:
-    """The outcome of a repair."""
+    """The outcome of a repair: the repairing call, its effect and the median times of a call in microseconds."""
 
     call: str
     status: str  # "gone", "still there", or "not run: …"
@@ -40,7 +40,7 @@ class Repaired:
 
 
 def results(adapter: Adapter, *arguments: Any, **given: Any) -> tuple[Any, Any]:
-    """out and lse of the backend. If it returns no lse, a substitute filled with -inf."""
+    """Calls the backend and returns out and lse. If the backend returns no lse, returns an lse filled with -inf."""
     result = invoke(adapter, arguments, given)
     out, lse = result if isinstance(result, (tuple, list)) else (result, None)
     out, lse = given.get("out", out), given.get("lse", lse)
@@ -51,8 +51,8 @@ def results(adapter: Adapter, *arguments: Any, **given: Any) -> tuple[Any, Any]:
 
 
 def segments(lengths: torch.Tensor, begins: torch.Tensor, bad: torch.Tensor, total: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """kv_lens and cu_seqlens that divide each sequence into two segments. The first covers its `bad` first tokens and has
-    no keys; the second covers the rest."""
+    """Returns kv_lens and cu_seqlens that divide each sequence into two segments. The first segment covers the first
+    `bad` tokens and has no keys; the second covers the other tokens."""
     bounds = torch.stack([begins, begins + bad.clamp(min=0).minimum(lengths)], 1).flatten()
     ends = torch.cat([bounds, torch.as_tensor([total], dtype=bounds.dtype, device=bounds.device)])
     kinds = torch.tensor([0, 1], dtype=torch.int32, device=bounds.device).repeat(lengths.shape[0])
@@ -60,7 +60,7 @@ def segments(lengths: torch.Tensor, begins: torch.Tensor, bad: torch.Tensor, tot
 
 
 def blank_requests(adapter: Adapter) -> Call:
-    """Calls ops.fixup_zero_kv_rows after the backend."""
+    """Returns the backend with a call of ops.fixup_zero_kv_rows after it."""
 
     def call(*tensors: torch.Tensor, **given: Any) -> tuple[Any, Any]:
         from ..ops import fixup_zero_kv_rows
@@ -78,8 +78,8 @@ def blank_requests(adapter: Adapter) -> Call:
             fixup_zero_kv_rows(out, lse, given["seq_lens"], each, lse_layout=layout_of(adapter))
             return out, lse
         kv_lens = given.get("seq_lens_k", torch.full((q.shape[0],), k.shape[1], dtype=torch.int32, device=q.device))
-        # Each batch item counts as one token with Lq * H heads, since all of them are blanked alike. Copies tensors whose
-        # strides do not allow such a view.
+        # Each batch item counts as one token with Lq * H heads, since all its rows are blanked. reshape copies the lse
+        # if its strides do not allow such a view.
         rows, lses = out.flatten(1, 2), lse.reshape(q.shape[0], -1)
         fixup_zero_kv_rows(rows, lses, kv_lens, each, lse_layout="nh")
         return rows.view(out.shape), lses.view(lse.shape)
@@ -92,7 +92,8 @@ def layout_of(adapter: Adapter) -> Any:
 
 
 def blank_masked(adapter: Adapter) -> Call:
-    """Calls ops.fixup_zero_kv_rows with segments that cover the rows which see no key."""
+    """Returns the backend with a call of ops.fixup_zero_kv_rows after it, whose segments cover the rows that see no
+    key."""
 
     def call(*tensors: torch.Tensor, **given: Any) -> tuple[Any, Any]:
         from ..ops import fixup_zero_kv_rows
@@ -125,7 +126,8 @@ def blank_masked(adapter: Adapter) -> Call:
 
 
 def blank_padding(adapter: Adapter) -> Call:
-    """Calls ops.fill_pad_rows after the backend, or ops.fixup_zero_kv_rows for paged requests."""
+    """Returns the backend with a call of ops.fill_pad_rows after it. For paged requests the call is
+    ops.fixup_zero_kv_rows."""
     if adapter.form == "paged":
         return blank_requests(adapter)
 
@@ -140,7 +142,8 @@ def blank_padding(adapter: Adapter) -> Call:
 
 
 def clear_unread_keys(adapter: Adapter) -> Call:
-    """Zeroes unused keys and values before the call. (An engine does so once, when it allocates or frees them.)"""
+    """Returns the backend with unused keys and values set to zero before each call. An engine does this once, when it
+    allocates or frees them."""
 
     def call(q: torch.Tensor, *cached: torch.Tensor, **given: Any) -> Any:
         from ..ops import fill_pad_rows, fixup_zero_kv_rows, zero_blocks
@@ -160,7 +163,8 @@ def clear_unread_keys(adapter: Adapter) -> Call:
         else:
             size, lengths = k.shape[1], given["seq_lens_k"]
             begins = torch.arange(k.shape[0], dtype=torch.int32, device=k.device) * size
-            # Each sequence has two segments: its keys, which stay, and the memory after them.
+            # Each sequence has two segments: its keys, which keep their values, and the memory behind them, which
+            # becomes zero.
             bounds = torch.cat([torch.stack([begins, begins + lengths], 1).flatten(), begins[-1:] + size])
             kinds = torch.tensor([1, 0], dtype=torch.int32, device=k.device).repeat(k.shape[0])
             for rows in tensors:
@@ -172,7 +176,7 @@ def clear_unread_keys(adapter: Adapter) -> Call:
 
 
 def add_sinks(adapter: Adapter) -> Call:
-    """Calls ops.apply_sink after the backend."""
+    """Returns the backend without its own sinks, with a call of ops.apply_sink after it."""
 
     def call(*tensors: torch.Tensor, **given: Any) -> Any:
         from ..ops import apply_sink
@@ -188,7 +192,8 @@ def add_sinks(adapter: Adapter) -> Call:
 
 
 def dense_lengths(adapter: Adapter) -> Call:
-    """Makes lengths and tables contiguous. Paged requests go through ops.expand_context_lens, which also clamps at 0."""
+    """Returns the backend with contiguous lengths and block tables. The lengths of requests go through
+    ops.expand_context_lens, which also raises negative lengths to 0."""
 
     def call(*arguments: Any, **given: Any) -> Any:
         from ..ops import expand_context_lens
@@ -211,7 +216,8 @@ def expand_lens(expand: Any, lengths: torch.Tensor) -> Any:
 
 
 def lengths_and_rows(adapter: Adapter) -> Call:
-    """Clamps lengths before the call, and blanks the rows of requests without keys after it."""
+    """Returns the backend with lengths of at least 0, and with the rows of requests without keys blanked after the
+    call."""
     return blank_requests(replace(adapter, call=dense_lengths(adapter)))
 
 
@@ -220,7 +226,7 @@ def dense_inputs(adapter: Adapter) -> Call:
 
 
 def base_e(adapter: Adapter) -> Call:
-    """Converts an lse of base 2 to base e."""
+    """Returns the backend with its lse converted from base 2 to base e."""
 
     def call(*arguments: Any, **given: Any) -> Any:
         out, lse = results(adapter, *arguments, **given)
@@ -256,7 +262,7 @@ LENGTHS = {"ragged": "cu_seqlens_k.diff(), cu_seqlens_q", "dense": "seq_lens_k, 
 
 
 def repair_for(check: str, adapter: Adapter, kind: str, case: Any) -> Repair | None:
-    """The repair for a kind of fault, or None if there is no repair."""
+    """Returns the repair for a kind of fault. Returns None if there is no repair."""
     if adapter.form == "merge":
         return Repair("ops.merge_attn_states(a, a_lse, b, b_lse, out=out, out_lse=lse)", merge_of_ours)
     if adapter.form == "reduce":
@@ -290,10 +296,10 @@ def repair_for(check: str, adapter: Adapter, kind: str, case: Any) -> Repair | N
 
 
 def try_repair(check: Check, adapter: Adapter, kind: str, case: Any, died: bool = False, seconds: float = 1.0) -> Repaired | None:
-    """Runs the finding's case and the check's cases like it with the repaired backend, within the time. Measures the
-    cost of the repair.
+    """Runs the repaired backend on the finding's case and on the check's cases that resemble it, until the time is
+    over. Measures the cost of the repair. Returns None if there is no repair.
 
-    If the backend crashed on the case (`died`), runs this case alone, accepts no fault of any kind, and measures
+    If the backend crashed on the case (`died`), runs only this case, accepts no fault of any kind, and measures
     nothing.
     """
     repair = repair_for(check.number, adapter, kind, case)
@@ -314,12 +320,12 @@ def try_repair(check: Check, adapter: Adapter, kind: str, case: Any, died: bool 
             return Repaired(repair.text, "gone")
         backend, with_repair = (microseconds(one, case) for one in (adapter, repaired))
         return Repaired(repair.text, "gone", round(backend, 1), round(max(with_repair - backend, 0.0), 1))
-    except Exception as error:  # For example, the kernel cannot be compiled here.
+    except Exception as error:  # for example, the kernel cannot be compiled here
         return Repaired(repair.text, f"not run: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
 
 
 def cases_of(check: Check, adapter: Adapter, case: Any) -> list[Any]:
-    """The cases of the check with the layout, lengths and sinks of the finding's case."""
+    """Returns the check's cases with the layout, lengths and sinks of the finding's case."""
     found = check.cases(adapter)
     if isinstance(case, StateCase):
         return found
@@ -327,7 +333,7 @@ def cases_of(check: Check, adapter: Adapter, case: Any) -> list[Any]:
 
 
 def microseconds(adapter: Adapter, case: Any, count: int = 20) -> float:
-    """The median time of a call in microseconds. Allocates the tensors once."""
+    """Returns the median time of a call in microseconds. All calls use the same tensors."""
     arguments, given = arguments_of(case, adapter)
     if not arguments:
         return 0.0

@@ -1,4 +1,4 @@
-"""The result of an audit: as a card for people, as JSON with a schema, as one line, and as the difference of two
+"""Holds the result of an audit, and writes it as a card for people, as JSON with a schema, or as one line. Compares two
 results."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VERSION = 1
 
 @dataclass
 class Report:
-    """The result of an audit."""
+    """The result of an audit of one backend."""
 
     backend: str
     adapter: dict[str, Any]
@@ -25,16 +25,16 @@ class Report:
     outcomes: list[Outcome]
     measured: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
-    claim: dict[str, Any] | None = None  # the clauses that the backend claims, and its exceptions
+    claim: dict[str, Any] | None = None  # data of `Claim.to_dict`; None if the audit got no claim
 
     @property
     def findings(self) -> list[Finding]:
-        """The findings of all checks, in their order."""
+        """The findings of all checks, in the order of the checks."""
         return [finding for outcome in self.outcomes for finding in outcome.findings]
 
     @property
     def status(self) -> int:
-        """The exit status: 1 if an error is not waived, or if the plain call of A0 fails."""
+        """The exit status: 1 if an error is not waived or the plain call of A0 fails, else 0."""
         plain = [outcome for outcome in self.outcomes if outcome.check == "A0" and outcome.status == DOES_NOT]
         counted = [finding for finding in self.findings if not finding.waived]
         is_bad = any(finding.severity == "error" for finding in counted) or any(finding in counted for outcome in plain for finding in outcome.findings)
@@ -52,7 +52,8 @@ class Report:
         return self.claim is not None and set(self.claim["clauses"]) != set(CLAUSES)
 
     def claims(self) -> dict[str, str]:
-        """The verdict on each claimed clause: "confirmed", "confirmed with exceptions", "refuted" or "not measured"."""
+        """Returns the verdict on each claimed clause: "confirmed", "confirmed with exceptions", "refuted" or "not
+        measured"."""
         if self.claim is None:
             return {}
         found: dict[str, str] = {}
@@ -64,12 +65,12 @@ class Report:
         return found
 
     def unused(self) -> list[str]:
-        """The reasons of claimed exceptions that match no finding. Their cause is repaired or was not measured."""
+        """Returns the reasons of claimed exceptions that match no finding. Their cause is repaired or was not measured."""
         exceptions = [Waiver(**one) for one in (self.claim or {}).get("exceptions", ())]
         return [one.reason for one in exceptions if not any(one.covers(finding) for finding in self.findings)]
 
     def summary(self) -> str:
-        """The result as one line, for a badge."""
+        """Returns the result as one line, for a badge."""
         run = [outcome for outcome in self.outcomes if outcome.status in (HOLDS, DOES_NOT)]
         bad = [outcome.check for outcome in run if outcome.status == DOES_NOT]
         where = self.machine.get("gpu") or "CPU"
@@ -77,7 +78,7 @@ class Report:
         return f"{self.backend}: {len(run) - len(bad)} of {len(run)} checks hold{failed} ({self.adapter['dtype']}, torch {self.machine['torch']}, {where})"
 
     def __str__(self) -> str:
-        """The capability card."""
+        """Returns the capability card: a line for each check, then the findings."""
         lines = [self.summary(), ""]
         for outcome in self.outcomes:
             about = "; ".join(dict.fromkeys(part for part in (outcome.why, words(outcome)) if part))
@@ -92,8 +93,8 @@ class Report:
         return "\n".join(lines)
 
     def to_json(self, scripts: bool = True) -> str:
-        """JSON with a line for each check, which `from_json` reads. `SCHEMA` describes the format. `scripts`: whether to include the scripts of
-        findings."""
+        """Returns JSON with a line for each check. `from_json` reads it, and `SCHEMA` describes its format. Without
+        `scripts` the scripts of findings are left out."""
         data: dict[str, Any] = {"version": VERSION, "backend": self.backend, "summary": self.summary(), "adapter": self.adapter, "machine": self.machine,
                 "measured": self.measured, "seconds": self.seconds, "cases": self.cases, "contract": CONTRACT, "claim": self.claim,
                 "claims": self.claims(), "outcomes": [to_dict(outcome) for outcome in self.outcomes]}  # fmt: skip
@@ -106,7 +107,7 @@ class Report:
 
     @staticmethod
     def from_json(text: str) -> Report:
-        """The report that `to_json` wrote. Raises ArgumentError if the text is not one."""
+        """Reads the JSON that `to_json` wrote. Raises ArgumentError if the text has another format or version."""
         try:
             data = json.loads(text)
             if data["version"] != VERSION:
@@ -114,14 +115,14 @@ class Report:
             given = {one.name: data[one.name] for one in fields(Report) if one.name not in ("outcomes", "claim")}
             given["claim"] = data.get("claim")
             return Report(**given, outcomes=[outcome_of(one) for one in data["outcomes"]])
-        except ArgumentError:  # a ValueError
+        except ArgumentError:  # ArgumentError is a ValueError, which the next clause would catch
             raise
         except (ValueError, KeyError, TypeError) as error:
             raise ArgumentError(f"expected the JSON of a report, got {type(error).__name__}: {error}") from error
 
 
 def words(outcome: Outcome) -> str:
-    """The description of a check on the card."""
+    """Returns the description of a check's outcome on the card."""
     kinds = [finding.kind for finding in outcome.findings]
     if kinds:
         return shorten("; ".join(kinds), 100, placeholder=" …")
@@ -129,7 +130,7 @@ def words(outcome: Outcome) -> str:
 
 
 def finding_lines(finding: Finding) -> list[str]:
-    """The lines of the card for a finding."""
+    """Returns the lines that describe a finding on the card."""
     clauses = f" ({', '.join(finding.clauses)})" if finding.clauses else ""
     lines = [f"{finding.check} {finding.severity}: {finding.kind}{clauses}", f"  expected {finding.expected}", f"  got      {finding.got}"]
     if finding.waived:
@@ -148,7 +149,7 @@ def finding_lines(finding: Finding) -> list[str]:
 
 
 def compare(old: Report, new: Report) -> list[str]:
-    """Lists the differences between two reports of a backend, one a line."""
+    """Returns the differences between two reports of a backend, one per line."""
     lines = []
     for name in sorted({*old.machine, *new.machine}):
         before, after = old.machine.get(name, "none"), new.machine.get(name, "none")
@@ -239,6 +240,6 @@ SCHEMA: dict[str, Any] = {
         },
     },
 }
-"""A JSON schema of `Report.to_json`."""
+"""The JSON schema of the text that `Report.to_json` returns."""
 
 __all__ = ["SCHEMA", "Report", "compare", "is_worse"]

@@ -1,4 +1,4 @@
-"""Public bug reports of each class of fault: by check, and by kind for kinds with reports of their own."""
+"""Lists public bug reports about each sort of fault. Reports belong to a check, or to a kind of fault."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OF_CHECK: dict[str, tuple[str, ...]] = {
     "A17": ("vllm-project/vllm#45361",),
 }
 
-# Texts within a kind, and the reports about exactly this kind.
+# (text, reports): the reports are about kinds of faults that contain the text.
 OF_KIND: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("lse of live rows", ("Dao-AILab/flash-attention#2573",)),
     ("base of the lse", ("flashinfer-ai/flashinfer#4485", "vllm-project/vllm#52796", "sgl-project/sglang#40903")),
@@ -43,12 +43,12 @@ OF_KIND: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def reports_of(check: str, kind: str) -> list[str]:
-    """Public reports like a finding: first those about its kind, then those about its check."""
+    """Returns public reports that resemble a finding: first those about its kind, then those about its check."""
     own = [report for words, reports in OF_KIND if words in kind for report in reports]
     return list(dict.fromkeys([*own, *OF_CHECK.get(check, ())]))
 
 
 def link(report: str) -> str:
-    """The URL of a report such as "vllm-project/vllm#49294"."""
+    """Returns the URL of a report such as "vllm-project/vllm#49294"."""
     repository, _, number = report.partition("#")
     return f"https://github.com/{repository}/issues/{number}"

@@ -28,11 +28,12 @@ from .server import run_job
 from .shrink import shrink
 from .worker import Limits, finding_of, packed, unpacked
 
-# The audit gives up on a backend after so many deaths or hangs. A hang costs more than its time limit.
+# After MOST_DEATHS deaths or MOST_HANGS hangs the audit gives up on a backend. Fewer hangs are allowed because each
+# takes more than its time limit.
 MOST_DEATHS, MOST_HANGS = 6, 3
-DEATHS = ("crash", "hang")  # kinds of findings whose process did not end by itself
-SHRINK_SECONDS = 2.0  # time to shrink a crash, each case in its own process
-PATIENCE = 10.0  # seconds for a second try of a call that seems to hang, in its own process
+DEATHS = ("crash", "hang")  # kinds of findings in which the backend's process was killed or died
+SHRINK_SECONDS = 2.0  # seconds to shrink a crash; each smaller case runs in its own process
+PATIENCE = 10.0  # least seconds for the second try of a call that seems to hang, in its own process
 
 
 def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None = None, limits: Limits | None = None, progress: bool | None = None,
@@ -75,8 +76,8 @@ def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None
 
 
 def audit_matrix(backend: Adapter | Callable[..., Any], matrix: Mapping[str, Sequence[Any]], **options: Any) -> list[Report]:
-    """An audit for each combination of values of fields, such as {"page_size": (16, 64), "dim": (64, 128)}. The name of each report states
-    its combination.
+    """Audits a backend for each combination of values of adapter fields, such as {"page_size": (16, 64), "dim": (64,
+    128)}. The name of each report states its combination.
 
     A field `ratio` is the number of query heads for each head of keys. `options` are those of `audit`.
     """
@@ -98,17 +99,17 @@ def findings_of(outcomes: Mapping[str, Outcome]) -> list[Finding]:
 
 
 def needs_earlier_calls(finding: Finding) -> bool:
-    """True if a finding's script passes on its own, so that the fault needs earlier calls."""
+    """True if a finding's script passes on its own, so that the fault depends on earlier calls."""
     return finding.script_status == "passes" and finding.kind not in DEATHS
 
 
 def names_earlier_calls(finding: Finding) -> bool:
-    """True for a finding of A15 which says that a result depends on earlier calls."""
+    """True if a finding of A15 says that a result depends on earlier calls."""
     return ", after a call of " in finding.kind or finding.kind == "equal calls differ"
 
 
 def describe_adapter(adapter: Adapter) -> dict[str, Any]:
-    """The fields of an adapter, without its function."""
+    """Returns the fields of an adapter as data for JSON, without its function and its name."""
     values = {one.name: getattr(adapter, one.name) for one in dataclasses.fields(adapter) if one.name not in ("call", "name")}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
@@ -117,22 +118,23 @@ ADAPTER_FIELDS = {one.name for one in dataclasses.fields(Adapter)}
 
 
 class Run:
-    """Runs the jobs of one audit and collects their outcomes."""
+    """Runs the jobs of one audit and collects the outcomes of its checks."""
 
     def __init__(self, adapter: Adapter, limits: Limits, progress: Progress) -> None:
         self.adapter, self.limits, self.progress = adapter, limits, progress
         self.place = place_of(adapter.call)
         self.measured: dict[str, Any] = {}
         self.deaths = self.hangs = 0
-        self.is_repairable = True  # False once a repaired backend has crashed as well
-        self.is_confirmed = False  # True once a call that seemed to hang had its second try
+        self.is_repairable = True  # becomes False when a repaired backend crashes
+        self.is_confirmed = False  # becomes True when a call that seemed to hang gets its second try
 
     def all_checks(self, numbers: Sequence[str]) -> list[Outcome]:
-        """The outcomes in the order of `numbers`. After a death, the remaining checks run in another process."""
+        """Runs checks and returns their outcomes in the order of `numbers`. If the backend's process dies, the
+        remaining checks run in another process."""
         outcomes: dict[str, Outcome] = {}
         left, careful = list(numbers), {}
         while left:
-            at: list[Any] = ["", {}]  # the check, the case, and "shrink" or "repair" if the call is not one of the check's own
+            at: list[Any] = ["", {}]  # [check, case], and "shrink" or "repair" if the call serves this purpose
             limits = replace(self.limits, **careful)
             wanted, careful = (left[:1] if careful else left), {}
             known = [(finding.kind, finding.check, finding.case) for finding in findings_of(outcomes) if finding.case]
@@ -140,7 +142,7 @@ class Run:
             left = [number for number in left if number not in outcomes]
             if not ended:
                 continue
-            if at[2:] and (limits.shrink or limits.repair):  # Either a smaller case hits another, fatal fault, or the repaired backend does.
+            if at[2:] and (limits.shrink or limits.repair):  # A smaller case or the repaired backend died: repeat the check without it.
                 careful = {"shrink": 0.0} if at[2] == "shrink" and limits.shrink else {"shrink": 0.0, "repair": 0.0}
                 continue
             if not at[0]:
@@ -167,7 +169,7 @@ class Run:
             finding.script_status = self.script_status(finding)
 
     def tell_once(self, outcomes: dict[str, Outcome]) -> None:
-        """Reports a dependence on earlier calls only once, as a finding of A15. Removes the findings of other checks whose
+        """Makes a dependence on earlier calls a finding of A15 alone. Removes the findings of other checks whose
         scripts fail only after earlier calls.
 
         If A15 has no such finding, runs A15 again in its own process, where no finding of another check hides it.
@@ -187,8 +189,8 @@ class Run:
                 outcome.findings = [finding for finding in outcome.findings if not needs_earlier_calls(finding)]
 
     def returns_in_time(self, number: str, case: dict[str, Any]) -> bool:
-        """True if a call that seemed to hang returns within more time, for example because it compiles. All later calls then get that
-        time."""
+        """Runs a call that seemed to hang again, with more time. Returns true if it returns, for example because it
+        only had to compile. All later calls then get this time."""
         patience = max(PATIENCE, 2 * self.limits.case)
         if self.is_confirmed:
             return False
@@ -199,7 +201,8 @@ class Run:
         return True
 
     def take(self, event: Event, outcomes: dict[str, Outcome], at: list[Any]) -> None:
-        """Processes an event of the backend's process: measured properties, its position, or an outcome."""
+        """Processes an event of the backend's process: measured properties, its position (stored in `at`), or an
+        outcome."""
         self.measured |= event.get("measured", {})
         if "at" in event:
             at[:] = event["at"]
@@ -210,7 +213,8 @@ class Run:
             self.progress.done(outcome)
 
     def job(self, job: Event, on_event: Callable[[Event], None]) -> str:
-        """Runs a job in a fork of the server if the backend can be imported there, else in a fork of this process, else in this process."""
+        """Runs a job in a fork of the server if the backend can be imported there. Otherwise runs it in a fork of this
+        process, or in this process once it has a CUDA context."""
         if self.place is not None:
             adapter = {"place": [*asdict(self.place).values()], "fields": {**describe_adapter(self.adapter), "name": self.adapter.name}}
             return server().run({**job, "path": sys.path, "adapter": adapter}, on_event)
@@ -224,7 +228,7 @@ class Run:
         return watched(lambda emit: run_job(job, self.adapter, emit), on_event)
 
     def death(self, number: str, data: dict[str, Any], ended: str) -> Outcome:
-        """The outcome of a check in which the backend's process died or stopped answering."""
+        """Returns the outcome of a check in which the backend's process died or stopped answering."""
         check = CHECKS[number]
         outcome = Outcome(number, check.title, DOES_NOT, ended, clauses=list(check.clauses), total=len(check.cases(self.adapter)))
         fault = Fault("hang" if ended.startswith("no answer") else "crash", "a call that returns or raises", ended or "the end of the process")
@@ -248,20 +252,22 @@ class Run:
         return outcome
 
     def dies(self, number: str, case: Any) -> bool:
-        """True if this case crashes its process, too."""
+        """True if the process that runs this case dies."""
         return self.job({"job": "case", "check": number, "case": packed(case), "limit": self.limits.case}, lambda event: None).startswith("the process died")
 
     def script_status(self, finding: Finding) -> str:
-        """The status of a finding's script in its own process. If the script of the smallest case passes, the script of the check's own case
-        replaces it."""
+        """Runs a finding's script in its own process and returns its status.
+
+        If the script of the smallest case passes, the script of the check's own case replaces it.
+        """
         if not finding.script:
             return "not run: the backend cannot be imported" if finding.case else ""
         status = self.run_script(finding.script)
         return self.status_after(finding, ()) or status if status == "passes" and finding.kind not in DEATHS else status
 
     def status_after_calls(self, finding: Finding) -> str:
-        """The status of a script that first makes the call of the preceding case, or the calls of all preceding
-        cases."""
+        """Runs a script that first makes the call of the preceding case, then a script that makes the calls of all
+        preceding cases. Returns the status of the first script that fails."""
         cases, origin = CHECKS[finding.check].cases(self.adapter_of(finding)), unpacked(finding.origin)
         earlier = cases[: cases.index(origin)] if origin in cases else []
         for some in dict.fromkeys((tuple(earlier[-1:]), tuple(earlier))):
@@ -270,8 +276,8 @@ class Run:
         return "passes: the fault needs earlier calls of the process, or does not come each time"
 
     def status_after(self, finding: Finding, earlier: Sequence[Any]) -> str:
-        """Runs the check's own case after earlier calls. If its script fails, stores it in the finding and returns the status, else
-        returns ""."""
+        """Runs a script of the check's own case after earlier calls. If the script fails, stores it in the finding and
+        returns its status. Otherwise returns ""."""
         check, origin, count = CHECKS[finding.check], unpacked(finding.origin), len(earlier)
         after = f", after {count} earlier call{'s' if count > 1 else ''}" if count else ""
         text = script(check.faults(self.adapter), origin, self.adapter_of(finding), f"{finding.check}, {check.title}: {finding.kind}{after}", earlier=earlier)

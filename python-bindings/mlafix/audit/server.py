@@ -1,4 +1,4 @@
-"""The jobs of an audit, and the server process that forks for each of them."""
+"""Runs the jobs of an audit, and defines the server process that forks for each job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .worker import Limits, unpacked, work
 def serve() -> None:
     """Reads jobs from the standard input and writes their events to the standard output, one line of JSON each."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # redirects output of the backend to the standard error
+    os.dup2(2, 1)  # sends output of the backend to the standard error
 
     def answer(event: Event) -> None:
         answers.write((json.dumps(event) + "\n").encode())
@@ -34,9 +34,9 @@ def serve() -> None:
 
 
 def do(job: Event, emit: Emit) -> None:
-    """Runs a job in its fork."""
+    """Runs a job in the fork that the server made for it."""
     sys.path[:] = job["path"]
-    torch.set_num_threads(1)  # several threads wait for each other on a busy machine, and a fork cannot use threads that its parent started
+    torch.set_num_threads(1)  # a fork cannot use threads that its parent started, and many threads are slow on a busy machine
     if job["job"] == "script":
         emit({"limit": job["limit"]})
         run_script(job["text"], emit)
@@ -47,7 +47,7 @@ def do(job: Event, emit: Emit) -> None:
 
 def run_script(text: str, emit: Emit) -> None:
     """Runs a finding's script and emits its exit status."""
-    module = types.ModuleType("__main__")  # dataclasses look up their module by name
+    module = types.ModuleType("__main__")  # dataclasses look up their module by its name
     sys.modules["__main__"] = module
     try:
         exec(compile(text, "<finding>", "exec"), vars(module))
@@ -56,8 +56,8 @@ def run_script(text: str, emit: Emit) -> None:
 
 
 def run_job(job: Event, adapter: Adapter, emit: Emit) -> None:
-    """Runs a job with the backend that the adapter holds."""
-    torch.set_num_threads(1)  # as in `do`, which does not run if the caller forks itself
+    """Runs a job with the backend of `adapter`."""
+    torch.set_num_threads(1)  # as in `do`, which is not called if the audit's process forks itself
     if job["job"] == "checks":
         work(adapter, job["checks"], Limits(**job["limits"]), job["known"], emit)
     elif job["job"] == "case":
@@ -70,7 +70,7 @@ def run_job(job: Event, adapter: Adapter, emit: Emit) -> None:
 
 
 def adapter_of(data: dict[str, Any]) -> Adapter:
-    """The adapter of a job; imports its backend."""
+    """Imports the backend of a job and returns its adapter."""
     call = Place(*data["place"]).find()
     call = call.call if isinstance(call, Adapter) else call
     lists = {name: tuple(value) if isinstance(value, list) else value for name, value in data["fields"].items()}

@@ -1,4 +1,4 @@
-"""Short scripts: a single call that shows a finding, with its numbers written out if they are few."""
+"""Writes short scripts: a single call that shows a finding, with its numbers if they are few."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from .forms import is_planned
 from .judge import check_call
 from .oracle import reference
 
-# The limit on the count of numbers in the script: arguments and expected values.
+# The largest number of tensor elements in a short script, arguments and expected values together.
 MOST = 1200
 ROWS = {"ragged": ("out", "lse", "lse.T"), "paged": ("out", "lse", "lse.T"), "ragged_paged": ("out", "lse", "lse.T"),
         "dense": ("out.flatten(0, 1)", "lse.flatten(0, 1)", "lse.transpose(1, 2).flatten(0, 1)")}  # fmt: skip
 
 
 def short_script(faults: Any, case: Any, adapter: Adapter, kind: str, title: str) -> str:
-    """The short script of a finding. "" if the finding is not about rows of a single call, or needs too many
-    numbers."""
+    """Returns a short script that shows a finding.
+
+    Returns "" if the finding is not about rows of a single call, or if its tensors have too many elements.
+    """
     place = place_of(adapter.call)
     is_plain = isinstance(case, Case) and (case.layout, case.lengths) == ("dense", "dense") and not case.pad_rows and not case.pad_requests
     of_rows = kind.removeprefix("lse of ").startswith(("live rows", "rows ", "a given ")) or kind.endswith(("ignored", "off by one", "swapped"))
@@ -59,7 +61,7 @@ def short_script(faults: Any, case: Any, adapter: Adapter, kind: str, title: str
 
 
 def recorded(faults: Any, case: Case, adapter: Adapter) -> list[tuple[list[torch.Tensor], dict[str, Any]]]:
-    """The calls that a check makes. Their tensors have the contents before the call."""
+    """Runs a check and returns the arguments of its calls. The tensors have their contents from before the call."""
     calls: list[tuple[list[torch.Tensor], dict[str, Any]]] = []
 
     def record(*arguments: torch.Tensor, **given: Any) -> Any:
@@ -76,7 +78,7 @@ def assignments(tensors: Any) -> list[str]:
 
 
 def tensor_text(tensor: torch.Tensor) -> str:
-    """A tensor as an expression."""
+    """Returns a tensor as a Python expression."""
     shape, dtype = list(tensor.shape), str(tensor.dtype)
     where = f", device={str(tensor.device.type)!r}" if tensor.device.type != "cpu" else ""
     values = tensor.flatten().tolist()
@@ -107,7 +109,7 @@ def memory_lines(case: Case) -> list[str]:
 
 
 def results(adapter: Adapter, given: dict[str, Any], kind: str) -> list[str]:
-    """The lines that name the results. If a given output is at fault, its name does not change."""
+    """Returns the lines that assign the results to out and lse. Omits a given output that is itself at fault."""
     wanted = [name for name in (("out", "lse") if adapter.returns_lse else ("out",)) if not (kind.startswith("a given ") and name in given)]
     if not adapter.returns_lse:
         return ["out = result[0] if isinstance(result, (tuple, list)) else result"] if wanted else []
@@ -115,7 +117,7 @@ def results(adapter: Adapter, given: dict[str, Any], kind: str) -> list[str]:
 
 
 def verdict(adapter: Adapter, rows: int) -> list[str]:
-    """The end of the script."""
+    """Returns the lines that compare the results and exit with status 1 if they are wrong."""
     out, nh, hn = ROWS[adapter.form]
     scale = f" * {math.log(2)!r}" if adapter.lse_base == "2" else ""
     lse = nh if adapter.lse_layout == "nh" else hn

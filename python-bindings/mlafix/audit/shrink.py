@@ -18,7 +18,7 @@ def without(values: tuple[Any, ...], position: int) -> tuple[Any, ...]:
 
 
 def smaller_cases(case: Case) -> Iterator[Case]:
-    """Cases that are simpler in one respect. The largest steps come first."""
+    """Yields cases that are simpler in one respect. The largest simplifications come first."""
     ids = case.ids or tuple(range(len(case.q_lens)))
     half = len(case.q_lens) // 2
     for part in (slice(half), slice(half, None)) if half > 3 else ():
@@ -51,7 +51,7 @@ def smaller_cases(case: Case) -> Iterator[Case]:
 
 
 def smaller_states(case: StateCase) -> Iterator[StateCase]:
-    """Like `smaller_cases`, for merges and reduces."""
+    """Yields simpler cases of merges and reduces, as `smaller_cases` does for attention."""
     if case.parts > 2:
         yield replace(case, parts=2, empty=tuple(one for one in case.empty if one[0] < 2))
     last = max([row for _, row in (*case.empty, *case.nan_lse)], default=0)
@@ -74,7 +74,7 @@ def smaller_states(case: StateCase) -> Iterator[StateCase]:
 
 
 def shrink(case: Any, adapter: Adapter, still: Callable[[Any], bool], seconds: float, tries: int = 200) -> Any:
-    """The smallest case found within the time for which `still` returns true."""
+    """Returns the smallest case for which `still` is true, as far as it is found within the time and `tries`."""
     end = time.monotonic() + seconds
     found = True
     while found and time.monotonic() < end:

@@ -1,4 +1,7 @@
-"""Merges of partial states, in one process and over ranks. Plain functions and torch: scripts that show a finding contain them."""
+"""Calls merges of partial states, in one process and over ranks.
+
+This module has only plain functions, because scripts that show a finding contain their text.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from .oracle import UNIT, Want, merged
 
 
 def make_states(case: StateCase, adapter: Adapter) -> tuple[torch.Tensor, torch.Tensor]:
-    """Payloads [K, n, H, D] in the adapter's dtype and lses [K, n, H] f32 in its base."""
+    """Returns payloads [K, n, H, D] in the adapter's dtype and lses [K, n, H] f32 in its base."""
     begin, end = case.first, case.first + case.rows
     outs = torch.stack([draw((end, case.heads, case.dim), 100 + part)[begin:] for part in range(case.parts)])
     lses = torch.stack([draw((end, case.heads), 200 + part)[begin:] for part in range(case.parts)]) * case.magnitude + case.shift
@@ -33,7 +36,7 @@ def make_states(case: StateCase, adapter: Adapter) -> tuple[torch.Tensor, torch.
 
 
 def call_merge(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: torch.Tensor) -> Got:
-    """Merges with merge(a, a_lse, b, b_lse): a and b [n, H, D], lses [n, H] or [H, n]."""
+    """Calls merge(a, a_lse, b, b_lse): a and b are [n, H, D], their lses [n, H] or [H, n]."""
     memory, dtype = Memory(case, adapter), getattr(torch, adapter.dtype)
     in_place = {"in place": 0, "in place 2": 1}.get(case.layout)
     arguments = []
@@ -53,8 +56,10 @@ def call_merge(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: torc
 
 
 def call_reduce(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: torch.Tensor) -> Got:
-    """Calls reduce(out, lse, group=…) on each rank. A rank gets all rows, or the rows of its part of the heads. Ranks are
-    forks that communicate over gloo."""
+    """Calls reduce(out, lse, group=…) on each rank. The ranks are forks that communicate over gloo.
+
+    A rank returns all rows, or the rows of its part of the heads.
+    """
     with tempfile.TemporaryDirectory() as folder:
         children = []
         for rank in range(case.parts):
@@ -63,7 +68,7 @@ def call_reduce(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: tor
                 try:
                     reduce_on_rank(rank, folder, case, adapter, outs[rank], lses[rank])
                 except Exception as error:
-                    if not os.path.exists(f"{folder}/error"):  # if the file exists, a rank that failed first ended this one
+                    if not os.path.exists(f"{folder}/error"):  # the file exists if another rank failed before, which makes this one fail
                         with open(f"{folder}/error", "w", encoding="utf-8") as file:
                             file.write(f"rank {rank}: {type(error).__name__}: {error}")
                 finally:
@@ -73,7 +78,7 @@ def call_reduce(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: tor
         results = [torch.load(f"{folder}/{rank}.pt") for rank in range(case.parts)]
     touched = [f"{what} of rank {rank}" for rank, (*_, changed) in enumerate(results) for what in changed]
     every = [result[0] for result in results]
-    if every[0].shape[1] == case.heads:  # all ranks hold all rows, which must have the same bits
+    if every[0].shape[1] == case.heads:  # all ranks hold all rows, with the same bits
         for what, tensors in (("results", every), ("lses", [result[1] for result in results if result[1] is not None])):
             touched += [f"the ranks' {what} differ"] if any(not torch.equal(one.nan_to_num(0.5), tensors[0].nan_to_num(0.5)) for one in tensors) else []
         return Got(every[0], results[0][1], results[0][1], touched)
@@ -83,7 +88,7 @@ def call_reduce(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: tor
 
 
 def wait_for_ranks(children: list[int], folder: str) -> None:
-    """Waits for the ranks. If one raises or dies, ends the others, which would wait for it forever, and raises
+    """Waits for the ranks. If a rank raises or dies, kills the others, which would wait for it forever, and raises
     RuntimeError."""
     problem = ""
     while children:
@@ -106,7 +111,7 @@ def wait_for_ranks(children: list[int], folder: str) -> None:
 
 
 def reduce_on_rank(rank: int, folder: str, case: StateCase, adapter: Adapter, out: torch.Tensor, lse: torch.Tensor) -> None:
-    """The work of a rank. Writes its result to a file."""
+    """Calls the backend on one rank and writes the result to a file."""
     import torch.distributed as dist
 
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # avoids a look-up of the host's name
@@ -129,7 +134,8 @@ STATE_FORMS = {"merge": call_merge, "reduce": call_reduce}
 
 
 def arguments_of(case: Any, adapter: Adapter) -> tuple[Any, dict[str, Any]]:
-    """The arguments of a case's call, without making the call. Empty for a reduce, whose ranks make their own."""
+    """Returns the arguments and keywords of a case's call, without making the call. Both are empty for a reduce,
+    because its ranks make their own arguments."""
     found: list[Any] = [(), {}]
 
     def record(*arguments: Any, **given: Any) -> Any:
@@ -148,7 +154,7 @@ def arguments_of(case: Any, adapter: Adapter) -> tuple[Any, dict[str, Any]]:
 
 
 def run_states(case: StateCase, adapter: Adapter) -> tuple[Got, torch.Tensor, torch.Tensor]:
-    """Makes one call. Returns its results and its inputs in f64: payloads, and lses in base e."""
+    """Makes one call. Returns its results, and its inputs in f64: payloads, and lses in base e."""
     outs, lses = make_states(case, adapter)
     with poisoned_memory():
         got = STATE_FORMS[adapter.form](case, adapter, outs, lses)
@@ -156,8 +162,8 @@ def run_states(case: StateCase, adapter: Adapter) -> tuple[Got, torch.Tensor, to
 
 
 def check_states(case: StateCase, adapter: Adapter) -> list[Fault]:
-    """Compares one merge with f64: M1 to M7. The bounds count an error of an lse as an error of the weights, and the
-    rounding of sums and results."""
+    """Compares one merge with f64 by M1 to M7. The bounds count an error of an lse as an error of the weights, and
+    include the rounding of sums and results."""
     got, outs, lses = run_states(case, adapter)
     want, want_lse = merged(outs, lses)
     if got.lse is None and adapter.returns_lse and case.rows:
@@ -174,7 +180,7 @@ def check_states(case: StateCase, adapter: Adapter) -> list[Fault]:
     out = got.out.double()
     close = ((out - want).abs() <= bound) | (out == want) | (out.isnan() & want.isnan())
     count, broken = live.sum(0), torch.isnan(lses).any(0)
-    single = (count == 1) & ~broken  # the merge must return the live state, bit for bit
+    single = (count == 1) & ~broken  # the merge must return the single state bit for bit
     close &= (out == want) | ~single[..., None]
     classes = [("rows empty on all sides", count == 0), ("rows with one live side", single),
                ("rows with a NaN lse", broken), ("live rows", (count > 1) & ~broken)]  # fmt: skip
@@ -193,6 +199,6 @@ def check_states(case: StateCase, adapter: Adapter) -> list[Fault]:
 
 def wrong_states(kind: str, what: str, where: torch.Tensor, got: torch.Tensor, want: torch.Tensor, bad: torch.Tensor,
                  severity: str = "error") -> list[Fault]:
-    """Like `wrong_rows` for single heads: `where` is [n, H]."""
+    """Calls `wrong_rows` for single heads instead of rows: `where` is [n, H]."""
     chosen = bad & (where[..., None] if bad.dim() == 3 else where)
     return wrong_rows(kind, what, where.any(1), got, want, chosen, severity)

@@ -1,4 +1,4 @@
-"""Prints cards of several backends as a table in a Markdown page."""
+"""Writes the cards of several backends as tables for a Markdown page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ CELLS = {HOLDS: "holds", DOES_NOT: "**no**", NOT_APPLICABLE: ""}
 
 
 def write_table(reports: Sequence[Report]) -> str:
-    """Tables per machine, with a row for each backend and a column for each check. A list of all findings follows."""
+    """Returns a table for each machine, with a row for each backend and a column for each check. A list of all findings
+    follows."""
     places = dict.fromkeys(place_of(report) for report in reports)
     parts = []
     for place in places:
@@ -47,7 +48,7 @@ def row(report: Report, checks: Sequence[str]) -> str:
 
 
 def cell(outcome: Outcome) -> str:
-    """A status, with the number of cases if only a part of them was run."""
+    """Returns a status. It includes the number of cases if only some of them were run."""
     if outcome.status == HOLDS and outcome.cases < outcome.total:
         return f"holds, {outcome.cases} of {outcome.total}"
     if outcome.findings and all(finding.waived for finding in outcome.findings):
@@ -56,7 +57,7 @@ def cell(outcome: Outcome) -> str:
 
 
 def finding_rows(report: Report) -> list[str]:
-    """The lines for findings, and for the remarks of failed checks that have no finding."""
+    """Returns the lines for the findings of a report, and for the remarks of failed checks that have no finding."""
     rows = []
     for outcome in report.outcomes:
         for finding in outcome.findings:
@@ -72,7 +73,7 @@ CASES = re.compile(r"(<!-- audit cases: begin -->\n).*?(<!-- audit cases: end --
 
 
 def write_cases() -> str:
-    """A table of each check's cases by form and by what varies. It assumes backends that take all options."""
+    """Returns a table of each check's cases, by form and by what varies. It assumes backends that take all options."""
     adapters = {"ragged": {}, "dense": {}, "paged": {}, "ragged_paged": {}, "merge": {}, "reduce": {"heads": 6}}
     takes = {"merge": ("out", "lse"), "reduce": ()}
     made = {form: Adapter(every_store, form, takes=takes.get(form, ALL if form == "dense" else ALL_BUT_LENGTHS), **fields) for form, fields in adapters.items()}
@@ -90,17 +91,17 @@ def write_cases() -> str:
 
 
 def every_store() -> None:
-    """An adapter of the form that takes all options, for the table of cases."""
+    """Stands for a backend that takes all options, in the table of cases."""
 
 
 every_store.store = None  # type: ignore[attr-defined]
 
 
 def fill_cases(page: str) -> str:
-    """The page with the table of cases between its marks."""
+    """Returns the page with a new table of cases between its marks."""
     return CASES.sub(lambda match: f"{match[1]}\n{write_cases()}\n\n{match[2]}", page)
 
 
 def fill(page: str, reports: Sequence[Report]) -> str:
-    """The page with the table between its marks."""
+    """Returns the page with a new table of reports between its marks."""
     return MARKS.sub(lambda match: f"{match[1]}\n{write_table(reports)}\n{match[2]}", page)

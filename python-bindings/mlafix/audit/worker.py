@@ -1,4 +1,5 @@
-"""The backend's process. It runs the checks in order and announces each step, so that the audit knows where it died."""
+"""Runs the checks in the backend's process, and announces each step, so that the audit knows at which step the process
+died."""
 
 from __future__ import annotations
 
@@ -26,26 +27,27 @@ Emit = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """Time limits, in seconds."""
+    """Time limits of an audit, in seconds."""
 
-    check: float = 6.0  # a check starts no case after this time, or after its share of what is left of `total`
+    check: float = 6.0  # time after which a check starts no case; it may be cut to the check's share of the rest of `total`
     total: float = 24.0
-    case: float = 3.0  # a longer call counts as a hang, unless it returns in a second try with more time
-    first: float = 120.0  # the first call, which may compile
+    case: float = 3.0  # a longer call is tried again with more time, and is a hang if it does not return then
+    first: float = 120.0  # time for the first call, which may compile
     shrink: float = 0.5
-    repair: float = 1.0  # for the cases that the repaired backend runs; 0 tries no repair
+    repair: float = 1.0  # time for the cases that the repaired backend runs; 0: no repair is tried
 
 
-MOST_OTHERS = 2  # how many further cases of a fault one check shrinks, since their cause may differ
-LEAST = 0.5  # minimum time of each check in seconds, however long the checks before it took
+MOST_OTHERS = 2  # number of further cases of a kind of fault that a check shrinks, since their cause may differ
+LEAST = 0.5  # seconds that each check gets at least, however long earlier checks took
 
 
 class BrokenContext(Exception):
-    """Raised when a call has broken the device's context: this process cannot go on."""
+    """Raised when a call has broken the device's context, so that this process can make no more calls."""
 
 
 class Clock:
-    """A clock of CPU seconds, or of a third of the wall time if that is more. A busy machine changes it little."""
+    """Measures CPU time in seconds, or a third of the wall time if that is more. On a busy machine CPU time changes
+    less than wall time."""
 
     def __init__(self) -> None:
         self.begin = self.now()
@@ -60,7 +62,7 @@ class Clock:
 
 
 class Pace:
-    """Predicts the duration of a case from the largest case so far."""
+    """Predicts the duration of a case from the most expensive case so far."""
 
     def __init__(self) -> None:
         self.work, self.seconds = 1, 0.0
@@ -74,7 +76,7 @@ class Pace:
 
 
 def work_of(case: Any) -> int:
-    """The work of a case, in products of a query and a key, or in elements of states.
+    """Returns the estimated work of a case, in multiplications of attention or in elements of states.
 
     Each sequence adds 1e5 and each query 2e3, for backends that loop over them in Python.
     """
@@ -87,7 +89,7 @@ def work_of(case: Any) -> int:
 
 
 class Cause(NamedTuple):
-    """The cause of a finding, as far as its cases show it.
+    """The cause of a finding, described by the cases that have the fault.
 
     Attributes:
         check: its number.
@@ -101,12 +103,12 @@ class Cause(NamedTuple):
 
 
 Known = dict[str, list[Cause]]
-"""The known causes, by kind of fault."""
+"""The known causes by kind of fault."""
 
 
 def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequence[tuple[str, str, dict[str, Any]]], emit: Emit) -> None:
-    """Runs checks and emits the outcome of each. The plain call comes first, because the other checks mean nothing
-    without it.
+    """Runs checks and emits the outcome of each. The plain call A0 comes first. If the adapter does not fit the
+    backend, all other checks are skipped.
 
     `found` lists the findings of earlier processes: kind, check and smallest case.
     """
@@ -114,7 +116,7 @@ def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequen
     measured = measure(adapter)
     begin, clock, pace = time.monotonic(), Clock(), Pace()
     measure(adapter)
-    # A slow backend or a busy machine must not look like a hang.
+    # Raises the limit for a call, so that a slow backend or a busy machine does not look like a hang.
     limits = replace(limits, case=max(limits.case, min(20 * (time.monotonic() - begin), 30.0)))
     emit({"measured": {"lse_base": measured.lse_base, "lse_layout": measured.lse_layout}})
     known: Known = {}
@@ -123,7 +125,7 @@ def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequen
     for position, number in enumerate(numbers):
         emit({"limit": limits.case, "at": [number, {}]})
         share = max((limits.total - clock.spent()) / (len(numbers) - position), LEAST)
-        # A wrong base or layout of the lse is a single finding of A5, not one of every check.
+        # A5 alone uses the declared base and layout of the lse, so that an error in them is one finding.
         run = CheckRun(CHECKS[number], adapter if number == "A5" else measured, replace(limits, check=min(limits.check, share)), emit, known, pace)
         outcome = run.outcome()
         emit({"outcome": to_dict(outcome)})
@@ -139,9 +141,9 @@ DOES_NOT_FIT = "the adapter does not fit: "
 
 
 def measure(adapter: Adapter) -> Adapter:
-    """Makes the first call. Returns the adapter with the actual base and layout of the lse."""
+    """Makes the first call. Returns the adapter with the base and layout that the lse really has."""
     check = CHECKS["A5"]
-    case = replace(check.cases(adapter)[0], before="none")  # a given lse of the declared layout might not fit the actual one
+    case = replace(check.cases(adapter)[0], before="none")  # without a given lse, whose declared layout might differ from the real one
     for fault in attempt(check.faults(adapter), case, adapter):
         if fault.kind == "base of the lse":
             return replace(adapter, lse_base="2" if adapter.lse_base == "e" else "e")
@@ -159,7 +161,7 @@ class CheckRun:
         self.refused: list[tuple[Fault, Any]] = []
 
     def outcome(self) -> Outcome:
-        """Runs as many cases as time permits, then shrinks, describes and repairs each kind of fault."""
+        """Runs as many cases as time permits. Then shrinks, describes and repairs each kind of fault."""
         check, clock = self.check, Clock()
         outcome = Outcome(check.number, check.title, HOLDS, clauses=clauses_in(check.clauses, self.adapter.form in STATES))
         if why := check.lacks(self.adapter):
@@ -186,7 +188,7 @@ class CheckRun:
         return outcome
 
     def run(self, groups: dict[str, list[Any]], outcome: Outcome, clock: Clock) -> int:
-        """Runs as many cases as time permits. Returns how many of them raised."""
+        """Runs as many cases as time permits. Returns the number of cases that raised."""
         raised = 0
         for what, cases in groups.items():
             for case in cases:
@@ -214,7 +216,8 @@ class CheckRun:
         return [replace(fault, severity="error") if self.check.must_return and is_refusal(fault) else fault for fault in found]
 
     def conclude_all(self, faults: list[tuple[Fault, Any]], outcome: Outcome) -> None:
-        """Concludes the first case of a kind of fault, then a few further cases that no finding explains."""
+        """Makes a finding or remark of the first case of a kind of fault, and of a few further cases that no finding
+        explains."""
         self.conclude(*faults[0], outcome)
         others = 0
         for fault, case in faults[1:]:
@@ -231,8 +234,8 @@ class CheckRun:
             outcome.remarks.append(f"{fault.kind}: {fault.expected}, else {fault.got}")
             return
         known = self.known.setdefault(plain_kind(fault.kind), [])
-        is_of_all = fault.kind == "dtype of the lse"  # does not depend on the case
-        # Wrong values of a replay may have another cause.
+        is_of_all = fault.kind == "dtype of the lse"  # the dtype does not depend on the case
+        # A fault of a replay is not shrunk if its kind is already known.
         if known and (is_of_all or fault.kind.startswith("replay ") and fault.severity == "warning"):
             outcome.remarks.append(f"{fault.kind}, as {known[0].check}")
             return
@@ -240,7 +243,7 @@ class CheckRun:
         rest = self.unexplained(fault, case, known)
         case = case if rest is None else rest
         if not is_broken(fault.got) and not covered(case, known):
-            held = known if rest is not None else []  # shrinking must not lead to a case that a finding covers
+            held = known if rest is not None else []  # shrinking must not lead to a case that a known finding covers
             case = shrink(case, self.adapter, lambda smaller: not covered(smaller, held) and self.still(smaller, fault.kind), self.limits.shrink)
             self.emit({"at": [self.check.number, packed(case), "shrink"]})
             fault = next((one for one in self.faults(case) if one.kind == fault.kind), fault)
@@ -253,7 +256,8 @@ class CheckRun:
         outcome.findings.append(replace(self.describe(fault, case, origin), origin_words=words))
 
     def unexplained(self, fault: Fault, case: Any, known: list[Cause]) -> Any:
-        """The case without the sequences whose numbers of keys explain the fault, if the fault stays. None otherwise."""
+        """Removes the sequences whose numbers of keys explain the fault. Returns the remaining case if it still has the
+        fault, else None."""
         periodic = [cause for cause in known if cause.period]
         if not self.limits.shrink or is_broken(fault.got) or not any(contains(case, cause.smallest) for cause in periodic):
             return None
@@ -265,8 +269,11 @@ class CheckRun:
         return rest if not covered(rest, known) and self.still(rest, fault.kind) else None
 
     def period_of(self, case: Any, fault: Fault) -> int:
-        """The period of a fault in the number of keys: the largest power of two p up to the longest length. The fault must stay with
-        p more keys and vanish with one more. Otherwise 0."""
+        """Returns the period of a fault in the number of keys, or 0 if it has none.
+
+        The period is the largest power of two that is not above the longest length. The fault must stay with that many
+        more keys, and vanish with one more.
+        """
         most = max(getattr(case, "kv_lens", ()), default=0)
         if not self.limits.shrink or most < 2 or is_broken(fault.got):
             return 0
@@ -281,12 +288,12 @@ class CheckRun:
         return any(one.kind == kind for one in self.faults(smaller))
 
     def describe(self, fault: Fault, case: Any, origin: Any) -> Finding:
-        """The finding for a fault, with its script, reports and repair."""
-        # the script makes a few calls
+        """Returns the finding for a fault, with its script, public reports and repair."""
+        # Making the script takes a few calls.
         self.emit({"limit": max(20.0, 30 * self.pace.expects(case)), "at": [self.check.number, packed(case), "shrink"]})
         finding = finding_of(self.check, self.adapter, fault, case, died=False, seconds=self.limits.case, origin=origin)
         if not is_broken(fault.got) and self.limits.repair:
-            self.emit({"limit": 20.0, "at": [self.check.number, packed(case), "repair"]})  # a repair may compile
+            self.emit({"limit": 20.0, "at": [self.check.number, packed(case), "repair"]})  # the repair may have to compile a kernel
             repaired = try_repair(self.check, self.adapter, fault.kind, case, seconds=self.limits.repair)
             self.emit({"limit": self.limits.case, "at": [self.check.number, packed(case)]})
             finding.repair = to_dict(repaired) if repaired else None
@@ -294,8 +301,8 @@ class CheckRun:
 
 
 def covered(case: Any, known: list[Cause]) -> str:
-    """The check whose finding covers the case, because the case contains the finding's smallest case. "" if no finding covers
-    it."""
+    """Returns the number of the check whose finding covers the case: the case contains everything that the finding's
+    smallest case needs. Returns "" if no finding covers it."""
     for cause in known:
         if contains(case, cause.smallest) and (not cause.period or any(has_period(length, cause) for length in case.kv_lens)):
             return cause.check
@@ -303,18 +310,19 @@ def covered(case: Any, known: list[Cause]) -> str:
 
 
 def has_period(length: int, cause: Cause) -> bool:
-    """True if a cause with a period predicts its fault for a number of keys."""
+    """True if the period of a cause predicts the fault for this number of keys."""
     most = max(cause.smallest.kv_lens)
     return length >= most and (length - most) % cause.period == 0
 
 
-# Fields that shrinking resets if the fault stays. A smallest case with a non-default value thus needs it.
+# Fields that shrinking resets to their default if the fault stays. If a field of a smallest case is not reset, the
+# fault needs it.
 NEEDED = ("causal", "window", "sinks", "softcap", "alibi", "k_scale", "v_scale", "scale", "longer", "beyond", "layout", "lengths", "pages", "num_splits",
           "magnitude", "shift", "peaks", "pad_rows", "pad_requests", "pad_length", "empty", "nan_lse", "payload", "after")  # fmt: skip
 
 
 def lacks_needed(case: Any, smallest: Any) -> bool:
-    """True if a field of NEEDED is set in the smallest case of a fault, but not in the case."""
+    """True if a field of NEEDED is set in the smallest case of a fault but not in this case."""
     plain = type(smallest)()
     return any(getattr(smallest, name) != getattr(plain, name) and getattr(case, name) == getattr(plain, name) for name in NEEDED if hasattr(plain, name))
 
@@ -334,7 +342,7 @@ def contains(case: Any, smallest: Any) -> bool:
 
 
 def plain_kind(kind: str) -> str:
-    """The kind without the words about replays, earlier calls and other streams."""
+    """Returns the kind without the words about replays, earlier calls and other streams."""
     kind = kind.partition(", after a call of ")[0].partition(", beside a call of ")[0]
     return kind.partition(": ")[2] if kind.startswith("replay ") else kind
 
@@ -345,7 +353,7 @@ def is_refusal(fault: Fault) -> bool:
 
 
 def finding_of(check: Check, adapter: Adapter, fault: Fault, case: Any, died: bool, seconds: float, origin: Any = None) -> Finding:
-    """The finding for a fault, with its script, which has not run yet."""
+    """Returns the finding for a fault, with its script. The script has not been run yet."""
     title = f"{check.number}, {check.title}: {fault.kind}: expected {fault.expected}, got {fault.got}"
     text = "" if died else short_script(check.faults(adapter), case, adapter, fault.kind, title)
     text = text or script(check.faults(adapter), case, adapter, title, died, seconds)
@@ -357,7 +365,7 @@ def finding_of(check: Check, adapter: Adapter, fault: Fault, case: Any, died: bo
 
 
 def packed(case: Any) -> dict[str, Any]:
-    """A case as data for JSON, with infinities as text."""
+    """Returns a case as data for JSON. Infinities become text."""
     values = {name: str(value) if isinstance(value, float) and math.isinf(value) else value for name, value in to_dict(case).items()}
     return {"type": type(case).__name__, **values}
 
