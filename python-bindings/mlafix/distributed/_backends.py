@@ -1,7 +1,7 @@
-"""Moves a call's rows to the ranks that merge them. Each backend owns its workspace.
+"""Moves the rows of a call to the ranks that merge them. Each backend owns its workspace.
 
-The backend here packs, exchanges and merges, and works for every group with collectives. The one in _symmetric.py needs ranks
-that address each other's memory.
+The backend in this module packs, exchanges and merges. It works for every group that has collectives. The backend in
+_symmetric.py needs ranks that can address each other's memory.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from ._cut import Cut
 from .blocks import Blocks, block_size, blocks_in
 from .ranks import Ranks
 
-# Up to this many ranks, the count is compiled into the merge, which unrolls its loop over the ranks.
+# Up to this number of ranks, the merge kernel is compiled for the exact number, and unrolls its loop over the ranks.
 MOST_BOUND_RANKS = 8
 
 
 class Call(NamedTuple):
-    """The arrays of one call; see `Reducer.reduce`. All of them are checked, and there is at least one token."""
+    """The arguments and outputs of one call of `Reducer.reduce`. All of them have been checked, and there is at least
+    one token."""
 
     partial: torch.Tensor
     lse: torch.Tensor
@@ -35,15 +36,15 @@ class Call(NamedTuple):
 
 
 class Backend(Protocol):
-    """Computes out and out_lse of a call: the merged state of the rows that this rank owns, in the order of the
-    ranks."""
+    """Computes out and out_lse of a call: the merged state of the rows that this rank owns. States are merged in the
+    order of the ranks."""
 
     name: str
     workspace_bytes: int
 
     def prepare(self, call: Call) -> None:
-        """Compiles the kernels of such a call, connects the ranks if their first call would do so, and makes the call.
-        Collective."""
+        """Compiles the kernels for calls like this one, connects the ranks if their first call would do so, and makes
+        the call. All ranks must call it."""
 
     def verify(self, call: Call) -> None:
         """Raises the errors that the launches of a call would raise. Sends nothing."""
@@ -86,9 +87,8 @@ class ExchangeBackend:
             rows = (cut.block_tokens(tokens), cut.block_heads, head_dim, wire_dtype)
             return blocks_in(sent, cut.blocks, *rows), blocks_in(received, ranks.size, *rows)
 
-        # Cached, because creating the views for a number of tokens takes the host as long as launching both kernels.
-        # Not a cached method: its reference cycle would be freed by the garbage collector, possibly while a graph is
-        # captured.
+        # Cached, because creating the views for a number of tokens takes the host as long as launching both kernels. A
+        # cached method would form a reference cycle, which the garbage collector might free while a graph is captured.
         self._blocks = functools.lru_cache(maxsize=64)(blocks)
 
     def prepare(self, call: Call) -> None:
@@ -104,14 +104,14 @@ class ExchangeBackend:
         exchange(self.ranks, self.cut, sent, received, call, self.sink)
 
     def inputs(self, tokens: int) -> None:
-        """Returns None: a partial state may be anywhere in memory, since it is packed."""
+        """Returns None: the partial state of a call may be anywhere in memory, since it is packed."""
 
     def check(self) -> None:
         """Does nothing: the collectives raise their own errors."""
 
 
 def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
-    """Packs, exchanges and merges. For one rank, `received` is `sent`, and it merges the rows that it packed."""
+    """Packs, exchanges and merges the rows of a call. A group of one rank exchanges nothing: `received` is then `sent`."""
     pack(ranks.rank, cut, sent, call)
     if ranks.size > 1:
         move = ranks.all_gather if cut.name == "none" else ranks.all_to_all
@@ -120,13 +120,14 @@ def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call,
 
 
 def verify(rank: int, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
-    """Raises the errors that `exchange` would raise before or after it has sent rows."""
+    """Raises the errors that `exchange` would raise, without sending rows."""
     for kernel, arguments in (_packing(rank, cut, sent, call), _merging(rank, cut, received, call, sink)):
         kernel.bind(*arguments)
 
 
 def _may_be_refused(call: Call, sink: torch.Tensor | None, *, is_fp8: bool) -> bool:
-    """True if the merge may refuse a call's outputs. It never refuses separate contiguous tensors."""
+    """True if the merge kernel may refuse a call's outputs. It accepts contiguous tensors that share no memory with
+    each other or with an input."""
     outputs = [tensor for tensor in (call.out, call.out_lse) if tensor is not None]
     if not all(tensor.is_contiguous() and not tensor.requires_grad for tensor in outputs):
         return True
@@ -136,14 +137,15 @@ def _may_be_refused(call: Call, sink: torch.Tensor | None, *, is_fp8: bool) -> b
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
-    """The first address of a tensor, and one past its last."""
+    """Returns the first address of a tensor and the address behind its last element."""
     begin = tensor.data_ptr()
     reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride())) + 1 if tensor.numel() else 0
     return begin, begin + reach * tensor.itemsize
 
 
 def merge(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
-    """Merges the blocks of all ranks into a call's outputs. The last tokens of the blocks may be padding."""
+    """Merges the blocks of all ranks into the outputs of a call. The last tokens of the blocks may be padding, which is
+    skipped."""
     kernel, arguments = _merging(rank, cut, received, call, sink)
     kernel(*arguments)
 
@@ -159,10 +161,10 @@ def _merging(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tens
 
 
 def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
-    """This rank's own payloads of the rows that it merges, `[tokens, heads, D]`, which need not be sent.
+    """Returns this rank's own payloads of the rows that it merges, `[tokens, heads, D]`. They need not be sent.
 
-    None if every rank merges all rows. A rank's own rows are then rounded as on the wire, so that all ranks get the
-    same bits.
+    Returns None if every rank merges all rows. A rank's own rows are then rounded as on the wire, so that all ranks get
+    the same bits.
     """
     tokens, heads = cut.owned(rank, call.partial.shape[0])
     if cut.name == "none":
@@ -173,8 +175,8 @@ def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
 
 
 def pack(rank: int, cut: Cut, blocks: Blocks, call: Call) -> None:
-    """Copies a call's partial state into blocks, with the identity for rows without keys. With fp8, skips rows that are
-    not sent."""
+    """Copies the partial state of a call into blocks. Rows without keys become the identity. With fp8, rows that are
+    not sent are skipped."""
     kernel, arguments = _packing(rank, cut, blocks, call)
     kernel(*arguments)
 
@@ -190,8 +192,8 @@ def _packing(rank: int, cut: Cut, blocks: Blocks, call: Call) -> tuple[Kernel, t
 
 
 def parts_of(cut: Cut, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-    """A call's partial state as `[parts, tokens, heads, D]` and `[parts, tokens, heads]`. If heads are cut, there is a part for
-    each rank, else one part."""
+    """Returns the partial state of a call as `[parts, tokens, heads, D]` and `[parts, tokens, heads]`. There is a part
+    for each rank if heads are cut, else one part."""
     partial, lse = call.partial, call.lse
     if cut.name != "heads":
         return partial[None], lse[None]
@@ -203,7 +205,8 @@ def parts_of(cut: Cut, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def halvings(query_start_loc: Any) -> int:
-    """The number of halvings until an interval of `requests` has one element."""
+    """Returns how often an interval of requests must be halved until it has one element. Returns 0 if `query_start_loc`
+    is None."""
     return 0 if query_start_loc is None else len(query_start_loc).bit_length()
 
 

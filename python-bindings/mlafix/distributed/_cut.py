@@ -1,4 +1,4 @@
-"""The rows of the merged state that each rank receives."""
+"""Determines which rows of the merged state each rank receives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Cut:
 
     Args:
         name: "heads": a rank merges heads / ranks heads of every token. "tokens": it merges all heads of
-            ceil(tokens / ranks) tokens, the last ranks of fewer or none. "none": every rank merges all rows.
+            ceil(tokens / ranks) tokens; the last ranks merge fewer or none. "none": every rank merges all rows.
         ranks: the size of the group.
         heads: heads of the partial state.
 
@@ -36,20 +36,21 @@ class Cut:
 
     @property
     def blocks(self) -> int:
-        """The number of different blocks that a rank sends. 1 if nothing is cut, since all ranks get the same block."""
+        """The number of different blocks that a rank sends. It is 1 if nothing is cut, since all ranks get the same
+        block."""
         return 1 if self.name == "none" else self.ranks
 
     @property
     def block_heads(self) -> int:
-        """Heads of a block."""
+        """The number of heads in a block."""
         return self.heads // self.ranks if self.name == "heads" else self.heads
 
     def block_tokens(self, tokens: int) -> int:
-        """Tokens of a block; those past the last token are filled with the identity."""
+        """Returns the number of tokens in a block. Rows behind the last token are filled with the identity."""
         return -(-tokens // self.ranks) if self.name == "tokens" else tokens
 
     def owned(self, rank: int, tokens: int) -> tuple[slice, slice]:
-        """The tokens and the heads of the whole state that a rank merges."""
+        """Returns the tokens and the heads of the whole state that a rank merges, as slices."""
         size, heads = self.block_tokens(tokens), self.block_heads
         first_token = min(rank * size, tokens) if self.name == "tokens" else 0
         first_head = rank * heads if self.name == "heads" else 0

@@ -1,5 +1,5 @@
-"""Exchanges rows by stores to the memory of other ranks. One kernel sends a rank's rows, waits for those of all ranks,
-merges and writes."""
+"""Exchanges rows by stores to the memory of other ranks. One kernel sends the rows of this rank, waits for the rows of
+all ranks, and merges them into the outputs."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from .blocks import block_size, blocks_in
 
 ExchangeName = Literal["auto", "pull", "push"]
 
-# By compute capability: the range of block sizes, in bytes, for which pushing is faster than pulling. For (9, 0) this
-# holds for all sizes measured on two and four H100s and H200s (docs/Distributed.md). For more ranks it is a guess.
+# The smallest and largest block, in bytes, for which pushing is faster than pulling, by compute capability. On (9, 0)
+# pushing was faster for all sizes measured with two and four H100s and H200s (docs/Distributed.md). For more ranks this
+# is a guess.
 EVERYTHING, NOTHING = (0, 1 << 62), (1, 0)
 PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): EVERYTHING}
 
 
-# If nothing is cut, each rank has 2 N blocks of whole states. "auto" does not push blocks that need more bytes than
-# this.
+# If nothing is cut, each rank holds 2 N blocks of whole states. "auto" does not push blocks that would need more memory
+# than this, in bytes.
 MAX_UNCUT_BYTES = 20 << 20
 
 
 def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[int, int]:
-    """The smallest and largest size in bytes of blocks that a reducer's ranks push to each other. Other blocks are
-    pulled."""
+    """Returns the smallest and largest size, in bytes, of blocks that the ranks push to each other. Blocks of other
+    sizes are pulled."""
     if exchange == "auto" and device.type == "cuda":
         least, most = PUSHED.get(torch.cuda.get_device_capability(device), NOTHING)
         return least, min(most, MAX_UNCUT_BYTES) if cut == "none" else most
@@ -39,7 +40,8 @@ def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[i
 
 
 class Staged(NamedTuple):
-    """The memory of each rank to which others store, for a number of tokens: `[2, ranks, tokens, heads, ...]`."""
+    """The memory of each rank to which the other ranks store, for one number of tokens: `[2, ranks, tokens, heads,
+    ...]`."""
 
     rows: PeerTensors
     lses: PeerTensors
@@ -55,7 +57,8 @@ class Push:
     Args:
         rank: this rank.
         buffers: the memory of each rank, `bytes_of` bytes, as this rank addresses it.
-        group: a group with `slots_of` slots. cut, sink, head_dim, wire_dtype, max_tokens: as for `ExchangeBackend`.
+        group: a group with `slots_of` slots.
+        cut, sink, head_dim, wire_dtype, max_tokens: the arguments of `ExchangeBackend` with these names.
     """
 
     def __init__(self, rank: int, buffers: list[torch.Tensor], group: PeerGroup, cut: Cut, sink: torch.Tensor | None, *,
@@ -71,25 +74,25 @@ class Push:
             scales = [one.scales for one in blocks if one.scales is not None]
             return Staged(of_all([one.rows for one in blocks]), of_all([one.lses for one in blocks]), of_all(scales) if scales else None)
 
-        # Not a cached method, for the reason given in SymmetricBackend.
+        # A cached method would form a reference cycle; SymmetricBackend says why it must not.
         self._staged = functools.lru_cache(maxsize=64)(staged)
 
     @staticmethod
     def bytes_of(cut: Cut, max_tokens: int, head_dim: int, wire_dtype: torch.dtype) -> int:
-        """The size of each rank's memory in bytes."""
+        """Returns the size in bytes of each rank's memory."""
         return 2 * cut.ranks * block_size(cut.block_tokens(max_tokens), cut.block_heads, head_dim, wire_dtype).total
 
     @staticmethod
     def slots_of(cut: Cut, max_tokens: int) -> int:
-        """The most blocks of a launch, which has one per row."""
+        """Returns the largest number of blocks in a launch. A launch has one block for each row."""
         return cut.block_tokens(max_tokens) * cut.block_heads
 
     def launch(self, call: Call) -> tuple[Kernel, tuple[Any, ...]]:
-        """The collective kernel of a call, and its arguments."""
+        """Returns the collective kernel of a call and its arguments."""
         tokens = call.partial.shape[0]
         staged = self._staged(tokens)
         partial, lse = parts_of(self.cut, call)
-        if self.cut.name == "none":  # every rank gets the same part
+        if self.cut.name == "none":  # every rank gets the whole state
             partial, lse = (one.expand(self.cut.ranks, *one.shape[1:]) for one in (partial, lse))
         starts = call.query_start_loc
         rows = (partial, lse, call.seq_lens, starts, halvings(starts), self.rank)

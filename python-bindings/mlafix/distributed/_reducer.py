@@ -21,13 +21,13 @@ from .ranks import CollectiveRanks, GlooRanks, default_device, meeting_of, ranks
 
 OverflowName = Literal["error", "exchange"]
 
-# The default timeout of the runtime's groups.
+# The timeout of the runtime's groups if none is given, in seconds.
 _MOST_SECONDS = 1e9
 
-# Matches errors of torch's allocators and of the driver about lack of memory, but no "illegal memory access".
+# Matches messages of torch's allocators and of the driver about lack of memory, but not "illegal memory access".
 _SHORT_OF_MEMORY = re.compile(r"out.of.memory|(allocate|enough) memory", re.IGNORECASE)
 
-# Backends whose workspace a captured graph uses. Kept alive, since the graph may be replayed after its reducer is gone.
+# Keeps backends alive whose workspace a captured graph uses, since the graph may be replayed after its reducer is gone.
 _CAPTURED: dict[int, Backend] = {}
 
 
@@ -52,22 +52,22 @@ class Reducer:
             a process group, or any object with `world_size`, `rank_in_group`, `all_gather(tensor, dim)` and, better,
             `all_to_all_single(output, input)`.
         max_tokens: the maximum number of tokens per call, at least 1. It determines the size of the workspace.
-        heads: heads of a partial state; a multiple of the ranks for cut="heads".
-        head_dim: D, the elements of a payload row.
-        dtype: of the payloads: bf16, f16 or f32 (a torch dtype or a name).
-        wire_dtype: of the payloads between ranks. None is `dtype`. "f8e4m3fn": each row is scaled by its largest
+        heads: the number of heads of a partial state; a multiple of the number of ranks for cut="heads".
+        head_dim: D, the number of elements in a payload row.
+        dtype: the dtype of the payloads: bf16, f16 or f32 (a torch dtype or a name).
+        wire_dtype: the dtype of the payloads between ranks. None is `dtype`. "f8e4m3fn": each row is scaled by its largest
             magnitude and rounded to fp8. The error of an element is at most 2^-4 of its value or 2^-18 of the row's
             largest magnitude, whichever is larger. A row with NaN or infinity becomes NaN. A rank's own rows do not
             travel, and are not rounded unless cut="none".
         cut: the part of the result that a rank receives. "heads": heads / ranks heads of all tokens. "tokens": all
             heads of ceil(tokens / ranks) tokens (fewer on the last ranks). "none": everything.
-        base: of the lses, "e" or "2" (N8); a call may choose another.
-        sink: `[heads] f32`, logits in base e: a state of zeros with that lse joins each row's merge once, after all
-            ranks. It counts in the merged lse, too. Every call reads the array.
+        base: the base of the lses, "e" or "2" (N8). A call may choose another.
+        sink: `[heads] f32`, a logit in base e for each head. A state of zeros with this lse joins the merge of each row
+            once, after all ranks. It counts in the merged lse, too. Every call reads the array.
         backend: "symmetric": the GPUs of one node address each other's memory, and one kernel moves the rows, merges
             and writes. "nccl", "gloo": the group's own backend for the device. "auto": symmetric if the group supports
             it, else the group's own.
-        exchange: for the symmetric backend; others ignore it. "pull": the kernel reads the other ranks' rows. "push":
+        exchange: how the symmetric backend moves rows; other backends ignore it. "pull": the kernel reads the other ranks' rows. "push":
             it stores its own rows in the memory of the ranks that merge them, directly from the caller's arrays.
             "auto": the faster one on this kind of GPU, by the size of a call.
         device: the device of the tensors. None is the current CUDA device if the group has a backend for it, else the
@@ -82,7 +82,7 @@ class Reducer:
 
     Raises:
         ArgumentError: an argument is wrong on any rank, or differs between ranks; raised on every rank.
-        RankError: gloo: a rank did not come.
+        RankError: with gloo, a rank did not come.
     """
 
     def __init__(self, group: Any = None, *, max_tokens: int, heads: int, head_dim: int, dtype: Any = "bf16",
@@ -119,7 +119,7 @@ class Reducer:
         if isinstance(self._ranks, GlooRanks):
             self._meeting = self._ranks, self.device
         self._sink, self._overflow = sink, overflow
-        # Collectives may write to these tensors in inference mode and outside of it.
+        # Outside of inference mode, so that collectives may write to these tensors in any mode.
         with torch.inference_mode(False):
             failed: Exception | None = None
             try:
@@ -141,15 +141,15 @@ class Reducer:
         return ExchangeBackend(self._ranks, self.cut, sink, **form, device=self.device)
 
     def _backend_for(self, tokens: int) -> Backend:
-        """The backend for a call. Calls beyond max_tokens use the group's collectives, with buffers allocated per
-        call."""
+        """Returns the backend for a call. Calls of more than max_tokens use the group's collectives, with buffers that
+        each call allocates."""
         if tokens <= self.max_tokens:
             return self._backend
         return ExchangeBackend(self._ranks, self.cut, self._sink, head_dim=self.head_dim, wire_dtype=self.wire_dtype, max_tokens=tokens,
                                device=self.device)
 
     def _prepare(self) -> None:
-        """Makes a call with a single row, which compiles the kernels."""
+        """Makes a call with a single token, which compiles the kernels."""
         partial = torch.zeros(1, self.heads, self.head_dim, dtype=self.dtype, device=self.device)
         lse = torch.zeros(1, self.heads, device=self.device)
         rows, heads = self._owned_shape(1)
@@ -164,29 +164,30 @@ class Reducer:
 
     @property
     def workspace_bytes(self) -> int:
-        """Bytes on the device that the reducer holds."""
+        """The number of bytes on the device that the reducer holds."""
         return self._backend.workspace_bytes
 
     def bytes_in(self, tokens: int) -> int:
-        """Bytes received from other ranks in a call of `tokens` tokens; the same number is sent."""
+        """Returns the number of bytes received from other ranks in a call of `tokens` tokens. The number of bytes sent
+        is the same."""
         size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.wire_dtype)
         return (self.size - 1) * size.total if tokens else 0
 
     def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns memory for attention to write a call's partial state to, so that the call need not copy it.
 
-        Backend symmetric: memory of the reducer's, the same at each call, which is the caller's between two calls of `reduce`.
-        `reduce` with both `seq_lens` and `query_start_loc` sets lses there to -inf. Other backends, fp8 on the wire, and calls
-        that push read from anywhere: new tensors.
+        The symmetric backend returns the same memory of the reducer each time. The caller may write it between two calls of
+        `reduce`. A `reduce` with both `seq_lens` and `query_start_loc` sets lses in it to -inf. Other backends, fp8 on the
+        wire, and calls that push can read rows anywhere, so they return new tensors.
 
         Args:
-            tokens: of the next call, from 0 to max_tokens, or more with overflow="exchange".
+            tokens: the number of tokens of the next call, from 0 to max_tokens, or more with overflow="exchange".
 
         Returns:
             `[tokens, heads, D]` of the reducer's dtype and `[tokens, heads] f32`, contiguous, not initialised.
 
         Raises:
-            ArgumentError: too many tokens.
+            ArgumentError: `tokens` is too large or not valid.
         """
         if not isinstance(tokens, int) or not 0 <= tokens or tokens > self.max_tokens and self._overflow == "error":
             raise wrong("tokens", f"an int from 0 to the reducer's {self.max_tokens}", repr(tokens))
@@ -199,13 +200,13 @@ class Reducer:
     def check(self) -> None:
         """Raises RankError if a rank did not take part in a call that is complete on the device (backend symmetric).
 
-        Every call does it first; call it after a replay of a graph. It waits for nothing. Rows of outputs of a call
-        to which a rank did not come are NaN, or right if the rank came before they were read.
+        Every call of `reduce` checks this first. Call `check` after a replay of a graph; it waits for nothing. If a rank
+        did not come to a call, each output row of the call is NaN, or right if the rank came before the row was read.
         """
         self._backend.check()
 
     def owned(self, tokens: int) -> tuple[slice, slice]:
-        """The tokens and the heads of the whole state that this rank receives."""
+        """Returns the tokens and the heads of the whole state that this rank receives, as slices."""
         return self.cut.owned(self.rank, tokens)
 
     @renames(out_scale="Fp8.scale")
@@ -215,30 +216,33 @@ class Reducer:
                base: Base | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Merges the partial states of all ranks. On a GPU everything is enqueued on the current stream.
 
-        With every output given nothing is allocated. A wrong argument is an error before anything is sent; it is an error on
-        every rank alike where the ranks are called alike, or where `check_calls` compares.
+        If all outputs are given, nothing is allocated. A wrong argument raises before anything is sent. It raises on every
+        rank if the arguments are wrong on every rank, or if `check_calls` compares them.
 
         Args:
-            partial: `[tokens, heads, D]` of the reducer's dtype, any strides but the last; tokens from 0 to max_tokens, or more
-                with overflow="exchange", equal on all ranks. The keys of this rank only. For cut="heads" also `[tokens, ranks, heads / ranks, D]`, any strides.
-            lse: `[tokens, heads] f32` (or `[tokens, ranks, heads / ranks]`), any strides.
-            seq_lens: `[requests]` i32 or i64: keys of each request on this rank. Rows of a request without keys count for
-                nothing and are not read. Without `query_start_loc` each request has one token, and tokens past the last request
+            partial: `[tokens, heads, D]` of the reducer's dtype: attention over the keys of this rank only. All strides but the
+                last may be arbitrary. The number of tokens is equal on all ranks, from 0 to max_tokens, or more with
+                overflow="exchange". For cut="heads" it may also be `[tokens, ranks, heads / ranks, D]`.
+            lse: `[tokens, heads] f32` with any strides, or `[tokens, ranks, heads / ranks] f32` beside a partial of that form.
+            seq_lens: `[requests]` i32 or i64: the number of keys of each request on this rank. Rows of a request without keys
+                count for nothing and are not read. Without `query_start_loc` each request has one token, and tokens past the last request
                 are padding.
-            query_start_loc: `[requests + 1]` i32 or i64: the first token of each request, and the end of the last; tokens at or
-                past that are padding.
-            out: `[tokens, heads, D]` of what this rank owns, bf16, f16 or f32 (f8e4m3fn with `out_format`). Allocated if None.
-            out_lse: `[tokens, heads] f32` likewise. Allocated if None and `return_lse`.
-            out_format: `mlafix.ops.Fp8` with a scale `[1] f32` on the device: makes the output fp8, as of `ops.merge_attn_states`.
-            return_lse: False: no merged lse is computed unless `out_lse` is given.
-            base: of `lse` and `out_lse`; None is the reducer's.
+            query_start_loc: `[requests + 1]` i32 or i64: the first token of each request, then the end of the last request.
+                Tokens at or past this end are padding.
+            out: `[tokens, heads, D]` for the tokens and heads that this rank owns, bf16, f16 or f32 (f8e4m3fn with
+                `out_format`). Allocated if None.
+            out_lse: `[tokens, heads] f32` for the same tokens and heads. Allocated if None and `return_lse`.
+            out_format: `mlafix.ops.Fp8` with a scale `[1] f32` on the device. It makes the output fp8, as it does in
+                `ops.merge_attn_states`.
+            return_lse: if False, no merged lse is computed unless `out_lse` is given.
+            base: the base of `lse` and `out_lse`; None is the reducer's base.
 
         Returns:
             `(out, out_lse)`: the arrays given, or new ones.
 
         Raises:
             ArgumentError: an argument does not fit; nothing was sent then.
-            RankError: gloo: a rank did not come. symmetric: one did not come to an earlier call.
+            RankError: with gloo, a rank did not come to this call. With symmetric, a rank did not come to an earlier call.
         """
         base = self.base if base is None else base
         problem: Exception | None = self._problem(partial, lse, seq_lens, query_start_loc, out, out_lse, out_format, base)
@@ -264,14 +268,14 @@ class Reducer:
         return call.out, call.out_lse
 
     def refuse(self, problem: ArgumentError) -> NoReturn:
-        """Raises an error that the caller found in a call. With `check_calls`, informs the other ranks first."""
+        """Raises an error that the caller found in a call. With `check_calls`, tells the other ranks first."""
         if self._check_calls:
             self._compare(None, None, problem)
         raise problem
 
     def _compare(self, backend: Backend | None, call: Call | None, problem: Exception | None) -> None:
-        """Compares a call with those of the other ranks, and raises an error if any is wrong, before anything is
-        sent."""
+        """Compares a call with the calls of the other ranks. Raises an error before anything is sent if one of them is
+        wrong or they differ."""
         facts = {}
         if problem is None and backend is not None and call is not None:
             tokens = call.partial.shape[0]
@@ -279,7 +283,7 @@ class Reducer:
             try:
                 if tokens:
                     backend.verify(call)
-            except Exception as error:  # any error, since the other ranks must not wait for this one
+            except Exception as error:  # catches any exception, since the other ranks must not wait for this one
                 problem = error
         agree(*self._meeting, facts, problem)
 
@@ -289,7 +293,7 @@ class Reducer:
 
     def _problem(self, partial: Any, lse: Any, seq_lens: Any, query_start_loc: Any, out: Any, out_lse: Any,
                  out_format: Any, base: str) -> ArgumentError | None:
-        """The error for the first invalid argument of a call, or None."""
+        """Returns the error for the first invalid argument of a call. Returns None if all are valid."""
         shape = getattr(partial, "shape", ())
         split = len(shape) == 4 and self.cut.name == "heads"
         if len(shape) != 3 and not split:
@@ -316,8 +320,8 @@ class Reducer:
 
 
 def _device_for(group: Any, device: torch.device | str | None) -> tuple[torch.device, ArgumentError | None]:
-    """The device of a reducer's tensors, with its number. If no reducer can be there, the group's device and the
-    error."""
+    """Returns the device of a reducer's tensors, with its number. If no reducer can be on that device, returns the
+    group's default device and the error."""
     group_own = default_device(group)
     if device is None:
         return group_own, None
@@ -334,7 +338,7 @@ def _device_for(group: Any, device: torch.device | str | None) -> tuple[torch.de
 
 
 def _workspace_problem(max_tokens: int, error: Exception) -> Exception:
-    """The error about "max_tokens" if memory is short; otherwise `error` itself."""
+    """Returns an error about "max_tokens" if `error` is a lack of memory; otherwise returns `error` itself."""
     if not isinstance(error, (MemoryError, torch.OutOfMemoryError)) and not _SHORT_OF_MEMORY.search(str(error)):
         return error
     problem = wrong("max_tokens", f"memory for a workspace of {max_tokens} tokens", f"{type(error).__name__}: {error}")

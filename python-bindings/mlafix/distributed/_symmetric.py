@@ -1,5 +1,5 @@
-"""The backend for GPUs that can address each other's memory: one kernel pulls the rows of all ranks (or pushes its
-own), merges and writes."""
+"""Merges on GPUs that can address each other's memory. One kernel pulls the rows of all ranks, or pushes its own rows,
+and merges them into the outputs."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .agreement import agree, gather_facts
 from .blocks import FP8, Blocks, block_size, blocks_in
 from .ranks import CollectiveRanks, Ranks
 
-# Default timeout of a launch that waits for a rank, in seconds.
+# The default time, in seconds, that a launch waits for a rank.
 DEFAULT_TIMEOUT = 10.0
 
-# Flags and rows use separate cache lines.
+# The size of a cache line in bytes. Flags and rows use separate lines.
 _LINE = 128
 
 
 class Pulled(NamedTuple):
-    """The memory that the kernel reads for a number of tokens: from each rank, the rows that this rank merges."""
+    """The memory that a kernel reads for one number of tokens: the rows of each rank that this rank merges."""
 
     rows: PeerTensors
     lses: PeerTensors
@@ -50,16 +50,16 @@ class SymmetricMemory:
     """
 
     def __init__(self, ranks: CollectiveRanks, size: int, device: torch.device) -> None:
-        # some builds of torch lack this module
+        # Some builds of torch lack this module.
         from torch.distributed import _symmetric_memory as symmetric
 
         self.own = symmetric.empty(size, dtype=torch.uint8, device=device)
-        # Zero the buffer before other ranks can write to it.
+        # Zeroes the buffer before other ranks can write to it.
         self.own.zero_()
         torch.cuda.synchronize(device)
         self.handle = symmetric.rendezvous(self.own, ranks.group)
         self.buffers = [self.handle.get_buffer(rank, (size,), torch.uint8) for rank in range(ranks.size)]
-        # Host memory in which a launch reports a rank that did not arrive.
+        # A launch writes here, in host memory, which rank did not arrive.
         self.failure = torch.zeros(1, dtype=torch.int64, pin_memory=True)
 
 
@@ -68,28 +68,29 @@ class SymmetricPlan(NamedTuple):
     the data that others write."""
 
     slots: int
-    """The most blocks of a launch that pushes."""
+    """The largest number of blocks in a launch that pushes."""
     pushed_tokens: int
-    """The most tokens of a call that pushes."""
+    """The largest number of tokens in a call that pushes."""
     flags: int
     state: int
     staged: int
 
     @property
     def total(self) -> int:
-        """Bytes of the memory."""
+        """The size of the whole memory in bytes."""
         return self.flags + self.state + self.staged
 
     @staticmethod
     def of(cut: Cut, max_tokens: int, head_dim: int, wire_dtype: torch.dtype, pushed: tuple[int, int]) -> SymmetricPlan:
-        """The layout for calls that push blocks with sizes within `pushed`, in bytes, and pull others."""
+        """Returns the layout for calls that push blocks with sizes within `pushed` (smallest, largest; in bytes) and
+        pull other blocks."""
         def size_of(tokens: int) -> int:
             return block_size(cut.block_tokens(tokens), cut.block_heads, head_dim, wire_dtype).total
 
         least, most = pushed
         largest = size_of(max_tokens)
         pushes, pulls = least <= min(most, largest), least > 0 or most < largest
-        # At least 1: a call with one token compiles the kernels.
+        # At least 1 if blocks are pushed, since the call that compiles the kernels has one token.
         tokens = max(1, bisect.bisect_right(range(max_tokens + 1), most, key=size_of) - 1) if pushes else 0
         slots = Push.slots_of(cut, tokens) if pushes else 0
         flags = int(GROUP_BYTES) + -(-8 * slots * cut.ranks // _LINE) * _LINE
@@ -107,8 +108,8 @@ class SymmetricBackend:
 
     Args:
         ranks: the group, of at least 2 ranks on one node.
-        memory: symmetric memory of at least `SymmetricPlan.total` bytes. cut, sink, head_dim, wire_dtype, max_tokens: as for
-        `ExchangeBackend`.
+        memory: symmetric memory of at least `SymmetricPlan.total` bytes.
+        cut, sink, head_dim, wire_dtype, max_tokens: the arguments of `ExchangeBackend` with these names.
         timeout: how long a launch waits for a rank, in seconds.
         pushed: the smallest and largest size in bytes of blocks that are pushed.
     """
@@ -130,14 +131,14 @@ class SymmetricBackend:
         staged = [buffer[self._plan.flags + self._plan.state :] for buffer in memory.buffers]
         self._push = Push(ranks.rank, staged, self.group, cut, self.sink, head_dim=head_dim, wire_dtype=wire_dtype,
                           max_tokens=self._plan.pushed_tokens) if self._plan.staged else None
-        # Cached, because creating the views for a number of tokens takes the host longer than the launch. Not a cached
-        # method: torch aborts the process if the garbage collector frees symmetric memory in a reference cycle while a
-        # graph is captured.
+        # Cached, because creating the views for a number of tokens takes the host longer than the launch. A cached
+        # method would form a reference cycle. torch aborts the process if the garbage collector frees symmetric memory
+        # while a graph is captured.
         self._pulled = functools.lru_cache(maxsize=64)(functools.partial(_pull, self._states, self.group, cut, ranks.rank))
 
     def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """The arrays `[tokens, heads, D]` and `[tokens, heads] f32` in symmetric memory. None if rows travel as fp8 or are
-        pushed."""
+        """Returns arrays `[tokens, heads, D]` and `[tokens, heads] f32` in symmetric memory. Returns None if rows
+        travel as fp8 or are pushed."""
         if self.wire_dtype == FP8 or self._pushes(tokens) is not None:
             return None
         own = self._states[self.ranks.rank]
@@ -148,7 +149,7 @@ class SymmetricBackend:
         self.group.check()
 
     def _pushes(self, tokens: int) -> Push | None:
-        """The Push for a call of `tokens` tokens, or None if rows are pulled. The same on all ranks."""
+        """Returns the Push for a call of `tokens` tokens, or None if its rows are pulled. All ranks decide alike."""
         size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.wire_dtype).total
         return self._push if self._pushed[0] <= size <= self._pushed[1] else None
 
@@ -172,8 +173,8 @@ class SymmetricBackend:
         kernel.bind(*arguments)
 
     def prepare(self, call: Call) -> None:
-        """Makes all ranks compile and load the kernels of such a call before any rank launches, so that none waits on
-        the device for a compiler."""
+        """Makes all ranks compile and load the kernels for calls like this one before any rank launches. Otherwise a
+        kernel might wait on the device for a rank that still compiles."""
         if self._push is not None:
             kernel, arguments = self._push.launch(call)
             kernel.bind(*arguments)
@@ -185,7 +186,7 @@ class SymmetricBackend:
         self.reduce(call)
 
     def _merge(self, call: Call) -> tuple[Kernel, tuple[Any, ...]]:
-        """The collective kernel of a call, and its arguments."""
+        """Returns the collective kernel that pulls the rows of a call, and its arguments."""
         pulled, size = self._pulled(call.partial.shape[0]), self.ranks.size
         if pulled.scales is None:
             kernel, more = _merge_kernel(library.kernel("merge_peers"), call.base, size), cast(tuple[Any, ...], ())
@@ -195,7 +196,8 @@ class SymmetricBackend:
         return kernel, (call.out, call.out_lse, self.sink, call.out_scale, pulled.rows, pulled.lses, *more)
 
     def _is_there(self, call: Call) -> bool:
-        """True if a call's partial state is the memory from `inputs`, and its lengths (if any) can be masked there."""
+        """True if the call's partial state is the memory from `inputs`, and it has both `seq_lens` and
+        `query_start_loc` or neither."""
         own = self._states[self.ranks.rank]
         same = all(
             given.data_ptr() == mine.data_ptr() and given.dtype == mine.dtype and given.shape[1:] == mine.shape[1:] and given.is_contiguous()
@@ -204,7 +206,7 @@ class SymmetricBackend:
         return same and (call.seq_lens is None) == (call.query_start_loc is None)
 
     def _copy(self, call: Call) -> None:
-        """Copies a partial state to symmetric memory. Rows without keys become the identity."""
+        """Copies the partial state of a call to symmetric memory. Rows without keys become the identity."""
         tokens, own = call.partial.shape[0], self._states[self.ranks.rank]
 
         def part(of: torch.Tensor) -> torch.Tensor:
@@ -219,7 +221,7 @@ class SymmetricBackend:
 
 
 def _pull(states: list[Blocks], group: PeerGroup, cut: Cut, rank: int, tokens: int) -> Pulled:
-    """The tensors of all ranks' states that a rank reads."""
+    """Returns the tensors that this rank reads from the states of all ranks."""
     mine, heads = cut.owned(rank, tokens)
 
     def of_all(parts: list[torch.Tensor]) -> PeerTensors:
@@ -230,7 +232,7 @@ def _pull(states: list[Blocks], group: PeerGroup, cut: Cut, rank: int, tokens: i
 
 
 def _state_in(buffer: torch.Tensor, tokens: int, heads: int, head_dim: int, wire_dtype: torch.dtype) -> Blocks:
-    """The partial state of `[tokens, heads]` rows at the front of a buffer."""
+    """Returns the partial state of `[tokens, heads]` rows at the front of a buffer, as tensors."""
     block = blocks_in(buffer, 1, tokens, heads, head_dim, wire_dtype)
     return Blocks(block.data, block.rows[0], block.lses[0], None if block.scales is None else block.scales[0])
 
@@ -256,12 +258,13 @@ def connect(ranks: Ranks, size: int, device: torch.device, *, required: bool) ->
 
 
 def _connect(ranks: CollectiveRanks, size: int, device: torch.device) -> tuple[SymmetricMemory | None, str]:
-    """The memory, or the reason why there is none. All ranks agree, so that none waits for a rank that failed."""
+    """Returns symmetric memory and "", or None and the reason why there is none. All ranks return the same, so that
+    none waits for a rank that failed."""
     facts = gather_facts(ranks, device, {"node": _node(), "capability": list(torch.cuda.get_device_capability(device))})
     nodes, kinds = {fact["node"] for fact in facts}, {tuple(fact["capability"]) for fact in facts}
     if len(nodes) > 1:
         return None, f"ranks on {len(nodes)} nodes"
-    if len(kinds) > 1:  # equal block numbers must mean equal rows on all ranks
+    if len(kinds) > 1:  # blocks with the same number must process the same rows on all ranks
         return None, f"GPUs of {len(kinds)} compute capabilities"
     memory, reason = None, ""
     try:
@@ -274,7 +277,8 @@ def _connect(ranks: CollectiveRanks, size: int, device: torch.device) -> tuple[S
 
 
 def _why_not(ranks: Ranks, device: torch.device) -> str:
-    """The reason why a group cannot have symmetric memory, as far as a rank can tell alone. "" if it knows none."""
+    """Returns a reason why a group cannot have symmetric memory that a rank can see without asking others. Returns ""
+    if there is none."""
     if device.type != "cuda" or not isinstance(ranks, CollectiveRanks):
         return f"tensors on {device.type} and {ranks.name}"
     if not 2 <= ranks.size <= MAX_RANKS:
@@ -283,7 +287,7 @@ def _why_not(ranks: Ranks, device: torch.device) -> str:
 
 
 def _node() -> str:
-    """A text that identifies the node."""
+    """Returns a text that identifies the node, or the host's name if there is no such text."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

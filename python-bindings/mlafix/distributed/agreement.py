@@ -1,4 +1,4 @@
-"""Compares properties that all ranks of a group must share, before rows are sent."""
+"""Compares the properties that must be equal on all ranks of a group, before rows are sent."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..errors import ArgumentError
 from .ranks import Ranks
 
 _BYTES = 1024
-# Texts are truncated to this many characters, to fewer if they do not fit together.
+# Texts are truncated to this number of characters. A smaller number is used if the facts would not fit into _BYTES.
 _CUTS = 400, 200, 40
 
 
 def gather_facts(ranks: Ranks, device: torch.device, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """The facts of every rank, in order, with long texts truncated. Waits for all ranks, so it is illegal while a stream
-    is captured."""
+    """Returns the facts of every rank, in the order of the ranks. Long texts are truncated. Waits for all ranks, so it
+    must not be called while a stream is captured."""
     if ranks.size == 1:
         return [facts]
     mine = torch.frombuffer(bytearray(_encoded(facts)), dtype=torch.uint8).to(device)[None]
@@ -30,7 +30,7 @@ def gather_facts(ranks: Ranks, device: torch.device, facts: dict[str, Any]) -> l
 
 
 def _encoded(facts: dict[str, Any]) -> bytes:
-    """Facts as JSON of `_BYTES` bytes."""
+    """Returns facts as JSON that is padded to `_BYTES` bytes."""
     for most in _CUTS:
         cut = {name: fact[:most] if isinstance(fact, str) else fact for name, fact in facts.items()}
         text = json.dumps(cut, ensure_ascii=False).encode(errors="replace")
@@ -40,7 +40,9 @@ def _encoded(facts: dict[str, Any]) -> bytes:
 
 
 def agree(ranks: Ranks, device: torch.device, facts: dict[str, Any], problem: Exception | None) -> None:
-    """Raises an ArgumentError on every rank where one has a problem, or where a fact differs from rank 0's.
+    """Raises an ArgumentError on every rank if one rank has a problem, or if a fact differs from rank 0's.
+
+    A rank with a problem raises its own problem. Other ranks raise that of the first rank with one.
 
     Ranks without a problem of their own raise that of the first rank with one.
 

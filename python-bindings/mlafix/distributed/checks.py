@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 
 
 class Expected(NamedTuple):
-    """The requirements of a tensor. A tensor of None is an omitted argument, which always fits."""
+    """The requirements of one tensor. A tensor of None is an omitted argument, which always fits."""
 
     name: str
     tensor: Any
@@ -23,7 +23,7 @@ class Expected(NamedTuple):
 
 
 def first_problem(expected: list[Expected], device: torch.device) -> ArgumentError | None:
-    """The error for the first tensor that does not fit; None if all fit."""
+    """Returns the error for the first tensor that does not fit, or None if all fit."""
     for one in expected:
         if one.tensor is not None and (found := _problem(one, device)) is not None:
             return found
@@ -47,7 +47,7 @@ def _problem(one: Expected, device: torch.device) -> ArgumentError | None:
 
 
 def lengths(seq_lens: Any, query_start_loc: Any) -> list[Expected]:
-    """The requirements of a call's lengths and offsets."""
+    """Returns the requirements of a call's lengths and offsets."""
     requests = seq_lens.shape[0] if isinstance(seq_lens, torch.Tensor) and seq_lens.dim() == 1 else None
     integers = (torch.int32, torch.int64)
     return [Expected("seq_lens", seq_lens, (requests,), integers),
@@ -63,12 +63,12 @@ def _dtype(dtype: torch.dtype) -> str:
 
 
 def payload_dtype(dtype: Any) -> torch.dtype:
-    """The torch dtype of payloads. Raises ArgumentError for other dtypes."""
+    """Returns the torch dtype of payloads. Raises ArgumentError for a dtype that payloads cannot have."""
     return _one_of("dtype", dtype, ("bf16", "f16", "f32"))
 
 
 def wire_dtype_of(dtype: Any, payloads: torch.dtype) -> torch.dtype:
-    """The torch dtype of payloads between ranks: that of the payloads, or fp8. Raises ArgumentError for others."""
+    """Returns the torch dtype of payloads between ranks: that of the payloads, or fp8. Raises ArgumentError for others."""
     return _one_of("wire_dtype", dtype, (dtype_name(payloads), "f8e4m3fn"))
 
 
@@ -84,7 +84,7 @@ def _one_of(name: str, dtype: Any, legal: tuple[str, ...]) -> torch.dtype:
 
 
 def check_sizes(**sizes: int) -> None:
-    """Raises ArgumentError unless all are ints of at least 1."""
+    """Raises ArgumentError unless all sizes are ints of at least 1."""
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise wrong(name, "an int of at least 1", repr(size))

@@ -1,4 +1,4 @@
-"""Merges once over the ranks of a group, with a temporary workspace, as the engines' functions do."""
+"""Merges partial states once over the ranks of a group, with a temporary workspace, as the engines' functions do."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from .ranks import Ranks, default_device, meeting_of, ranks_of
 def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: CutName, base: str,
                 seq_lens: torch.Tensor | None = None, query_start_loc: torch.Tensor | None = None,
                 return_lse: bool = False, heads_first: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Like `Reducer.reduce`, without a reducer: buffers are allocated by each call.
+    """Makes one call of `Reducer.reduce` without a reducer: each call allocates its buffers.
 
-    Ranks of a gloo group first compare shapes, dtypes and errors; other groups compare nothing. Legal in capture; the buffers
-    then belong to the graph's memory. With `heads_first` the result is `[heads, tokens, D]`, contiguous.
+    Ranks of a gloo group first compare shapes, dtypes and errors; other groups compare nothing. The call may be
+    captured in a graph; the buffers then belong to the graph's memory. With `heads_first` the result is `[heads,
+    tokens, D]`, contiguous.
     """
     problem: Exception | None = _problem(partial, lse, seq_lens, query_start_loc)
     made = buffers = call = None
@@ -52,7 +53,7 @@ def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: Cu
 
 
 def _problem(partial: Any, lse: Any, seq_lens: Any, query_start_loc: Any) -> ArgumentError | None:
-    """The error for the first argument that does not fit, or None."""
+    """Returns the error for the first argument that does not fit, or None if all fit."""
     for name, tensor in (("partial", partial), ("lse", lse)):
         if not isinstance(tensor, torch.Tensor):
             return wrong(name, "a torch.Tensor", type(tensor).__qualname__)
@@ -65,7 +66,7 @@ def _problem(partial: Any, lse: Any, seq_lens: Any, query_start_loc: Any) -> Arg
 
 def _call(ranks: Ranks, cut: Cut, partial: torch.Tensor, lse: torch.Tensor, seq_lens: torch.Tensor | None,
           query_start_loc: torch.Tensor | None, return_lse: bool, heads_first: bool, base: str) -> Call:
-    """The arrays of the call, with new outputs."""
+    """Returns the arguments of the call with newly allocated outputs."""
     rows, columns = cut.owned(ranks.rank, partial.shape[0])
     tokens, heads, head_dim = rows.stop - rows.start, columns.stop - columns.start, partial.shape[2]
     out = partial.new_empty((heads, tokens, head_dim)).transpose(0, 1) if heads_first else partial.new_empty((tokens, heads, head_dim))
@@ -74,7 +75,7 @@ def _call(ranks: Ranks, cut: Cut, partial: torch.Tensor, lse: torch.Tensor, seq_
 
 
 def _buffers(ranks: Ranks, cut: Cut, partial: torch.Tensor) -> tuple[Blocks, Blocks]:
-    """The blocks to send and the blocks to receive. These are the same if there is one rank."""
+    """Returns the blocks to send and the blocks to receive. A group of one rank gets the same blocks twice."""
     form = (cut.block_tokens(partial.shape[0]), cut.block_heads, partial.shape[2], partial.dtype)
     size = block_size(*form).total
     counts = [cut.blocks, ranks.size] if ranks.size > 1 else [1]

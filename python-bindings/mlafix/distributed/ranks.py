@@ -1,4 +1,4 @@
-"""Transport between the ranks of a group, for torch's process groups and for engines' own groups."""
+"""Moves data between the ranks of a group: torch's process groups and engines' own groups."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ..errors import ArgumentError, RankError
 
 
 class Ranks(Protocol):
-    """Moves blocks of equal sizes, in the order of the ranks."""
+    """Moves blocks of equal sizes between the ranks of a group. The blocks are ordered by rank."""
 
     name: str
-    """The backend, as messages call it."""
+    """The name of the backend, as messages call it."""
 
     rank: int
     size: int
 
     def all_to_all(self, received: torch.Tensor, sent: torch.Tensor) -> None:
-        """received[r] = sent[this rank] of rank r; both are `[ranks, bytes] u8`."""
+        """Sets received[r] to block sent[this rank] of rank r. Both arrays are `[ranks, bytes] u8`."""
 
     def all_gather(self, received: torch.Tensor, sent: torch.Tensor) -> None:
-        """received[r] = sent[0] of rank r; `[ranks, bytes] u8` of `[1, bytes]`."""
+        """Sets received[r] to sent[0] of rank r. `received` is `[ranks, bytes] u8`, `sent` is `[1, bytes] u8`."""
 
 
 class CollectiveRanks:
-    """A process group with device collectives (NCCL). They are enqueued without waiting on the host."""
+    """A process group with collectives on the device (NCCL). They are enqueued without waiting on the host."""
 
     def __init__(self, group: dist.ProcessGroup, name: str) -> None:
         self.group, self.name = group, name
@@ -42,9 +42,9 @@ class CollectiveRanks:
         dist.all_gather_into_tensor(received, sent, group=self.group)
 
 
-# The tag of all our gloo messages, "mlaf". It distinguishes them from messages of the group's other users, whose
-# default tag is 0. A group of our own would do so too, but creating one involves all processes of the job, including
-# those of other groups.
+# The tag of all gloo messages of mlafix, "mlaf" in ASCII. It distinguishes them from messages of the group's other
+# users, whose default tag is 0. A separate group would also do so, but all processes of the job, even those of other
+# groups, would have to create it.
 TAG = 0x6D6C6166
 
 
@@ -77,7 +77,8 @@ class GlooRanks:
         failed: dict[int, RuntimeError] = {}
         works = []
         peers = [rank for rank in range(self.size) if rank != self.rank]
-        # If one peer fails, the other peers still get their rows, since they must also find out who did not arrive.
+        # If one peer fails, the other peers still get their rows, since they must also find out which rank did not
+        # arrive.
         for move, data in ((dist.irecv, received), (dist.isend, sent)):
             for peer in peers:
                 block = data[peer if move is dist.irecv else block_for[peer]]
@@ -94,7 +95,7 @@ class GlooRanks:
                     work.wait(timedelta(seconds=self.timeout))
             except RuntimeError as error:
                 failed.setdefault(peer, error)
-        for peer, error in failed.items():  # the first one is the cause
+        for peer, error in failed.items():  # the first failure is the cause of the others
             raise self._missing(peer, error) from error
 
     def _missing(self, peer: int, error: RuntimeError) -> RankError:
@@ -160,7 +161,7 @@ def ranks_of(group: Any, device: torch.device, backend: str = "auto", timeout: f
 
 
 def group_of(group: Any) -> dist.ProcessGroup | None:
-    """The torch process group behind a group. None for an engine's own group.
+    """Returns the torch process group behind a group. Returns None for an engine's own group.
 
     Raises:
         ArgumentError: `group` is not a process group, or this process is not in it.
@@ -186,7 +187,7 @@ def _not_a_rank() -> ArgumentError:
 
 
 def backend_for(group: dist.ProcessGroup, device_type: str) -> str:
-    """The backend of a process group for a type of device. "" if it has none."""
+    """Returns the backend of a process group for a type of device, or "" if it has none."""
     return _backends_of(group).get(device_type, "")
 
 
@@ -199,17 +200,18 @@ def _devices_of(group: dist.ProcessGroup) -> str:
 
 
 def default_device(group: Any) -> torch.device:
-    """The current CUDA device if a group has its own backend for it, else the CPU."""
+    """Returns the current CUDA device if a group has a backend of its own for it, else the CPU."""
     process_group = group_of(group)
     on_gpu = torch.cuda.is_available() and (process_group is None or backend_for(process_group, "cuda") not in ("", "gloo"))
     return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
 
 
 def meeting_of(group: Any, device: torch.device | None = None, timeout: float | None = None) -> tuple[Ranks, torch.device]:
-    """The group over which ranks compare their arguments, and the device for its tensors.
+    """Returns the group over which ranks compare their arguments, and the device for its tensors.
 
-    The choice depends on the group alone, so that ranks with different arguments meet. It is gloo on the host if the group has
-    it, since that waits for no device. An engine's own group does not reveal its backends, so `device` decides.
+    The choice depends on the group alone, so that ranks with different arguments use the same one. If the group has
+    gloo, it is gloo on the host, which waits for no device. An engine's own group does not reveal its backends, so
+    `device` decides.
     """
     process_group = group_of(group)
     if process_group is None:

@@ -19,8 +19,8 @@ MERGES = {
     "merge_state": ("v_a, s_a, v_b, s_b", "v_a, s_a.float(), v_b, s_b.float()"),
     "merge_states": ("v, s", "v, s.float()"),
 }
-"""Functions of FlashInfer: their parameters, with the names in its traces, and the call of `mlafix.compat.flashinfer`
-that replaces them. FlashInfer converts lses as well."""
+"""For each function of FlashInfer: its parameters with their names in traces, and the call of
+`mlafix.compat.flashinfer` that replaces it. The call converts lses to f32, as FlashInfer does."""
 
 SOURCE = '''"""FlashInfer's {name} by mlafix."""
 
@@ -33,7 +33,7 @@ def run({parameters}):
 
 
 def solution(name: str, heads: int, dim: int) -> dict[str, Any]:
-    """A solution of FlashInfer's format for one function and shape."""
+    """Returns a solution in FlashInfer's format, for one function and shape."""
     parameters, arguments = MERGES[name]
     hardware = [target.replace("_", "") for target in _runtime.TARGETS if target.startswith("sm_")]
     return {
@@ -47,7 +47,7 @@ def solution(name: str, heads: int, dim: int) -> dict[str, Any]:
 
 
 def write(folder: Path, heads: list[int], dims: list[int]) -> Iterator[Path]:
-    """Writes folder/solutions/mlafix/*.json, one for each function and shape."""
+    """Writes folder/solutions/mlafix/*.json, one file for each function and shape. Yields the paths."""
     place = folder / "solutions" / "mlafix"
     place.mkdir(parents=True, exist_ok=True)
     for name in MERGES:

@@ -1,8 +1,8 @@
 """Makes folders for Hugging Face's `kernels` from libraries of TVM-FFI functions: `python -m mlafix hub-kernels`.
 
-A repository of the hub has a folder for each variant, `build/tvm-ffi01-cu130-x86_64-linux`: a framework with its version, a
-backend, a processor. The variant holds a Python package, metadata.json, and in our case the libraries that `mlafix_add_tvm_ffi`
-makes.
+A repository of the hub has a folder for each variant, such as `build/tvm-ffi01-cu130-x86_64-linux`. The name states a
+framework with its version, a backend and a processor. The folder holds a Python package, metadata.json, and the
+libraries that `mlafix_add_tvm_ffi` makes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .._runtime import __version__
 from ..errors import ArgumentError
 
 VERSION_OF_TVM_FFI = "01"
-"""Version 0.1, whose C ABI the libraries use."""
+"""The version of TVM-FFI whose C ABI the libraries use: 0.1."""
 
 FUNCTIONS = {
     "rmsnorm": '''def rmsnorm(x: Any, weight: Any, epsilon: float = 1e-6, *, out: Any = None) -> Any:
@@ -49,7 +49,7 @@ FUNCTIONS = {
     return out, out_lse
 ''',
 }
-"""The functions of the package, by the kernel that each calls."""
+"""The source text of each function of the package, by the kernel that it calls."""
 
 HEAD = '''"""Kernels around attention, compiled by mlafix {version}."""
 
@@ -65,21 +65,22 @@ import tvm_ffi
 
 
 def text_of(names: list[str]) -> str:
-    """The __init__.py of a package with these functions."""
+    """Returns the text of __init__.py for a package with these functions."""
     loads = "".join(f'_{name.upper()} = tvm_ffi.load_module(str(Path(__file__).parent / "{name}.so")).{name}\n' for name in names)
     functions = "\n\n".join(FUNCTIONS[name] for name in names)
     return f"{HEAD.format(version=__version__)}__all__ = {names!r}\n\n{loads}\n\n{functions}"
 
 
 def variant_of(backend: str) -> str:
-    """The folder's name for "cpu" or for a CUDA version such as "cu130", on this machine's processor."""
+    """Returns the name of a variant's folder on this machine's processor. `backend` is "cpu" or a CUDA version such as
+    "cu130"."""
     if not re.fullmatch(r"cpu|cu\d{2,3}", backend):
         raise ArgumentError(f'--backend: expected cpu or a CUDA version as in cu130, got "{backend}"')
     return f"tvm-ffi{VERSION_OF_TVM_FFI}-{backend}-{platform.machine()}-linux"
 
 
 def write(folder: Path, libraries: dict[str, Path], backend: str) -> Path:
-    """Writes a variant from `libraries`, whose keys are kernel names, and returns its folder. Raises ArgumentError for a
+    """Writes a variant and returns its folder. `libraries` maps kernel names to files. Raises ArgumentError for a
     kernel that FUNCTIONS lacks."""
     if not libraries or (strange := sorted(set(libraries) - set(FUNCTIONS))):
         raise ArgumentError(f"expected KERNEL=FILE.so with KERNEL one of {', '.join(FUNCTIONS)}, got {', '.join(strange) if libraries else 'none'}")

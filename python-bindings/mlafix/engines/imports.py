@@ -1,6 +1,6 @@
 """Calls functions as soon as an engine imports a module, without importing the module itself.
 
-An engine loads its plugins in processes that need few of its modules. Importing the others there would take seconds.
+An engine loads its plugins in processes that need few of its modules. Importing all modules there would take seconds.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 
 class Finder:
-    """A finder that asks the finders after it for awaited modules, and makes the loaders of these call the waiting
-    functions."""
+    """A finder of modules that makes loaders call waiting functions. It asks the finders after it for a module, and
+    wraps the loader that they return."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[], object]]] = {}
@@ -39,7 +39,7 @@ class Finder:
                     logging.getLogger("mlafix").exception("mlafix: %s is left as it is", name)
 
         loader: Any = spec.loader
-        with contextlib.suppress(AttributeError):  # some loaders do not allow to set attributes
+        with contextlib.suppress(AttributeError):  # some loaders do not allow setting attributes
             loader.exec_module = exec_module
         return spec
 
@@ -48,7 +48,7 @@ _finder = Finder()
 
 
 def when_imported(name: str, call: Callable[[], object]) -> None:
-    """Calls a function once a module is imported, at once if it already is. Logs what the function raises."""
+    """Calls a function when a module has been imported, or at once if it already is. Logs an exception of the function."""
     if name in sys.modules:
         call()
         return

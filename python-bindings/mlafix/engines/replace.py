@@ -1,5 +1,4 @@
-"""Goes through the table of seams and replaces those that the engine's version, the user's choice and the signatures
-permit."""
+"""Replaces the functions at seams, if the engine's version, the user's choice and the signatures permit it."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ from .signatures import misfit, outside
 from .switch import Choice, Function, Replaced, compared, stand_in
 
 Make = Callable[[Function, Function], Function]
-"""Makes the stand-in for an engine's function from that function and the drop-in."""
+"""Makes the stand-in for an engine's function. Its arguments are the engine's function and mlafix's drop-in."""
 
 Way = Callable[[Seam, Make], str]
-"""Replaces the function at one seam. Returns the reason if it cannot, or ""."""
+"""Replaces the function at one seam. Returns "", or the reason why it cannot be replaced."""
 
 
 def installed(name: str) -> str:
-    """The version of an engine in this environment. "" if it is unknown. Asks the loaded package if no distribution has this
-    name."""
+    """Returns the version of an engine in this environment, or "" if it is unknown. If no distribution has this name,
+    asks the loaded package."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -34,7 +33,7 @@ def installed(name: str) -> str:
 
 
 def find(seam: Seam) -> Any:
-    """The engine's function or kernel. Raises LookupError with the reason if it is not there."""
+    """Returns the engine's function or kernel at a seam. Raises LookupError with the reason if it does not exist."""
     try:
         module = importlib.import_module(seam.module)
     except ImportError as error:
@@ -48,7 +47,8 @@ def find(seam: Seam) -> Any:
 
 
 def fitting(seam: Seam, engine: str) -> tuple[Function, Function]:
-    """The engine's function and its drop-in. Raises LookupError with the reason if one cannot stand in for the other."""
+    """Returns the engine's function and mlafix's drop-in. Raises LookupError with the reason if the drop-in cannot
+    stand in for the function."""
     own, mine = find(seam), seams.drop_in(engine, seam.function)
     if why := misfit(inspect.signature(own), inspect.signature(mine)):
         raise LookupError(why)
@@ -56,8 +56,8 @@ def fitting(seam: Seam, engine: str) -> tuple[Function, Function]:
 
 
 def maker(seam: Seam, choice: Choice, replaced: Replaced) -> Make:
-    """Returns the function that makes the stand-in at this seam. Functions over ranks neither fall back nor compare, since one rank alone cannot
-    decide that."""
+    """Returns the function that makes the stand-in at this seam. Functions over ranks neither fall back nor compare,
+    since one rank alone cannot decide to do so."""
     tally = replaced.tally(seam.function)
     if seam.only_by_name:
         return lambda own, mine: stand_in(own, mine, tally, refusals=())
@@ -68,10 +68,10 @@ def maker(seam: Seam, choice: Choice, replaced: Replaced) -> Make:
 
 def replace_all(engine: str, version: str, choice: Choice, ways: Mapping[str, Way], replaced: Replaced,
                 when: Callable[[str, Callable[[], object]], None]) -> None:
-    """Replaces the functions at all seams of the engine that the choice selects. Of alternatives, it replaces the first
-    that permits it.
+    """Replaces the functions at all seams of the engine that `choice` selects. Of alternative seams, replaces only the
+    first that permits it.
 
-    `when` calls a function once a module is imported, or at once.
+    `when` calls a function when a module has been imported, or at once.
     """
     known = {seam.function for seam in seams.SEAMS[engine]}
     for name in sorted(choice.names - known):
@@ -93,13 +93,13 @@ def _is_outside(seam: Seam, version: str, replaced: Replaced) -> bool:
 
 
 def replace_one_of(group: Iterable[Seam], choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
-    """Replaces the function at the first of these seams that permits it. Notes the reasons at the seams before that.
-    Never raises."""
+    """Replaces the function at the first of these seams that permits it. Notes the reason for each earlier seam. Never
+    raises."""
     for seam in group:
         replaced.done.add(seam.function)
         try:
             why = ways[seam.kind](seam, maker(seam, choice, replaced))
-        except Exception as error:  # The engine must start even if its plugins fail.
+        except Exception as error:  # The engine must start even if the plugin fails.
             why = str(error) if isinstance(error, LookupError) else f"{type(error).__name__}: {error}"
         if not why:
             replaced.note(seam.function, seam.place)

@@ -1,4 +1,4 @@
-"""Reports what can be replaced in the installed engines or in a wheel: `python -m mlafix engines`."""
+"""Reports which functions can be replaced in the installed engines or in a wheel: `python -m mlafix engines`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
 
 def rows(engine: str, version: str, read: source.Read) -> Iterator[Row]:
-    """Yields, for each seam of an engine's version, whether it can be replaced, and the reason if not."""
+    """Yields a row for each seam of an engine's version: whether its function can be replaced, and the reason if not."""
     for group in seams.alternatives(engine):
         found = [_row(engine, seam, version, read) for seam in group]
         first = next((row for row in found if row.fits), None)
@@ -41,15 +41,15 @@ def _row(engine: str, seam: Seam, version: str, read: source.Read) -> Row:
 
 def _misfit(engine: str, seam: Seam, read: source.Read) -> str:
     if seam.kind == "operator":
-        # A wheel contains its operators' schemas only in machine code. vLLM's Python function has the same arguments in
-        # another order.
+        # A wheel contains the schemas of its operators only in machine code. vLLM's Python function has the same
+        # arguments in another order.
         return unknown(source.signature(read, "vllm._custom_ops", seam.function), seam.parameters)
     own = source.signature(read, seam.module, seam.attribute)
     return unknown(own, seams.MERGE_KERNEL) if seam.kind == "kernel" else misfit(own, inspect.signature(seams.drop_in(engine, seam.function)))
 
 
 def table(engine: str, version: str, read: source.Read) -> Iterator[str]:
-    """Lines of text."""
+    """Yields the lines of the report on one engine."""
     choice = choice_of(_env.engine(engine))
     variable = f"MLAFIX_{engine.upper()}"
     yield f"{engine} {version or '(version unknown)'}: {variable} is {_env.engine(engine) or 'unset: nothing is replaced'}"
@@ -66,7 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the tables of the installed engines, or of a wheel. Returns status 1 if there are none."""
+    """Prints the reports on the installed engines, or on wheels. Returns the exit status, which is 1 if no engine is
+    found."""
     found: list[tuple[str, str, source.Read]] = []
     for path in options.wheel:
         name, version = source.version_of(path)

@@ -1,4 +1,4 @@
-"""The table of seams: places where an engine calls a function for which mlafix has a drop-in."""
+"""Lists the seams: places where an engine calls a function for which mlafix has a drop-in."""
 
 from __future__ import annotations
 
@@ -11,34 +11,35 @@ Kind = Literal["operator", "kernel", "function", "hook"]
 
 
 class Seam(NamedTuple):
-    """One place of an engine that can be replaced.
+    """A place of an engine at which a function can be replaced.
 
-    Consecutive seams of a function with the same `path` are alternatives. Only the first one that can be replaced is.
+    Consecutive seams of the same function with the same `path` are alternatives: only the first that permits it is
+    replaced.
     """
 
     function: str
-    """The name of the drop-in in `mlafix.compat`, and in MLAFIX_VLLM or MLAFIX_SGLANG."""
+    """The name of the drop-in in `mlafix.compat`, and of the function in MLAFIX_VLLM or MLAFIX_SGLANG."""
     place: str
     """"module:attribute", or "namespace::name" for an operator."""
     kind: Kind
-    """operator: torch's dispatcher; kernel: vLLM's registry of Triton kernels; function: every module that holds it;
-    hook: SGLang's registry."""
+    """Where the replacement is registered. "operator": torch's dispatcher; "kernel": vLLM's registry of Triton kernels;
+    "function": every module that holds the function; "hook": SGLang's registry."""
     since: str
     """The first release whose wheel contains the function, among the releases since 0.26.0 (vLLM) and 0.5.10.post1 (SGLang)."""
     last: str = ""
-    """The last release that contains the function. "" if the newest does."""
+    """The last release that contains the function; "" if the newest release does."""
     path: str = ""
-    """The name of the code path whose alternatives these are. "" if there are none."""
+    """The name of the code path that several alternative seams serve; "" if the seam has no alternatives."""
     writes: tuple[str, ...] = ()
-    """The engine's parameters that a call writes, for comparisons."""
+    """The names of the engine's parameters that a call writes. A comparison copies them."""
     only_by_name: str = ""
-    """The reason why "1" does not replace it. "" if it does."""
+    """The reason why MLAFIX_VLLM=1 or MLAFIX_SGLANG=1 does not replace the function; "" if it does."""
     parameters: tuple[str, ...] = ()
-    """For an operator or a kernel: its parameters, as far as the drop-in accepts them."""
+    """The parameters of an operator or a kernel that the drop-in accepts."""
 
     @property
     def module(self) -> str:
-        """The module whose import defines the function; for an operator, the module that loads vLLM's operators."""
+        """The module whose import defines the function. For an operator this is the module that loads vLLM's operators."""
         return "vllm._custom_ops" if self.kind == "operator" else self.place.partition(":")[0]
 
     @property
@@ -57,7 +58,7 @@ MERGE_KERNEL = (
     "output_lse_token_stride", "output_scale", "prefill_tokens_with_context", "HEAD_SIZE", "PADDED_HEAD_SIZE", "OUTPUT_LSE", "USE_FP8",
     "FP8_MIN", "FP8_MAX",
 )  # fmt: skip
-"""The arguments of vLLM's merge_attn_states_kernel in Triton."""
+"""The parameters of vLLM's Triton kernel merge_attn_states_kernel."""
 
 VLLM = (
     Seam("merge_attn_states", "_C::merge_attn_states", "operator", "0.26.0", path="CUDA", writes=("output", "output_lse"),
@@ -110,13 +111,13 @@ SEAMS: dict[str, tuple[Seam, ...]] = {"vllm": VLLM, "sglang": SGLANG}
 
 
 def alternatives(engine: str) -> Iterator[list[Seam]]:
-    """The seams of an engine, in groups of alternatives."""
+    """Yields the seams of an engine in groups of alternatives. A seam without alternatives is a group of one."""
     for (_, path), seams in groupby(SEAMS[engine], key=lambda seam: (seam.function, seam.path)):
         found = list(seams)
         yield from ([found] if path else [[seam] for seam in found])
 
 
 def drop_in(engine: str, function: str) -> Callable[..., Any]:
-    """The function of `mlafix.compat` that replaces an engine's function."""
+    """Returns the function of `mlafix.compat` that replaces an engine's function."""
     found: Callable[..., Any] = getattr(importlib.import_module(f"mlafix.compat.{engine}"), function)
     return found

@@ -1,7 +1,7 @@
-"""The plugin of SGLang: entry point `sglang.srt.plugins`. MLAFIX_SGLANG selects what it replaces. If that is unset or
-0, it does nothing.
+"""Defines the plugin of SGLang: entry point `sglang.srt.plugins`. MLAFIX_SGLANG selects what it replaces. If it is
+unset or 0, the plugin does nothing.
 
-SGLang applies the hooks after loading all plugins, even in modules that have already imported a function.
+SGLang applies hooks after all plugins are loaded, even to modules that have already imported a function.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ LOADER = "sglang.srt.model_executor.model_runner.ModelRunner.load_model"
 REPORT_SECONDS = 10.0
 
 state: Replaced | None = None
-"""The functions that were replaced in this process; None before `register`, and if MLAFIX_SGLANG is off."""
+"""The functions that were replaced in this process. None before `register`, and if MLAFIX_SGLANG is off."""
 
 
 def register() -> None:
-    """Registers the hooks that MLAFIX_SGLANG asks for. Never raises, and does nothing the second time."""
+    """Registers the hooks that MLAFIX_SGLANG asks for. Never raises. Does nothing when it is called again."""
     global state
     choice = choice_of(_env.engine("sglang"))
     if choice is None or state is not None:
@@ -37,14 +37,14 @@ def register() -> None:
         warm_when_models_load(state)
         if choice.counts:
             state.report_at_exit()
-            state.report_each(REPORT_SECONDS)  # SGLang kills its processes before exit hooks run.
+            state.report_each(REPORT_SECONDS)  # SGLang kills its processes before exit handlers run
         state.say()
     except Exception:
         LOG.logger.exception("mlafix: the plugin failed; SGLang goes on")
 
 
 def replace_by_hook(seam: Seam, make: Make) -> str:
-    """Registers a REPLACE hook."""
+    """Registers a REPLACE hook. Returns "". Raises LookupError if the drop-in does not fit."""
     hooks = importlib.import_module("sglang.srt.plugins.hook_registry")
     own, mine = fitting(seam, "sglang")
     hooks.HookRegistry.register(f"{seam.module}.{seam.attribute}", make(own, mine), hooks.HookType.REPLACE)
@@ -52,7 +52,7 @@ def replace_by_hook(seam: Seam, make: Make) -> str:
 
 
 def warm_when_models_load(replaced: Replaced) -> None:
-    """Makes SGLang's runner prepare the model's calls after it has loaded the model."""
+    """Makes SGLang's runner prepare mlafix's calls after it has loaded a model."""
     if not replaced.places:
         return
     hooks = importlib.import_module("sglang.srt.plugins.hook_registry")
@@ -67,7 +67,8 @@ def warm_when_models_load(replaced: Replaced) -> None:
 
 
 def model_requests(replaced: Replaced, runner: Any) -> list[Any]:
-    """Returns warm-up requests for the runner's model, from its head count over all ranks, its head dims and its dtype."""
+    """Returns the warm-up requests for the runner's model. They depend on its number of heads over all ranks, its head
+    dims and its dtype."""
     model = runner.model_config
     dims = {dim for dim in (getattr(model, "v_head_dim", 0), getattr(model, "head_dim", 0)) if dim}
     return list(requests(replaced.wanted, model.num_attention_heads, sorted(dims), runner.dtype))

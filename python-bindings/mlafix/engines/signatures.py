@@ -7,7 +7,8 @@ import re
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """Parses "0.33.0+cu130" into (0, 33, 0). A post-release sorts after its release."""
+    """Parses a version into a tuple that can be compared: "0.33.0+cu130" becomes (0, 33, 0). A post-release sorts after
+    its release."""
     found = re.match(r"\d+(?:\.\d+)*", version)
     numbers = tuple(int(number) for number in found[0].split(".")) if found else ()
     post = re.search(r"\.post(\d+)", version)
@@ -15,7 +16,8 @@ def release_of(version: str) -> tuple[int, ...]:
 
 
 def outside(since: str, last: str, version: str) -> str:
-    """The reason why a version is not between `since` and `last` ("": the newest). "" if it is, or if it is unknown."""
+    """Returns the reason why `version` is not between `since` and `last`. Returns "" if it is, or if `version` is "". A
+    `last` of "" sets no limit."""
     if version and release_of(version) < release_of(since):
         return f"{version} is older than {since}"
     if version and last and release_of(version) > release_of(last):
@@ -24,13 +26,13 @@ def outside(since: str, last: str, version: str) -> str:
 
 
 def unknown(own: inspect.Signature, known: tuple[str, ...]) -> str:
-    """The reason why a function with the parameters `known` cannot stand in for `own`. "" if it can."""
+    """Returns the reason why a function with the parameters `known` cannot stand in for `own`. Returns "" if it can."""
     strange = [name for name in own.parameters if name not in known]
     return f"parameters that mlafix does not know: {', '.join(strange)}" if strange else ""
 
 
 def misfit(own: inspect.Signature, mine: inspect.Signature) -> str:
-    """The reason in the signatures why `mine` cannot stand in for `own`. "" if there is none.
+    """Returns the reason in the signatures why `mine` cannot stand in for `own`. Returns "" if it can.
 
     Every parameter of `own` must be a parameter of `mine` with the same default. Positional parameters must have the
     same order.

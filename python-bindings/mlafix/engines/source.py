@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import Any
 
 Read = Callable[[str], "str | None"]
-"""Returns the text of a file by its path in the distribution, such as "vllm/_custom_ops.py". None if there is no such
-file."""
+"""Returns the text of a file by its path in the distribution, such as "vllm/_custom_ops.py". Returns None if there is
+no such file."""
 
 
 class Text(str):
-    """A default that is not a literal, as source text."""
+    """The source text of a default that is not a literal."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 def wheel(path: Path) -> Read:
-    """Returns a reader of the files of a wheel, or of a folder into which a wheel was unpacked."""
+    """Returns a reader for the files of a wheel, or of a folder that holds an unpacked wheel."""
     if path.is_dir():
         return lambda name: (path / name).read_text(encoding="utf-8") if (path / name).is_file() else None
     archive = zipfile.ZipFile(path)
@@ -34,7 +34,7 @@ def wheel(path: Path) -> Read:
 
 
 def environment(name: str) -> str | None:
-    """The text of a file of an installed package. None if there is no such file."""
+    """Returns the text of a file of an installed package, or None if there is no such file."""
     package, _, rest = name.partition("/")
     try:
         spec = importlib.util.find_spec(package)
@@ -47,8 +47,8 @@ def environment(name: str) -> str | None:
 
 
 def version_of(path: Path) -> tuple[str, str]:
-    """The name and version of a wheel, or of a folder with its dist-info: ("vllm", "0.33.0"). Raises LookupError for
-    anything else."""
+    """Returns the name and the version of a wheel, such as ("vllm", "0.33.0"). A folder must contain a dist-info.
+    Raises LookupError for anything else."""
     names = [folder.name for folder in path.glob("*.dist-info")] if path.is_dir() else [path.name]
     for name in names:
         if found := re.match(r"([\w.]+?)-(\d[\w.+!]*?)(?:\.dist-info|-)", name):
@@ -57,9 +57,9 @@ def version_of(path: Path) -> tuple[str, str]:
 
 
 def signature(read: Read, module: str, name: str) -> inspect.Signature:
-    """The signature of a function, of a class's __init__ or of a kernel that a module defines or imports.
+    """Returns the signature of a function, of a class's __init__ or of a kernel that a module defines or imports.
 
-    Raises LookupError with the reason.
+    Raises LookupError with the reason if it finds no signature.
     """
     tree, package = _module(read, module)
     head, _, rest = name.partition(".")
@@ -78,7 +78,8 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _module(read: Read, module: str) -> tuple[ast.Module, str]:
-    """Returns the module's syntax tree and its package. Raises LookupError if there is no such module."""
+    """Returns the syntax tree of a module, and the package that contains it. Raises LookupError if there is no such
+    module."""
     path = module.replace(".", "/")
     for file, package in ((f"{path}.py", module.rpartition(".")[0]), (f"{path}/__init__.py", module)):
         if (text := read(file)) is not None:
@@ -92,8 +93,8 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
 
 
 def _definitions(tree: ast.AST) -> Iterator[Any]:
-    """Yields functions, classes and imports of a module in reverse order, since the last definition of a name counts. Includes those inside if
-    and try."""
+    """Yields the functions, classes and imports of a module, including those inside if and try. The order is reversed,
+    since the last definition of a name counts."""
     for node in reversed(list(ast.iter_child_nodes(tree))):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.ImportFrom)):
             yield node
@@ -129,8 +130,8 @@ _DTYPES = {"torch.bfloat16": "bf16", "torch.float16": "f16", "torch.float32": "f
 
 
 def _value(default: ast.expr | None) -> Any:
-    """Evaluates a default. A literal, an infinity or NaN is returned as it is, a torch dtype as its mlafix name (bf16). Returns Text for anything
-    else."""
+    """Evaluates the default of a parameter. Returns a literal, an infinity or NaN as it is, and the mlafix name of a
+    torch dtype (bf16). Returns Text for anything else."""
     if default is None:
         return inspect.Parameter.empty
     text = ast.unparse(default)

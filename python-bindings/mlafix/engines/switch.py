@@ -1,4 +1,4 @@
-"""Stands in for an engine's function: counts calls, falls back to the function, and compares results with it."""
+"""Stands in for an engine's function: counts calls, falls back to the engine's function, and compares results with it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from ..errors import ArgumentError, CompileError, UnitError
 Function = Callable[..., Any]
 
 REFUSALS = (ArgumentError, UnitError, CompileError)
-"""The errors that mlafix raises before it launches or writes anything. The engine's own function can still make the
-call."""
+"""The exceptions that mlafix raises before it launches or writes anything. After one of them the engine's own function
+can still make the call."""
 
 
 class Choice(NamedTuple):
     """The functions and modes that MLAFIX_VLLM or MLAFIX_SGLANG selects."""
 
     names: frozenset[str]
-    """The names of functions. Empty: all functions, except those that the table replaces only by name."""
+    """The names of the selected functions. Empty: all functions, except those that are replaced only by name
+    (`Seam.only_by_name`)."""
     compares: bool
     counts: bool
 
@@ -35,7 +36,8 @@ class Choice(NamedTuple):
 
 
 def choice_of(text: str) -> Choice | None:
-    """Parses comma-separated words: "1", "compare", "count", or names. Returns None if nothing is to be replaced."""
+    """Parses comma-separated words: "1", "compare", "count", or names of functions. Returns None if nothing is to be
+    replaced."""
     words = {word.strip() for word in text.split(",")} - {""}
     if not words or words & {"0", "off", "false", "no"}:
         return None
@@ -43,7 +45,7 @@ def choice_of(text: str) -> Choice | None:
 
 
 class Tally:
-    """The calls of one function in this process."""
+    """Counts the calls of one function in this process."""
 
     def __init__(self, name: str, logger: logging.Logger) -> None:
         self.name, self.calls, self.fallbacks = name, 0, 0
@@ -53,7 +55,7 @@ class Tally:
         self._said: set[str] = set()
 
     def fall_back(self, error: Exception) -> None:
-        """Counts a call that the engine's own function makes. Logs each reason once."""
+        """Counts a call that the engine's own function makes because mlafix refused it. Logs each reason once."""
         self.fallbacks += 1
         reason = f"{type(error).__name__}: {error}"
         if reason not in self._said:
@@ -69,7 +71,8 @@ class Tally:
 
 
 def stand_in(own: Function, mine: Function, tally: Tally, refusals: tuple[type[Exception], ...] = REFUSALS) -> Function:
-    """Returns a function that calls `mine`, or `own` if `mine` refuses before it writes anything."""
+    """Returns a function that calls `mine`. It calls `own` instead if `mine` raises one of `refusals`, which happens
+    before anything is written."""
 
     @functools.wraps(own)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -84,7 +87,8 @@ def stand_in(own: Function, mine: Function, tally: Tally, refusals: tuple[type[E
 
 
 def compared(own: Function, mine: Function, tally: Tally, writes: Iterable[str]) -> Function:
-    """Like `stand_in`, but each call also runs `own` on copies of the outputs, and compares. The results of `mine` remain.
+    """Returns a function that does what `stand_in` does, and also runs `own` on copies of the outputs to compare the
+    results. The results of `mine` are kept.
 
     Waits for the device. Compares nothing while a graph is captured, or if `mine` refuses.
     """
@@ -120,7 +124,8 @@ def _results(theirs: Any, ours: Any) -> list[tuple[Any, Any]]:
 
 
 def difference(theirs: Any, ours: Any) -> float:
-    """The largest difference between elements of two tensors. NaN equals NaN; different shapes differ by infinity."""
+    """Returns the largest difference between elements of two tensors. NaN equals NaN. The difference of tensors with
+    different shapes is infinity."""
     if theirs.shape != ours.shape:
         return float("inf")
     if not ours.numel():
@@ -137,8 +142,8 @@ def _captures() -> bool:
 
 
 def _timed(function: Function, given: Mapping[str, Any]) -> tuple[Any, float]:
-    """Calls a function. Returns its result and its time in microseconds, which is that between events on the stream if a
-    tensor is on a GPU, else that of the host."""
+    """Calls a function. Returns its result and its time in microseconds: between events on the stream if a tensor is on
+    a GPU, else on the host."""
     import torch
 
     on_gpu = any(getattr(value, "is_cuda", False) for value in given.values())
@@ -166,7 +171,8 @@ def rebind(own: object, new: object) -> int:
 
 
 class Log:
-    """Writes lines about one engine: to its logger at INFO if that shows them, else to stderr."""
+    """Writes lines about one engine to its logger at level INFO. If the logger does not show INFO, writes them to
+    stderr."""
 
     def __init__(self, name: str) -> None:
         self.logger = logging.getLogger(name)
@@ -179,22 +185,22 @@ class Log:
 
 
 class Replaced:
-    """The state of a plugin in this process: counts of calls by function, and the reasons for everything that it does
-    not replace."""
+    """The state of a plugin in this process: the calls of each replaced function, and the reasons why others are not
+    replaced."""
 
     def __init__(self, engine: str, log: Log) -> None:
         self.engine, self.log = engine, log
         self.tallies: dict[str, Tally] = {}
         self.wanted: set[str] = set()
-        self.done: set[str] = set()  # functions whose module has been imported
+        self.done: set[str] = set()  # functions whose modules have been imported
         self.places: dict[str, list[str]] = {}
         self.left: dict[str, str] = {}
         self._is_said = False
         self._reported: dict[str, int] = {}
 
     def note(self, function: str, place: str, why: str = "") -> None:
-        """Notes that a function was replaced at a place, or the reason why not. After the summary, each note becomes a
-        line of the log."""
+        """Notes that a function was replaced at a place. If `why` is given, notes instead that it was not, and the
+        reason. Once `say` has been called, each note is logged."""
         if why:
             self.left[f"{function} at {place}"] = why
         else:
@@ -206,7 +212,7 @@ class Replaced:
         return self.tallies.setdefault(function, Tally(f"{self.engine}.{function}", self.log.logger))
 
     def say(self) -> None:
-        """Logs what has been replaced, what will be once its module is imported, and what will not be."""
+        """Logs which functions are replaced, which will be once their modules are imported, and which will not be."""
         self._is_said = True
         done = ", ".join(f"{name} ({'; '.join(places)})" for name, places in self.places.items()) or "nothing yet"
         later = ", ".join(sorted(self.wanted - self.done))
@@ -217,8 +223,8 @@ class Replaced:
         Finalize(None, self.report, exitpriority=10)
 
     def report_each(self, seconds: float) -> None:
-        """Periodically reports the functions that were called. Needed for engines that end their processes by SIGKILL, which
-        skips exit handlers."""
+        """Calls `report` periodically in a thread, for engines that end their processes by SIGKILL, which skips exit
+        handlers."""
 
         def wait_and_report() -> None:
             while True:

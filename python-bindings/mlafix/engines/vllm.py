@@ -1,7 +1,7 @@
-"""The plugin of vLLM: entry point `vllm.general_plugins`. MLAFIX_VLLM selects what it replaces. If that is unset or 0,
-it does nothing.
+"""Defines the plugin of vLLM: entry point `vllm.general_plugins`. MLAFIX_VLLM selects what it replaces. If it is unset
+or 0, the plugin does nothing.
 
-vLLM calls it in each of its processes, in some more than once.
+vLLM calls the plugin in each of its processes, in some of them more than once.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .seams import Seam
 from .switch import Function, Log, Replaced, choice_of, rebind
 from .warm import requests, warm
 
-LOG = Log("vllm.mlafix")  # a child of vLLM's logger, with its level and format
+LOG = Log("vllm.mlafix")  # as a child of vLLM's logger it has that logger's level and format
 
 LOADER = "vllm.model_executor.model_loader.base_loader"
 
 state: Replaced | None = None
 """The functions that were replaced in this process. None before `register`, and if MLAFIX_VLLM is off."""
 
-_libraries: list[Any] = []  # an override lasts as long as its torch.library.Library
+_libraries: list[Any] = []  # keeps torch.library.Library objects alive, since an override ends with its object
 
 def register() -> None:
-    """Replaces what MLAFIX_VLLM asks for. Never raises, and does nothing the second time."""
+    """Replaces the functions that MLAFIX_VLLM asks for. Never raises. Does nothing when it is called again."""
     global state
     choice = choice_of(_env.engine("vllm"))
     if choice is None or state is not None:
@@ -48,7 +48,7 @@ def register() -> None:
 
 
 def named(names: tuple[str, ...], function: Function) -> Function:
-    """A function with these parameters that passes those which were given on to `function`, by name."""
+    """Returns a function with the parameters `names`, which passes its arguments to `function` by name."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(**dict(zip(names, args)), **kwargs)
@@ -59,7 +59,7 @@ def named(names: tuple[str, ...], function: Function) -> Function:
 
 
 def replace_operator(seam: Seam, make: Make, key: str = "CUDA") -> str:
-    """Overrides an operator of torch's dispatcher for one dispatch key, CUDA."""
+    """Overrides an operator of torch's dispatcher for one dispatch key. Returns "", or the reason why it cannot."""
     import torch
 
     namespace, _, name = seam.place.partition("::")
@@ -81,7 +81,8 @@ def replace_operator(seam: Seam, make: Make, key: str = "CUDA") -> str:
 
 
 def replace_kernel(seam: Seam, make: Make) -> str:
-    """Registers a stand-in for a Triton kernel that is launched as [tokens, heads]."""
+    """Registers a stand-in for a Triton kernel that is launched with the grid [tokens, heads]. Returns "", or the
+    reason why it cannot."""
     try:
         dispatcher = importlib.import_module("vllm.triton_utils.dispatcher")
     except ImportError:
@@ -103,14 +104,15 @@ def replace_kernel(seam: Seam, make: Make) -> str:
 
 
 def replace_function(seam: Seam, make: Make) -> str:
-    """Replaces a function of vLLM in every module that holds it."""
+    """Replaces a function of vLLM in every module that holds it. Returns "". Raises LookupError if the drop-in does not
+    fit."""
     own, mine = fitting(seam, "vllm")
     rebind(own, make(own, mine))
     return ""
 
 
 def warm_when_models_load(replaced: Replaced) -> None:
-    """Makes vLLM's model loader prepare the model's calls after it has loaded a model. Never raises."""
+    """Makes vLLM's model loader prepare mlafix's calls after it has loaded a model. Never raises."""
     loader = getattr(sys.modules[LOADER], "BaseModelLoader", None)
     own = getattr(loader, "load_model", None)
     if loader is None or own is None:
@@ -131,13 +133,14 @@ def warm_when_models_load(replaced: Replaced) -> None:
 
 
 def model_requests(replaced: Replaced, vllm_config: Any, model_config: Any = None) -> list[Any]:
-    """The calls of a model, by default that of vllm_config: heads per rank, row lengths and dtype."""
+    """Returns the warm-up requests for a model: its heads per rank, row lengths and dtype. The model is by default that
+    of vllm_config."""
     model = model_config or vllm_config.model_config
     text = getattr(model, "hf_text_config", None)
     dims = {model.get_head_size()}
     if getattr(model, "use_mla", False):
         nope, rope = getattr(text, "qk_nope_head_dim", 0), getattr(text, "qk_rope_head_dim", 0)
-        dims = {dim for dim in (getattr(text, "v_head_dim", 0), nope + rope) if dim}  # FlashAttention 2 pads values to queries
+        dims = {dim for dim in (getattr(text, "v_head_dim", 0), nope + rope) if dim}  # FlashAttention 2 pads values to the size of queries
     heads = model.get_num_attention_heads(vllm_config.parallel_config)
     return list(requests(replaced.wanted, heads, sorted(dims), model.dtype))
 

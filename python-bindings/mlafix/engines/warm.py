@@ -1,4 +1,5 @@
-"""Prepares the code of a model's calls while the model is loaded, so that nothing compiles or loads later."""
+"""Prepares the code that mlafix's calls need while an engine loads its model, so that no later call compiles or loads
+code."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ Request = tuple[Any, dict[str, Any]]
 
 
 def requests(functions: Iterable[str], heads: int, dims: Iterable[int], dtype: Any) -> Iterator[Request]:
-    """Requests for one-token calls of the functions that an engine calls with a model's rows."""
+    """Yields requests for one-token calls of the functions that an engine calls with a model's rows."""
     import torch
 
     names = set(functions)
@@ -37,11 +38,11 @@ def requests(functions: Iterable[str], heads: int, dims: Iterable[int], dtype: A
 
 
 def warm(wanted: Iterable[Request], device: str, log: Log) -> None:
-    """Prepares calls on a device. From then on, a call that would compile is refused and falls back to the engine's own
-    function.
+    """Prepares calls on a device. Afterwards, a call that would have to compile is refused, and the engine's own
+    function makes it.
 
-    A call that cannot be prepared is logged, and the engine's own function makes it. An engine may load a second model,
-    such as a draft model.
+    Logs each call that cannot be prepared. An engine may load a second model, such as a draft model, so compiling is
+    permitted again at the start.
     """
     ready = 0
     _env.forbid_compiling(False)

@@ -1,4 +1,4 @@
-"""An HTML page that explains a kernel: ``python -m mlafix explain``.
+"""Writes an HTML page that explains a kernel: ``python -m mlafix explain``.
 
 The page needs no network. It shows the source, with each line beside the operations and instructions that it became; a
 picture of the layout; the code versions and the guards that choose them; the geometry, bytes and time of launches with

@@ -1,4 +1,4 @@
-"""The facts on a page. They come from the compiler or, as far as it contains them, from a unit's file."""
+"""Collects the facts on the page. They come from the compiler or, as far as it contains them, from a unit's file."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ class Facts:
     target: str
     bindings: dict[str, Any]
     args: list[dict[str, Any]]
-    """The arguments, in the form of docs/UnitFormat.md."""
+    """The arguments in the form of docs/UnitFormat.md."""
     versions: list[dict[str, Any]]
-    """The manifest's code versions."""
+    """The code versions as the unit's manifest describes them."""
     aliases: list[list[int]] = field(default_factory=list)
     file: str = ""
-    """The name of the source file. Empty if the source is unknown."""
+    """The name of the source file; "" if the source is unknown."""
     source: list[Line] = field(default_factory=list)
     stages: dict[str, list[Line]] = field(default_factory=dict)
-    """The text of the compiler's stages by name, from the language to machine code."""
+    """The lines of each of the compiler's stages by the stage's name, from the source language to machine code."""
     canonical: list[Line] = field(default_factory=list)
-    """The stage from which the accesses are read. Empty if it is unknown."""
+    """The lines of the stage from which the accesses are read; empty if it is unknown."""
     proofs: dict[str, Any] = field(default_factory=dict)
-    """The output of ``--emit=report``, or the part that the unit has; empty if it is unknown."""
+    """The output of ``--emit=report``, or the part of it that the unit contains; empty if it is unknown."""
     chip: dict[str, int] = field(default_factory=dict)
-    """Published numbers of a chip of the target: "multiprocessors", and "bandwidth" in GB/s. Empty if the chip is
+    """Published numbers of a chip of the target: "multiprocessors", and "bandwidth" in GB/s; empty if the chip is
     unknown."""
     remarks: list[Remark] = field(default_factory=list)
-    """The compiler's remarks about the kernel and its code versions. Empty for a unit."""
+    """The compiler's remarks about the kernel and its code versions; empty for a unit."""
     notes: list[str] = field(default_factory=list)
-    """The facts that are unknown, and why."""
+    """A sentence for each fact that is unknown, with the reason."""
 
 
 def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) -> Facts:
-    """All facts, from the source of a kernel.
+    """Collects all facts by compiling the source of a kernel.
 
     Raises:
         CompileError: the kernel does not compile so.
@@ -70,7 +70,7 @@ def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) ->
     canonical = emit("canonical", line_info=True)
     facts.file = located_file(canonical)
     linecache.checkcache(facts.file)
-    facts.source = source_lines("".join(linecache.getlines(facts.file)))  # includes cells of notebooks
+    facts.source = source_lines("".join(linecache.getlines(facts.file)))  # linecache also has the cells of notebooks
     if not facts.source:
         facts.notes.append(f"The source, {facts.file or kernel.name}, is not at hand.")
     facts.canonical = mlir_lines(canonical, facts.file)
@@ -90,7 +90,7 @@ def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) ->
 
 
 def facts_of_unit(path: Path, name: str, bindings: Mapping[str, str], target: str) -> Facts:
-    """The facts in a unit's file: its kernels' arguments, code versions and PTX.
+    """Collects the facts in a unit's file: arguments, code versions and PTX of a kernel.
 
     Args:
         path: the file.
@@ -111,7 +111,7 @@ def facts_of_unit(path: Path, name: str, bindings: Mapping[str, str], target: st
 
 
 def read_manifest(data: bytes) -> dict[str, Any]:
-    """The manifest of a unit (docs/UnitFormat.md). Raises UnitError."""
+    """Reads the manifest of a unit (docs/UnitFormat.md). Raises UnitError if the bytes are not a unit."""
     if len(data) < 64 or data[:8] != b"MLAFIX\r\n":
         raise UnitError("expected a unit, which begins with MLAFIX, got something else")
     size = _HEADER.unpack_from(data)[4]
@@ -120,8 +120,8 @@ def read_manifest(data: bytes) -> dict[str, Any]:
 
 
 def _chosen(data: bytes, name: str, bindings: Mapping[str, str]) -> dict[str, Any]:
-    """The only kernel of a unit with these bindings and this name ("" is any name). Raises ArgumentError unless there is
-    exactly one."""
+    """Returns the only kernel of a unit with this name and these bindings. The name "" fits every kernel. Raises
+    ArgumentError unless exactly one kernel fits."""
     kernels = read_manifest(data)["kernels"]
     fitting = [
         kernel

@@ -14,7 +14,7 @@ from ..errors import ArgumentError
 from .facts import Facts
 
 DEFAULT_SIZE = 1024
-"""The size of a dynamic dim for which the caller gives none."""
+"""The size of a dynamic dim if the caller gives none."""
 SECTOR = 32
 """The smallest number of bytes that a GPU's memory transfers (CUDA programming guide, device memory accesses)."""
 WARP = 32
@@ -30,13 +30,13 @@ _INDEXED = re.compile(r"%([\w$.-]+)\[([^\]]*)\]")
 
 @dataclass(frozen=True)
 class Access:
-    """One access in the kernel's text."""
+    """A load or store in the kernel's text."""
 
     argument: int
     indices: tuple[int | None, ...]
-    """For each index, its position among the grid's indices. None if it is not an index of the grid."""
+    """For each index, its position among the grid's indices; None if it is not one of the grid's indices."""
     text: str
-    """The access as text: "prefix[i, j]"."""
+    """The access as text, such as "prefix[i, j]"."""
     is_store: bool
     source: int
     whole_row: bool
@@ -46,23 +46,23 @@ class Access:
 
 @dataclass(frozen=True)
 class Coalescing:
-    """The memory that the first access of a block's first warp touches."""
+    """The memory that the first warp of a launch touches at once by one access."""
 
     bytes: int
-    """Distinct bytes that the lanes access."""
+    """The number of different bytes that the lanes access."""
     sectors: int
-    """Sectors of 32 bytes that hold them."""
+    """The number of 32-byte sectors that contain these bytes."""
     rows: int
-    """Rows that the lanes belong to; 1 if it is unknown where a warp's rows lie in the tensor."""
+    """The number of rows to which the lanes belong; 1 if the position of a warp's rows in the tensor is unknown."""
 
     @property
     def share(self) -> float:
-        """The share of the sectors' bytes that is used."""
+        """The share of the sectors' bytes that the lanes access, from 0 to 1."""
         return self.bytes / (self.sectors * SECTOR) if self.sectors else 0.0
 
 
 class Sizes:
-    """The sizes of a launch: the given ones and those that were compiled in; DEFAULT_SIZE for all others."""
+    """The sizes in a launch: given sizes and sizes that were compiled in; DEFAULT_SIZE for all others."""
 
     def __init__(self, facts: Facts, given: Mapping[str, int]) -> None:
         self.facts = facts
@@ -89,13 +89,13 @@ class Sizes:
         return int(math.prod(self.shape(argument)) * ELEMENT_BYTES[self.facts.args[argument]["dtype"]])
 
     def strides(self, argument: int) -> list[int]:
-        """The strides of a tensor without gaps, in elements."""
+        """Returns the strides of the tensor in elements, as if it had no gaps."""
         shape = self.shape(argument)
         return [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
 
 
 def check_names(facts: Facts, given: Mapping[str, int]) -> None:
-    """Raises ArgumentError if a size is given for a name that is neither a dim nor a scalar."""
+    """Raises ArgumentError if `given` has a name that is neither a dim nor a scalar."""
     known = {name: None for arg in facts.args for name in (*arg.get("dims", ()), arg.get("at_most", "")) if name}
     known.update({arg["name"]: None for arg in facts.args if arg["kind"] == "scalar"})
     for name in given:
@@ -105,7 +105,7 @@ def check_names(facts: Facts, given: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True)
 class Grid:
-    """The blocks and threads of a launch; on a CPU, ranges of rows without threads."""
+    """The blocks and threads of a launch. On a CPU a block is a range of rows."""
 
     rows: int
     blocks: int
@@ -113,14 +113,14 @@ class Grid:
 
 
 def count_rows(sizes: Sizes, geometry: Mapping[str, Any]) -> int:
-    """The number of rows of the grid. For a ragged grid, an upper bound: all rows of the tensor."""
+    """Returns the number of rows of the grid. For a ragged grid this is an upper bound, all rows of the tensor."""
     if geometry["kind"] == "ragged":
         return sizes.extent(geometry["rows"]) * math.prod(map(sizes.extent, geometry["inner"]))
     return math.prod(map(sizes.extent, geometry["extents"]))
 
 
 def plan_grid(sizes: Sizes, geometry: Mapping[str, Any]) -> Grid:
-    """Computes the grid as docs/UnitFormat.md describes under "geometry", for the target's chip."""
+    """Computes the grid for the target's chip, as docs/UnitFormat.md describes it under "geometry"."""
     rows = count_rows(sizes, geometry)
     multiprocessors = sizes.facts.chip.get("multiprocessors", 1)
     threads = geometry["threads"]
@@ -141,10 +141,10 @@ def plan_grid(sizes: Sizes, geometry: Mapping[str, Any]) -> Grid:
 
 
 def find_accesses(facts: Facts) -> list[Access]:
-    """The loads and stores of the kernel's text, in order."""
+    """Returns the loads and stores in the kernel's text, in their order."""
     names = {arg["name"]: index for index, arg in enumerate(facts.args)}
     grid: dict[str, int] = {}
-    loops: list[int] = []  # columns of the enclosing loops
+    loops: list[int] = []  # the column of each enclosing loop
     found = []
     for line in facts.canonical:
         column = len(line.text) - len(line.text.lstrip())
@@ -175,8 +175,10 @@ def _letter(position: int | None) -> str:
 
 
 def bytes_moved(sizes: Sizes, accesses: list[Access]) -> tuple[int, int]:
-    """Bytes read and written if each element of the arguments that are accessed is moved once. If other tensors index a
-    tensor, such as a cache of pages, only the rows that the grid accesses count."""
+    """Returns the bytes read and the bytes written, if each element of the accessed arguments is moved once.
+
+    If other tensors index a tensor, such as a cache of pages, only the rows that the grid accesses count.
+    """
     read, written = ([access for access in accesses if access.is_store == is_store] for is_store in (False, True))
     return _moved(sizes, read), _moved(sizes, written)
 
@@ -196,13 +198,16 @@ def _moved(sizes: Sizes, accesses: list[Access]) -> int:
 
 
 def pack_of(layout: Mapping[str, int], size: int) -> int:
-    """The number of elements in a pack, for a row of `size` elements."""
+    """Returns the number of elements in a pack, for a row of `size` elements."""
     return min(layout["pack"], size & -size) if size else 1
 
 
 def coalescing(sizes: Sizes, access: Access, version: Mapping[str, Any]) -> Coalescing | None:
-    """The memory that the first warp's first access touches, for tensors without gaps. Considers only one row if an index does not
-    come from the grid, or if lane groups share a row. Returns None if the access is to a scalar."""
+    """Returns the memory that the first warp touches by this access, for tensors without gaps. Returns None if the
+    access is to a single element whose place is unknown.
+
+    Considers only one row if an index does not come from the grid, or if lane groups share a row.
+    """
     layout, geometry = version["layout"], version["geometry"]
     known = None not in access.indices and geometry["kind"] == "rows"
     if not known and not access.whole_row:

@@ -1,4 +1,4 @@
-"""The text of the compiler's stages, line by line. Each line has the number of the source line from which it comes."""
+"""Splits the text of the compiler's stages into lines. Each line has the number of the source line from which it comes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
 _PLACE = re.compile(r'"([^"]*)":(\d+):\d+')
-# Matches a location in a line: parentheses nested up to two levels deep, without a line break.
+# Matches a location in a line. Parentheses may be nested two levels deep.
 _ANY_LOC = re.compile(r"\s*loc\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 _PTX_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"')
 _PTX_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+\d+")
@@ -18,20 +18,24 @@ _PTX_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+\d+")
 
 @dataclass(frozen=True)
 class Line:
-    """A line of text, and the number (from 1) of the source line from which it comes. 0 if it comes from none."""
+    """A line of text, and the number (from 1) of the source line from which it comes. The number is 0 if it comes from
+    none."""
 
     text: str
     source: int = 0
 
 
 def source_lines(text: str) -> list[Line]:
-    """The lines of the source. Each comes from itself."""
+    """Splits a source into lines. Each line comes from itself."""
     return [Line(line, number) for number, line in enumerate(text.splitlines(), 1)]
 
 
 def around(source: Sequence[Line], used: Collection[int]) -> list[Line]:
-    """The lines of a source from the first used one to the last, with adjacent lines that belong to them: decorators and the
-    head of a function above, indented lines and closing brackets below. All lines if none is used."""
+    """Returns the lines of a source from the first used one to the last. Returns all lines if none is used.
+
+    Includes adjacent lines that belong to them: decorators and the head of a function above, indented lines and closing
+    brackets below.
+    """
     if not used:
         return list(source)
     first, last = min(used), min(max(used), len(source))
@@ -48,7 +52,7 @@ def _indent(text: str) -> int:
 
 
 def located_file(text: str) -> str:
-    """The file that most locations in a text in MLIR's syntax name. "" if there are no locations."""
+    """Returns the file that most locations in a text in MLIR's syntax name, or "" if there are no locations."""
     counts = Counter(name for name, _ in _PLACE.findall(text))
     return counts.most_common(1)[0][0] if counts else ""
 
@@ -73,14 +77,14 @@ def mlir_lines(text: str, file: str) -> list[Line]:
         return 0
 
     lines: list[Line] = []
-    opened: list[int] = []  # lines whose operation has its location at a later closing brace
+    opened: list[int] = []  # lines of operations whose location follows a later closing brace
     for line in raw:
         if _ALIAS.match(line) or not line.strip():
             continue
         plain, locations = _ANY_LOC.sub("", line), _ANY_LOC.findall(line)
         if plain.endswith("{") and not plain.strip().startswith("}"):
             opened.append(len(lines))
-            locations = []  # those found were locations of a kernel's arguments
+            locations = []  # the locations found belong to the kernel's arguments, not to the line's operation
         number = find(locations[-1]) if locations else 0
         if plain.strip().startswith("}") and not plain.endswith("{") and opened:
             begin = opened.pop()
@@ -90,7 +94,7 @@ def mlir_lines(text: str, file: str) -> list[Line]:
 
 
 def ptx_lines(text: str, file: str) -> list[Line]:
-    """Parses PTX with line information. An instruction comes from the source line in the last directive before it."""
+    """Parses PTX with line information. An instruction comes from the source line in the last .loc directive before it."""
     wanted = {match[1] for line in text.splitlines() if (match := _PTX_FILE.match(line)) and Path(match[2]).name == Path(file).name}
     lines: list[Line] = []
     current = 0

@@ -1,4 +1,4 @@
-"""Writes the page as self-contained HTML."""
+"""Writes the facts about a kernel as self-contained HTML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .style import SCRIPT, STYLE
 
 
 def write_page(facts: Facts, sizes: Sequence[Mapping[str, int]] = ({},), bandwidth: float = 0.0) -> str:
-    """The text of the page.
+    """Returns the HTML text of the page.
 
     Args:
         facts: the facts to show.
@@ -54,7 +54,7 @@ def _bindings(facts: Facts) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """A table whose cells are HTML. The columns `numbers` are aligned to the right."""
+    """Returns an HTML table whose cells are HTML. Columns whose number is in `numbers` are aligned to the right."""
 
     def cells(tag: str, texts: Sequence[str]) -> str:
         return "".join(f"<{tag}{' class=n' if i in numbers else ''}>{text}</{tag}>" for i, text in enumerate(texts))
@@ -67,8 +67,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequenc
 
 
 def _code(lines: Sequence[Line], stage: str, hidden: bool, notes: Mapping[int, Sequence[str]] | None = None) -> str:
-    """The lines of a stage. With `notes`, which are HTML by line number, they are the source's lines, and are
-    numbered."""
+    """Returns the HTML of a stage's lines. If `notes` (HTML by line number) is given, the lines are the source's lines
+    and get line numbers."""
 
     def one(line: Line) -> str:
         number = f"<b>{line.source:4} </b>" if notes is not None else ""
@@ -79,7 +79,7 @@ def _code(lines: Sequence[Line], stage: str, hidden: bool, notes: Mapping[int, S
     return f'<div class="code" data-stage="{escape(stage)}"{" hidden" if hidden else ""}>{"".join(map(one, lines))}</div>'
 
 
-# The meanings of the stages, shown as tooltips of their names.
+# A description of each stage, shown as the tooltip of the stage's name.
 _STAGES = {
     "mlafix dialect": "the kernel in the mlafix dialect, with its names bound and its constants computed",
     "rows and scalars": "the same without states: operations on rows, numbers and memory",
@@ -98,13 +98,13 @@ def _pane(stages: Mapping[str, Sequence[Line]], shown: str) -> str:
     return f'<div class="pane"><header>{buttons}</header>{"".join(_code(v, k, k != shown) for k, v in stages.items())}</div>'
 
 
-# Remarks whose content other parts of the page show.
+# Names of remarks that the page does not repeat, since other parts of it show their content.
 _ELSEWHERE = frozenset({"code-version", "layout", "block"})
 _NARROW = re.compile(r"rows of ([\w, ]+) are moved (\d+) bytes? at a time")
 
 
 def _narrow(facts: Facts) -> dict[str, Remark]:
-    """The remark about each argument whose rows the first code version moves in narrow accesses."""
+    """Returns the remark about narrow accesses for each argument whose rows the first code version moves so."""
     found: dict[str, Remark] = {}
     for remark in facts.remarks:
         if remark.subject == facts.versions[0]["entry"] and (match := _NARROW.match(remark.text)):
@@ -113,8 +113,11 @@ def _narrow(facts: Facts) -> dict[str, Remark]:
 
 
 def _notes(facts: Facts, accesses: Sequence[Access]) -> dict[int, list[str]]:
-    """The compiler's remarks by source line, for all code versions and for the first one. Remarks about lost time come
-    first. A remark about narrow accesses appears at each line that makes them."""
+    """Returns HTML of the compiler's remarks by source line: remarks about the kernel and about its first code version.
+    Remarks about lost time come first.
+
+    A remark about narrow accesses appears at each line that makes such accesses.
+    """
     narrow = _narrow(facts)
     said: dict[int, dict[Remark, None]] = {}
     for access in accesses:
@@ -134,8 +137,8 @@ def _notes(facts: Facts, accesses: Sequence[Access]) -> dict[int, list[str]]:
 
 
 def _panes(facts: Facts, accesses: Sequence[Access]) -> str:
-    """Three panes: the source, trimmed to the kernel, with remarks below its lines; all stages but the last; the last
-    stage."""
+    """Returns three panes side by side: the source with remarks below its lines, all stages but the last, and the last
+    stage. The source is trimmed to the kernel."""
     if not facts.stages:
         return ""
     *between, last = facts.stages
@@ -235,7 +238,7 @@ def _count(number: int, what: str) -> str:
 
 
 def guard_text(guard: Mapping[str, Any], args: Sequence[Mapping[str, Any]]) -> str:
-    """A guard as a sentence. docs/UnitFormat.md defines its exact meaning."""
+    """Describes a guard in a sentence. docs/UnitFormat.md defines the exact meaning of guards."""
     names = ", ".join(args[index]["name"] for index in guard.get("args", [guard["arg"]] if "arg" in guard else []))
     dim = args[guard["arg"]]["dims"][guard["dim"]] or f"dim {guard['dim']}" if "dim" in guard else ""
     if guard["kind"] == "stride":
@@ -276,7 +279,7 @@ def _versions(facts: Facts) -> str:
 
 
 def _sizes_text(facts: Facts, sizes: Sizes) -> str:
-    """The sizes of a launch's dynamic dims."""
+    """Returns the sizes of a launch's dynamic dims as text."""
     names: dict[str, int] = {}
     for index, arg in enumerate(facts.args):
         if arg["kind"] != "scalar":
@@ -313,7 +316,7 @@ def _launches(facts: Facts, launches: Sequence[Sizes], accesses: Sequence[Access
 # -- Proofs and arguments --------------------------------------------------------------------------------------------
 
 
-# The questions about each argument, and the meaning of "proved" for each (docs/Proofs.md).
+# For each question about an argument, the meaning of the answer "proved" (docs/Proofs.md).
 _QUESTIONS = {
     "coverage": "every element is written, by some row",
     "one writer": "no two rows write one element, unless all of them write the same value",
@@ -344,7 +347,7 @@ def _proofs(facts: Facts) -> str:
     warnings = "".join(f"<li>{escape(warning['message'])}{link(warning)}</li>" for warning in facts.proofs.get("warnings", []))
     asked = dict.fromkeys(row[1] for row in rows)
     legend = "".join(f"<li><b>{question}</b>: {_QUESTIONS[question]}</li>" for question in _QUESTIONS if question in asked)
-    # Unproved answers come first.
+    # Puts answers other than "proved" first.
     rows.sort(key=lambda row: ">proved<" in row[2])
     proved = sum(">proved<" in row[2] for row in rows)
     text = "All of it is proved" if proved == len(rows) else f"{proved} of {len(rows)} answers are proved"
@@ -355,7 +358,7 @@ def _proofs(facts: Facts) -> str:
     return f"<h2>Proofs</h2><p>{text}</p><ul>{legend}</ul>{_table(['argument', 'question', 'answer', ''], rows)}{notes}"
 
 
-# The words for an argument that is several tensors.
+# Describes an argument that stands for several tensors, by the argument's kind.
 _MANY = {"peers": ["of each rank"], "list": ["each of a list"]}
 
 

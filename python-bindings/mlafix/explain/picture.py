@@ -54,7 +54,7 @@ def _pack(first: int, count: int, thread: int, scale: float, top: int, width: in
 
 
 def _axis(size: int, width: int, scale: float, top: int) -> str:
-    """An axis of bytes with up to nine marks."""
+    """Returns an axis of bytes with up to nine marks, as SVG."""
     step = max(width, -(-size * width // 8 // 16) * 16) if size * width >= 128 else max(width, size * width // 4 or width)
     marks = [*range(0, size * width, step), size * width]
     texts = "".join(

@@ -1,5 +1,8 @@
-"""The style and the script of the page. Hovering over a line highlights the lines that come from it; a click keeps the
-highlight and scrolls. Panes initially show the first line that comes from the kernel's body."""
+"""Defines the style and the script of the page.
+
+Hovering over a line highlights the lines that come from it. A click keeps the highlight and scrolls to these lines.
+Panes first show the first line that comes from the kernel's body.
+"""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2733; --soft: #5a6b7d; --rule: #d9e0e7; --mark: #ffe9a8; --panel: #f7f9fb; --paper: #fff;

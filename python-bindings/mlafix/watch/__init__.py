@@ -1,4 +1,4 @@
-"""Finds the row, layer and kernel of a fault in a running engine, by checks after the seams.
+"""Watches a running engine: checks results at its seams, and names the row, layer and kernel of the first fault.
 
     MLAFIX_WATCH=1 vllm serve MODEL
 

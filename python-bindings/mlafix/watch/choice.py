@@ -1,4 +1,4 @@
-"""Reads MLAFIX_WATCH."""
+"""Parses MLAFIX_WATCH."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import NamedTuple
 from ..errors import ArgumentError
 
 SEAMS = ("attention", "merge", "reduce", "cache", "metadata")
-"""The places where an engine is watched: after attention, merges and reductions over ranks, the cache, and a batch's lengths and
-tables."""
+"""The names of the seams, where results are checked: after attention, merges and reductions over ranks, in the cache,
+and in a batch's lengths and block tables."""
 
 _OFF = {"", "0", "off", "false", "no"}
 _ON = {"1", "on", "true", "yes"}
 
 
 class Choice(NamedTuple):
-    """The parsed words of MLAFIX_WATCH."""
+    """The settings in MLAFIX_WATCH."""
 
     seams: frozenset[str]
     every: int = 1

@@ -1,5 +1,5 @@
-"""`python -m mlafix watch REPORT`: shows the card of a row, public reports of its class, its repair, and a script that reproduces
-it."""
+"""Implements `python -m mlafix watch REPORT`: prints the card of a broken row, its repair, public reports of its class,
+and a script that reproduces it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the card. Returns status 2 if there is no such report or script."""
+    """Prints the card of a report or its script, and returns the exit status. The status is 2 if there is no such
+    report or script."""
     try:
         report = read(options.report, options.number)
         print(page(report, public_reports(report.record)))
@@ -34,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def public_reports(record: dict[str, Any]) -> list[str]:
-    """The URLs of public reports about the class of a row."""
+    """Returns the URLs of public reports about the class of a broken row."""
     from ..audit.reports import link, reports_of
 
     words = {"another lse": "base of the lse"}.get(record["class"], "")
@@ -43,8 +44,8 @@ def public_reports(record: dict[str, Any]) -> list[str]:
 
 
 def script_of(record: dict[str, Any], backend: str) -> str:
-    """The audit's script for the call that produced a row. It has the call's sizes, lengths and kind of memory, but the
-    audit's own numbers.
+    """Returns the audit's script for the call that produced a broken row. The script has the sizes, lengths and kind of
+    memory of that call, but other values.
 
     Raises:
         ValueError: there is no backend, or the report lacks the sizes of the call.
@@ -90,8 +91,8 @@ def _backend(text: str) -> Any:
 
 
 def attention_case(record: dict[str, Any]) -> Any:
-    """The attention call of a row as a case of the audit. It has the lengths of the step's requests, or only those of the row's request
-    if there are many."""
+    """Returns the attention call of a broken row as a case of the audit. It has the lengths of all requests of the
+    step, or only of the row's request if there are many."""
     from ..audit.cases import Case
 
     sizes, lens, starts = record["arguments"], record["lens"], record["cu_seqlens"]
@@ -108,7 +109,7 @@ def attention_case(record: dict[str, Any]) -> Any:
 
 
 def state_case(record: dict[str, Any]) -> Any:
-    """The merge call of a row as a case of the audit."""
+    """Returns the merge call of a broken row as a case of the audit."""
     from ..audit.cases import StateCase
 
     sizes = record["arguments"]

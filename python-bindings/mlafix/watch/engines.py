@@ -1,8 +1,8 @@
-"""The plugins of vLLM and SGLang: entry points `mlafix_watch`. MLAFIX_WATCH selects what they watch. If that is unset or 0, they do
-nothing.
+"""Defines the plugins of vLLM and SGLang: entry points `mlafix_watch`. MLAFIX_WATCH selects what they watch. If it is
+unset or 0, they do nothing.
 
-A seam is a function of the engine that runs as before, followed by checks. If a check raises, the error is logged once and the seam is
-no longer checked, so that a watch never stops an engine.
+A seam is a function of the engine that runs as before, with checks before and after it. If a check raises, the error is
+logged once and the seam is no longer checked, so that a watch never stops an engine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Check = Callable[[Watch, Given, Any], None]
 
 
 class Seam(NamedTuple):
-    """A function or method of an engine, with the checks before and after its calls."""
+    """A function or method of an engine, with the checks to run before and after each call."""
 
     place: str
     """"module:function" or "module:Class.method"."""
@@ -45,10 +45,11 @@ def before_attention(watch: Watch, given: Given, _: Any) -> None:
 
 
 def behind_attention(watch: Watch, given: Given, result: Any, name: str = "flash_attn_varlen_func") -> None:
-    """Checks flash_attn_varlen_func: q, k, v, q_v, cu_seqlens_q, seqused_k or cu_seqlens_k, block_table, softmax_scale, causal,
-    return_softmax_lse.
+    """Checks the result of flash_attn_varlen_func. Reads its arguments q, k, v, q_v, cu_seqlens_q, seqused_k or
+    cu_seqlens_k, block_table, softmax_scale, causal and return_softmax_lse.
 
-    Contexts without a table are skipped: vLLM next masks their rows without keys (`behind_mask`), and then merges them.
+    Skips calls over a context without a block table: vLLM next masks their rows without keys (`behind_mask`), and then
+    merges them.
     """
     out, lse = (result[0], result[1]) if isinstance(result, (tuple, list)) else (result, None)
     q, k, v, starts, lens = given["q"], given["k"], given["v"], given["cu_seqlens_q"], given.get("seqused_k")
@@ -60,7 +61,7 @@ def behind_attention(watch: Watch, given: Given, result: Any, name: str = "flash
     is_plain = given.get("window_size") in (None, (-1, -1), [-1, -1]) and not given.get("softcap") and k.element_size() > 1
     is_plain &= all(given.get(each) is None for each in ("alibi_slopes", "s_aux", "sinks", "mask_mod", "dynamic_causal", "score_mod", "rel_bias"))
     scale = given.get("softmax_scale") or q.shape[-1] ** -0.5
-    if given.get("q_v") is not None:  # a latent cache, where a key is the value and the elements after it
+    if given.get("q_v") is not None:  # The cache is latent: a key is the value and the elements after it.
         q, k = _latent(given["q_v"], q, v, k)
         is_plain &= k is not None
     if is_plain:
@@ -71,31 +72,32 @@ def behind_attention(watch: Watch, given: Given, result: Any, name: str = "flash
 
 
 def _latent(q_latent: Any, q_turned: Any, latent: Any, turned: Any) -> tuple[Any, Any]:
-    """Queries and keys of attention whose score is the sum of two products. No keys if the two parts of a key are not contiguous in
-    memory."""
+    """Returns the queries and keys of latent attention, whose score is the sum of two products. Keys are None if the
+    two parts of a key are not contiguous in memory."""
     import torch
 
     return torch.cat([q_latent, q_turned], -1), _latent_rows(latent, turned)
 
 
 def _latent_rows(latent: Any, turned: Any) -> Any:
-    """The rows of a latent cache, each a value and the elements after it. None if a row is not contiguous."""
+    """Returns the rows of a latent cache: the value and the elements after it. Returns None if the two parts of a row
+    are not contiguous in memory."""
     steps = [[stride for stride, size in zip(each.stride()[:2], each.shape) if size > 1] for each in (latent, turned)]
     is_row = turned.data_ptr() == latent.data_ptr() + latent.shape[-1] * latent.element_size() and steps[0] == steps[1]
     return latent.as_strided((*latent.shape[:-1], latent.shape[-1] + turned.shape[-1]), latent.stride()) if is_row else None
 
 
 def behind_mask(watch: Watch, given: Given, _: Any) -> None:
-    """Checks mask_empty_context: lse, output, query_start_loc, context_start_loc. The rows are a chunk of context, some of them
-    without keys."""
+    """Checks the result of mask_empty_context. Reads its arguments lse, output, query_start_loc and context_start_loc.
+    The rows belong to a chunk of context; some of them have no keys."""
     watch.states("attention", given["output"], given["lse"], key_starts=given["context_start_loc"], cu_seqlens=given["query_start_loc"], name="mask_empty_context")
 
 
 def before_layer(watch: Watch, given: Given, _: Any) -> None:
-    """Runs before AttentionImpl.forward: notes the layer, poisons the output, and checks the pages that the call will
+    """Runs before AttentionImpl.forward. Notes the layer, poisons the output, and checks the pages that the call will
     read."""
     watch.layer = str(getattr(given.get("layer"), "layer_name", "") or watch.layer)
-    watch.last_rows = 0  # another tensor may have had the same address
+    watch.last_rows = 0  # forgets the address: another tensor may have had it
     watch.poison(given.get("output"))
     metadata, cache = given.get("attn_metadata"), given.get("kv_cache")
     table = getattr(metadata, "block_table", None)
@@ -104,15 +106,15 @@ def before_layer(watch: Watch, given: Given, _: Any) -> None:
 
 
 def _pages(watch: Watch, cache: Any, table: Any, lens: Any) -> None:
-    """Checks pages `[m, p, …]` of a 16-bit or 32-bit cache whose rows are contiguous. Skips vLLM's cache for CPUs, which has
-    another order."""
+    """Checks the pages `[m, p, …]` of a cache on a GPU, with elements of at least 16 bits. Skips caches whose pages are
+    not contiguous."""
     if cache.is_cuda and cache.is_floating_point() and cache.element_size() > 1 and cache[0].is_contiguous():
         watch.blocks(cache, table, lens, name="kv_cache")
 
 
 def behind_layer(watch: Watch, given: Given, result: Any) -> None:
-    """Checks AttentionImpl.forward of vLLM: output [n, H, D] or [n, H * D], attn_metadata with num_actual_tokens, seq_lens, query_start_loc,
-    block_table."""
+    """Checks the result of vLLM's AttentionImpl.forward: output [n, H, D] or [n, H * D]. Reads num_actual_tokens,
+    seq_lens, query_start_loc and block_table of attn_metadata."""
     metadata, out = given.get("attn_metadata"), given.get("output")
     lens, starts = getattr(metadata, "seq_lens", None), getattr(metadata, "query_start_loc", None)
     if metadata is None or out is None or lens is None or starts is None:
@@ -121,13 +123,13 @@ def behind_layer(watch: Watch, given: Given, result: Any) -> None:
     watch.batch(lens, starts, getattr(metadata, "block_table", None))
     rows = out.view(out.shape[0], own.num_heads, -1)[: metadata.num_actual_tokens]
     if rows.data_ptr() == watch.last_rows:
-        return  # flash_attn_varlen_func wrote these rows, and its seam has checked them
+        return  # flash_attn_varlen_func wrote these rows, so its own seam has checked them
     call = {name: each for name, each in (("q", given["query"]), ("k", given["key"]), ("v", given["value"])) if getattr(each, "ndim", 0) == 3}
     watch.states("attention", rows, lens=lens, cu_seqlens=starts, causal=True, name=f"{type(own).__name__}.forward", **call)
 
 
 def before_latent_layer(watch: Watch, given: Given, _: Any) -> None:
-    """Runs before MLAAttention.forward_impl: notes its name, poisons the output, and checks the latent pages that
+    """Runs before MLAAttention.forward_impl. Notes the layer, poisons the output, and checks the latent pages that
     decodes will read."""
     watch.layer = given["self"].layer_name
     watch.poison(given.get("output"))
@@ -137,7 +139,7 @@ def before_latent_layer(watch: Watch, given: Given, _: Any) -> None:
 
 
 def before_latent_prefill(watch: Watch, given: Given, _: Any) -> None:
-    """Runs before MLACommonBaseImpl.forward_mha, whose rows come after those of the decodes in the batch."""
+    """Runs before MLACommonBaseImpl.forward_mha. Its row 0 is the first token after those of the decodes."""
     watch.first_row = given["attn_metadata"].num_decode_tokens
 
 
@@ -146,7 +148,7 @@ def behind_latent_prefill(watch: Watch, given: Given, _: Any) -> None:
 
 
 def behind_latent_layer(watch: Watch, given: Given, _: Any) -> None:
-    """Checks MLAAttention.forward_impl: output [n, H * D]. attn_metadata has lengths of decodes only."""
+    """Checks the result of MLAAttention.forward_impl: output [n, H * D]. attn_metadata has lengths only for decodes."""
     metadata, own, out = given.get("attn_metadata"), given["self"], given["output"]
     if metadata is None or not out.is_floating_point() or out.element_size() < 2:
         return
@@ -156,10 +158,9 @@ def behind_latent_layer(watch: Watch, given: Given, _: Any) -> None:
 
 
 def before_merge(watch: Watch, given: Given, _: Any, *, layout: str = "", name: str = "merge_attn_states") -> None:
-    """Runs before merge_attn_states: notes whether its sides are right, and copies a side that the result will
-    overwrite.
+    """Runs before merge_attn_states. Checks both sides of the merge, and copies a side that the result will overwrite.
 
-    `layout`: the layout of lses, if the engine has only one.
+    `layout` is the layout of lses; "" derives it from the shapes.
     """
     out = given.get("output")
     for side in ("prefix", "suffix"):
@@ -170,11 +171,11 @@ def before_merge(watch: Watch, given: Given, _: Any, *, layout: str = "", name: 
 
 
 def behind_merge(watch: Watch, given: Given, result: Any, *, layout: str = "", name: str = "merge_attn_states") -> None:
-    """Checks merge_attn_states and merge_state: output and output_lse, or the returned tensors. Does not compare fp8
+    """Checks the result of merge_attn_states or merge_state: output and output_lse, or the returned tensors. Skips fp8
     results.
 
-    Rows past `prefill_tokens_with_context` take the suffix. That is right for a prefix without keys; a prefix with keys is
-    lost, which is a fault.
+    Rows past `prefill_tokens_with_context` take the suffix. This is right if the prefix has no keys. If it has keys
+    they are lost, which is a fault.
     """
     out, lse = given.get("output"), given.get("output_lse")
     if isinstance(result, (tuple, list)):
@@ -186,7 +187,7 @@ def behind_merge(watch: Watch, given: Given, result: Any, *, layout: str = "", n
 
 
 def behind_reduce(watch: Watch, given: Given, result: Any) -> None:
-    """Checks the result of a reduction over ranks: its rows must be finite."""
+    """Checks that the result of a reduction over ranks is finite."""
     out = result[0] if isinstance(result, (tuple, list)) else result
     out = given.get("out") if out is None else out
     if out is not None and out.dim() == 3:
@@ -194,8 +195,8 @@ def behind_reduce(watch: Watch, given: Given, result: Any) -> None:
 
 
 def before_step(watch: Watch, given: Given, _: Any) -> None:
-    """Begins a step of a runner, with the names of its requests, and its lengths if the batch has them. Ignores dummy
-    runs."""
+    """Begins a step of an engine's runner, with the names of its requests, and with their lengths if the batch has
+    them. A dummy run begins no step."""
     batch = given.get("forward_batch")
     if batch is not None:
         _sglang_step(watch, batch)
@@ -208,8 +209,8 @@ def before_step(watch: Watch, given: Given, _: Any) -> None:
 
 
 def _sglang_step(watch: Watch, batch: Any) -> None:
-    """Begins a step of SGLang's ModelRunner.forward: forward_batch with rids and host lengths; for a prefill, also the number of tokens of each
-    request."""
+    """Begins a step of SGLang's ModelRunner.forward. Reads rids and the lengths on the host from forward_batch, and for
+    a prefill the number of tokens of each request."""
     requests, mode, counts = getattr(batch, "rids", None) or (), getattr(batch, "forward_mode", None), getattr(batch, "extend_seq_lens_cpu", None)
     if mode is not None and mode.is_idle():
         watch.rest()
@@ -221,7 +222,7 @@ def _sglang_step(watch: Watch, batch: Any) -> None:
 
 
 def behind_inputs(watch: Watch, given: Given, result: Any) -> None:
-    """Runs after GPUModelRunner._prepare_inputs, when the batch of a step is known."""
+    """Runs after GPUModelRunner._prepare_inputs, which determines the batch of a step."""
     runner = given["self"]
     batch, table = runner.input_batch, runner.input_batch.block_table[0]
     n, tokens = batch.num_reqs, given["scheduler_output"].total_num_scheduled_tokens
@@ -232,8 +233,8 @@ def behind_inputs(watch: Watch, given: Given, result: Any) -> None:
 
 
 def behind_prepare(watch: Watch, given: Given, result: Any) -> None:
-    """Runs after GPUModelRunner.prepare_attn of vLLM's second runner: input_batch. Its results are the block tables and slots of each
-    group of caches."""
+    """Runs after GPUModelRunner.prepare_attn of vLLM's second runner. Its argument input_batch has the requests; its
+    results are the block tables and slots of each group of caches."""
     runner, batch, tables = given["self"], given["input_batch"], given["self"].block_tables
     n = batch.num_reqs
     _batch(watch, batch.req_ids, batch.seq_lens[:n], batch.seq_lens_cpu_upper_bound[:n], batch.query_start_loc_np[: n + 1], batch.query_start_loc[: n + 1],
@@ -243,8 +244,8 @@ def behind_prepare(watch: Watch, given: Given, result: Any) -> None:
 
 def _batch(watch: Watch, names: Any, lens: Any, host_lens: Any, host_starts: Any, starts: Any, table: Any, slots: Any, page_size: int, pages: int,
            is_exact: bool) -> None:  # fmt: skip
-    """Stores a step's batch for reports, and checks its metadata. The host's lengths are exact unless drafts may be
-    rejected."""
+    """Stores the batch of a step for reports, and checks its metadata. `is_exact` is false if drafts may be rejected:
+    the host's lengths are then only upper bounds."""
     watch.batch(host_lens, host_starts, table, requests=list(names))
     if watch.wants("metadata", lens):
         expected = host_lens.to(lens.device, lens.dtype, non_blocking=True) if is_exact else None
@@ -252,29 +253,29 @@ def _batch(watch: Watch, names: Any, lens: Any, host_lens: Any, host_starts: Any
 
 
 def before_sglang_layer(watch: Watch, given: Given, _: Any) -> None:
-    """Runs before AttentionBackend.forward of SGLang, and notes its layer."""
+    """Runs before AttentionBackend.forward of SGLang and notes the layer."""
     watch.layer, watch.last_rows = str(given["layer"].layer_id), 0
 
 
 def behind_sglang_layer(watch: Watch, given: Given, result: Any) -> None:
-    """Checks AttentionBackend.forward of SGLang: result [n, H * D], layer with layer_id and tp_q_head_num, forward_batch with
-    seq_lens.
+    """Checks the result of SGLang's AttentionBackend.forward: [n, H * D]. Reads layer_id and tp_q_head_num of the
+    layer, and seq_lens of forward_batch.
 
-    A result with an lse is a side of a merge, which checks it.
+    Skips a result with an lse: it is a side of a merge, and the merge's seam checks it.
     """
     layer, batch = given["layer"], given["forward_batch"]
     if not hasattr(result, "dim"):
         return
     rows = result.view(result.shape[0], layer.tp_q_head_num, -1)
     if rows.data_ptr() == watch.last_rows:
-        return  # a function of FlashAttention wrote these rows, and its seam has checked them
+        return  # a FlashAttention function wrote these rows, so its own seam has checked them
     decodes = batch.forward_mode.is_decode() and watch.wants("attention", rows)
     watch.states("attention", rows, lens=as_i32(batch.seq_lens) if decodes else None, name=f"{type(given['self']).__name__}.forward")
 
 
 def before_sglang_pages(watch: Watch, given: Given, _: Any) -> None:
-    """Runs before flash_attn_with_kvcache of SGLang, and checks the pages that it will read. A latent cache has one row
-    for key and value."""
+    """Runs before flash_attn_with_kvcache of SGLang and checks the pages that the call will read. A row of a latent
+    cache is both key and value."""
     table, keys, values = given.get("page_table"), given["k_cache"], given["v_cache"]
     watch.poison(given.get("out"))
     if table is None or not hasattr(given.get("cache_seqlens"), "dim"):
@@ -285,7 +286,7 @@ def before_sglang_pages(watch: Watch, given: Given, _: Any) -> None:
 
 
 def behind_sglang_pages(watch: Watch, given: Given, result: Any) -> None:
-    """Checks the rows of flash_attn_with_kvcache of SGLang, and recomputes some of them."""
+    """Checks the result of flash_attn_with_kvcache of SGLang, and recomputes some rows."""
     if given.get("page_table") is None or given.get("k") is not None or not hasattr(given.get("cache_seqlens"), "dim"):
         return
     renamed = {"k": given["k_cache"], "v": given["v_cache"], "q_v": given.get("qv"), "seqused_k": given["cache_seqlens"], "block_table": given["page_table"]}
@@ -293,7 +294,8 @@ def behind_sglang_pages(watch: Watch, given: Given, result: Any) -> None:
 
 
 def behind_sglang_varlen(watch: Watch, given: Given, result: Any) -> None:
-    """Checks flash_attn_varlen_func of SGLang. Recomputes some rows of new tokens. Rows of a chunk of context may have no keys."""
+    """Checks the result of flash_attn_varlen_func of SGLang. Recomputes some rows of calls on new tokens. In calls on a
+    chunk of context, rows may have no keys."""
     if given.get("causal") or given.get("page_table") is not None:
         behind_attention(watch, {**given, "q_v": given.get("qv"), "block_table": given.get("page_table")}, result)
         return
@@ -306,7 +308,7 @@ _SIDES = {"v_a": "prefix_output", "s_a": "prefix_lse", "v_b": "suffix_output", "
 
 
 def of_sglang(check: Callable[..., None], name: str) -> Check:
-    """Adapts the check of a merge to SGLang, where an lse is [n, H] and merge_state_v2 has other names for the
+    """Adapts a check of merges to SGLang. There an lse is [n, H], and merge_state_v2 has other parameter names for the
     sides."""
 
     def named(watch: Watch, given: Given, result: Any) -> None:
@@ -318,11 +320,12 @@ def of_sglang(check: Callable[..., None], name: str) -> Check:
 
 
 def _layout(rows: Any, lse: Any) -> str:
-    """The layout of the lse of rows [n, H, D]. "hn" if both fit."""
+    """Returns the layout of the lse that belongs to rows [n, H, D]: "hn" if the lse is [H, n], else "nh"."""
     return "hn" if tuple(lse.shape) == (rows.shape[1], rows.shape[0]) else "nh"
 
 
-# -- Where ---------------------------------------------------------------------------------------------------------------
+# -- Seams
+# ---------------------------------------------------------------------------------------------------------------
 
 _BACKENDS = "vllm.v1.attention.backends"
 _OPS = "vllm.v1.attention.ops.triton_merge_attn_states"
@@ -357,17 +360,18 @@ SGLANG = (
 )  # fmt: skip
 
 watches: dict[str, Watch] = {}
-"""The watch of each engine in this process."""
+"""The watch of each engine in this process, by the engine's name."""
 
 
 def register_vllm() -> None:
-    """Watches the functions of vLLM that MLAFIX_WATCH selects, as soon as their modules are imported. Never raises, and does nothing the
-    second time."""
+    """Watches the functions of vLLM that MLAFIX_WATCH selects, as soon as their modules are imported. Never raises.
+    Does nothing when it is called again."""
     _register("vllm", _install_function)
 
 
 def register_sglang() -> None:
-    """Watches the functions of SGLang that MLAFIX_WATCH selects, by SGLang's hooks. Never raises."""
+    """Watches the functions of SGLang that MLAFIX_WATCH selects, through SGLang's hooks. Never raises. Does nothing
+    when it is called again."""
     _register("sglang", _install_hook)
 
 
@@ -378,8 +382,8 @@ def _register(engine: str, install: Callable[[Seam, Watch, Log], None]) -> None:
         if choice is None or engine in watches:
             return
         watch = watches[engine] = Watch(choice, say=log.logger.error, json=_env.watch_report() or None)
-        watch.rest()  # calls before the first step belong to no request
-        layers = {"attention", "cache"} if "cache" in choice.seams else {"attention"}  # pages are checked where a layer reads them
+        watch.rest()  # ignores calls before the first step, which belong to no request
+        layers = {"attention", "cache"} if "cache" in choice.seams else {"attention"}  # attention's seams check the pages that a layer reads
         chosen = choice.seams | layers if choice.seams & layers else choice.seams
         wanted = [seam for seam in (VLLM if engine == "vllm" else SGLANG) if seam.seam == "step" or seam.seam in chosen]
         for seam in wanted:
@@ -390,7 +394,7 @@ def _register(engine: str, install: Callable[[Seam, Watch, Log], None]) -> None:
 
 
 def _find(place: str) -> tuple[Any, str, Any]:
-    """The module or class that holds a function, the function's name in it, and the function itself."""
+    """Returns the module or class that holds a function, the function's name there, and the function."""
     module, _, path = place.partition(":")
     holder: Any = importlib.import_module(module)
     *outer, name = path.split(".")
@@ -404,7 +408,7 @@ def _install_function(seam: Seam, watch: Watch, log: Log) -> None:
         try:
             holder, name, own = _find(seam.place)
         except (ImportError, AttributeError):
-            return  # another release, or a backend that is not installed
+            return  # the engine's release lacks the function, or a backend is not installed
         new = watched(own, seam, watch, log)
         if inspect.ismodule(holder):
             rebind(own, new)
@@ -442,7 +446,7 @@ class _Guard:
 
 
 def watched(own: Callable[..., Any], seam: Seam, watch: Watch, log: Log | None = None) -> Callable[..., Any]:
-    """A function that calls `own`, with the seam's checks before and after it."""
+    """Returns a function that calls `own`, with the seam's checks before and after each call."""
     call_of = _caller(own, seam, watch, log or Log("mlafix"))
 
     @functools.wraps(own)
@@ -453,7 +457,8 @@ def watched(own: Callable[..., Any], seam: Seam, watch: Watch, log: Log | None =
 
 
 def _caller(own: Callable[..., Any], seam: Seam, watch: Watch, log: Log) -> Callable[..., Any]:
-    """A function with the signature of `own` that calls it, with the seam's checks before and after it."""
+    """Returns a function (function, args, kwargs) that calls `function` with the seam's checks before and after it. The
+    parameters of `own` name the arguments for the checks."""
     order = list(inspect.signature(own).parameters)
     guarded = _Guard(seam, log)
 

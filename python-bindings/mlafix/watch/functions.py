@@ -1,4 +1,4 @@
-"""Watches attention functions: any function, and those of transformers."""
+"""Watches attention functions outside of engines: any function, or the attention functions of transformers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .watcher import Watch
 
 
 def watch(function: Callable[..., Any], *, on: Watch | None = None, layer: str = "", lse_layout: str = "hn") -> Callable[..., Any]:
-    """A function that calls `function` and checks each result, which is `out` or `(out, lse, …)` of torch tensors.
+    """Returns a function that calls `function` and checks each result: `out` or `(out, lse, …)` of torch tensors.
 
     Args:
         function: returns rows `[n, H, D]`, or `[…, H, D]` without an lse.
@@ -39,7 +39,8 @@ def watch(function: Callable[..., Any], *, on: Watch | None = None, layer: str =
 
 @contextmanager
 def watching(module: Any, names: Iterable[str], on: Watch | None = None) -> Iterator[Watch]:
-    """Watches functions of a module or methods of a class inside a `with` block. Waits for the device at its end."""
+    """Watches functions of a module or methods of a class inside a `with` block. At its end, waits for the device and
+    restores the functions."""
     made = on or Watch()
     own = {name: getattr(module, name) for name in names}
     for name, function in own.items():
@@ -57,10 +58,10 @@ def watching(module: Any, names: Iterable[str], on: Watch | None = None) -> Iter
 
 
 def register_transformers(on: Watch | None = None, prefix: str = "watched_") -> Watch:
-    """Registers each attention of transformers again as `watched_NAME`; select one with
+    """Registers each attention function of transformers a second time, as `watched_NAME`. Select one with
     `attn_implementation="watched_sdpa"`.
 
-    Checks rows for NaN, for infinities, and for magnitudes larger than those of the values.
+    Checks rows for NaN, for infinities, and for magnitudes above those of the values.
     """
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
@@ -73,8 +74,8 @@ def register_transformers(on: Watch | None = None, prefix: str = "watched_") -> 
 
 
 def watched_attention(function: Callable[..., Any], made: Watch) -> Callable[..., Any]:
-    """A watched attention with transformers' arguments, `(module, query, key, value, attention_mask, …)`, that returns `(out [B, L, H, D],
-    weights)`."""
+    """Returns a watched attention function with transformers' arguments, `(module, query, key, value, attention_mask,
+    …)`. It returns `(out [B, L, H, D], weights)`."""
 
     @functools.wraps(function)
     def attention(module: Any, query: Any, key: Any, value: Any, attention_mask: Any = None, *args: Any, **kwargs: Any) -> Any:

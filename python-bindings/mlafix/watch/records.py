@@ -1,4 +1,4 @@
-"""The arrays on the device that checks write to, and their transfer to the host without a wait."""
+"""Holds the arrays on the device to which checks write their findings, and copies them to the host without waiting."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from ..ops.checks import FAULTS
 
 FLAGS = 16
 UNKNOWN_LIVE = 2**31 - 1
-"""The count of live tokens if the caller gives none."""
+"""The number of live tokens if the caller gives none: every row is live."""
 
 Kind = str
-"""The kinds of places in a record: "rows" (token, head), "blocks" (request, entry of its table), "entries" (request or token,
-0)."""
+"""What an element of a record stands for: "rows" (token, head), "blocks" (request, entry of its block table), or
+"entries" (request or token, 0)."""
 
 
 class Found(NamedTuple):
-    """A broken row, read from a record."""
+    """A finding of a check, read from a record: a row, block or entry that is wrong."""
 
     step: int
     seam: int
@@ -24,12 +24,12 @@ class Found(NamedTuple):
     kind: Kind
     row: tuple[int, ...]
     values: tuple[float, ...]
-    """The actual lse and largest magnitude, then the expected ones. Empty for blocks and entries."""
+    """The actual lse and largest magnitude, then the expected ones. Empty for "blocks" and "entries"."""
 
 
 def _zeros(*shape: int, dtype: str, **where: Any) -> Any:
-    """A tensor of zeros that may be written in any mode of torch. A tensor created in an engine's inference mode could only be
-    written in that mode."""
+    """Returns a tensor of zeros that can be written in any mode of torch. A tensor created in inference mode, which
+    engines use, could be written in that mode only."""
     import torch
 
     with torch.inference_mode(False):
@@ -44,9 +44,10 @@ class _Record:
 
 
 class Records:
-    """The records of one device, and the step number that its graphs read.
+    """Holds the records of one device, and the number of the current step, which graphs read from it.
 
-    Launches of all seams share these records. Each place keeps the first seam of the first step that found it broken.
+    All seams write to the same records. An element of a record keeps the first step in which it was wrong, and the
+    first seam of this step.
     """
 
     def __init__(self, device: Any) -> None:
@@ -57,14 +58,14 @@ class Records:
         self.flags = _zeros(FLAGS, dtype="int32", device=self.device)
         self.step = _zeros(1, dtype="int32", device=self.device)
         self.live = _zeros(1, dtype="int32", device=self.device)
-        """The number of tokens to check. 0 in steps that are not sampled."""
+        """The number of tokens to check; 0 in steps that are not sampled."""
         self._host = _zeros(FLAGS, dtype="int32", pin_memory=self.is_cuda)
         self._copied: Any = None
         self._records: dict[tuple[Kind, int], _Record] = {}
-        self._outgrown: list[_Record] = []  # captured graphs still write to these
+        self._outgrown: list[_Record] = []  # records that were too small; captured graphs still write to them
 
     def arrays(self, kind: Kind, rows: int, columns: int) -> dict[str, Any]:
-        """The arrays for a check with this many places, as views of the records."""
+        """Returns the arrays for a check of `rows` x `columns` elements, as views of the records."""
         key = (kind, columns)
         record = self._records.get(key)
         if record is None or record.shape[0] < rows:
@@ -75,12 +76,13 @@ class Records:
         return {**found, "values": record.values[:rows]} if record.values is not None else found
 
     def begin(self, step: int, live: int) -> None:
-        """Sets the step of all following checks, including those of replayed graphs."""
+        """Sets the step number and the number of live tokens for all following checks, including those in replayed
+        graphs."""
         self.step.fill_(step)
         self.live.fill_(live)
 
     def ask(self) -> None:
-        """Enqueues a copy of the flags to the host on the stream, without waiting."""
+        """Enqueues a copy of the flags to the host on the current stream, without waiting."""
         import torch
 
         if self._copied is not None and not self._is_there():
@@ -95,14 +97,14 @@ class Records:
         return self._copied is True or bool(self._copied.query())
 
     def answer(self) -> bool | None:
-        """True if the last copy that arrived has a flag set. None if no copy has arrived since the last answer."""
+        """True if the last copy of the flags has one set. Returns None if no copy has arrived since the last answer."""
         if self._copied is None or not self._is_there():
             return None
         self._copied = None
         return bool(self._host.any())
 
     def take(self) -> list[Found]:
-        """All broken rows, sorted by step, seam and row. Clears the records. Waits for the device."""
+        """Waits for the device and returns all findings, sorted by step, seam and row. Clears the records."""
         found = []
         for record in [*self._outgrown, *self._records.values()]:
             places = record.words.nonzero()

@@ -1,4 +1,4 @@
-"""Reports of a fault: as one line, as a record for logs, and as the page of `python -m mlafix watch`."""
+"""Formats reports of a fault: as one line, as a record for logs, and as the page of `python -m mlafix watch`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHECK_OF = {
     "another value": "A14", "NaN in a block": "A4", "negative length": "A11", "falling offsets": "A11", "slot out of range": "A10",
     "page out of range": "A10", "another length": "A7",
 }  # fmt: skip
-"""The check of the audit that looks for the same fault, by class."""
+"""The audit's check that looks for the same fault, by class of fault."""
 
 EXPECTED = {
     "NaN": "finite numbers in a row with keys",
@@ -50,19 +50,20 @@ REPAIRS = {
     "slot out of range": "ops.pad_metadata(seq_lens, live_rows, slots=…)",
     "falling offsets": "ops.cumulate_lens(lens, live_rows)",
 }
-"""The call of mlafix that repairs rows of a class. For results of merges it is ops.merge_attn_states."""
+"""The mlafix call that repairs rows, by class of fault. Results of merges are repaired by ops.merge_attn_states
+instead."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The first fault of a step."""
+    """A report of the first fault of a step."""
 
     record: dict[str, Any]
-    """The report as a JSON object, with the fields that `report_of` sets."""
+    """The report as a JSON object. `report_of` says which fields it has."""
 
     @property
     def line(self) -> str:
-        """The report in one line."""
+        """The report as one line of text."""
         r = self.record
         where = f"{r['place']}, {r['at']}"
         before = f"; right before: {r['before']}" if r["before"] else "; no seam of this step ran before"
@@ -71,7 +72,7 @@ class Report:
 
 
 def report_of(first: Found, same: Sequence[Found], places: Sequence[Any], before: str, batch: Any, sizes: dict[str, Any], now: int) -> Report:
-    """The report of the first fault.
+    """Makes the report of the first fault.
 
     Args:
         same: all broken rows of the same step and seam.
@@ -101,7 +102,7 @@ def _number(value: float) -> str:
 
 
 def _got(found: Found, lse: float | None, largest: float) -> str:
-    """Describes the contents of the row. `lse` is None if the check had none."""
+    """Describes the contents of the broken row. `lse` is None if the check had no lse."""
     if found.kind != "rows":
         return {"blocks": "a page with others", "entries": "another"}[found.kind]
     return f"{'' if lse is None else f'an lse of {_number(lse)} and '}a largest magnitude of {_number(largest)}"
@@ -112,7 +113,8 @@ def _list(values: Any) -> list[Any] | None:
 
 
 def _request_of(found: Found, batch: Any) -> tuple[str, int | None]:
-    """The request to which a row belongs, and the number of its token in the request. "" and None if unknown."""
+    """Returns the request to which a row belongs, and the number of the row's token in this request. Returns "" and
+    None if they are unknown."""
     if found.kind == "blocks" or batch is None:
         index, token = (found.row[0], None) if found.kind == "blocks" else (None, None)
     else:
@@ -138,7 +140,8 @@ def _at(found: Found, request: str, token: int | None) -> str:
 
 
 def _lengths(found: Found, batch: Any) -> dict[str, Any]:
-    """The step's lengths and offsets, and the table of the request."""
+    """Returns the lengths and offsets of the step, and the request's row of the block table. They are None if the batch
+    is unknown."""
     if batch is None:
         return {"lens": None, "cu_seqlens": None, "block_table_row": None}
     request, _ = _request_of(found, batch)
@@ -152,7 +155,7 @@ def _lengths(found: Found, batch: Any) -> dict[str, Any]:
 
 
 def read(path: Path, number: int = -1) -> Report:
-    """Reads a report from a file of JSON lines: the last one, or the one with index `number`.
+    """Reads a report from a file of JSON lines. `number` is the index of the report; -1 is the last.
 
     Raises:
         ValueError: there is no such line, or it is not a report.
@@ -169,7 +172,8 @@ def read(path: Path, number: int = -1) -> Report:
 
 
 def page(report: Report, reports: Sequence[str]) -> str:
-    """The card of the row: its place, the expected values, its repair, and public reports of its class."""
+    """Returns the card of a broken row: its place, the expected and actual values, its repair, and public reports of
+    its class."""
     r = report.record
     lines = [report.line, "", f"  step {r['step']} (reported in step {r['reported_in_step']}), {r['place']}", f"  {r['at']}",
              f"  class     {r['class']}: {r['rows']} rows of this seam and step", f"  expected  {r['expected']}", f"  got       {r['got']}",
@@ -184,7 +188,7 @@ def page(report: Report, reports: Sequence[str]) -> str:
 
 
 def repair_of(record: dict[str, Any]) -> str:
-    """The call of mlafix that repairs a row. "" if there is none."""
+    """Returns the mlafix call that repairs a broken row, or "" if there is none."""
     if record["seam"] in ("merge", "reduce") and record["class"] not in ("NaN in a block",):
         return "ops.merge_attn_states(prefix, prefix_lse, suffix, suffix_lse), or merge_states of all sides, in place of the engine's merge"
     return REPAIRS.get(record["class"], "")

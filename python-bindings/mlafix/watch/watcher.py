@@ -1,4 +1,4 @@
-"""The watch of a process: runs checks after seams, and collects their findings."""
+"""Runs checks after seams, and reports their findings."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from .report import Report, report_of
 
 _MOST_LIVE = UNKNOWN_LIVE
 _MOST_COUNTED = 64
-"""The most key counts that are kept within a step. If there are more, no caller ends the step, and all are dropped."""
+"""The largest number of key counts that are kept within a step. More mean that no caller begins steps; all are dropped
+then."""
 _KEPT_STEPS = 16
-"""The number of steps whose lengths and tables are kept for reports."""
+"""The number of most recent steps whose lengths and block tables are kept for reports."""
 
 
 class Place(NamedTuple):
-    """A seam of a layer."""
+    """A place of a fault: the layer, the seam and the kernel."""
 
     layer: str
     seam: str
@@ -37,24 +38,25 @@ class Place(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The metadata of a step, copied to the host without a wait."""
+    """The requests, lengths and block table of a step, copied to the host without waiting."""
 
     requests: Sequence[str]
     lens: Any
     cu_seqlens: Any
     block_table: Any
     calls: dict[int, dict[str, Any]]
-    """The sizes of each call, by the seam's number, in the order of the calls. Lacks calls of a replayed graph."""
+    """The arguments of each call of the step, described for reports, by the seam's number in the order of the calls.
+    Calls of a replayed graph are missing."""
 
 
 class Counted(NamedTuple):
-    """The number of keys that each token of a step sees, counted once for the seams of all layers."""
+    """The number of keys that each token of a step sees. It is counted once for the seams of all layers."""
 
     keys: Any
     lens: Any
-    """The keys of each sequence."""
+    """The number of keys of each sequence."""
     of: tuple[Any, Any]
-    """The tensors from which the keys were counted, kept so that their addresses are not reused."""
+    """The tensors from which the keys were counted. They are kept so that no other tensor gets their addresses."""
     places: set[Place]
 
 
@@ -76,14 +78,14 @@ class Watch:
         self.layer = ""
         self.reports: list[Report] = []
         self.counts: Counter[tuple[str, str]] = Counter()
-        """The number of broken rows by seam and class, for metrics."""
+        """The number of findings by seam and class of fault, for metrics."""
         self.repaired: Counter[str] = Counter()
         """The number of repaired rows by seam."""
         self.sample, self.most_keys = sample, most_keys
         self.first_row = 0
-        """The number in the step of the token in row 0, if a seam's tensors hold only a part of the batch."""
+        """The number, within the batch, of the token in row 0. Not 0 if a seam's tensors hold only a part of the batch."""
         self.last_rows = 0
-        """The address of the rows that `states` last checked."""
+        """The address of the rows that `states` checked last; 0 if it is forgotten."""
         self._say = say or (lambda line: print(line, file=sys.stderr, flush=True))
         self._json = Path(json) if json else None
         self._places: list[Place] = []
@@ -95,7 +97,7 @@ class Watch:
         self._live: int = _MOST_LIVE
         self._kept: deque[tuple[int, Batch]] = deque(maxlen=_KEPT_STEPS)
         self._captured_before: dict[int, int | None] = {}
-        """Maps each seam of a captured graph to the seam before it in the graph; None for the first."""
+        """The number of the seam before each seam of a captured graph, by number; None for the first seam of the graph."""
         self._captured: int | None = None
         self._was_capturing = False
         self._sizes: dict[int, dict[str, Any]] = {}
@@ -107,8 +109,8 @@ class Watch:
 
         Args:
             live: the number of tokens of the step; rows past them are padding. None: all rows are live.
-            requests: the names of the batch's requests. lens, cu_seqlens, block_table: the lengths, offsets and pages of the batch,
-            as tensors or lists, for the line about a row.
+            requests: the names of the batch's requests, in order.
+            lens, cu_seqlens, block_table: the lengths, offsets and block table of the batch, as tensors or lists, for reports.
         """
         self.now += 1
         self._in_step.clear()
@@ -122,15 +124,16 @@ class Watch:
             self._kept.append((self.now, Batch(requests, *map(_on_host, (lens, cu_seqlens, block_table)), calls={})))
 
     def batch(self, lens: Any, cu_seqlens: Any, block_table: Any = None, *, requests: Sequence[str] = ()) -> None:
-        """Gives the step its lengths, offsets and pages, and its requests in order. For a seam that knows them, if `step` was called without
-        them."""
+        """Gives the current step its lengths, offsets, block table and requests, if `step` was called without lengths.
+        A seam calls this that knows them."""
         if not self._kept or self._kept[-1][0] != self.now or self._kept[-1][1].lens is not None or _captures(lens):
             return
         kept = self._kept.pop()[1]
         self._kept.append((self.now, Batch(requests or kept.requests, *map(_on_host, (lens, cu_seqlens, block_table)), calls=kept.calls)))
 
     def rest(self) -> None:
-        """Checks no row until the next step, for runs on dummy data such as those before a capture. Checks are still launched."""
+        """Checks no row until the next step, for runs on dummy data, such as those before a capture. The checks are
+        launched, but with 0 live rows."""
         self._live = 0
         self._counted.clear()
         if self._records is not None:
@@ -142,12 +145,12 @@ class Watch:
         return self.now % self.choice.every == 0
 
     def wants(self, seam: str, tensor: Any) -> bool:
-        """True if the seam is chosen, and either the step is checked or a graph is captured. In replays, the count of live rows on the device
-        decides."""
+        """True if the seam is chosen, and either the step is checked or a graph is being captured. In replays, the
+        number of live rows on the device decides."""
         return seam in self.choice.seams and (self.samples or _captures(tensor))
 
     def finish(self) -> Report | None:
-        """Waits for the device and returns the report of the first fault that is not reported yet."""
+        """Waits for the device. Returns the report of the first fault that is not reported yet, or None."""
         before = len(self.reports)
         if self._records is not None:
             self._look(wait=True)
@@ -185,7 +188,8 @@ class Watch:
 
     def merge(self, out: Any, lse: Any, sides: Sequence[Any], side_lses: Sequence[Any], *, seam: str = "merge", name: str = "", lse_layout: Any = "hn",
               base: Any = "e") -> None:
-        """Checks the result of a merge against its sides: see `mlafix.ops.check_merge`. Repairs it by our own merge if that is chosen."""
+        """Checks the result of a merge against its sides (`mlafix.ops.check_merge`). If repairs are chosen, repairs it
+        with mlafix's own merge."""
         if not self.wants(seam, out):
             return
         common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], sides=len(sides), base=base,
@@ -198,7 +202,7 @@ class Watch:
 
     def attention(self, out: Any, lse: Any, q: Any, k: Any, v: Any, *, cu_seqlens: Any, scale: float, lens: Any = None, key_starts: Any = None, name: str = "",
                   seam: str = "attention", lse_layout: Any = "hn", first: Any = None, block_table: Any = None, v_scale: float = 1.0, causal: bool = True, base: Any = "e") -> None:
-        """Checks rows after attention, and recomputes some of them: see `mlafix.ops.check_attention`."""
+        """Checks rows after attention, and recomputes some of them (`mlafix.ops.check_attention`)."""
         if not self.wants(seam, out):
             return
         lens = self.states(seam, out, lse, name=name, lse_layout=lse_layout, lens=lens, key_starts=key_starts, cu_seqlens=cu_seqlens, causal=causal)
@@ -210,12 +214,12 @@ class Watch:
         try:
             ops.check_attention(out, lse, q, k, v, lens=lens, cu_seqlens=cu_seqlens, block_table=block_table, first=first, scale=scale, v_scale=v_scale,
                                 causal=causal, every=self.sample, step_size=self.choice.every, most_keys=self.most_keys, lse_layout=lse_layout, base=base, **common)  # fmt: skip
-        except UnitError as error:  # no wheel contains its code; all other checks go on
+        except UnitError as error:  # no wheel contains code for this call; all other checks continue
             self._recomputes = False
             self._say(f"mlafix watch: attention is not computed again: {error}")
 
     def blocks(self, cache: Any, block_table: Any, lens: Any, *, name: str = "", whole: bool = False) -> None:
-        """Checks the live blocks of a cache `[m, p, …]`: see `mlafix.ops.check_blocks`."""
+        """Checks the live blocks of a cache `[m, p, …]` (`mlafix.ops.check_blocks`)."""
         if not self.wants("cache", cache):
             return
         rows, width = block_table.shape
@@ -224,7 +228,7 @@ class Watch:
 
     def metadata(self, lens: Any, *, pages: int, page_size: int, expected_lens: Any = None, cu_seqlens: Any = None, slots: Any = None,
                  block_table: Any = None, name: str = "") -> None:
-        """Checks a batch's lengths, offsets, slots and table: see `mlafix.ops.check_metadata`."""
+        """Checks the lengths, offsets, slots and block table of a batch (`mlafix.ops.check_metadata`)."""
         if not self.wants("metadata", lens):
             return
         entries = max(lens.shape[0], 0 if slots is None else slots.shape[0])
@@ -239,11 +243,15 @@ class Watch:
                 if output is not None:
                     fill_nan(output)
 
-    # -- What is found ----------------------------------------------------------------------------------------------------
+    # -- Findings
+    # ---------------------------------------------------------------------------------------------------------
 
     def _common(self, kind: str, place: Place, tensor: Any, rows: int, columns: int, **sizes: Any) -> dict[str, Any]:
-        """The arguments that all checks share: records, seam, step and count of live rows. On a GPU and during a capture, step and count
-        are tensors on the device, so that the same code runs before and during a capture."""
+        """Returns the arguments that all checks take: record arrays, seam number, step and number of live rows.
+
+        On a GPU, step and number of live rows are tensors on the device, so that a captured call reads the values of
+        each replay.
+        """
         if self._records is None:
             self._records = Records(tensor.device)
             self._records.begin(self.now, self._live if self.samples else 0)
@@ -271,8 +279,11 @@ class Watch:
         return {**given, "seam": number, "step": self.now, "live_rows": min(self._live, rows)}
 
     def _count_keys(self, place: Place, out: Any, lens: Any, key_starts: Any, starts: Any, causal: bool) -> Counted:
-        """Counts the keys that each token of `out` sees, or returns the step's earlier count. If the same `place` comes again, a new pass over
-        the layers has begun, and the keys are counted anew, since kernels may have changed the lengths in place."""
+        """Counts the keys that each token of `out` sees, or returns an earlier count of this step.
+
+        If `place` comes a second time, a new pass over the layers has begun. The keys are then counted again, since
+        kernels may have changed the lengths in place.
+        """
         import torch
 
         source = key_starts if lens is None else lens
@@ -308,7 +319,8 @@ class Watch:
         calls = batch.calls if batch is not None else {}
         ran = list(calls)
         order = {number: at for at, number in enumerate(ran)}
-        # Seams that did not run in this step belong to a graph. They were numbered in order during its capture.
+        # A seam that did not run in this step belongs to a replayed graph. Such seams come last, in the order of their
+        # capture.
         first = min((one for one in found if one.step == step), key=lambda one: (order.get(one.seam, len(order)), one.seam, one.row))
         same = [one for one in found if (one.step, one.seam) == (first.step, first.seam)]
         before = ran[order[first.seam] - 1 :][:1] if order.get(first.seam) else []
@@ -336,8 +348,8 @@ def _captures(tensor: Any) -> bool:
 
 
 def _order_of(tensor: Any) -> tuple[int, int]:
-    """The current stream of a tensor's device, and the number of the capture in progress (0 if none). Kernels with equal numbers run in order,
-    now or in each replay."""
+    """Returns the current stream of a tensor's device, and the number of the capture in progress (0 if none). Kernels
+    with the same two numbers run in order, now or in each replay."""
     if not tensor.is_cuda:
         return 0, int(capturing_on_host)
     import torch
@@ -357,7 +369,8 @@ capturing_on_host = False
 
 
 def _on_host(values: Any) -> Any:
-    """Copies a tensor to the host without waiting. It is only read after a record has arrived."""
+    """Copies a tensor to the host without waiting. The copy is read only after a record has arrived, so it is complete
+    then."""
     if not hasattr(values, "is_cuda"):
         return values.copy() if hasattr(values, "copy") else values
     import torch
@@ -368,13 +381,13 @@ def _on_host(values: Any) -> Any:
 
 
 def _described(value: Any) -> Any:
-    """The sizes and the dtype of a tensor."""
+    """Returns the shape and the dtype of a tensor. Returns any other value as it is."""
     return {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")} if hasattr(value, "shape") else value
 
 
 def _identity(tensor: Any) -> tuple[Any, ...]:
-    """A key that changes if torch reallocates or writes the tensor. Writes by kernels of other libraries do not change
-    it."""
+    """Returns a key that changes if torch reallocates or writes the tensor. Writes by kernels of other libraries do not
+    change it."""
     version = 0 if tensor.is_inference() else tensor._version
     return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), version
 
@@ -393,7 +406,7 @@ def _each(out: Any) -> Any:
 
 
 def _alike(tensors: Sequence[Any]) -> list[Any]:
-    """The tensors, made contiguous unless their strides are all equal."""
+    """Returns the tensors. Makes them contiguous if their strides differ."""
     first = tensors[0]
     if all(each.stride() == first.stride() for each in tensors):
         return list(tensors)
@@ -401,7 +414,7 @@ def _alike(tensors: Sequence[Any]) -> list[Any]:
 
 
 def fill_nan(tensor: Any) -> None:
-    """Fills a float tensor with NaN, and an fp8 tensor with the bits of NaN."""
+    """Fills a float tensor with NaN, including fp8 tensors. Leaves integers as they are."""
     import torch
 
     if tensor.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
@@ -411,8 +424,8 @@ def fill_nan(tensor: Any) -> None:
 
 
 def poison_cache(caches: Sequence[Any], block_table: Any, lens: Any) -> None:
-    """Fills the slots past each sequence's end in its last page with NaN. Kernels must not read these slots (docs/Contract.md,
-    C4).
+    """Fills the slots behind each sequence's end, in its last page, with NaN. Kernels must not read these slots
+    (docs/Contract.md, C4).
 
     Args:
         caches: tensors `[m, p, …]`.
