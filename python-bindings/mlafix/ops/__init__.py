@@ -7,7 +7,7 @@ functions; docs/ops has a page on each module, made of the docstrings.
 import sys
 
 from . import blank, checks, formats, merge, merge_many, merge_mapped, metadata, rope, rows, tokens
-from . import drop_ins as drop_ins  # registers its operators, too
+from . import drop_ins as drop_ins  # also registers the operators of drop_ins
 from ._launch import register_torch_operators
 from ._types import Array, Base, Bases, Bound, LseLayout, Stream
 from .blank import *

@@ -1,4 +1,5 @@
-"""The kernels that the functions of this package launch. Facts about their calls are derived from their signatures."""
+"""Holds the library kernels that the functions of this package launch. Facts about their calls are derived from their
+signatures."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from ._bases import base_of, layout_of
 TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
 
 Key = Tuple[str, ...]
-"""A launch key: the layout and the base of the lse, then the lower-case dims that are bound, and names with their values
-("ResultBase=2")."""
+"""A launch key: the layout and the base of the lse, then the names of lower-case dims that are bound, and entries
+"name=value" such as "ResultBase=2"."""
 
 PLAIN: Key = ("hn", "e")
 """The launch key of a kernel that has no lse whose layout or base a caller can choose."""
@@ -28,13 +29,13 @@ class KeyedKernel(Dict[Key, Kernel]):
     from the kernel's signature.
     """
 
-    __slots__ = ("fast", "kernel", "stored")  # Each call reads `fast`.
+    __slots__ = ("fast", "kernel", "stored")  # slots, since each call reads `fast`
 
     def __init__(self, kernel: str, *, stored: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.kernel = kernel
         self.stored = stored
-        # `Dispatcher.try_launch` for each launch key. It refuses calls that have not been resolved yet.
+        # `Dispatcher.try_launch` for each launch key. It refuses calls whose code has not been resolved yet.
         self.fast: dict[Key, TryLaunch] = {}
         FAMILIES[kernel] = self
 
@@ -46,16 +47,16 @@ class KeyedKernel(Dict[Key, Kernel]):
 
     @property
     def native(self) -> str:
-        """The layout of the lse arguments in the kernel's own signature, "hn" or "nh". "hn" if there are none."""
+        """The layout of the lse arguments in the kernel's own signature, "hn" or "nh"; "hn" if it has no lse."""
         return next(iter(self._lses().values()), "hn")
 
     def views(self, layout: str) -> dict[str, tuple[int, int]]:
-        """The lse arguments that are passed as transposed views if the caller's lses have this layout. Copies
-        nothing."""
+        """Returns the names of the lse arguments that are passed as transposed views if the caller's lses have this
+        layout. The value of each is the order of its dims. Copies nothing."""
         return {} if layout == self.native else dict.fromkeys(self._lses(), (1, 0))
 
     def _lses(self) -> dict[str, str]:
-        """The arguments with one f32 per token and head, with their layouts."""
+        """Returns the arguments with one f32 per token and head, and the layout of each."""
         layouts = {arg["name"]: _LSE_DIMS.get(tuple(arg.get("dims", ()))) for arg in self.arguments if arg["dtype"] == "f32"}
         return {name: layout for name, layout in layouts.items() if layout}
 

@@ -1,8 +1,8 @@
-"""Launches calls: by the kernel's C++ dispatcher, or as an operator of torch if torch must see the call.
+"""Launches calls with the kernel's C++ dispatcher, or as an operator of torch if torch must see the call.
 
-A public function turns its arguments into the kernel's and calls `launch`, the one way to a kernel. Its decorator, `operation`,
-first asks whether the arrays are plain ones. A call on a tensor that represents another one (fake, meta, functional, a subclass)
-and a call that is being traced go through torch (`_operators`).
+A public function turns its arguments into the kernel's arguments and calls `launch`, which every call uses. Its
+decorator, `operation`, first asks whether the arrays are plain. A tensor that represents another one (fake, meta,
+functional, a subclass) is not plain. Its calls, and calls that torch traces, go through torch (`_operators`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ._families import KeyedKernel, Key, TryLaunch
 from ._operators import FAKE, OPERATORS, Operator
 from ._types import Bound, Operation, P, R
 
-# torch.Tensor and functions that say whether torch traces or intercepts calls, set when the first tensor is met. This module
-# does not import torch: a caller that has a tensor has imported it.
+# torch.Tensor, and functions that say whether torch traces or intercepts calls. They are set when the first tensor is
+# met. This module does not import torch: a caller with a tensor has already imported it.
 _tensor: type | None = None
 _compiling: Callable[[], bool] = bool
 _dynamo_traces: Callable[[], bool] = bool
@@ -35,32 +35,35 @@ _transforming: Callable[[], bool] = bool
 
 
 def fast_path(family: KeyedKernel, key: Key) -> TryLaunch | None:
-    """Returns a function that launches `family` for `key` on plain tensors and returns the outputs; None if there is none yet.
+    """Returns a function that launches `family` for `key` on plain tensors and returns the outputs. Returns None if
+    there is no such function yet.
 
     Among its arguments a `NewTensor` represents an output to allocate, and a `SizeOf` a size. It returns None, with nothing
     launched, for calls that are not common and for wrong ones: `launch` then launches the call or raises the error.
     """
-    # torch.compile evaluates _dynamo_traces itself and cannot trace the dispatcher. Queries before it would become
-    # guards: a recorder in another thread would cause a recompilation.
+    # torch.compile evaluates _dynamo_traces itself and cannot trace the dispatcher. No query may come before it: the
+    # query would become a guard, and a recorder in another thread would then cause a recompilation.
     if _tensor is None or _dynamo_traces() or recorders:
         return None
     try:
         return family.fast.get(key)
-    except TypeError:  # a layout or a base that is not hashable
+    except TypeError:  # the layout or the base is not hashable
         return None
 
 
 def is_for_torch(probe: Any) -> bool:
-    """True if torch must see a call; `probe` is one of its arrays and represents all of them."""
+    """True if torch must see a call. `probe` is one of the call's arrays and stands for all of them."""
     kind = type(probe)
-    # _torch.must_see() inlined, without its list of harmless modes: a call would cost as much as the queries.
+    # This is _torch.must_see() inlined, without its list of harmless modes. Calling it would take as long as the
+    # queries themselves.
     if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None or _transforming()):
         return bool(probe.is_meta)
     return False if kind is numpy.ndarray else _is_other_for_torch(probe)
 
 
 def _is_other_for_torch(probe: Any) -> bool:
-    """Like `is_for_torch`, for rare calls: the first tensor ever, a traced call, a subclass, another library."""
+    """Answers `is_for_torch` in rare cases: the first tensor ever, a traced call, a subclass, or an array of another
+    library."""
     if isinstance(probe, (list, tuple)):
         return len(probe) > 0 and not isinstance(probe[0], (list, tuple)) and is_for_torch(probe[0])
     if not hasattr(type(probe), "__torch_function__"):
@@ -92,13 +95,14 @@ def register_torch_operators() -> None:
 
 
 class Binding:
-    """Passed to `launch` in place of a stream to bind a call instead of launching it."""
+    """A value for `launch` in place of a stream. With it a call is bound instead of launched."""
 
     bound: Bound
 
 
 def launch(kernel: Kernel, arguments: tuple[Any, ...], stream: Any) -> None:
-    """Launches a kernel on its arguments, in its order; or binds or checks the call, as `stream` says."""
+    """Launches a kernel on its arguments, in the kernel's order. If `stream` is a `Binding` or FAKE, binds or checks
+    the call instead."""
     if stream is FAKE:
         kernel._check_fake(arguments)
     elif type(stream) is Binding:
@@ -108,7 +112,8 @@ def launch(kernel: Kernel, arguments: tuple[Any, ...], stream: Any) -> None:
 
 
 def operation(names: dict[str, str] | None = None, *, writes: tuple[str, ...] = (), **outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
-    """Decorates a function that launches a kernel: it becomes an operator of torch, which calls go through if torch must see them, and gets its `bind`.
+    """Decorates a function that launches a kernel. The function becomes an operator of torch, which is used if torch
+    must see a call, and gets its `bind`.
 
     Args:
         names: arguments of the kernel with the function's own names for them, which errors then use. An error about an output that
@@ -153,9 +158,10 @@ def operation(names: dict[str, str] | None = None, *, writes: tuple[str, ...] = 
 
 
 def _message_of(error: Exception, function: Callable[..., Any], names: Names, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """The message of an ArgumentError for a failed call, with the caller's names; None if the arguments are not to
-    blame."""
-    # torch.compile traces this function. Some releases do not support str(error) or `raise … from None`, so read args[0].
+    """Returns the message of an ArgumentError for a failed call, with the caller's names of arguments. Returns None if
+    no argument is to blame."""
+    # torch.compile traces this function. Some releases do not support str(error) or `raise … from None`, so it reads
+    # args[0].
     if isinstance(error, ArgumentError):
         message: str = error.args[0]
     elif isinstance(error, Error):
@@ -172,7 +178,8 @@ def _message_of(error: Exception, function: Callable[..., Any], names: Names, ar
 
 
 def calls_operation(**outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
-    """Gives its `bind` to a function that passes its stream on to one that `operation` has made. `outputs`: as for `operation`."""
+    """Decorates a function that passes its stream on to a function which `operation` has decorated, and gives it its
+    `bind`. `outputs` are those of `operation`."""
     return lambda function: _with_bind(cast("Operation[P, R]", function), outputs)
 
 

@@ -1,6 +1,7 @@
-"""Scales as kernels take them: views over the caller's memory, and the padding of tiles.
+"""Converts scales to the form that kernels take: views over the caller's memory, and arguments for the padding of
+tiles.
 
-Each function takes the name of the format, for its errors, and the shape `[…, H, D]` of the rows that are scaled.
+Each function takes the name of the format, which its errors contain, and the shape `[…, H, D]` of the scaled rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .._launcher.arrays import is_torch
 TILE_COLUMNS = 4
 _TILE_ROWS = {None: 0, "128x4": 128, "8x4": 8}
 _BYTES_A_WORD = 4
-_MOST_JOINED = 8  # heads of a group, whose rows a lane holds
+_MOST_JOINED = 8  # number of heads of a group, since one lane holds their rows
 
 Rows = Tuple[int, ...]
 
@@ -26,7 +27,7 @@ Padding = Union[Tuple[Any, ...], None]
 
 
 class Groups(NamedTuple):
-    """Scales of groups as a kernel takes them.
+    """Scales of groups in the form that a kernel takes.
 
     Args:
         view: `[…, P, Q, G]`; `mlafix.kernels.scaling` says which scale is where.
@@ -103,7 +104,7 @@ def in_tiles(scales: Any, owner: str, rows: Rows, size: int, dtype: str, height:
 
 def _contiguous_words(scales: Any, owner: str) -> Any:
     """Returns words whose rows can be viewed as bytes. Such a view needs a contiguous last dim."""
-    if scales.shape[1] == 1:  # Any stride is legal; the added dim is contiguous.
+    if scales.shape[1] == 1:  # Any stride is valid, since the added dim is contiguous.
         return scales[:, 0, None]
     step = scales.stride(1) if is_torch(scales) else scales.strides[1] // _BYTES_A_WORD
     if step != 1:
@@ -130,7 +131,7 @@ def of_groups(scales: Any, owner: str, rows: Rows) -> Groups:
 
 
 def _joined(shape: tuple[int, ...], rows: Rows) -> int:
-    """The number of heads that share a scale of shape `[…, P]`; 0 if the shape does not fit."""
+    """Returns the number of heads that share a scale of shape `[…, P]`. Returns 0 if the shape does not fit."""
     *lead, heads, _ = rows
     rest = shape[len(lead) :]
     if shape[: len(lead)] != tuple(lead) or len(rest) != 1 or not 0 < rest[0] < heads or heads % rest[0]:
@@ -146,7 +147,7 @@ def _expected(rows: Rows, what: str) -> str:
 
 
 def _groups(shape: tuple[int, ...], rows: Rows) -> int:
-    """The number of groups G in scales of this shape; 0 if the shape does not fit."""
+    """Returns the number of groups G in scales of this shape. Returns 0 if the shape does not fit."""
     *lead, heads, _ = rows
     if shape[: len(lead)] != tuple(lead):
         return 0
@@ -157,7 +158,8 @@ def _groups(shape: tuple[int, ...], rows: Rows) -> int:
 
 
 def _words(scales: Any, owner: str, shape: tuple[int, ...], rows: Rows) -> Groups:
-    # The number of words does not tell the number of groups, so assume groups of 128 elements, as engines have them.
+    # The number of words does not determine the number of groups, so this assumes groups of 128 elements, which engines
+    # use.
     *lead, heads, dim = rows
     groups, rest = dim // 128, dim % 128
     words = -(-heads * groups // _BYTES_A_WORD)
@@ -165,7 +167,7 @@ def _words(scales: Any, owner: str, shape: tuple[int, ...], rows: Rows) -> Group
         raise wrong(f"{owner}.scales", "heads of 128, 256 or 512 elements for scales of int32 (other heads take float32 or float8_e8m0fnu)", f"heads of {dim}")
     if shape != (*lead, words):
         raise wrong(f"{owner}.scales", f"shape [{', '.join(map(str, lead))}, {words}], a word for each 4 groups of 128", shape)
-    # A view with another element size needs a contiguous last dim, so add one.
+    # A view with another element size needs a contiguous last dim, so a dim is added.
     each = _bytes_as(scales[..., None], "float8_e8m0fnu")
     shared = _BYTES_A_WORD // groups
     return Groups(each.reshape((*lead, words, shared, groups)), True, bool(heads % shared != 0))

@@ -1,6 +1,7 @@
-"""Finds the argument to blame for an error that is no mlafix.Error: the first one that does not match the signature.
+"""Finds the argument to blame for an exception that is no mlafix.Error: the first one that does not match the
+signature.
 
-Only called after a failure, so that valid calls do not pay for it.
+This module is only used after a failure, so valid calls do not pay for it.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ def _arrays(name: str, value: Any) -> None:
 
 
 def _either(array: _Check, other: _Check) -> _Check:
-    """Checks an array, or an argument that must not be one."""
+    """Returns a check that uses `array` for arrays and `other` for all other values."""
     return lambda name, value: (array if hasattr(value, "__dlpack__") else other)(name, value)
 
 
 def _fields(check: Callable[[Any], None]) -> _Check:
-    """A check of an instance of a dataclass, and of its fields, which are arguments as well."""
+    """Returns a check of a dataclass instance. It also checks the fields, which are arguments as well."""
 
     def check_fields(name: str, value: Any) -> None:
         check(value)
@@ -69,7 +70,7 @@ _CHECKS: dict[str, _Check] = {
     "Bases": check_bases,
     "DTypeLike": lambda name, value: None if value is None else dtype_name(value),
 }
-"""By annotation, less "| None"."""
+"""The check of an argument by its annotation, without "| None"."""
 
 
 def _misfit(annotation: str, name: str, value: Any) -> ArgumentError | None:
@@ -84,11 +85,11 @@ def _misfit(annotation: str, name: str, value: Any) -> ArgumentError | None:
 
 
 def misfit_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArgumentError | None:
-    """The error about the first argument that is not what the signature says, or None."""
+    """Returns the error about the first argument that does not match the signature. Returns None if all match."""
     signature = inspect.signature(function)
     try:
         given = signature.bind(*args, **kwargs).arguments
-    except TypeError:  # Python's own words for an argument that is missing, or one too many
+    except TypeError:  # An argument is missing, or there is one too many: Python's own message says so.
         return None
     arrays = [name for name, value in given.items() if hasattr(value, "__dlpack__")]
     of_torch = arrays[0] if arrays and is_torch(given[arrays[0]]) else None

@@ -1,11 +1,14 @@
-"""The public functions as operators of torch, `torch.ops.mlafix.<function>`: what torch passes for each argument, and what it gets back.
+"""Makes operators of torch, `torch.ops.mlafix.<function>`, of the public functions: converts arguments to the form in
+which torch passes them, and back.
 
-Where torch must see a call (torch.compile, export, fake, meta and functional tensors, dispatch modes, subclasses), a function calls its
-operator. The operator's kernel is the function itself on plain tensors, and its fake implementation is the function on tensors without
-memory, whose kernel is checked in the place of a launch (`_launch.launch`). Nothing of a function's own text is traced, so what depends
-on sizes is decided when the operator runs.
+A function calls its operator if torch must see the call (torch.compile, export, fake, meta and functional tensors,
+dispatch modes, subclasses). The operator's kernel is the function itself on plain tensors. The operator's fake
+implementation is the function on tensors without memory; it checks the kernel's arguments instead of launching
+(`_launch.launch`). torch never traces the text of a function, so decisions that depend on sizes are made when the
+operator runs.
 
-An operator's schema follows from the function's signature. `_torch_ops` registers them; this module does not need torch.
+The schema of an operator follows from the function's signature. `_torch_ops` registers the operators; this module does
+not need torch.
 """
 
 from __future__ import annotations
@@ -21,11 +24,12 @@ from .formats import FORMATS, check_format
 from .rope import Rope, check_rope
 
 WRITTEN = "Tensor(!)"
-"""The type of a tensor that every call with it writes to."""
+"""The schema type of a tensor that the operator writes to."""
 
 
 class Passed(NamedTuple):
-    """The form in which torch passes an argument: one or more types, each with a suffix of the argument's name."""
+    """The form in which torch passes an argument: one or more (type, suffix) pairs. A suffix is appended to the
+    argument's name."""
 
     types: tuple[tuple[str, str], ...]
     flat: Callable[[Any], tuple[Any, ...]]
@@ -45,7 +49,7 @@ def _as(kind: str) -> Passed:
 
 
 def _flat_number(value: Any) -> tuple[Any, ...]:
-    """Splits an array-or-number into two arguments, one of them None."""
+    """Splits an argument that is an array or a number into two: the array or None, and the number or None."""
     # torch 2.11 cannot trace a type test of None.
     return (value, None) if value is not None and is_torch(value) else (None, value)
 
@@ -54,7 +58,8 @@ def _whole_number(array: Any, number: Any) -> Any:
     return number if array is None else array
 
 
-# The fields of formats that are no tensors, each with its schema type and the default for formats without it.
+# The fields of formats that are not tensors: the field's name, its schema type, and the default for formats without the
+# field.
 _FORMAT_FIELDS: tuple[tuple[str, str, Any], ...] = (
     ("power_of_two", "bool", False), ("rounding", "str", ""), ("tiles", "str?", None), ("first_row", "SymInt", 0),
     ("clear_padding", "bool", False), ("quantize_from", "str", ""))  # fmt: skip
@@ -63,7 +68,7 @@ _NUMBERS = {name: field for name, fields in _FIELDS_OF.items() for field in ("sc
 
 
 def _flat_format(value: Any) -> tuple[Any, ...]:
-    """A format's name, its scales, the one number of some formats, and its other fields."""
+    """Splits a format into its name, its scales, its array or number (`scale` or `global_scale`), and its other fields."""
     if value is None:
         return (None, None, None, None, *(default for _, _, default in _FORMAT_FIELDS))
     check_format(value)
@@ -85,7 +90,7 @@ def _whole_format(name: Any, scales: Any, array: Any, number: Any, *more: Any) -
 
 
 def _flat_list(value: Any) -> tuple[Any, ...]:
-    """An array or a sequence of them."""
+    """Splits an array or a sequence of arrays into a list, and True if it was a sequence."""
     is_list = isinstance(value, (list, tuple))
     return list(value) if is_list else [value], is_list
 
@@ -95,11 +100,12 @@ def _whole_list(arrays: Any, is_list: bool) -> Any:
 
 
 _START, _STOP, _STEP, _WHOLE, _NEW, _REST = (1 << bit for bit in range(6))
-"""The kinds of parts of an index: a slice with some of three numbers, an integer, None, and an Ellipsis."""
+"""Bits that encode the kind of a part of an index: START, STOP and STEP for the numbers that a slice has; WHOLE for an
+integer; NEW for None; REST for an Ellipsis."""
 
 
 def _flat_index(value: Any) -> tuple[Any, ...]:
-    """Encodes each part of an index as four integers: its kind, and up to three numbers."""
+    """Encodes each part of an index as four integers: its kind and up to three numbers."""
     if value is None:
         return (None,)
     flat: list[Any] = []
@@ -134,7 +140,7 @@ def _flat_dtype(value: Any) -> tuple[Any, ...]:
 
 
 def _flat_bases(value: Any) -> tuple[Any, ...]:
-    """A base, or several of them as one word: "2,e,e"."""
+    """Encodes a base, or several bases as one word: "2,e,e"."""
     return (",".join(value) if isinstance(value, (tuple, list)) and all(isinstance(base, str) for base in value) else value,)
 
 
@@ -159,7 +165,8 @@ _FORMAT = Passed(
 _ARRAY_OR_FLOAT = Passed((("Tensor?", ""), ("Scalar?", "_number")), _flat_number, _whole_number)
 _ARRAY_OR_INT = Passed((("Tensor?", ""), ("SymInt?", "_number")), _flat_number, _whole_number)
 
-# By the annotation in a function's signature. A float is a Scalar, since torch makes a constant of a symbol that is passed as a float.
+# The form of an argument by its annotation. A float is passed as a Scalar, since torch would turn a symbol that is
+# passed as a float into a constant.
 _PASSED = {
     "Array": _as("Tensor"),
     "Array | None": _as("Tensor?"),
@@ -192,7 +199,7 @@ _MISSING = inspect.Parameter.empty
 
 
 class Operator:
-    """An operator of one public function, with an overload for each choice of the optional arrays that are written.
+    """The operator of a public function, with an overload for each choice of the optional arrays that are written.
 
     An overload declares the arrays of its choice as written, and has no arguments for the others, since Inductor and torch.cond do not
     accept None for an array that an operator writes. The overload without arrays is functional if the function writes to no other array.
@@ -213,18 +220,19 @@ class Operator:
         self.positional = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
         self.passed = tuple((one.name, _PASSED[one.annotation]) for one in parameters)
         ends = list(itertools.accumulate(len(passed.types) for _, passed in self.passed))
-        # For each argument its name, how to assemble it, and the operator's arguments that it consists of.
+        # For each argument: its name, the function that assembles it, and the range of operator arguments of which it
+        # consists.
         self.parts = tuple((name, passed.whole, end - len(passed.types), end) for (name, passed), end in zip(self.passed, ends))
-        # All parameters of the overloads, as type and name.
+        # The parameters of all overloads, as (type, name).
         written = {*writes, *outputs}
         self.arguments = tuple((kind.replace("Tensor", WRITTEN) if name in written and not ending else kind, name + ending)
                                for name, passed in self.passed for kind, ending in passed.types)  # fmt: skip
         self.choices = tuple(i for i, (kind, _) in enumerate(self.arguments) if kind == f"{WRITTEN}?")
-        # Names of each overload's arrays by the overload's name; set by `_torch_ops`.
+        # The overloads by name, which `_torch_ops` sets.
         self.overloads: dict[str, Any] = {}
 
     def chosen(self) -> dict[str, tuple[int, ...]]:
-        """Maps the name of each overload to the optional arrays that are given to it, as indices of `arguments`."""
+        """Maps the name of each overload to the optional arrays that it takes, as indices of `arguments`."""
         sets = itertools.chain.from_iterable(itertools.combinations(self.choices, count) for count in range(len(self.choices) + 1))
         return {self._overload_name(chosen): chosen for chosen in sets}
 
@@ -232,7 +240,7 @@ class Operator:
         return "_".join([self.arguments[i][1] for i in chosen])
 
     def schema(self, chosen: tuple[int, ...]) -> str:
-        """The declaration of an overload, in torch's syntax."""
+        """Returns the declaration of an overload in torch's syntax."""
         letters = iter("abcdefghijklmnopqrstuvwxyz")
         declared = []
         for i, (kind, name) in enumerate(self.arguments):
@@ -245,13 +253,13 @@ class Operator:
         return f"{self.name}{overload and '.'}{overload}({', '.join(declared)}) -> ({', '.join(returns)})"
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call through torch, which torch.compile traces."""
+        """Calls the operator through torch. torch.compile traces this method."""
         given = {**self.defaults, **dict(zip(self.positional, args)), **kwargs}
         stream = given.pop("stream", None)
         if stream is not None:
             raise wrong("stream", "None, since torch picks the stream of a traced call", stream)
         if len(args) > len(self.positional) or len(given) > len(self.passed) or any(value is _MISSING for value in given.values()):
-            self.function(*args, **kwargs)  # says what is wrong
+            self.function(*args, **kwargs)  # raises the error that says what is wrong
         flat: list[Any] = []
         for name, passed in self.passed:
             flat += passed.flat(given[name])
@@ -264,15 +272,15 @@ class Operator:
         return tuple(results) if len(results) > 1 else results[0]
 
     def _result(self, given: dict[str, Any], name: str, wanted: str, new: list[Any]) -> Any:
-        """An output of a call: the array that was given, the next new one, or None."""
+        """Returns an output of a call: the array that was passed, else the next new array, or None if it is not wanted."""
         if given[name] is not None:
             return given[name]
         made = new.pop(0)
         return made if not wanted or given[wanted] else None
 
     def run(self, chosen: tuple[int, ...], taken: tuple[Any, ...], stream: Any = None) -> Any:
-        """Runs the function for an overload that torch calls. Returns the outputs that were not given; one that is not
-        wanted is an empty tensor."""
+        """Runs the function for an overload that torch calls. Returns the outputs that were not passed. An output that
+        is not wanted is an empty tensor."""
         rest = iter(taken)
         flat = [next(rest) if i in chosen or i not in self.choices else None for i in range(len(self.arguments))]
         given = {name: flat[begin] if whole is _whole_one else whole(*flat[begin:end]) for name, whole, begin, end in self.parts}
@@ -285,4 +293,4 @@ class Operator:
 
 
 OPERATORS: dict[str, Operator] = {}
-"""Every function of this package that launches a kernel, by name."""
+"""The operators of all functions of this package that launch a kernel, by name."""

@@ -1,4 +1,4 @@
-"""The common parts of merge functions: allocating outputs, and launches whose result has a format."""
+"""Allocates the outputs of merge functions, and launches merges whose result has a format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = ("n", "H", "D")
 
 def outputs(like: Any, name: str, out: Any, out_lse: Any, return_lse: bool, out_format: OutFormat | None = None, *,
             shape: tuple[Any, ...] | None = None, lse_layout: str = "nh", dtype: str | None = None) -> tuple[Any, Any]:
-    """`(out, out_lse)`: the arrays given, or new ones beside an input.
+    """Returns `(out, out_lse)`: the arrays that were passed, or new ones beside an input.
 
     Args:
         like: an input, the argument called `name`.
@@ -44,7 +44,8 @@ def outputs(like: Any, name: str, out: Any, out_lse: Any, return_lse: bool, out_
 
 
 def out_dtype_name(out_dtype: Any, out: Any, out_format: OutFormat | None) -> str | None:
-    """Our name of a result's dtype, None for None. Raises ArgumentError unless it is that of `out`, or fits the format."""
+    """Returns mlafix's name of a result's dtype, or None for None. Raises ArgumentError if the dtype differs from that
+    of `out` or does not fit the format."""
     if out_dtype is None:
         return None
     name = dtype_name(out_dtype)
@@ -57,17 +58,18 @@ def out_dtype_name(out_dtype: Any, out: Any, out_format: OutFormat | None) -> st
 
 def launch_in(out_format: OutFormat | None, kernel: str, rows: tuple[Any, ...], out: Any, arguments: tuple[Any, ...], like: Any, name: str,
               bases: LseBases, stream: Any, **more: Any) -> None:
-    """Launches a kernel that stores `out` in a format, or turned, or binds or checks the call, as `stream` says.
+    """Launches a kernel whose result has a format or is rotated. If `stream` is a `Binding` or FAKE, binds or checks
+    the call instead.
 
-    `name` is the name of the input `like` in errors. All other arguments are those of `_scaled.launch_formatted`.
+    `name` is the name of the input `like` in errors. `more` are further arguments of `_scaled.launch_formatted`.
     """
     check_dtype(like, name)  # Without this check, the kernel would be compiled for any dtype.
     whole("mlafix.ops._scaled")
-    from . import _scaled  # imports the language, too
+    from . import _scaled  # also imports the language
 
     _scaled.launch_formatted(kernel, out_format, tuple(rows), out, arguments, like, stream, bases, **more)
 
 
 def transposed(lses: tuple[Any, ...], layout: str, wanted: str) -> list[Any]:
-    """Views of lses in another layout, `wanted`, over the same memory."""
+    """Returns views of lses, over the same memory, in the layout `wanted`."""
     return [lse_as(lse, layout, wanted) for lse in lses]

@@ -1,4 +1,4 @@
-"""Launches calls whose result has a format. Importing this module imports the language."""
+"""Launches calls whose result has a format. Importing this module also imports the language."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
 
 
 def _renamed(name: str) -> Any:
-    """`launch` with errors that name the fields of a format and of `Rope`."""
+    """Returns a `launch` whose errors name the fields of a format and of `Rope`."""
     scales = "scale" if name == "Fp8" else "scales"
     return renames(out_scales=f"{name}.{scales}", global_scale=f"{name}.global_scale", first_row=f"{name}.first_row",
                    positions="Rope.positions", cos_sin="Rope.table")(launch)
@@ -36,14 +36,14 @@ _OF_SIDES = ("merge.merge_attn_states", "merge.merge_masked_states")
 
 
 def _in_kernels(name: str) -> Any:
-    """A member of a module of `mlafix.kernels`, such as "rows.clear_padding"."""
+    """Returns a member of a module of `mlafix.kernels`, such as "rows.clear_padding"."""
     module, _, inside = name.partition(".")
     return getattr(importlib.import_module(f"..kernels.{module}", __package__), inside)
 
 
 @functools.lru_cache(maxsize=None)
 def _kernel(name: str, how: How, bases: LseBases, count: str, bound: int, copies: bool) -> Any:
-    """A kernel of `mlafix.kernels`; a count above 0 is compiled into it."""
+    """Returns a kernel of `mlafix.kernels`. A `bound` above 0 is compiled into it as the value of `count`."""
     scaling = Scaling(**{**how._asdict(), "rounding": ROUNDINGS[how.rounding]})
     made = _in_kernels(name)(scaling, *([True] if copies else []))
     chosen = bases.bindings(sides=name in _OF_SIDES)
@@ -53,7 +53,8 @@ def _kernel(name: str, how: How, bases: LseBases, count: str, bound: int, copies
 
 def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: Any, arguments: tuple[Any, ...], like: Any, stream: Any,
            bases: LseBases, *, count: str = "", bound: int = 0, copies: bool = False, dtype: Any = None, rope: Rope | None = None, gate: Any = None) -> None:
-    """Launches a kernel of `mlafix.kernels` that stores rows in a format, or binds or checks the call, as `stream` says.
+    """Launches a kernel of `mlafix.kernels` that stores rows in a format. If `stream` is a `Binding` or FAKE, binds or
+    checks the call instead.
 
     Args:
         name: the kernel's family in `mlafix.kernels`, such as "rows.norm_rows": a call imports this module alone.
@@ -91,7 +92,8 @@ def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: A
 
 
 def _kind_of_gate(gate: Any, rows: Rows) -> str:
-    """The kind of a gate: one number per head, or one per element of rows `[…, H, D]`. Raises ArgumentError."""
+    """Returns the kind of a gate: "head" for one number per head, "row" for one per element of rows `[…, H, D]`. Raises
+    ArgumentError for other shapes."""
     check_dtype(gate, "gate")
     left = len(rows) - len(gate.shape)
     if left not in (0, 1):
@@ -100,7 +102,8 @@ def _kind_of_gate(gate: Any, rows: Rows) -> str:
 
 
 def _clear(scales: Any, height: int, first: int, rows: int, columns: int, stream: Any) -> None:
-    """Clears the padding of tiles, if there is any, behind the launch that writes the scales; or binds both."""
+    """Clears the padding of tiles, if there is any, in a launch after the one that writes the scales. If `stream` is a
+    `Binding`, binds both calls instead."""
     last = first + rows
     end = -(-last // height) * height
     if not rows or (columns % TILE_COLUMNS == 0 and last == end):
@@ -114,7 +117,7 @@ def _clear(scales: Any, height: int, first: int, rows: int, columns: int, stream
 
 
 class _Both:
-    """A bound call whose scales have padding, and the call that clears it."""
+    """A bound call that writes scales, together with the bound call that clears their padding."""
 
     def __init__(self, call: Bound, clear: Bound, arguments: tuple[Any, ...]) -> None:
         self._call, self._clear, self._arguments = call, clear, arguments
@@ -132,6 +135,6 @@ class _Both:
 
     def set_pointers(self, args: Any) -> None:
         self._call.set_pointers(args)
-        scales = args[1]  # of any kernel here
+        scales = args[1]  # Argument 1 of every kernel here is the array of scales.
         address = scales if isinstance(scales, int) else scales.data_ptr() if is_torch(scales) else scales.ctypes.data
         self._clear.set_pointers((address, *self._arguments[1:]))

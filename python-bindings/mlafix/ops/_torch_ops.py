@@ -1,8 +1,8 @@
-"""Registers the operators of `_operators` with torch: `torch.ops.mlafix.<function>`, with their overloads.
+"""Registers the operators of `_operators` with torch, with their overloads: `torch.ops.mlafix.<function>`.
 
-Users do not call these operators directly. Importing this module imports torch. The package imports the module at once if torch is
-already imported, otherwise at the first tensor or on request (`mlafix.register_torch_operators`). Users' own kernels have operators as
-well (../torch_kernels.py).
+Users do not call these operators directly. Importing this module imports torch. The package imports the module at once
+if torch is already imported, otherwise at the first tensor or on request (`mlafix.register_torch_operators`). Kernels
+of users have operators as well (../torch_kernels.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from .._launcher.torch_state import refuse_grad
 from ._operators import FAKE, OPERATORS, Operator
 
-_library = torch.library.Library("mlafix", "DEF")  # the operators live as long as this object does
+_library = torch.library.Library("mlafix", "DEF")  # The operators exist as long as this object does.
 
 
 def _register(operator: Operator, overload: str, chosen: tuple[int, ...]) -> None:

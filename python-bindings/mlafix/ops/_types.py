@@ -1,4 +1,4 @@
-"""The types that the functions' signatures share."""
+"""Defines the types in the signatures of this package."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Array(Protocol):
 
 
 DTypeLike = Any
-"""A dtype: its name here ("bf16") or in numpy ("bfloat16"), or numpy's or torch's object for it."""
+"""A dtype: mlafix's name for it ("bf16"), numpy's name ("bfloat16"), or numpy's or torch's object."""
 
 LseLayout = Literal["hn", "nh"]
 """The layout of a log-sum-exp: `"hn"` is `[H, n]` (vLLM), `"nh"` is `[n, H]` (SGLang, FlashInfer)."""

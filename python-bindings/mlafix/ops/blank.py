@@ -61,7 +61,8 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
         >>> out[:, 0, 0].tolist(), lse[0].tolist()
         ([nan, nan, nan, 0.0, 0.0], [nan, nan, nan, -inf, -inf])
     """
-    # The kernel has no name for "one more than b"; a wrong number of dims is seen with all the others.
+    # The kernel's signature cannot say that cu_seqlens has one entry more than kv_lens. A wrong number of dims is
+    # reported later.
     lens, starts = getattr(kv_lens, "shape", ()), getattr(cu_seqlens, "shape", ())
     if len(lens) == len(starts) == 1 and starts[0] != lens[0] + 1:
         raise wrong("cu_seqlens", f"{lens[0] + 1} entries for the {lens[0]} sequences of kv_lens", starts[0])
@@ -105,7 +106,7 @@ def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks:
     if num_chunks is None:
         num_chunks = int(-(-lens.max(initial=0) // chunk_size))
     check_integer("num_chunks", num_chunks)
-    # The shortest context runs out of keys first.
+    # The shortest context ends first.
     shortest = min((int(length) for length in lens), default=num_chunks * chunk_size)
     return [bool(shortest <= chunk * chunk_size) for chunk in range(num_chunks)]
 
@@ -116,9 +117,9 @@ def _host_integers(values: Any, name: str) -> numpy.ndarray[Any, Any]:
         raise wrong(name, "lengths on the host, since reading a device waits for it", f"an array on {device}")
     try:
         array = numpy.asarray(values)
-    except ValueError:  # numpy's words for a ragged list
+    except ValueError:  # numpy raises ValueError for a ragged list
         raise wrong(name, "integers, inner lists of equal length", repr(values)) from None
-    except TypeError:  # torch's for a tensor without strides
+    except TypeError:  # torch raises TypeError for a tensor without strides
         raise wrong(name, "integers on the host", type(values).__qualname__) from None
     if array.size == 0:
         array = array.astype(numpy.int64)
@@ -128,12 +129,13 @@ def _host_integers(values: Any, name: str) -> numpy.ndarray[Any, Any]:
 
 
 def _offsets(rows: int, query_start_loc: Array, context_start_loc: Array) -> tuple[Any, Any]:
-    """The offsets of requests as the kernels take them: those of rows as i32, those of contexts as i32 or i64."""
+    """Returns the offsets of requests as kernels take them: the offsets of rows as i32, the offsets of contexts as i32
+    or i64."""
     return offsets_as_i32(query_start_loc, "query_start_loc", rows), as_signed(context_start_loc)
 
 
 def _rows(array: Array, dims: int, dim: int) -> int:
-    """The size of a dim; 0 where an array has another number of dims, which is seen with all that does not fit."""
+    """Returns the size of a dim. Returns 0 if the array has another number of dims, which the launch reports."""
     shape = getattr(array, "shape", ())
     return int(shape[dim]) if len(shape) == dims else 0
 
@@ -234,7 +236,7 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
 
 
 MOST_INDICES = 8192
-"""The most indices per token that a kernel is compiled for."""
+"""The largest number of indices per token for which a kernel is compiled."""
 
 
 @operation(writes=("out", "lse"))

@@ -56,19 +56,19 @@ keys' attention; and what is wrong with blocks and metadata."""
 _STATED = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
 _MOST_SIDES = 8
 _READ_AT_ONCE = 1 << 20
-"""The largest number of elements for which `check_states` reads rows before the count of live rows has arrived from
-memory."""
+"""The largest number of elements for which `check_states` reads all rows before the number of live rows has arrived
+from memory."""
 
 
 class Offence(NamedTuple):
-    """A broken row."""
+    """A broken row of a record."""
 
     step: int
     seam: int
     fault: str
     """One of `FAULTS`."""
     row: tuple[int, ...]
-    """The place of the row in the record."""
+    """The indices of the row in the record."""
 
 
 def offences(record: Any) -> list[Offence]:
@@ -96,7 +96,8 @@ def offences(record: Any) -> list[Offence]:
 
 
 def _common(record: Any, flags: Any, seam: Any, step: Any, live_rows: Any, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """The numbers that all kernels take: the seam, then live rows and step with the arrays that hold those."""
+    """Checks and returns the numbers that all kernels take: the seam, the number of live rows with its array, and the
+    step with its array."""
     check_integer("seam", seam)
     if not is_symbol(seam) and not 0 <= seam < 1 << 24:
         raise wrong("seam", "a number from 0 to 2^24 - 1", seam)
@@ -106,8 +107,11 @@ def _common(record: Any, flags: Any, seam: Any, step: Any, live_rows: Any, rows:
 
 
 def _counts(shape: tuple[Any, Any, Any], live: Any, live_at: Any) -> tuple[Any, Any, Any, Any]:
-    """The arguments live_rows, live_rows_at, read_rows and read_rows_at of a check of results of `shape`. If the count is on the device, all
-    rows of a small result are read before it arrives; of a large one, only live rows are."""
+    """Returns the arguments live_rows, live_rows_at, read_rows and read_rows_at for a check of results with `shape`.
+
+    If the number of live rows is on the device, all rows of a small result are read before it arrives. From a large
+    result only live rows are read.
+    """
     if live_at is None:
         return live, None, live, None
     rows = shape[0]
@@ -117,7 +121,7 @@ def _counts(shape: tuple[Any, Any, Any], live: Any, live_at: Any) -> tuple[Any, 
 
 
 def _in_base(name: str, base: Any) -> Any:
-    """The kernel for lses with this base."""
+    """Returns the kernel for lses with this base."""
     kernel = library.kernel(name)
     return kernel if base_of("base", base) == "e" else kernel.specialize(B="2")
 
@@ -221,7 +225,7 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
 
 
 def _check_sequences(lens: Any, starts: Any) -> None:
-    """Raises ArgumentError unless there is a length for each sequence."""
+    """Raises ArgumentError if `cu_seqlens` has more sequences than `lens`, or no entry."""
     count, bounds = rows_of(lens, "lens", ("B",))[0], rows_of(starts, "cu_seqlens", ("B + 1",))[0]
     if not is_symbol(bounds) and not is_symbol(count) and not 1 <= bounds <= count + 1:
         raise wrong("cu_seqlens", f"at most {count + 1} entries for the {count} sequences of lens, and 1 or more", bounds)

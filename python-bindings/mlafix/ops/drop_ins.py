@@ -1,4 +1,4 @@
-"""Operations needed only by drop-ins (`mlafix.compat`). Their kernels compile when first used."""
+"""Operations that only drop-ins (`mlafix.compat`) need. Their kernels compile when they are first used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _weights: dict[tuple[str, Base], Any] = {}
 
 
 def _in_base(name: str, base: Base) -> Any:
-    """The kernel for lses with this base."""
+    """Returns the kernel for lses with this base."""
     if (name, base) not in _weights:
         kernel = library.kernel(name)
         _weights[name, base] = kernel.specialize(B=base) if base != "e" else kernel
@@ -31,16 +31,17 @@ def weight_of_rank(out: Array, out_lse: Array, lses: Array, rank: int, base: Bas
 
 @operation(writes=("out", "out_lse"))
 def weigh_rank(out: Array, out_lse: Array, rows: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
-    """Like `weight_of_rank`, into an array of another dtype or layout."""
+    """Does what `weight_of_rank` does, but reads the rows from another array, whose dtype or layout may differ from
+    that of `out`."""
     launch(_in_base("weigh_rank", base), (out, out_lse, rows, lses, rank), stream)
 
 
 @operation(writes=("rows", "lses"))
 def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stream = None) -> None:
-    """Packs the heads of `[n, H, D]` and `[n, H]` that each of r ranks takes into blocks `[r, n or more, H / r, D]` and `[r, n or more, H /
-    r]`. Writes only the first n tokens of the blocks."""
-    # Slice only inside of torch's operator, since torch rebuilds slices of written tensors in the wrong place
-    # (docs/Limits.md).
+    """Packs the rows `[n, H, D]` and `[n, H]` into a block for each of r ranks, with that rank's heads: `[r, n or more,
+    H / r, D]` and `[r, n or more, H / r]`. Writes only the first n tokens of each block."""
+    # The arrays are sliced inside of torch's operator, since torch rebuilds slices of written tensors in the wrong
+    # place (docs/Limits.md).
     tokens = rows_of(out, "out", ("n", "H", "D"))[0]
     blocks: Any = rows
     sums: Any = lses
@@ -51,17 +52,20 @@ def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stre
 def mask_rows_without_keys(lse: Array, seq_lens: Array, query_start_loc: Array, *, stream: Stream = None) -> None:
     """Sets the lses `[n, H]` of padding and of tokens whose request has no keys to -inf."""
     bounds = query_start_loc.shape[0]
-    # The halvings that find one of this many requests. Tensors without memory are not searched, and their count may be
-    # symbolic.
+    # The number of halvings that find one request among all. It is 0 for a symbolic count: tensors without memory are
+    # not searched.
     halvings = bounds.bit_length() if isinstance(bounds, int) else 0
     launch(library.kernel("mask_rows_without_keys"), (lse, seq_lens, query_start_loc, halvings), stream)
 
 
 @operation(writes=("out", "lse"))
 def fold_state(out: Array, lse: Array, block: Array, block_lse: Array, index: Index = None, *, stream: Stream = None) -> None:
-    """Merges a block `[b, n, H, D]` or `[n, H, D]` with lses `[b, H, n]` or `[H, n]` into an f32 accumulator with lses `[b,
-    n, H, 1]`, or into the part of the accumulator that an index selects."""
-    # Only after torch has got the call: see `pack_heads`.
+    """Merges a block into an f32 accumulator, or into the part of the accumulator that `index` selects.
+
+    The block is `[b, n, H, D]` or `[n, H, D]` with lses `[b, H, n]` or `[H, n]`. The lses of the accumulator are `[b,
+    n, H, 1]`.
+    """
+    # Index inside of torch's operator, for the reason given in `pack_heads`.
     arrays: list[Any] = [out, lse, block, block_lse]
     if index is not None:
         try:
@@ -76,26 +80,27 @@ def fold_state(out: Array, lse: Array, block: Array, block_lse: Array, index: In
 
 @operation(writes=("out",))
 def merge_stats_blocks(out: Array, rows: Array, stats: Array, scale: float, *, stream: Stream = None) -> None:
-    """Merges states `[r, n, H, D]` with statistics `[r, n, H, 2]`, (max, sum), in place of lses, and multiplies by `scale`."""
+    """Merges states `[r, n, H, D]` that have softmax statistics `[r, n, H, 2]`, (max, sum), instead of lses, and
+    multiplies the result by `scale`."""
     launch(library.kernel("merge_stats_blocks"), (out, rows, stats, scale), stream)
 
 
 @operation(writes=("out",))
 def lens_of_rank_between(out: Array, lens: Array, starts: Array | None, rank: int, ranks: int, interleave: int, *, stream: Stream = None) -> None:
-    """Counts how many of `lens` tokens, starting at `starts`, lie on a rank. All arrays are `[n]`."""
+    """Counts how many of `lens` tokens, beginning at `starts`, lie on a rank. All arrays are `[n]`."""
     launch(library.kernel("lens_of_rank_between"), (out, lens, starts, rank, ranks, interleave), stream)
 
 
 @operation(writes=("out",))
 def localize_indices(out: Array, indices: Array, rank: int, ranks: int, interleave: int, *, stream: Stream = None) -> None:
-    """Converts places `[n]` in the context of all ranks to places on one rank; -1 for places on other ranks."""
+    """Converts places `[n]` in the context of all ranks to places on one rank. A place on another rank becomes -1."""
     launch(library.kernel("localize_indices"), (out, indices, rank, ranks, interleave), stream)
 
 
 @operation(writes=("out",))
 def requests_of_tokens(out: Array, query_start_loc: Array, mapped: int, count: int, *, stream: Stream = None) -> None:
-    """Writes the requests of the first `count` tokens to the front of an array, 0 at or past `mapped`. Offsets are `[r +
-    1]`."""
+    """Writes the request of each of the first `count` tokens to the front of `out`; 0 for tokens at or past `mapped`.
+    `query_start_loc` is `[r + 1]`."""
     bounds = query_start_loc.shape[0]
     halvings = bounds.bit_length() if isinstance(bounds, int) else 0
     places: Any = out
@@ -104,7 +109,8 @@ def requests_of_tokens(out: Array, query_start_loc: Array, mapped: int, count: i
 
 @operation(writes=("out", "lse"))
 def blank_rows(out: Array, lse: Array, first: int, end: int, *, stream: Stream = None) -> None:
-    """Makes the rows `first` to `end` of `[n, H, D]` and their lses in `[H, n]` empty. Slices the arrays here: see `pack_heads`."""
+    """Makes the rows `first` to `end` of `[n, H, D]` and their lses in `[H, n]` empty. Slices inside of torch's
+    operator, for the reason given in `pack_heads`."""
     rows: Any = out
     lses: Any = lse
     launch(FAMILIES["fill_pad_rows"][PLAIN], (rows[first:end], lses[:, first:end], 0, None), stream)
@@ -113,8 +119,12 @@ def blank_rows(out: Array, lse: Array, first: int, end: int, *, stream: Stream =
 @operation(writes=("out", "lse"))
 def merge_into_rows(out: Array, lse: Array, suffix: Array | None, suffix_lse: Array, first: int, end: int, merged: int, *,
                     stream: Stream = None) -> None:
-    """Merges a state into the first `merged` of the rows `first` to `end` of `[n, H, D]` and their lses in `[H, n]`, and copies the
-    other rows. Without `suffix`, copies only their lses. Slices the arrays here: see `pack_heads`."""
+    """Merges a state into the first `merged` of the rows `first` to `end`, and copies the state to the other rows. Rows
+    are `[n, H, D]`, lses `[H, n]`.
+
+    Without `suffix`, copies only lses to the other rows. Slices inside of torch's operator, for the reason given in
+    `pack_heads`.
+    """
     arrays: list[Any] = [out, lse]
     rows, lses = arrays[0][first:end], arrays[1][:, first:end]
     launch(FAMILIES["merge_attn_states_copy"][PLAIN], (rows, lses, rows, lses, rows if suffix is None else suffix, suffix_lse, merged), stream)

@@ -38,8 +38,8 @@ _ROUNDINGS = ("bf16", "f16", "f32")
 
 
 class How(NamedTuple):
-    """A `mlafix.kernels.scaling.Scaling` with the name of a dtype as its `rounding`. It is part of a key that each call
-    looks up."""
+    """A `mlafix.kernels.scaling.Scaling` whose `rounding` is the name of a dtype. It is part of the key with which each
+    call looks up its kernel."""
 
     is_power: bool = False
     rounding: str = "f32"
@@ -58,39 +58,39 @@ class How(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A format for the rows of one call: the kernel's arguments, its scaling, and padding to clear."""
+    """A format applied to the rows of one call: the kernel's arguments, the kernel's scaling, and the padding to clear."""
 
     arguments: Tuple[Any, Any, int]
-    """The scales, a global scale or None, and the first row in tiles."""
+    """The scales, a global scale or None, and the first row in the tiles."""
     how: How
     padding: Padding = None
 
 
 class OutFormat:
-    """Base class of the formats, the values of `out_format`."""
+    """The base class of the formats, which are the values of `out_format`."""
 
     quantize_from: ClassVar[QuantizeFrom] = "f32"
     is_fp4: ClassVar[bool] = False
 
     def stored_shape(self, shape: Rows) -> Rows:
-        """The shape of a result of rows `[…, D]`."""
+        """Returns the shape of the array that stores rows `[…, D]`."""
         return (*shape[:-1], shape[-1] // 2) if self.is_fp4 else tuple(shape)
 
     def empty(self, like: Any, shape: Rows) -> Any:
-        """A new result beside `like` for rows of this shape."""
+        """Allocates a result for rows of this shape, on the device of `like` and in its library."""
         return empty(like, self.stored_shape(shape), "u8" if self.is_fp4 else "f8e4m3fn")
 
     def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
-        """The format for rows `[…, H, D]`. `like` is an input; without a format the result has its dtype, or `dtype` if that
-        is given. Raises ArgumentError."""
+        """Returns the format applied to rows `[…, H, D]`. Without a format the result would have `dtype`, or the dtype
+        of the input `like` if that is None. Raises ArgumentError if the format does not fit the rows."""
         raise NotImplementedError
 
     def heads_of(self, dim: int) -> int:
-        """The number of heads into which the kernel divides rows `[n, D]` without heads."""
+        """Returns the number of heads into which the kernel divides rows `[n, D]` without heads."""
         return 1
 
     def _rounding(self, like: Any, dtype: Any) -> str:
-        """The dtype to which values are rounded before quantisation."""
+        """Returns the name of the dtype to which values are rounded before they are quantised."""
         if self.quantize_from == "f32":
             return "f32"
         name = dtype_name(like.dtype if dtype is None else dtype)
@@ -99,7 +99,7 @@ class OutFormat:
         return name
 
     def wrong(self, field: str, expected: str) -> ArgumentError:
-        """The error for a field with a wrong value."""
+        """Returns the error for a field with a wrong value."""
         return wrong(f"{type(self).__name__}.{field}", expected, repr(getattr(self, field)))
 
 
@@ -184,7 +184,7 @@ class Fp8Groups(OutFormat):
         return Placed((of.view, None, 0), how)
 
     def heads_of(self, dim: int) -> int:
-        # A word holds the scales of several groups of 128 elements; each group counts as a head.
+        # A word holds the scales of several groups of 128 elements, so each group counts as a head.
         in_words = _layouts.kind_of(self.scales, "Fp8Groups") == "int32"
         return max(dim // _WORDS_GROUP, 1) if in_words and dim % _WORDS_GROUP == 0 else 1
 
@@ -193,8 +193,8 @@ _WORDS_GROUP = 128
 
 
 class _Blocks(OutFormat):
-    """A format with one-byte scales for blocks of `size` elements. Scales lie in rows, or in tiles of 128 x 4 or 8 x
-    4."""
+    """A format with one-byte scales for blocks of `size` elements. Scales lie in rows, or in tiles of 128 x 4 or 8 x 4
+    scales."""
 
     size: ClassVar[int]
     scale_dtype: ClassVar[str]
@@ -364,7 +364,7 @@ class NvFp4(_Blocks):
 
 
 class Plain(OutFormat):
-    """A result with its usual dtype. Kernels that do more than merge take it in place of a format."""
+    """Stands for no format: the result has its usual dtype. Kernels that do more than merge take it."""
 
     def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
         return Placed((None, None, 0), How(is_plain=True))

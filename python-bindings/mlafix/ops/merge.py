@@ -142,7 +142,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
 def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None, out_lse: Array | None,
                        return_lse: bool, context_rows: int | None, lse_layout: LseLayout, base: Bases, copy_past_context: bool,
                        out_format: OutFormat | None, rope: Rope | None, gate: Array | None, stream: Stream) -> tuple[Any, Any]:
-    """`merge_attn_states` without the fast path."""
+    """Does what `merge_attn_states` does, without the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, "prefix_lse", "suffix_lse", "out_lse")
     copies = bool(copy_past_context) and context_rows is not None
     if context_rows is None:  # The launch reports a wrong number of dims.

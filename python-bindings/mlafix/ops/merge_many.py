@@ -39,10 +39,10 @@ from .rope import Rope
 __all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_split_kv"]
 
 MAX_LIST = 8
-"""The most states that `merge_states_list` merges in one launch."""
+"""The largest number of states that `merge_states_list` merges in one launch."""
 
-# Counts up to this are compiled into the kernel, which unrolls its loop over the states. If nothing can compile, kernels that
-# were compiled ahead for any count run.
+# A number of states up to this one is compiled into the kernel, which unrolls its loop over the states. It is 0 without
+# a compiler: the kernels that were compiled ahead take any number.
 _BOUND_COUNT = 8 if toolchain.compiler_file() else 0
 
 _DENSE = KeyedKernel("merge_states")
@@ -55,12 +55,13 @@ _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 
 def _key(base: Any, count: int, name: str) -> Key:
-    """The launch key of a merge with a single base. A key for several bases has further entries."""
+    """Returns the launch key of a merge with one base. Keys for several bases have further entries."""
     return ("nh", base, name) if bound_count(count) else ("nh", base)
 
 
 def bound_count(count: int) -> int:
-    """The count to compile into a kernel, or 0 for any count. The count of a tensor without memory may be a symbol."""
+    """Returns the number of states to compile into a kernel, or 0 if the kernel takes any number. The count of a tensor
+    without memory may be a symbol."""
     return count if type(count) is int and count <= _BOUND_COUNT else 0
 
 
@@ -115,7 +116,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
 def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | None, return_lse: bool, base: Bases,
                   out_format: OutFormat | None, rope: Rope | None,
                   stream: Stream) -> tuple[Any, Any]:
-    """`merge_states` without the fast path."""
+    """Does what `merge_states` does, without the fast path."""
     bases = bases_of(base, "s", "out_lse")
     n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     rows = n, heads, dim
@@ -242,7 +243,8 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
 
 @functools.lru_cache(maxsize=64)
 def _new_of(dtype: Any) -> NewTensor | None:
-    """The output for an `out_dtype`. None if the value is not a dtype, since no kernel accepts it for an output."""
+    """Returns the output to allocate for an `out_dtype`. Returns None if the value is not a dtype; no kernel accepts it
+    then."""
     try:
         return NewTensor(dtype_name(dtype))
     except ArgumentError:
@@ -251,8 +253,8 @@ def _new_of(dtype: Any) -> NewTensor | None:
 
 def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: NewTensor | None, out_dtype: Any, base: Any,
               stream: Stream, out_lse: Array | None = None) -> tuple[Any, ...] | None:
-    """Combines splits on the fast path. Allocates the lse as `new_lse` says if it is not given. Returns None if there is no fast
-    path."""
+    """Combines splits on the fast path, and returns the outputs. Returns None if there is no fast path. If `out_lse` is
+    None, allocates the lse that `new_lse` describes."""
     shape = getattr(partial, "shape", None)
     if not shape or out is not None and out_dtype is not None:
         return None
@@ -263,7 +265,7 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
     if out is None:
         try:
             rows = _NEW_LIKE_PARTIAL if out_dtype is None else _new_of(out_dtype)
-        except TypeError:  # not hashable
+        except TypeError:  # the dtype or the base is not hashable
             return None
     return fast((rows, new_lse if out_lse is None else out_lse, partial, partial_lse), stream)
 
@@ -360,7 +362,7 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
                       tile_len: int | None, cu_seqlens: Array | None, beside: Array | None, beside_lse: Array | None, sinks: Array | None,
                       out: Array | None, out_lse: Array | None, out_dtype: DTypeLike, return_lse: bool, lse_layout: LseLayout, base: Bases,
                       out_format: OutFormat | None, rope: Rope | None, gate: Array | None, stream: Stream) -> tuple[Any, Any]:
-    """`combine_split_kv` without the fast path."""
+    """Does what `combine_split_kv` does, without the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, "partial_lse", "out_lse")
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
     name = out_dtype_name(out_dtype, out, out_format)
@@ -392,8 +394,8 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
 
 
 def _counts(rows: Any, seq_lens: Any, split_len: int | None, tile_len: int | None, cu_seqlens: Any) -> tuple[int, int, int]:
-    """The kernel's arguments for counting splits: keys per split, keys per tile, and the halvings that find a
-    sequence."""
+    """Returns the kernel's arguments for counting splits: the keys per split, the keys per tile, and the number of
+    halvings that find a sequence."""
     if seq_lens is None:
         for name, given in (("split_len", split_len), ("tile_len", tile_len), ("cu_seqlens", cu_seqlens)):
             if given is not None:

@@ -163,7 +163,7 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
         raise wrong("buffer", f"room for {num_decodes} x {max_decode_len} = {size} lengths", capacity)
     if not is_contiguous(buffer):
         raise wrong("buffer", "contiguous memory", "an array with gaps")
-    # __dlpack__ does not promise indexing, but every array library has it.
+    # __dlpack__ does not promise indexing, but every array library supports it.
     out: Any = buffer[:size].reshape(num_decodes, max_decode_len)  # type: ignore[index]
     _expand_context_lens(out, seq_lens, num_decodes if live_rows is None else live_rows, stream=stream)
     return out
@@ -171,7 +171,7 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
 
 @operation({**_COUNT, "out": "buffer"}, writes=("lens",))
 def _expand_context_lens(lens: Array, seq_lens: Array, live_rows: int | Array, *, stream: Stream) -> None:
-    """Writes the context lengths. A separate operator, because a torch operator cannot return a view of its
+    """Writes the context lengths. It is a separate operator, because a torch operator cannot return a view of its
     argument."""
     launch(_LENS[PLAIN], (lens, seq_lens, *count_or_tensor(live_rows)), stream)
 

@@ -25,8 +25,8 @@ __all__ = ["Rope"]
 
 
 class Turned(NamedTuple):
-    """The rotation of a call's rows: the kernel's arguments, the number of turned elements in a row, and the first of
-    them."""
+    """The rotation of a call's rows: the kernel's arguments, the number of rotated elements in a row, and the index of
+    the first."""
 
     arguments: Tuple[Any, Any, float]
     turned: int
@@ -68,8 +68,8 @@ class Rope:
     start: int | None = None
 
     def place(self, rows: Tuple[Any, ...]) -> Turned:
-        """The kernel's arguments for rows `[…, H, D]`. Raises ArgumentError."""
-        dim = int(rows[-1])  # The kernel is compiled for this size, so it must be a number even for tensors without memory.
+        """Returns the rotation of rows `[…, H, D]`. Raises ArgumentError if it does not fit them."""
+        dim = int(rows[-1])  # The kernel is compiled for this size, so it is a number even for tensors without memory.
         check_integers(self.positions, "Rope.positions")
         check_dtype(self.table, "Rope.table")
         halves = self._halves()
@@ -89,13 +89,14 @@ class Rope:
         return Turned((self.positions, halves, -1.0 if self.inverse else 1.0), turned, first)
 
     def check_groups(self, dim: int, groups: int) -> None:
-        """Raises ArgumentError unless the kernel can exchange the pairs of a row of `dim` elements that has this many groups."""
+        """Raises ArgumentError unless the kernel can exchange the pairs of a row of `dim` elements that has `groups`
+        groups."""
         size, step = int(dim // groups), 2 if self.interleaved else int(self._halves().shape[2]) * 2
         if size & (size - 1) and size % step:
             raise wrong("out_format", f"groups of a power of two or a multiple of {step} elements beside Rope", f"groups of {size}")
 
     def _halves(self) -> Any:
-        """Cosines and sines as `[m, 2, R / 2]`, over the same memory."""
+        """Returns the cosines and sines as `[m, 2, R / 2]`, over the same memory."""
         shape = tuple(getattr(self.table, "shape", ()))
         if len(shape) == 3 and shape[1] == 2:
             return self.table

@@ -240,8 +240,9 @@ def _stored(name: str, x: Any, out_format: OutFormat | None, out: Any, rows: dic
             splits: bool = False) -> Any:
     """Launches a kernel whose result is stored in a format, or binds it if `stream` is a `Binding`. Returns `out`.
 
-    `rows` are the kernel's arguments with the shape of `x`, with or without heads, by name; `more` are the arguments after these.
-    `splits`: a row without heads may be divided into several, each of which the kernel treats separately.
+    `rows` maps names to those arguments of the kernel that have the shape of `x`, with or without heads. `more` are the
+    kernel's arguments after them. `splits` is True if a row without heads may be divided into several rows, which the
+    kernel treats separately.
     """
     shape = getattr(x, "shape", None)
     if shape is None:

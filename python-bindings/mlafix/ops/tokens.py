@@ -297,19 +297,20 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
 
 
 CHUNKS = (256, 64, 16, 8, 4, 1)
-"""The possible numbers of elements in a chunk of a row."""
+"""The numbers of elements that a chunk of a row may have."""
 
 _RowsKey = tuple[str, tuple[int, ...], str, str]
 _Chunked = Callable[[int], tuple[str, tuple[Any, ...]]]
-# Keys of calls that have no kernel for their rows and cannot compile one.
+# Keys of rows for which there is no kernel and nothing that can compile one.
 _in_chunks_alone: set[_RowsKey] = set()
 
 
 def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, stream: Any) -> None:
-    """Launches a kernel that is compiled for the length of its rows. If it does not exist and nothing compiles, launches one that moves
-    chunks.
+    """Launches the kernel that is compiled for the length of its rows. If it does not exist and nothing can compile it,
+    launches a kernel that moves chunks.
 
-    `chunked` returns the name and the arguments of the second kernel for a chunk size that divides the rows.
+    `chunked` takes a chunk size that divides the rows, and returns the name and the arguments of the kernel that moves
+    chunks.
     """
     if recorders and (recorder := recorder_of_thread()) and _nothing_compiles():
         return _record_rows(name, arguments, chunked, stream, recorder)
@@ -337,19 +338,19 @@ def _launch_chunks(key: _RowsKey, chunked: _Chunked, stream: Any) -> None:
 
 
 def _record_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, stream: Any, recorder: Recorder) -> None:
-    """Records the kernel that `_launch_rows` needs, and the substitute if nothing compiles."""
+    """Records the kernel that `_launch_rows` needs, with the kernel that moves chunks as its substitute."""
     found: list[Needed] = []
     with recording(found.append):
         with contextlib.suppress(UnitError):  # without the kernel its signature is unknown as well
             launch(library.kernel(name), arguments, stream)
         _launch_chunks(_rows_key(name, arguments, stream), chunked, stream)
-    if found:  # otherwise a size of the call is a symbol
+    if found:  # nothing is found if a size of the call is a symbol
         recorder(found[0]._replace(instead=found[1]) if found[1:] else found[0])
 
 
 def _rows_key(name: str, arguments: tuple[Any, ...], stream: Any) -> _RowsKey:
-    """The key of the code for a call's rows: the kernel, the row lengths, their dtypes and the device. A symbolic
-    length, which occurs only in a call that is checked, counts as 1."""
+    """Returns the key of the code for a call's rows: the kernel's name, the lengths of the rows, their dtype and the
+    device. A symbolic length, which only a checked call has, counts as 1."""
     arrays = [argument for argument in arguments if hasattr(argument, "dtype")]
     lengths = tuple(1 if is_symbol(array.shape[-1]) else array.shape[-1] for array in arrays if len(array.shape) > 1)
     return name, lengths, str(arrays[0].dtype), str(getattr(arrays[0], "device", ""))
@@ -360,19 +361,19 @@ def _nothing_compiles() -> bool:
 
 
 def _in_chunks(size: int, **arrays: Any) -> list[Any]:
-    """Views the rows of arrays, by name, as chunks of this size."""
+    """Returns views of the arrays whose rows are divided into chunks of `size` elements. The arrays are passed by name."""
     for name, array in arrays.items():
         _check_rows(array, name)
     return [viewed(array, (*array.shape[:-1], array.shape[-1] // size, size)) for array in arrays.values()]
 
 
 def _bits_in(size: int, **arrays: Any) -> list[Any]:
-    """Like `_in_chunks`, for arrays whose elements are only moved."""
+    """Does what `_in_chunks` does, for arrays whose elements are only moved."""
     return [as_bits(array) for array in _in_chunks(size, **arrays)]
 
 
 def _check_caches(caches: Any) -> None:
-    """Raises ArgumentError unless the value is a sequence with at most as many caches as one launch clears."""
+    """Raises ArgumentError unless the value is a sequence of 1 to MAX_CACHES arrays."""
     if not isinstance(caches, (list, tuple)):
         raise wrong("cache", "an array or a sequence of arrays", type(caches).__qualname__)
     if not 1 <= len(caches) <= MAX_CACHES:
@@ -380,7 +381,7 @@ def _check_caches(caches: Any) -> None:
 
 
 def _zero_tails(caches: Any, ids: Any, kept: Any, stream: Any) -> None:
-    """Clears blocks after the tokens that stay."""
+    """Clears the part of each block behind the tokens that keep their values."""
     _check_caches(caches)
     names = ["cache"] if len(caches) == 1 else [f"cache[{i}]" for i in range(len(caches))]
     pages = [_pages(each, name) for each, name in zip(caches, names)]
@@ -393,25 +394,27 @@ def _zero_tails(caches: Any, ids: Any, kept: Any, stream: Any) -> None:
 
 
 def _strides_of(array: Any) -> tuple[int, ...] | None:
-    """The strides of an array, in elements for torch and in bytes for numpy. None if the array has none."""
+    """Returns the strides of an array, in elements for torch and in bytes for numpy. Returns None if the array has no
+    strides."""
     strides: tuple[int, ...] | None = array.stride() if is_torch(array) else getattr(array, "strides", None)
     return strides
 
 
 def _outer_first(strides: tuple[int, ...] | None, dims: range) -> list[int]:
-    """The dims in memory order, the outermost first. Unchanged if the strides are unknown."""
+    """Returns dims in the order of memory, the outermost first. Returns them unchanged if the strides are unknown."""
     return list(dims) if strides is None else sorted(dims, key=lambda dim: -abs(strides[dim]))
 
 
 def _turned(array: Any, dims: tuple[int, ...]) -> Any:
-    """Views an array with its dims in another order."""
+    """Returns a view of an array with its dims in the order `dims`."""
     if dims == tuple(range(len(dims))):
         return array
     return array.permute(dims) if is_torch(array) else array.transpose(dims)
 
 
 def _pages(cache: Any, name: str) -> Any:
-    """Views a cache `[m, page_size, …]` as `[m, A, page_size, B, R]`: the dims outside of the token's, then those inside."""
+    """Returns a view of a cache `[m, page_size, …]` as `[m, A, page_size, B, R]`. A joins the dims outside of the
+    token's dim in memory, B and R the dims inside."""
     shape = _rows_shape(cache, name, 2)
     cache = as_moved(cache)
     strides = _strides_of(cache)
@@ -431,8 +434,8 @@ def _zero_chunks(caches: Sequence[Any], ids: Any, size: int) -> tuple[str, tuple
 
 
 def _rows_shape(array: Any, name: str, lead: int) -> Any:
-    """The shape of an array of rows with `lead` leading dims. Raises ArgumentError if it is not an array or has fewer
-    dims."""
+    """Returns the shape of an array of rows with `lead` leading dims. Raises ArgumentError if it is not an array or has
+    too few dims."""
     shape = getattr(array, "shape", None)
     if shape is None:
         raise wrong(name, "an array", type(array).__qualname__)
@@ -442,7 +445,7 @@ def _rows_shape(array: Any, name: str, lead: int) -> Any:
 
 
 def _flat(array: Any, name: str, lead: int) -> Any:
-    """Views an array with all dims after the first `lead` joined."""
+    """Returns a view of an array with all dims after the first `lead` joined into one."""
     shape = array.shape
     if len(shape) == lead + 1:
         return array
@@ -453,7 +456,8 @@ def _flat(array: Any, name: str, lead: int) -> Any:
 
 
 def _blocks(cache: Any, name: str) -> Any:
-    """Views a cache `[m, …]` with any number of dims as `[m, P, R]`, whatever the memory order of its inner dims."""
+    """Returns a view of a cache `[m, …]` with any number of dims as `[m, P, R]`, whatever the memory order of its inner
+    dims."""
     shape = _rows_shape(cache, name, 1)
     cache = as_moved(cache)
     if len(shape) == 2:
@@ -468,7 +472,7 @@ def _blocks(cache: Any, name: str) -> Any:
 
 
 def _bytes_of(blocks: Any, name: str) -> Any:
-    """Views blocks `[m, P, R]` as bytes."""
+    """Returns a view of blocks `[m, P, R]` as bytes."""
     if not isinstance(blocks, numpy.ndarray) and not is_torch(blocks):
         raise wrong(name, "numpy arrays or torch tensors, since the caches have different dtypes", type(blocks).__qualname__)
     _check_rows(blocks, name)
@@ -476,7 +480,7 @@ def _bytes_of(blocks: Any, name: str) -> Any:
 
 
 def _check_rows(array: Any, name: str) -> None:
-    """Raises ArgumentError for a numpy or torch array whose rows are not contiguous."""
+    """Raises ArgumentError if the rows of a numpy or torch array are not contiguous."""
     if 0 in array.shape or not (isinstance(array, numpy.ndarray) or is_torch(array)):
         return
     last = array.stride(-1) if is_torch(array) else array.strides[-1] // array.itemsize
