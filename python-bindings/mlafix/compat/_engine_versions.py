@@ -1,4 +1,4 @@
-"""The version of its engine that each drop-in follows."""
+"""Lists the version of its engine that each drop-in follows."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ ENGINE_VERSIONS: dict[str, str] = {
         ("tensorrt_llm.helix_post_process", "tensorrt_llm.helix_post_process_native"),
         "NVIDIA/TensorRT-LLM 3105370ba2f2: tests/unittest/_torch/thop/parallel_hw_agnostic/test_helix_postprocess.py"),
 }  # fmt: skip
-"""For each function and class of `mlafix.compat`, "vllm.merge_attn_states", the version of its engine whose signature it has.
+"""The version of the engine whose signature a function or class of `mlafix.compat` has, by name:
+"vllm.merge_attn_states".
 
 "DISTRIBUTION VERSION: FILE" is a release of the package index, which `pip download` gets; `scripts/engine-drift` compares its
 signature with ours. Others name a repository, its commit or the day of the version, and the file there, or the pull request.

@@ -15,7 +15,7 @@ from ..ops import Array
 
 
 class _Workspace:
-    """The ranks of a group that gather rows, and the parameters on which they agree."""
+    """A workspace to gather rows from the ranks of a group. All ranks pass the same parameters."""
 
     def __init__(self, group: Any, device: Any, dtype: Any, num_ubatches: int, sizes: dict[str, int]) -> None:
         import torch
@@ -34,7 +34,7 @@ class _Workspace:
                 if size < 1:
                     raise wrong(name, "1 or more", size)
         except ArgumentError as error:
-            problem = error  # reported after the other ranks know of it
+            problem = error  # raised after the other ranks have been told
         agree(*meeting_of(group, self.device), {**sizes, "dtype": str(dtype if problem else self.dtype)}, problem)
         self._ranks = ranks_of(group, self.device)
         self.rank, self.world_size = self._ranks.rank, self._ranks.size
@@ -54,7 +54,7 @@ class _Workspace:
             raise wrong(name, "a tensor that autograd does not follow", "one that requires grad")
 
     def _ubatch(self) -> int:
-        """The micro-batch that vLLM's worker is processing."""
+        """Returns the number of the micro-batch that vLLM's worker is processing; 0 if vLLM is not loaded."""
         ubatching = sys.modules.get("vllm.v1.worker.ubatching")
         found: int = ubatching.dbo_current_ubatch_id() if ubatching else 0
         if not 0 <= found < self.num_ubatches:
@@ -62,7 +62,7 @@ class _Workspace:
         return found
 
     def _gathered(self, received: Any, sent: Any) -> None:
-        """Exchanges bytes, so that `received` holds those of all ranks in order."""
+        """Exchanges the bytes of all ranks, so that `received` holds them in the order of the ranks."""
         import torch
 
         everyone, mine = received.view(self.world_size, -1), sent.contiguous().view(1, -1)
@@ -70,7 +70,8 @@ class _Workspace:
 
 
 def _dtype_of(dtype: Any) -> Any:
-    """The torch dtype for a torch dtype or for a dtype name of mlafix. Raises ArgumentError."""
+    """Returns the torch dtype for a torch dtype or for mlafix's name of a dtype. Raises ArgumentError for any other
+    value."""
     import torch
 
     if isinstance(dtype, torch.dtype):

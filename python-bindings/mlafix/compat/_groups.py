@@ -8,7 +8,7 @@ from .._launcher.arguments import renames
 from ._views import as_f32, in_rows
 
 of_ranks = renames(partial="cp_attn_out", lse="cp_attn_lse", group="cp_group")
-"""The engines' names of the arguments."""
+"""Renames arguments in errors to the names that the engines use."""
 
 
 def merged_over_ranks(out: Any, lse: Any, group: Any, *, return_lse: bool, **how: Any) -> Any:
@@ -37,8 +37,8 @@ def has_one_rank(group: Any) -> bool:
 
 
 def _squeezed(array: Any, dims: int) -> Any:
-    """Drops the dim of 1 from an array `[B, 1, H, ...]` with `dims` dims, or from an lse `[B, H, 1]`. Returns other
-    arrays as they are."""
+    """Drops the dim of size 1 from an array `[B, 1, H, ...]` with `dims` dims, or from an lse `[B, H, 1]`. Returns
+    other arrays as they are."""
     shape = getattr(array, "shape", ())
     if len(shape) != dims:
         return array

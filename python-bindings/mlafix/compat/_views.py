@@ -1,4 +1,4 @@
-"""Views engines' arrays in the form that the operations of `mlafix.ops` take."""
+"""Converts engines' arrays to the form that the operations of `mlafix.ops` take, by views where possible."""
 
 from __future__ import annotations
 
@@ -34,21 +34,24 @@ def as_f32(lse: Any) -> Any:
 
 
 def check_shape(array: Any, name: str, shape: tuple[int, ...]) -> None:
-    """Raises ArgumentError unless the array has the shape."""
+    """Raises ArgumentError unless the array has this shape."""
     got = getattr(array, "shape", None)
     if got is None or tuple(got) != shape:
         raise wrong(name, f"shape {list(shape)}", type(array).__qualname__ if got is None else list(got))
 
 
 def rows_of_rank(out: Any) -> Any:
-    """Views a rank's rows as `[B, H, D]`; a dim of 1 may follow B. Raises ArgumentError for a dtype that payloads cannot have."""
+    """Returns a view of a rank's rows as `[B, H, D]`. The array may have a dim of size 1 after B. Raises ArgumentError
+    for a dtype that payloads cannot have."""
     check_dtype(out, "out")
     return out[:, 0] if len(out.shape) == 4 and out.shape[1] == 1 else out
 
 
 def lses_of_ranks(lses: Any, rank: int, rows: Any) -> Any:
-    """The lses of all ranks `[N, B, H]` in f32; a dim of 1 may follow N or H. Raises ArgumentError if `rank` is out of range, or if
-    the lses do not fit rows `[B, H, D]`."""
+    """Returns the lses of all ranks as `[N, B, H]` in f32. The array may have a dim of size 1 after N or H.
+
+    Raises ArgumentError if `rank` is out of range, or if the lses do not fit rows `[B, H, D]`.
+    """
     check_integer("cp_rank", rank)
     shares = as_f32(lses)
     if len(shape := getattr(shares, "shape", ())) == 4 and 1 in (shape[1], shape[3]):
@@ -62,8 +65,8 @@ def lses_of_ranks(lses: Any, rank: int, rows: Any) -> Any:
 
 
 def segments_reduced(output: Any, maxima: Any, sums: Any, seq_lens: Any, tile_size: int, **how: Any) -> tuple[Any, Any]:
-    """Reduces segments with `mlafix.ops.combine_split_kv`. They are sums `[T, H, S, D]`, with maxima and sums of weights `[T, H,
-    S]`."""
+    """Reduces segments with `mlafix.ops.combine_split_kv`. `output` `[T, H, S, D]` holds sums of weights times values,
+    `maxima` and `sums` `[T, H, S]` the maxima of scores and the sums of weights."""
     from .. import ops
 
     rows_of(output, "segm_output", ("T", "H", "S", "D"))
@@ -77,7 +80,7 @@ def segments_reduced(output: Any, maxima: Any, sums: Any, seq_lens: Any, tile_si
 
 of_segments = renames(partial="segm_output", partial_lse="segm_max", partial_sum="segm_expsum", tile_len="tile_size",
                       out=("output", "segm_output"), out_lse="segm_output", cu_seqlens="query_start_loc", **{"Fp8.scale": "output_scale"})  # fmt: skip
-"""The engines' names of the arguments."""
+"""Renames arguments in errors to the names that the engines use."""
 
 
 def in_rows(payload: Any) -> Any:
@@ -91,8 +94,8 @@ def in_rows(payload: Any) -> Any:
 
 
 def bytes_as_fp8(payload: Any) -> Any:
-    """Views a payload with one-byte elements as f8e4m3fn over the same memory. Zero has the same bits in all of these
-    dtypes."""
+    """Returns a view of a payload with one-byte elements as f8e4m3fn. It may be used to write zeros, which have the
+    same bits in all one-byte dtypes."""
     if getattr(getattr(payload, "dtype", None), "itemsize", 0) != 1:
         return payload
     if isinstance(payload, numpy.ndarray):
@@ -101,8 +104,8 @@ def bytes_as_fp8(payload: Any) -> Any:
 
 
 def rows_of_heads(payload: Any, name: str) -> Iterator[Any]:
-    """Views a payload `[N, ...]` with any number of dims as arrays `[N, H, D]` over the same memory. Together these
-    hold all of its elements."""
+    """Yields views `[N, H, D]` of a payload `[N, ...]` with any number of dims. Together the views cover all of its
+    elements."""
     dims = len(payload.shape)
     if 0 in payload.shape:
         return
@@ -122,12 +125,14 @@ def rows_of_heads(payload: Any, name: str) -> Iterator[Any]:
 
 
 def _flattened(payload: Any) -> Any:
-    """Joins the dims between the first and the last by a view. None if they are not evenly spaced."""
+    """Returns a view that joins the dims between the first and the last into one. Returns None if these dims are not
+    evenly spaced."""
     return viewed(payload, (payload.shape[0], math.prod(payload.shape[1:-1]), payload.shape[-1]))
 
 
 def with_rows_joined(array: Any, name: str, dims: tuple[str, ...]) -> Any:
-    """Views `[…, *dims]` as `[p, *dims]`: joins all dims before `dims` into one, over the same memory."""
+    """Returns a view of an array `[…, *dims]` as `[p, *dims]`, with all dims before `dims` joined into one. Raises
+    ArgumentError if no view can do that."""
     shape = getattr(array, "shape", None)
     if shape is None or len(shape) == len(dims) + 1:
         return array
@@ -140,8 +145,8 @@ def with_rows_joined(array: Any, name: str, dims: tuple[str, ...]) -> Any:
 
 
 def joined(array: Any, *, is_payload: bool = True) -> Any:
-    """Views `[A, B, C, D]`, or `[A, B, C]` if it is not a payload, as `[A, B * C, D]` over the same memory. None if no view can
-    do that."""
+    """Returns a view of a payload `[A, B, C, D]` as `[A, B * C, D]`, or of an lse `[A, B, C]` as `[A, B * C]`. Returns
+    None if no view can do that."""
     if is_payload:
         return _flattened(array)
     flat = _flattened(array[..., None])
@@ -149,17 +154,17 @@ def joined(array: Any, *, is_payload: bool = True) -> Any:
 
 
 def repeated(row: Any, times: int) -> Any:
-    """Repeats a row `times` times in a new array. Returns the row itself for `times` of 1."""
+    """Repeats a row `times` times in a new array. If `times` is 1, returns the row itself."""
     if times == 1:
         return row
     return numpy.tile(row, times) if isinstance(row, numpy.ndarray) else row.repeat(times)
 
 
 def counted(count: int, like: Any) -> Any:
-    """The numbers from 0 to `count` - 1 as an i32 array beside `like`."""
+    """Returns the numbers from 0 to `count` - 1 as an i32 array on the device of `like`."""
     if isinstance(like, numpy.ndarray):
         return numpy.arange(count, dtype=numpy.int32)
     torch = sys.modules["torch"]
-    if type(like) is not torch.Tensor:  # created from the tensor, so that a subclass creates instances of itself
+    if type(like) is not torch.Tensor:  # new_empty or similar on the tensor itself, so that a subclass creates an instance of the subclass
         return like.new_ones((count,), dtype=torch.int32).cumsum(0, dtype=torch.int32) - 1
     return torch.arange(count, dtype=torch.int32, device=like.device)

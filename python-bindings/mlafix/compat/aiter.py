@@ -74,7 +74,7 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
 
 
 def _lse_of_rows(lse: Any, payload: Any) -> Any:
-    """Views an lse `[…, H]` or `[…, H, 1]` of rows `[p, H, D]` as `[p, H]`."""
+    """Returns a view of an lse `[…, H]` or `[…, H, 1]` as `[p, H]`, for a payload whose rows are `[p, H, D]`."""
     shape = getattr(lse, "shape", ())
     if len(shape) > 2 and shape[-1] == 1 and shape[-2] == getattr(payload, "shape", shape)[-2]:
         lse = lse[..., 0]
@@ -82,7 +82,8 @@ def _lse_of_rows(lse: Any, payload: Any) -> Any:
 
 
 def _tiles_in_order(indptr: Any, parts: Any) -> tuple[Any, Any]:
-    """The first final row of each tile, and one past its last, if there is no map."""
+    """Returns the first final row of each tile, and the row behind its last one, for tiles that lie one after the other
+    without a map."""
     first = indptr[:-1].clip(0, parts.shape[0] - 2)
     length = parts[first + 1] - parts[first]
     begins = counted(length.shape[0], indptr) * length
@@ -90,10 +91,10 @@ def _tiles_in_order(indptr: Any, parts: Any) -> tuple[Any, Any]:
 
 
 def _by_query(indptr: Any, parts: Any, begins: Any, ends: Any, queries: int) -> tuple[Any, Any, Any]:
-    """Bounds, parts and rows of groups with one query each: first the first queries of all tiles, then the second ones,
-    and so on.
+    """Returns bounds, parts and rows of groups that have one query each. The first queries of all tiles come first,
+    then all second queries, and so on.
 
-    The bounds contain one extra group between these, whose row is out of range.
+    Between these runs the bounds have one extra group, whose row is out of range, so that it is skipped.
     """
     query = counted(queries, indptr)[:, None]
     each = begins[None] + query

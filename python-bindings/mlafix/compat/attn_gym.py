@@ -38,7 +38,7 @@ def merge_attention(out: Array, lse: Array, other_out: Array, other_lse: Array) 
         check_shape(array, name, wanted)
     batch, heads, tokens, dim = shape
     made: list[Any] = [empty(out, shape), empty(out, shape[:3], "f32")]
-    # Rows are merged independently, so that batches and heads can share a dim.
+    # Merges treat each row separately, so batches and heads can be joined into one dim.
     flat = [viewed(array, (batch * heads, *array.shape[2:])) for array in (*arrays, *made)]
     calls = [flat] if all(array is not None for array in flat) else [[array[b] for array in (*arrays, *made)] for b in range(batch)]
     for rows, sums, others, other_sums, into, into_sums in calls:

@@ -11,7 +11,7 @@ from .._runtime import NewTensor
 from ..ops import Array
 from ..ops.merge_many import try_split
 
-# An lse [B, L, H] that is a view of [B, H, L].
+# A new lse: a view [B, L, H] of memory in the order [B, H, L].
 _NEW_LSE = NewTensor(order=(0, 2, 1))
 
 
@@ -71,7 +71,7 @@ def _combine(out_partial: Array, lse_partial: Array, out: Array | None, out_dtyp
         rows_of(lse_partial, "lse_partial", ("S", "T", "H"))
         if out is not None:
             rows_of(out, "out", ("T", "H", "D"))
-    # Adds a dim of one element at no cost: the kernel sees one sequence of T tokens.
+    # Adds a dim of size 1, which costs nothing: the kernel then sees one sequence of T tokens.
     partial: Any = out_partial[:, None] if varlen else out_partial  # type: ignore[index]
     partial_lse: Any = lse_partial[:, None] if varlen else lse_partial  # type: ignore[index]
     given: Any = out if out is None or not varlen else out[None]  # type: ignore[index]

@@ -190,8 +190,8 @@ def decode_cp_a2a_lse_reduce(partial_o: Array, partial_lse: Array, workspace: An
 
 
 def _problem(partial_o: Any, partial_lse: Any, workspace: Any, cp_rank: Any, cp_size: Any, lse_mode: Any) -> ArgumentError | None:
-    """The error for the first argument that does not fit the workspace, or None. The reducer checks dtypes and
-    devices."""
+    """Returns the error for the first argument that does not fit the workspace, or None if all fit. The reducer checks
+    dtypes and devices."""
     if lse_mode not in tuple(_LSE_MODES):
         return wrong("lse_mode", "'base2' or 'basee'", repr(lse_mode))
     if cp_size != workspace.size:

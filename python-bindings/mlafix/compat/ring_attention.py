@@ -56,7 +56,7 @@ def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, b
 
 
 def _gives_views(index: Any) -> bool:
-    """True if the index gives a view of a numpy or torch array: writes to a copy would be lost."""
+    """True if the index gives a view of a numpy or torch array. If it gave a copy, writes to it would be lost."""
     return all(map(_is_basic, index if isinstance(index, tuple) else (index,)))
 
 

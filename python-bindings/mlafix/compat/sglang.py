@@ -211,7 +211,8 @@ def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, is
     return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base=base, return_lse=False)
 
 
-# -- Its parts: sglang.kernels.ops.attention.dcp_kernels ----------------------------------------------------------------
+# -- Parts of the exchange: sglang.kernels.ops.attention.dcp_kernels
+# ----------------------------------------------------
 
 
 @renames(rows="out", rank="cp_rank", out_lse="lses")
@@ -363,7 +364,7 @@ def _check_place(size: Any, rank: Any, interleave: Any) -> None:
 
 
 def _flat(array: Any, name: str) -> Any:
-    """Views integers of any shape as `[n]` over the same memory."""
+    """Returns a view of integers of any shape as `[n]`."""
     shape = getattr(array, "shape", None)
     if shape is None:
         raise wrong(name, "an array", type(array).__qualname__)
@@ -377,7 +378,7 @@ def _flat(array: Any, name: str) -> Any:
 
 
 def _flat_like(array: Any, name: str) -> tuple[Any, Any]:
-    """A new array `[n]`, and a view `[n]` of the integers after which it is modelled."""
+    """Returns a new array `[n]` of integers, and a view `[n]` of the array whose dtype and device it has."""
     flat = _flat(array, name)
     return empty(flat, (flat.shape[0],)), flat
 

@@ -79,7 +79,7 @@ def _merge(v_a: Array, s_a: Array, v_b: Array, s_b: Array, inplace: bool, base: 
 def _base_of(scale: float) -> Base:
     if scale == LSE_LOG2:
         return "2"
-    # log2(e) is also compared as an f32. math.isclose would not work, since torch.compile cannot trace it for a
+    # Compares with a tolerance, since the caller's log2(e) may be an f32. torch.compile cannot trace math.isclose for a
     # symbolic float.
     if abs(scale - LSE_LN) <= 1e-6 * LSE_LN:
         return "e"

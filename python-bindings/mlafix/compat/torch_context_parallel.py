@@ -78,11 +78,12 @@ class SDPAMerger:
         return out, lse[..., None] if self._has_last_dim else lse
 
     def _half(self, array: Any) -> Any:
-        """The second half of the sequence."""
+        """Returns the second half of the sequence as a view."""
         return array[:, :, self._first_half() :] if self._seq_dim == 2 else array[:, self._first_half() :]
 
     def _first_half(self) -> int:
-        """The number of tokens in the first half: that of the second half or one more, like torch's chunks."""
+        """Returns the number of tokens in the first half. If the number of tokens is odd the first half has one more,
+        as in torch's chunks."""
         tokens: int = self._out.shape[self._seq_dim]
         return (tokens + 1) // 2
 

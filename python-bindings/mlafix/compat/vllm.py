@@ -71,7 +71,7 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
 
 
 def _format_of(output: Any, scale: Any, block_scale: Any) -> ops.OutFormat | None:
-    """The output format that vLLM's arguments describe."""
+    """Returns the output format that vLLM's arguments describe, or None if they describe none."""
     if block_scale is None:
         return None if scale is None else ops.Fp8(scale)
     if scale is None:
@@ -265,7 +265,7 @@ def _field(value: Any, name: str, field: str) -> Any:
 
 
 def _joined(runs: Iterable[slice]) -> Iterator[slice]:
-    """Joins adjacent slices."""
+    """Yields the slices with adjacent ones joined."""
     begin = end = 0
     for run in runs:
         if run.start != end and end > begin:
@@ -453,8 +453,8 @@ def unpack_seq_triton(packed_tensor: Array, lengths: Array, block_t: int = 64, b
 
 
 def _evenly_spaced(array: Any, lead: int) -> Any:
-    """Views an array so that all dims after the first `lead` are joined. Copies it if no view can do that, as reshape
-    does."""
+    """Returns a view of an array whose dims after the first `lead` can be joined. Copies the array if it has no such
+    view, as reshape does."""
     strides = array.stride() if is_torch(array) else getattr(array, "strides", ())
     size = 1 if is_torch(array) else getattr(array, "itemsize", 1)
     for dim in range(len(strides) - 1, lead - 1, -1):
@@ -465,7 +465,7 @@ def _evenly_spaced(array: Any, lead: int) -> Any:
 
 
 def _starts(lengths: Any, rows: Any) -> Any:
-    """The offsets of sequences with these lengths, on the device of `rows`. The host waits for them."""
+    """Returns the offsets of sequences with these lengths, on the device of `rows`."""
     count = rows_of(lengths, "lengths", ("B",))[0]
     if not (kind := spelling_of(lengths.dtype)).startswith(("int", "uint")):
         raise wrong("lengths", "a dtype of integers", kind)
@@ -648,7 +648,8 @@ class DirectDCPA2AWorkspace:
         return reducer.reduce(partial_output, as_f32(partial_lse), seq_lens, query_start_loc, return_lse=False, base=base)[0]
 
 
-# -- vLLM's makers of workspaces, one for each set of arguments ------------------------------------------------------------
+# -- Makers of vLLM's workspaces, which return one workspace for each set of arguments
+# ------------------------------------
 
 
 @functools.cache

@@ -1,7 +1,9 @@
-"""The kernel library: every kernel that the package launches, in the modules that `mlafix.ops` has for their functions.
+"""The kernel library: every kernel that the package launches. A module here has the kernels of the module of
+`mlafix.ops` with the same name.
 
-`scripts/gen-kernels` writes the kernels that are compiled ahead as text (kernels/*.mlir); all others compile when first used. A
-kernel whose result may be fp8 or fp4 is a family (`scaling.Family`), with one member for each way to store the result.
+`scripts/gen-kernels` writes the kernels that are compiled ahead as text (kernels/*.mlir). All others compile when they
+are first used. A kernel whose result may be fp8 or fp4 is a family (`scaling.Family`), with one member for each way to
+store the result.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ MODULES = ("blank", "checks", "merge", "merge_many", "merge_mapped", "metadata",
 
 
 def _modules(*names: str) -> Iterator[ModuleType]:
-    """All modules, starting with those that define one of the names, then those that mention one. Importing all of them
-    takes 10 ms."""
+    """Yields all modules: first those that define one of the names, then those that mention one, then the others.
+    Importing all of them would take 10 ms."""
 
     def distance(module: str) -> int:
         text = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
@@ -30,12 +32,12 @@ def _modules(*names: str) -> Iterator[ModuleType]:
 
 
 def names() -> list[str]:
-    """Names of the kernels, in the order of the modules."""
+    """Returns the names of the kernels, in the order of the modules."""
     return _names_of(Kernel)
 
 
 def families() -> list[str]:
-    """Names of the families, in the order of the modules."""
+    """Returns the names of the families, in the order of the modules."""
     return _names_of(Family)
 
 
@@ -45,7 +47,8 @@ def _names_of(kind: type) -> list[str]:
 
 
 def find(name: str) -> Kernel:
-    """A kernel, or the member of a family: "merge_attn_states_nvfp4". Raises KeyError for a name that is neither."""
+    """Returns a kernel, or the member of a family, such as "merge_attn_states_nvfp4". Raises KeyError for any other
+    name."""
     words = name.split("_")
     starts = ["_".join(words[:count]) for count in range(len(words), 0, -1)]
     for module in _modules(*starts):

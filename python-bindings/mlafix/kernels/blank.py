@@ -1,4 +1,4 @@
-"""Rows without keys, and rows that pad."""
+"""Kernels that blank rows: rows without keys, and rows that only pad a batch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Looks for broken rows of attention states, blocks of caches and metadata, and records their places.
+"""Kernels that look for broken rows of attention states, blocks of caches and metadata, and record their places.
 
-A kernel writes nothing if all rows are right. A broken row stores into its own place of `record`, unless an earlier launch
-did, and a constant into `flags`. Neither depends on the order in which rows run, so the kernels allow races.
+A kernel writes nothing if all rows are right. A broken row stores into its own element of `record`, unless an earlier
+launch already did, and a constant into `flags`. Neither depends on the order in which rows run, so the kernels allow
+races.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
-# Dtypes: the result of a merge, queries, keys, values.
+# Dtypes of the result of a merge, of queries, of keys and of values.
 O, Q, K, V = DType("O"), DType("Q"), DType("K"), DType("V")  # noqa: E741
-# Dtypes: lengths, offsets, slots, tables.
+# Dtypes of lengths, of offsets, of slots and of block tables.
 L, C, S, I = DType("L", default=i32), DType("C", default=i32), DType("S", default="i64"), DType("I", default=i32)  # noqa: E741
 
 NAN, INFINITE, NOT_EMPTY, WEIGHTLESS, NO_KEYS_SEEN, TOO_LARGE, OTHER_LSE, OTHER_VALUE, NAN_IN_BLOCK = range(1, 10)
 NEGATIVE_LENGTH, FALLING_OFFSETS, SLOT_OUT_OF_RANGE, PAGE_OUT_OF_RANGE, OTHER_LENGTH = range(10, 15)
-"""The classes of faults. Each is the index of the flag that it sets."""
+"""Classes of faults. A class is the index of the flag that it sets."""
 
 MERGED_FROM = 8
 """The largest number of sides that `check_merge` reads."""
@@ -56,7 +57,8 @@ MERGED_FROM = 8
 
 @inline
 def note(t, h, what, record, flags, seam, step, values=None, numbers=()):
-    """Records the fault `what` of row (t, h), with four numbers. Does nothing if `what` is 0; an earlier record of the row stays."""
+    """Records the fault class `what` of row (t, h), with four numbers. Does nothing if `what` is 0. If the row already
+    has a record, that record is kept."""
     is_new = what != 0 and load(record[t, h], where=what != 0) == i64(0)
     store(record[t, h], (i64(step) << 32) | (i64(seam) << 8) | i64(what), where=is_new)
     if values is not None:
@@ -67,7 +69,8 @@ def note(t, h, what, record, flags, seam, step, values=None, numbers=()):
 
 @inline
 def class_of(largest, lse, has_lse, known, keys, limit):
-    """The class of a row, from its largest magnitude (NaN if the row has a NaN) and its lse; 0 if nothing is wrong."""
+    """Returns the fault class of a row, or 0 if nothing is wrong. `largest` is the row's largest magnitude, NaN if the
+    row has a NaN."""
     says_empty = has_lse and lse == -math.inf
     what = i32(0)
     if known and not keys:
@@ -86,7 +89,8 @@ def class_of(largest, lse, has_lse, known, keys, limit):
 
 @inline
 def sequence_of(t, lens, starts, causal, halvings, wanted):
-    """Returns whether token t is `wanted` and in a sequence, the sequence, and the number of keys that the token sees."""
+    """Returns three values: whether token t is `wanted` and in a sequence, the sequence, and the number of keys that
+    the token sees."""
     last = starts.shape[0] - 1
     first = i64(starts[0])
     known = wanted and first <= i64(t) and i64(t) < i64(starts[last])
@@ -136,7 +140,7 @@ def check_states(
 
 @inline
 def is_other_lse(lse, expected, tolerance):
-    """True if the finite `lse` is not the expected one, within a tolerance that is relative to 1 + |lse| / 8."""
+    """True if the finite `lse` differs from the expected one by more than tolerance * (1 + |lse| / 8)."""
     return not abs(lse - expected) <= tolerance * (1.0 + 0.125 * abs(lse))
 
 
@@ -179,8 +183,9 @@ def check_merge(
         is_near = not is_live_row or distance <= tolerance * (largest - distance)
         if live and (what != 0 or not is_near):
             expected = max(abs(payload(whole)))
-            # Where sides cancel, the result is smaller than they are, and rounding errs by their size. Take the weighted mean of their
-            # magnitudes: a side without weight adds nothing to it, whatever its payload holds.
+            # If sides cancel, the result is smaller than the sides, and the rounding error is relative to their size.
+            # So the bound uses the weighted mean of their magnitudes. A side without weight adds nothing to it, even if
+            # its payload is NaN.
             spread = identity("D", base=B)
             for i in range(len(sides)):
                 side = load_state(sides[i][t, h], side_lses[i][h, t], where=read, base=B)
@@ -284,7 +289,7 @@ def check_blocks(
 
 @inline
 def class_of_entry(i, live, lens, expected, starts, slots, table, pages, page_size):
-    """The class of the fault of request or token i of a batch; 0 if there is none."""
+    """Returns the fault class of request i or token i of a batch, or 0 if nothing is wrong."""
     what = i32(0)
     is_request = i < live and i < lens.shape[0]
     length = i64(load(lens[i], where=is_request))
@@ -298,7 +303,7 @@ def class_of_entry(i, live, lens, expected, starts, slots, table, pages, page_si
         what = i32(FALLING_OFFSETS) if what == 0 and falls else what
     if present(slots):
         slot = i64(load(slots[i], where=i < slots.shape[0], otherwise=-1))
-        # Quotients are compared: the product of pages and their size may wrap.
+        # Compares quotients, since the product of the number of pages and their size may wrap around.
         is_beyond = slot < -1 or slot // page_size >= pages
         what = i32(SLOT_OUT_OF_RANGE) if what == 0 and is_beyond else what
     if present(table):

@@ -40,18 +40,20 @@ from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
-# The bases of both sides and of their merge, and the base in which they are merged. All default to B.
+# The bases of the prefix's lse, of the suffix's lse and of the result's lse, and the base in which both sides are
+# merged. All default to B.
 PREFIX, SUFFIX = Base("PrefixBase", default=B), Base("SuffixBase", default=B)
 RESULT, MEETING = Base("ResultBase", default=B), Base("MeetingBase", default=B)
-# The dtype of the logits of sinks.
+# The dtype of a sink's logits.
 C = DType("C", default=f32)
 
-FEW = 128  # tokens whose rows take less time to load than it takes to find out which of them have keys
+FEW = 128  # Up to this number of tokens, loading the rows takes less time than finding out which of them have keys.
 
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """Arguments for two states of each row, declared by `pair`. Rows of the prefix at or past `context_rows` take no part."""
+    """Arguments for two states of each row. `pair` declares them. Rows of the prefix at or past `context_rows` take no
+    part."""
 
     prefix: Any
     prefix_lse: Any
@@ -61,31 +63,32 @@ class Pair:
 
 
 def pair(row: str) -> Pair:
-    """Declares two states whose rows lie along `row`."""
+    """Declares the arguments for two states, whose rows have the dims `row`."""
     rows, lses = In[T, f"n H {row}"], In[f32, "H n"]
     return Pair(rows, lses, rows, lses, index.at_most("n"))
 
 
 def is_fp8(how: Scaling) -> bool:
-    """True if a merged row is stored as a state with one scale, in fp8."""
+    """True if a merged row is stored in fp8 with one scale for all rows, and is neither rotated nor gated."""
     return how.is_static and how.turned == 0 and how.gate == ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Beside:
-    """Arguments of a kernel beside merged rows, declared by `beside`: their lses, and one scale for all rows or None."""
+    """Arguments that a kernel has in addition to the merged rows: their lses, and one fp8 scale for all rows or None.
+    `beside` declares them."""
 
     out_lse: Any
     out_scale: Any
 
 
 def stored(how: Scaling) -> Result:
-    """Declares merged rows."""
+    """Declares the arguments for the merged rows."""
     return Result(Out[f8e4m3fn, "n H D"], None, None, None, how) if is_fp8(how) else result(how)
 
 
 def beside(how: Scaling) -> Beside:
-    """Declares the arguments beside merged rows."""
+    """Declares the arguments in addition to the merged rows."""
     return Beside(Out[f32, "H n"] | None, In[f32, "one=1"] if is_fp8(how) else None)
 
 
@@ -98,7 +101,7 @@ def merged_pair(t, h, of, in_context):
 
 @inline
 def copied_lse(t, h, of):
-    """The suffix's lse in the base of the result. Infinities and NaN are kept."""
+    """Returns the suffix's lse in the base of the result. Infinities and NaN are kept."""
     lse = of.suffix_lse[h, t]
     return lse if lse == math.inf else lse_of(rebase(make_state(of.suffix[t, h], lse, base=SUFFIX), RESULT))
 
@@ -123,7 +126,8 @@ def store_copy(t, h, of, to, more, scale):
 
 @inline
 def store_pair(t, h, of, to, more, copies):
-    """Stores the merge of a row as a state, scaled if there is a scale. With `copies`, rows past the context are copies of the suffix, whatever its lse is."""
+    """Stores the merge of a row as a state, and scales it first if there is a scale. With `copies`, rows past the
+    context are copies of the suffix, even if its lse is infinite."""
     scale = None
     if more.out_scale is not None:
         scale = more.out_scale[0]
@@ -138,7 +142,8 @@ def store_pair(t, h, of, to, more, copies):
 
 @inline
 def row_of_pair(t, h, of, in_context, to, copies):
-    """The merged row, gated if there is a gate, and its lse. With `copies`, a row past the context and its lse are the suffix's, unchanged."""
+    """Returns the merged row and its lse. The row is gated if there is a gate. With `copies`, a row past the context is
+    the suffix's row with the suffix's lse."""
     merged = merged_pair(t, h, of, in_context)
     row, lse = payload(merged), lse_of(merged)
     if copies:
@@ -222,7 +227,7 @@ def merge_state_in_place(
 
 @inline
 def is_empty(largest, total):
-    """True if a side holds nothing, by its statistics."""
+    """True if a side is empty, according to its softmax statistics."""
     infinite = abs(largest) == math.inf
     return infinite | (total == 0.0)
 
@@ -257,7 +262,7 @@ def merge_attn_stats(
         p_sum, s_sum = prefix_stats[t, h, 1], suffix_stats[t, h, 1]
         p_empty, s_empty = is_empty(p_max, p_sum), is_empty(s_max, s_sum)
         largest = max(-math.inf if p_empty else p_max, -math.inf if s_empty else s_max)
-        # The lse of both sides relative to the common maximum: small numbers, which keep their precision.
+        # The lses of both sides relative to the common maximum: these numbers are small, so they keep their precision.
         p_scaled = (p_max - largest) * softmax_scale
         s_scaled = (s_max - largest) * softmax_scale
         p_lse = -math.inf if p_empty else p_scaled + log(p_sum)
@@ -278,8 +283,8 @@ def is_of_a_sequence(row, cu_seqlens):
 
 @inline
 def has_keys(row, inside, kv_lens, cu_seqlens, halvings):
-    """True if a row's sequence has keys. In a decode of one token each, row s is sequence s: its length is loaded before the search
-    for the sequence ends."""
+    """True if a row's sequence has keys. In a decode with one token per sequence, row s is sequence s. Its length is
+    loaded before the search for the sequence ends."""
     live = kv_lens[row] > 0
     is_own = (cu_seqlens[row] <= row) & (row < cu_seqlens[row + 1])
     if inside and not is_own:
@@ -294,7 +299,8 @@ def prefix_where(condition, prefix, prefix_lse, t, h):
 
 @inline
 def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
-    """Merges the prefix, if it is live, with the suffix. If there are at most FEW tokens, `early` is the prefix: it is loaded before `live` is known."""
+    """Merges the prefix with the suffix, if the prefix is live. With at most FEW tokens, `early` is the prefix's state,
+    which was loaded before `live` was known."""
     first = early
     if shape("n") > FEW:
         first = prefix_where(live, prefix, prefix_lse, t, h)

@@ -39,7 +39,7 @@ from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
-# The base of the result: B, unless a call binds another one.
+# The base of the result's lse: B, unless a call binds another base.
 RESULT = Base("ResultBase", default=B)
 O = DType("O")  # noqa: E741 (the library's name)
 P = DType("T", default=f32)
@@ -122,7 +122,7 @@ def merge_states_ragged(scaling: Scaling) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Listed:
-    """Arguments for up to eight states in buffers of their own, declared by `listed`."""
+    """Arguments for up to eight states in separate buffers. `listed` declares them."""
 
     v0: Any
     s0: Any
@@ -143,7 +143,8 @@ class Listed:
 
 
 def listed(row: str) -> Listed:
-    """Declares up to eight states whose rows lie along `row`; all but the first are optional."""
+    """Declares the arguments for up to eight states, whose rows have the dims `row`. All states but the first
+    are optional."""
     v, s = In[T, f"n H {row}"], In[f32, "n H"]
     return Listed(v, s, *(one | None for _ in range(7) for one in (v, s)))
 
@@ -188,13 +189,14 @@ def merged_splits(partial, partial_lse, i, j, h, row):
 
 
 def split_races(how: Scaling) -> set[str]:
-    """The warnings that kernels of splits suppress. Scales of row (i, j) are stored to row i * l + j: the proofs cannot bound this product."""
+    """Returns the warnings that kernels of splits suppress. Scales of row (i, j) are stored to row i * l + j; the
+    proofs cannot bound this product."""
     return set() if how.is_bare else {"races"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Beside:
-    """Arguments of a kernel beside the rows of combined splits, declared by `beside`.
+    """Arguments that a kernel has in addition to the rows of combined splits. `beside` declares them.
 
     Args:
         sinks: the sink of each head, a logit in base e: `out` includes it, and `out_lse` does not. None if rows are bare.
@@ -205,7 +207,7 @@ class Beside:
 
 
 def beside(how: Scaling) -> Beside:
-    """Declares the arguments beside the rows of combined splits."""
+    """Declares the arguments in addition to the rows of combined splits."""
     return Beside(Out[f32, "b l H"] | None, None if how.is_bare else In[f32, "H"] | None)
 
 
@@ -220,7 +222,7 @@ def row_beside_sink(state, h, sinks):
 
 @inline
 def store_split(merged, i, j, h, to, more):
-    """Stores rows like `store_states` of `scaling`, but with two indices per token and with sinks."""
+    """Stores rows as `store_states` of `scaling` does, but with two indices per token, and with sinks."""
     if to.how.is_bare:
         store_state(merged[0], to.out[i, j, h], more.out_lse[i, j, h])
     else:
@@ -290,7 +292,8 @@ M = DType("M", default=f32)
 
 @dataclasses.dataclass(frozen=True)
 class Splits:
-    """Arguments for the splits of split-KV attention, declared by `splits_of`. A row may have fewer splits than there are.
+    """Arguments for the splits of split-KV attention. `splits_of` declares them. A row may have fewer splits than dim
+    s.
 
     Args:
         lses: the lse of each split. With `sums`, the maximum of its scores; its row is then the sum of weights times values.
@@ -317,13 +320,13 @@ class Splits:
 
 
 def splits_of(dtype: Any, row: str) -> Splits:
-    """Declares splits whose rows lie along `row`."""
+    """Declares the arguments for splits, whose rows have the dims `row`."""
     return Splits(In[dtype, f"s b l H {row}"], In[f32, "s b l H"], In[M, f"b l H {row}"] | None)
 
 
 @inline
 def length_of(i, j, of):
-    """The number of keys of a row; 0 if the token is in no sequence."""
+    """Returns the number of keys of a row, or 0 if the token is in no sequence."""
     at, known = i, i < of.lens.shape[0]
     if present(of.starts):
         token, last = i * shape("l") + j, of.starts.shape[0] - 1
@@ -336,13 +339,14 @@ def length_of(i, j, of):
 
 @inline
 def ceiling(length, each):
-    """The number of steps of `each` that cover a length; 0 for a length of 0 or less. No sum on the way exceeds 2^63."""
+    """Returns the number of pieces of `each` that cover a length; 0 for a length of 0 or less. No intermediate sum
+    exceeds 2^63."""
     return (length - 1) // max(each, 1) + 1 if length > 0 else 0
 
 
 @inline
 def count_of(i, j, of):
-    """The number of splits of a row that take part."""
+    """Returns the number of splits of a row that take part."""
     count = i64(shape("s"))
     if present(of.lens):
         tiles = ceiling(length_of(i, j, of), i64(of.split_len) if of.split_len > 0 else i64(of.tile_len))
@@ -353,7 +357,7 @@ def count_of(i, j, of):
 
 @inline
 def maximum_of(k, i, j, h, count, of):
-    """The maximum of a split's scores; -inf if the split is empty or takes no part."""
+    """Returns the maximum of a split's scores. Returns -inf if the split is empty or takes no part."""
     largest = load(of.lses[k, i, j, h], where=k < count, otherwise=-math.inf)
     total = load(of.sums[k, i, j, h], where=k < count)
     return -math.inf if abs(largest) == math.inf or total == 0.0 else largest
@@ -361,7 +365,7 @@ def maximum_of(k, i, j, h, count, of):
 
 @inline
 def summed(i, j, h, count, of, row):
-    """Merges splits that are not normalised. Reads each once, and divides once."""
+    """Merges splits that are not normalised. Reads each split once, and divides once."""
     largest = -math.inf
     for k in range(shape("s")):
         largest = max(largest, maximum_of(k, i, j, h, count, of))
@@ -373,13 +377,13 @@ def summed(i, j, h, count, of, row):
         rows = rows + load(of.partial[k, i, j, h], where=counts) * weight
         total = total + load(of.sums[k, i, j, h], where=counts) * weight
     empty = largest == -math.inf
-    divisor = 1.0 if empty else math.nan if total == math.inf else total  # a sum that overflows does not make the row empty
+    divisor = 1.0 if empty else math.nan if total == math.inf else total  # NaN if the sum overflows: such a row is not empty
     return make_state(rows / divisor, -math.inf if empty else largest + log2(divisor) / of.to_log2, base=B)
 
 
 @inline
 def counted(i, j, h, of, row):
-    """Merges the splits of a row that take part, in the base of the result."""
+    """Merges the splits of a row that take part. The result is in the base RESULT."""
     count = count_of(i, j, of)
     merged = identity(row, base=B)
     if present(of.sums):

@@ -1,4 +1,4 @@
-"""Merges of groups of states through maps."""
+"""Kernels that merge groups of states, where maps say which states form a group."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from mlafix.kernels.scaling import Scaling, heads_of, result, scaled_or_bare, st
 
 T = DType("T")
 B = Base("B", default="e")
-# The base of the result, by default B.
+# The base of the result's lse: B, unless a call binds another base.
 RESULT = Base("ResultBase", default=B)
 O = DType("O")  # noqa: E741 (the library's name)
 P = DType("T", default=f32)
@@ -46,7 +46,7 @@ P = DType("T", default=f32)
 
 @dataclasses.dataclass(frozen=True)
 class Groups:
-    """The arguments for parts, and for the maps that group them. `groups` declares them."""
+    """Arguments for parts, and for the maps that group them. `groups` declares them."""
 
     parts: Any
     lses: Any
@@ -59,13 +59,14 @@ class Groups:
 
 
 def groups(dtype: Any, row: str) -> Groups:
-    """Declares groups of parts whose rows lie along `row`."""
+    """Declares the arguments for groups of parts, whose rows have the dims `row`."""
     return Groups(In[dtype, f"p H {row}"], In[f32, "p H"])
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """A group: its row, the bounds of its parts, whether it has parts, and whether it is merged."""
+    """A group: the row that it writes, the bounds of its parts, whether the bounds are valid, and whether the group is
+    merged."""
 
     row: Any
     first: Any
@@ -89,7 +90,8 @@ def group_of(g, of):
 
 @inline
 def parts_of(group, of):
-    """The bounds of a group's parts, and the number of entries of the map (without a map, of parts). Parts past that are empty."""
+    """Returns the bounds of a group's parts, and the number of entries of the part map (the number of parts if there is
+    no map). Parts past this number are empty."""
     named = of.part_map.shape[0] if present(of.part_map) else shape("p")
     return index(group.first), index(group.last), named
 
@@ -111,7 +113,7 @@ def merged_parts(group, bounds, of, h, row):
 
 @dataclasses.dataclass(frozen=True)
 class Sums:
-    """The arguments for parts whose lses are the maxima of their scores: the sums of their weights.
+    """Arguments for parts whose lses are the maxima of their scores: the sums of weights, in addition to `Groups`.
 
     Args:
         to_log2: the factor that converts maxima to base 2.
@@ -123,7 +125,7 @@ class Sums:
 
 @inline
 def part_at(j, of):
-    """The row of a part, or -1 if there is no such part."""
+    """Returns the row of a part, or -1 if there is no such part."""
     i = j
     if present(of.part_map):
         i = index(load(of.part_map[j], where=j < of.part_map.shape[0], otherwise=-1))
@@ -132,7 +134,7 @@ def part_at(j, of):
 
 @inline
 def maximum_of(i, h, of, beside):
-    """The maximum of a part's scores. -inf if the part is empty or does not exist."""
+    """Returns the maximum of a part's scores. Returns -inf if the part is empty or does not exist."""
     there = 0 <= i < shape("p")
     largest = load(of.lses[i, h], where=there, otherwise=-math.inf)
     total = load(beside.sums[i, h], where=there)
@@ -141,7 +143,7 @@ def maximum_of(i, h, of, beside):
 
 @inline
 def summed_parts(group, bounds, of, beside, h, row):
-    """Merges a group's parts, which are not normalised. Reads each row once, and divides once."""
+    """Merges a group's parts, which are not normalised. Reads each part once, and divides once."""
     start, end, named = bounds
     behind = min(end, named) if group.sound else start
     largest = -math.inf
@@ -156,7 +158,7 @@ def summed_parts(group, bounds, of, beside, h, row):
         rows = rows + load(of.parts[i, h], where=counts) * weight
         total = total + load(beside.sums[i, h], where=counts) * weight
     empty = largest == -math.inf
-    divisor = 1.0 if empty else math.nan if total == math.inf else total  # an overflowing sum does not make the row empty
+    divisor = 1.0 if empty else math.nan if total == math.inf else total  # NaN if the sum overflows: such a row is not empty
     return make_state(rows / divisor, -math.inf if empty else largest + log2(divisor) / beside.to_log2, base=B)
 
 
@@ -185,8 +187,8 @@ def store_group(merged, group, p, to, out_lse, of):
 
 
 def map_races(how: Scaling) -> set[str]:
-    """The warnings that kernels of groups suppress. With `first_row`, the entries of the map are distinct, but the proofs do not
-    consider that."""
+    """Returns the warnings that kernels of groups suppress. Rows in the map are distinct, but with `first_row` the
+    proofs cannot use this."""
     return set() if how.is_bare else {"races"}
 
 
@@ -224,7 +226,8 @@ def merge_states_mapped(scaling: Scaling) -> Any:
                 bounds = parts_of(group, of)
                 merged = [merged_parts(group, bounds, of, head, row) for head in heads_of(h, scaling)]
                 if scaling.is_bare:
-                    # Uses no branch on the presence of sinks, which most calls leave open.
+                    # Uses a masked load instead of a branch: the presence of sinks is a run-time value, unless it is
+                    # bound.
                     whole = merge(merged[0], sink(load(of.sinks[h], where=present(of.sinks), otherwise=-math.inf), base="e"))
                     store_state(whole, to.out[group.row, h], None)
                     store_lse(merged[0], group.row, h, out_lse, of)

@@ -24,7 +24,7 @@ def clear_pad_flags(flags: InOut[bool_, "n"], live_rows: index.at_most("n").or_t
 
 @inline
 def prefilling(t, computed, prompt, live_rows):
-    """True if request t has prompt left to compute; never in a row that pads."""
+    """True if request t has prompt tokens left to compute. False for a row that only pads the batch."""
     reads = (t < live_rows) & (t < computed.shape[0])
     return load(computed[t], where=reads) < load(prompt[t], where=reads)
 
@@ -49,7 +49,8 @@ def mark_prefilling(
 
 @inline
 def context_len(t, j, seq_lens, live_rows):
-    """The context length of token j among the last l tokens of request t. Computed in 64 bits, so that nothing wraps around."""
+    """Returns the context length of token j among the last l tokens of request t. It is computed in 64 bits, so that
+    nothing wraps around."""
     reads = (t < live_rows) & (t < seq_lens.shape[0])
     length = i64(load(seq_lens[t], where=reads))
     distance = i64(shape("l") - j - 1)
@@ -73,13 +74,13 @@ def expand_context_lens(out: Out[i32, "d l"], seq_lens: In[i32, "r"], live_rows:
 
 # -- A whole batch's metadata -------------------------------------------------------------------------------------------
 
-# Dtype variables of arrays, each of which is i32 or i64 on its own.
+# Dtypes of single arrays; each is i32 or i64, independently of the others.
 L, C, S, K = DType("L", default=i32), DType("C", default=i32), DType("S", default="i64"), DType("K", default=i32)
 
 
 @dataclasses.dataclass(frozen=True)
 class Metadata:
-    """The integers that describe a padded batch: arguments of a kernel."""
+    """The integer arrays that describe a padded batch, as arguments of a kernel."""
 
     seq_lens: Any = InOut[L, "r"]
     cu_seqlens: Any = InOut[C, "c"] | None
@@ -89,8 +90,8 @@ class Metadata:
 
 @inline
 def tokens_of(live, live_tokens, slots, cu_seqlens):
-    """The number of live tokens, never negative: `live_tokens` if that is not negative, otherwise the last live offset,
-    or all tokens if there are no offsets."""
+    """Returns the number of live tokens, which is never negative. It is `live_tokens` unless that is negative.
+    Otherwise it is the last live offset, or the number of all tokens if there are no offsets."""
     tokens = i64(live_tokens)
     if present(cu_seqlens):
         last = min(live, cu_seqlens.shape[0] - 1)
@@ -101,7 +102,7 @@ def tokens_of(live, live_tokens, slots, cu_seqlens):
     return tokens
 
 
-@kernel(allow={"races"})  # offsets after the live ones are written, while the last live one is read
+@kernel(allow={"races"})  # Rows write offsets behind the last live offset while other rows read the last live one.
 def pad_metadata(
     batch: Metadata(),
     entries: index,
@@ -139,8 +140,8 @@ def cumulate_lens(cu_seqlens: Out[C, "c"], lens: In[L, "r"], live_rows: index.or
 
 @inline
 def length_of_rank(length, rank, ranks, interleave):
-    """The number of the first `length` tokens that lie on a rank: ranks take turns with runs of `interleave` tokens. No product is
-    larger than the length, whatever the other numbers are, so nothing wraps around."""
+    """Returns how many of the first `length` tokens lie on a rank. Ranks take turns with runs of `interleave` tokens.
+    No product exceeds the length, so nothing wraps around."""
     runs = length // i64(interleave)
     rounds = runs // i64(ranks)
     last = runs - rounds * i64(ranks)
@@ -211,7 +212,7 @@ def pages_of_rank(
     for t, j in grid("n", "w"):
         live = t < live_rows and t < shape("r")
         length = i64(load(local_lens[t], where=live))
-        # Quotients are compared: products of a page's size may wrap.
+        # Compares quotients, since the product of a page's number and size may wrap around.
         used = live and i64(j) <= (length - 1) // i64(page_size)
         row = index(load(requests[t], where=used))
         token = rank + j * page_size * ranks

@@ -1,6 +1,7 @@
-"""Kernels of `mlafix.distributed` in which ranks store rows into each other's memory, compiled when they are first used.
+"""Kernels of `mlafix.distributed` in which ranks store rows into each other's memory. They compile when they are first
+used.
 
-Each rank has two halves there, with a block (ranks.py) of every rank.
+The memory of each rank has two halves. Each half has a block (ranks.py) for every rank.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from mlafix.dsl import (
 
 @dataclasses.dataclass(frozen=True)
 class Staged:
-    """The arguments for rows that ranks send to each other: the rows in each rank's memory, and the fp8 scales or None. `staged` declares
-    them."""
+    """Arguments for rows that ranks send to each other: the rows in each rank's memory, and their fp8 scales or None.
+    `staged` declares them."""
 
     staged: Any
     staged_lses: Any
@@ -46,7 +47,7 @@ class Staged:
 
 @dataclasses.dataclass(frozen=True)
 class Travel:
-    """The way in which rows travel.
+    """Options of the exchange for which a kernel is made.
 
     Args:
         is_fp8: payloads travel as in `pack_blocks_fp8`.
@@ -61,20 +62,20 @@ FP8 = Travel(is_fp8=True)
 
 
 def staged(how: Travel, tokens: str = "n") -> Staged:
-    """Declares two halves with blocks of this many tokens from each rank."""
+    """Declares two halves with a block of `tokens` tokens for each rank."""
     numbers = Peers[InOut[f32, f"turns=2 r {tokens} H"]]
     return Staged(Peers[InOut[f8e4m3fn if how.is_fp8 else T, f"turns=2 r {tokens} H D"]], numbers, numbers if how.is_fp8 else None)
 
 
 def unbounded(how: Travel) -> set[str]:
-    """The checks that a kernel suppresses. With `of_two` it reads the memory of the other rank, which exists, since two
-    ranks launch the kernel."""
+    """Returns the checks that a kernel suppresses. With `of_two` a kernel reads the memory of the other rank, which
+    exists, since two ranks launch it."""
     return {"bounds"} if how.is_fp8 else set()
 
 
 @dataclasses.dataclass(frozen=True)
 class Partial:
-    """The arguments for a rank's partial state and its requests. `partial` declares them."""
+    """Arguments for a rank's partial state and its requests. `partial` declares them."""
 
     partial: Any
     partial_lse: Any
@@ -82,14 +83,13 @@ class Partial:
 
 
 def partial(tokens: str = "n") -> Partial:
-    """Declares p parts with this many tokens."""
+    """Declares a partial state of p parts with `tokens` tokens each."""
     return Partial(In[T, f"p {tokens} H D"], In[f32, f"p {tokens} H"], Requests())
 
 
 @inline
 def send_row(i, part, token, t, h, half, rank, live, sent, own):
-    """Stores a row of this rank's state to rank i's memory. For a row that is not live, stores no payload, and an lse of
-    -inf."""
+    """Stores a row of this rank's state to rank i's memory. If the row is not live, stores only an lse of -inf."""
     row = load(own.partial[part, token, h], where=live)
     lse = load(own.partial_lse[part, token, h], where=live, otherwise=-math.inf)
     if sent.staged_scales is not None:
@@ -103,14 +103,14 @@ def send_row(i, part, token, t, h, half, rank, live, sent, own):
 
 @inline
 def next_rank(rank, step, count):
-    """The rank that is `step` steps after this one. Since ranks begin with different ranks, their stores spread over
-    the links."""
+    """Returns the rank that is `step` steps after this one. Each rank begins with a different rank, so that stores
+    spread over the links."""
     return (rank + step) % count
 
 
 @inline
 def received_row(i, t, h, half, rank, exists, sent):
-    """The row that rank i has sent, and its lse. 0 and -inf if `exists` is false."""
+    """Returns the row that rank i has sent, and its lse. Returns 0 and -inf if `exists` is false."""
     row = load(sent.staged[rank][half, i, t, h], where=exists)
     if sent.staged_scales is not None:
         row = row * load(sent.staged_scales[rank][half, i, t, h], where=exists)
@@ -119,11 +119,13 @@ def received_row(i, t, h, half, rank, exists, sent):
 
 @inline
 def store_merged_row(t, h, half, rank, place, mine, live, of_two, sent, own, to, is_stored):
-    """Stores the merge, in the order of the ranks, of the received rows and of this rank's own row, [place, mine, h] of its state.
+    """Merges the received rows and this rank's own row, [place, mine, h] of its state, in the order of the ranks, and
+    stores the result.
 
-    Two ranks merge the same two rows, in an order that all threads know. Rows that are converted in any case are merged and stored in
-    a branch, which costs nothing per element. (A branch around the merge alone would merge the sink as a state, with other bits.)
-    Other rows are selected, in two iterations that load one row each (docs/Experiments.md).
+    Two ranks merge two rows, in an order that all threads know. If rows are converted anyway, they are merged and
+    stored in a branch, which costs nothing per element. (A branch around the merge alone would merge the sink as a
+    state, with other bits.) Otherwise rows are selected, in two iterations that load one row each
+    (docs/Experiments.md).
     """
     row = load(own.partial[place, mine, h], where=live)
     lse = load(own.partial_lse[place, mine, h], where=live, otherwise=-math.inf)
@@ -148,7 +150,8 @@ def store_merged_row(t, h, half, rank, place, mine, live, of_two, sent, own, to,
 
 @inline
 def push_row(t, h, rank, of_two, sent, own, to):
-    """Sends row t, h of part i of this rank's state to rank i, for each i, and stores the merge of the rows for this rank."""
+    """Sends row (t, h) of part i of this rank's state to rank i, for each i. Then stores the merge of the rows that
+    this rank received."""
     half = turn()
     live = has_keys(t, own.requests)
     for step in range(1, ranks(sent.staged)):
@@ -160,7 +163,8 @@ def push_row(t, h, rank, of_two, sent, own, to):
 
 @inline
 def push_token(t, h, rank, of_two, sent, own, to, token_step):
-    """Sends row t + i * token_step, h of this rank's state to rank i, for each i, and stores the merge of the rows for this rank."""
+    """Sends row (t + i * token_step, h) of this rank's state to rank i, for each i. Then stores the merge of the rows
+    that this rank received."""
     half = turn()
     tokens = own.partial.shape[1]
     for step in range(1, ranks(sent.staged)):
@@ -249,8 +253,8 @@ push_and_merge_tokens, push_and_merge_tokens_fp8, push_and_merge_tokens_fp8_of_t
     _tokens, (Travel(), FP8, Travel(is_fp8=True, of_two=True))
 )
 
-# Names of kernels, by the cut and by whether rows travel as fp8, for any number of ranks and for two. If nothing is cut, a
-# rank's own rows are rounded like the others.
+# Names of kernels by the cut, and by whether rows travel as fp8: for any number of ranks, and for two ranks. If nothing
+# is cut, a rank's own rows are rounded like the other ranks' rows.
 OF_MANY = {
     ("heads", False): "push_and_merge",
     ("heads", True): "push_and_merge_fp8",

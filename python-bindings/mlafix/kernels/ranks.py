@@ -1,6 +1,7 @@
-"""Kernels of `mlafix.distributed` and of the drop-ins for context parallelism, compiled when they are first used.
+"""Kernels of `mlafix.distributed` and of the drop-ins for context parallelism. They compile when they are first used.
 
-A rank sends *blocks*: the rows of its partial state that another rank merges. Tensors of blocks have the rank as first dim.
+A rank sends *blocks*: a block has the rows of its partial state that another rank merges. The first dim of a tensor of
+blocks is the rank.
 """
 
 from __future__ import annotations
@@ -42,18 +43,18 @@ from mlafix.dsl import (
 
 T = DType("T")
 O = DType("O")  # noqa: E741 (the library's name)
-E = DType("E", default=i32)  # only copied
+E = DType("E", default=i32)  # dtype of elements that are only copied
 S = DType("S", default=i32)
 Q = DType("Q", default=i32)
 B = Base("B", default="e")
 
-# Rows whose largest magnitude is smaller than this are scaled as if they had this magnitude.
+# A row with a smaller largest magnitude is scaled as if its largest magnitude were this.
 SMALLEST = 2.0**-100
 
 
 @dataclasses.dataclass(frozen=True)
 class Requests:
-    """The arguments for the keys of requests on this rank, and for the first token of each request.
+    """Arguments for the number of keys of each request on this rank, and for the first token of each request.
 
     Args:
         halvings: see `segment_of`.
@@ -66,7 +67,7 @@ class Requests:
 
 @dataclasses.dataclass(frozen=True)
 class Merged:
-    """The arguments for the merged rows, the logits of a sink, and the fp8 scale."""
+    """Arguments for the merged rows and their lses, the logits of a sink, and an fp8 scale."""
 
     out: Any = Out[O, "n H D"]
     out_lse: Any = Out[f32, "n H"] | None
@@ -76,7 +77,7 @@ class Merged:
 
 @inline
 def has_keys(token, of):
-    """True if a token's request has keys on this rank; False for padding behind the last request."""
+    """True if a token's request has keys on this rank. False for padding behind the last request."""
     keys = True
     if of.query_start_loc is not None:
         requests = of.query_start_loc.shape[0] - 1
@@ -91,7 +92,7 @@ def has_keys(token, of):
 
 @inline
 def source_of(block, token, parts, tokens, requests):
-    """The part of a block's row that holds the state of `token`, and whether there is one."""
+    """Returns the part from which a block takes the state of `token`, and whether the token has a state."""
     return min(block, parts - 1), token < tokens and has_keys(token, requests)
 
 
@@ -116,7 +117,8 @@ def pack_blocks(
 
 @inline
 def scale_of(row):
-    """The divisor of a row that is rounded to fp8: its largest magnitude / 448. It is large enough to have a finite reciprocal."""
+    """Returns the divisor of a row that is rounded to fp8: its largest magnitude / 448. It is large enough to have a
+    finite reciprocal."""
     return max(max(abs(row)), SMALLEST) / 448.0
 
 
@@ -154,8 +156,8 @@ def pack_blocks_fp8(
 
 @inline
 def store_merged(merged, t, h, to, live=True):
-    """Merges a row's state with its sink, whose logit is in base e, and stores it if it is live. Uses a predicate, since a branch would
-    merge the sink separately, with other bits."""
+    """Merges a row's state with its sink, a logit in base e, and stores the result if the row is live. The store is
+    predicated, since a branch would merge the sink separately, with other bits."""
     if to.sink is not None:
         merged = merge(merged, sink(to.sink[h], base="e"))
     if to.out_scale is not None:
@@ -244,7 +246,8 @@ def mask_rows_without_keys(lse: InOut[f32, "n H"], of: Requests(In[S, "s"], In[Q
 
 @inline
 def weighted(rows, lses, rank, t, h):
-    """Returns a state with the lse of all ranks, and a rank's row times its weight."""
+    """Returns the state of this rank's row, multiplied by its weight among all ranks. Its lse is the merged lse of all
+    ranks."""
     own = load_state(rows[t, h], lses[rank, t, h], base=B)
     merged = identity("D", base=B)
     for i in range(shape("r")):

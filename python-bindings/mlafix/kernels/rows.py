@@ -31,7 +31,7 @@ from mlafix.dsl import (
 from mlafix.kernels.scaling import Scaling, as_stored, result, scaled, store_rows
 
 T = DType("T")
-# Dtypes of weights.
+# Dtypes of weights, and of the places of experts' rows.
 W, V = DType("W", default=f32), DType("V", default=f32)
 P = DType("P", default=i32)
 
@@ -68,7 +68,7 @@ def softmax(y: Out[T, "n D"], x: In[T, "n D"], scale: f32):
 
 @inline
 def score_of(row, weight, epsilon):
-    """The dot product of a weight and a row's RMSNorm."""
+    """Returns the dot product of a weight and a row's RMSNorm."""
     return sum(row * weight) * rsqrt(sum(row * row) / f32(shape("D")) + epsilon)
 
 
@@ -153,7 +153,7 @@ def quantize_rows(scaling: Scaling) -> Any:
 
 @inline
 def normed(row, weight, epsilon):
-    """A row's RMSNorm."""
+    """Returns a row's RMSNorm."""
     return row * rsqrt(sum(row * row) / f32(shape("(G K)")) + epsilon) * weight
 
 
@@ -185,7 +185,7 @@ def norm_rows(scaling: Scaling) -> Any:
 def store_in_pages(scaling: Scaling) -> Any:
     """Stores rows of tokens to the slots of a paged cache. Rows that no slot names stay as they are, and so do their scales."""
 
-    @kernel(allow={"races"})  # slots are distinct, and so are their pages and offsets, but the proofs do not consider that
+    @kernel(allow={"races"})  # Slots are distinct, so pages and offsets are, too. The proofs do not see this.
     def store_in_pages(
         to: result(scaling, "pages size", some=True), x: In[T, "n H (G K)"], slots: In[P, "n"]
     ):

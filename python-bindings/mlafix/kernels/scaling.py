@@ -1,9 +1,9 @@
-"""Stores results: turned by the angles of their positions, or in fp8 or fp4 with a scale per group. A group lies in one row, or in the rows
-of several heads.
+"""Functions of kernels that store results: rotated by the angles of their positions, or in fp8 or fp4 with a scale per
+group. A group lies in one row, or in the rows of several heads.
 
-Scales are `[n, P, Q, G]`: the scale of group g of head h is at `[t, h // Q, h % Q, g]`. With Q = 1 they are tensors `[n, H, G]` of
-any strides; with Q * G = 4 bytes, words that hold the scales of four groups. In tiles they are `[m, H, G]`, and token t has the row
-`first_row + t`. If several heads share a group, they are `[n, P, 1, 1]`, with P groups.
+Scales are `[n, P, Q, G]`: the scale of group g of head h is at `[t, h // Q, h % Q, g]`. With Q = 1 they are tensors
+`[n, H, G]` of any strides; with Q * G = 4 bytes, words that hold the scales of four groups. In tiles they are `[m, H,
+G]`, and token t has the row `first_row + t`. If several heads share a group, they are `[n, P, 1, 1]`, with P groups.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ A = DType("A", default=f32)
 N = DType("N", default="i64")
 Y = DType("Y")
 
-# Smaller magnitudes of a group count as this number. So do smaller scales that are powers of two. Engines' quantisers use
-# it, too.
+# A group whose largest magnitude is smaller is scaled as if its largest magnitude were this. A scale that is a power of
+# two is at least this, too. Engines' quantisers use the same number.
 SMALLEST = 1e-10
-# 1 / 6, in f32.
+# 1 / 6 rounded to f32.
 SIXTH = float.fromhex("0x1.555556p-3")
-# The next f32 above 1 / 2.
+# The smallest f32 above 1 / 2.
 ABOVE_HALF = float.fromhex("0x1.000002p-1")
 
 
 @dataclasses.dataclass(frozen=True)
 class Scaling:
-    """The quantisation of a result.
+    """The way in which a kernel stores its result.
 
     Args:
         is_power: scales are powers of two, rounded up.
@@ -105,12 +105,12 @@ class Scaling:
 
     @property
     def stored(self) -> Any:
-        """The dtype of a result."""
+        """The dtype in which the result is stored."""
         return O if self.is_plain else f4e2m1 if self.is_fp4 else f8e4m3fn
 
     def scales(self, dims: str, some: bool) -> Any:
-        """The type of the argument for scales, or for the single scale that a call passes. `dims`: the dims of scales in rows; `some`: rows may
-        stay unwritten."""
+        """Returns the type of the argument for scales, or for the single scale that a call passes. `dims` are the dims
+        of scales in rows. `some` is True if rows may stay unwritten."""
         if self.is_plain:
             return In[f32, "one=1"] | None
         if self.is_static:
@@ -124,7 +124,7 @@ class Scaling:
 
 BARE = Scaling(is_bare=True)
 
-# The scalings that have a name. It ends the names of their kernels: "merge_attn_states_nvfp4".
+# The scalings that have a name. A kernel's name ends with it: "merge_attn_states_nvfp4".
 FORMATS = {
     "fp8": Scaling(is_static=True),
     "fp8_groups": Scaling(),
@@ -138,7 +138,8 @@ FORMATS = {
 
 
 class Family:
-    """A kernel for each way to scale its result. Called with a `Scaling`, it returns that kernel, and makes it only once.
+    """Makes a kernel for each way to scale its result. A call with a `Scaling` returns the kernel, which is made only
+    once.
 
     Args:
         named: further kernels besides those of FORMATS: their names, with the arguments that make them, as in {"copy": (BARE,
@@ -156,18 +157,19 @@ class Family:
         return made
 
     def member(self, name: str) -> Any:
-        """Returns the kernel with a name of FORMATS or of `named`. Raises KeyError."""
+        """Returns the kernel with a name of FORMATS or of `named`. Raises KeyError for any other name."""
         return self(*self._named[name])
 
 
-# Decorators of a function that makes a family's kernels. The second one adds a kernel with a bare result.
+# Decorators for a function that makes a family's kernels. The second one also makes a kernel with a bare result.
 scaled = Family
 scaled_or_bare = functools.partial(Family, named={"": (BARE,)})
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """The arguments that tell where a kernel stores rows. `result` declares them for a `Scaling`, which tells how.
+    """Arguments that tell where a kernel stores rows. `result` declares them for a `Scaling`, which tells how they are
+    stored.
 
     Args:
         first_row: the row of token 0 in tiles of scales.
@@ -189,7 +191,8 @@ class Result:
 
 
 def result(how: Scaling, tokens: str = "n", some: bool = False, bare: DType = T) -> Result:
-    """Declares a result with these dims of tokens. `some`: rows may stay unwritten; `bare`: the dtype of bare rows."""
+    """Declares the arguments of a result whose tokens have the dims `tokens`. `some` is True if rows may stay
+    unwritten; `bare` is the dtype of bare rows."""
     rows, scales = f"{tokens} H {how.row}", f"{tokens} P Q G"
     out = (InOut if some else Out)[bare if how.is_bare else how.stored, rows]
     if how.is_bare:
@@ -204,20 +207,20 @@ def result(how: Scaling, tokens: str = "n", some: bool = False, bare: DType = T)
 
 @inline
 def heads_of(p, how):
-    """The heads of group p. Without groups, the head p itself."""
+    """Returns the heads of group p. If heads share no groups, this is head p."""
     return [p * how.joined + j for j in range(how.joined)] if how.joined > 1 else [p]
 
 
 @inline
 def gated(row, lse, gate):
-    """A row times the sigmoid of its gate. An empty row stays zeros, whatever the gate holds."""
+    """Returns a row times the sigmoid of its gate. An empty row stays zeros, even if the gate is NaN."""
     return where(lse == -math.inf, row, row / (1.0 + exp(-f32(gate))))
 
 
 @inline
 def turned(row, position, to):
-    """Turns the pairs of a row by the angles of its position. A position without angles makes them zeros. Zeros are +0.0, so the rows
-    of empty states keep their bits."""
+    """Rotates the pairs of a row by the angles of its position. If the table has no such position, they become zeros.
+    Zeros are +0.0, so rows of empty states keep their bits."""
     block = to.how.turned // 2 if to.how.halves else 1
     each = 1 if to.how.halves else 2
     known = 0 <= position < shape("angles")
@@ -231,7 +234,7 @@ def turned(row, position, to):
 
 @inline
 def scale_of(largest, how):
-    """The scale of a group whose largest magnitude is `largest`."""
+    """Returns the scale of a group whose largest magnitude is `largest`."""
     scale = max(largest, SMALLEST) / 448.0
     if how.is_power:
         scale = f8e8m0(max(scale, SMALLEST))
@@ -240,7 +243,8 @@ def scale_of(largest, how):
 
 @inline
 def divided(row, how):
-    """Returns a row's scales, each group's largest magnitude / 448, and the row divided by them: vLLM's per_token_group_quant_8bit.
+    """Returns a row's scales and the row divided by them. A scale is the group's largest magnitude / 448, as in vLLM's
+    per_token_group_quant_8bit.
 
     In f32 and correctly rounded: scale = max(largest, 1e-10) / 448, quotient = element / scale. With `is_power` the
     scale is the least power of two that is not below max(scale, 1e-10).
@@ -251,7 +255,8 @@ def divided(row, how):
 
 @inline
 def halved(row, global_scale):
-    """Returns a row's scales in e4m3, and its elements scaled for e2m1: vLLM's scaled_fp4_quant and FlashInfer's nvfp4_quantize.
+    """Returns a row's scales in e4m3, and its elements scaled for e2m1, as in vLLM's scaled_fp4_quant and FlashInfer's
+    nvfp4_quantize.
 
     In f32 and correctly rounded, where engines on a GPU have approximate reciprocals: scale = e4m3(global * (largest * (1 / 6))), and
     element * (1 / (scale * (1 / global))), or element * 0 where the scale is 0.
@@ -262,7 +267,7 @@ def halved(row, global_scale):
 
 @inline
 def microscaled(row, how):
-    """Returns a row's scales, which are powers of two, and its elements scaled for e2m1: MXFP4.
+    """Returns a row's scales, which are powers of two, and its elements scaled for e2m1 (MXFP4).
 
     Rounded down, the scale is the largest power of two that is not above the largest magnitude, divided by 4: OCP MX v1.0, 6.3.
     Rounded up, it is the least one that is not below largest * (1 / 6): FlashInfer's mxfp4_quantize, but for its approximate
@@ -270,7 +275,8 @@ def microscaled(row, how):
     """
     largest = max(abs(row), along="K")
     if how.floors:
-        # f8e8m0 rounds up: a little more than half of `largest` becomes the greatest power of two that is not above `largest`.
+        # f8e8m0 rounds up. A little more than half of `largest` thus becomes the greatest power of two that is not
+        # above `largest`.
         scale = f8e8m0(f8e8m0(largest * ABOVE_HALF) * 0.25)
     else:
         scale = f8e8m0(largest * SIXTH)
@@ -279,7 +285,7 @@ def microscaled(row, how):
 
 @inline
 def grouped(row, to):
-    """Returns a row's scales, and its elements as they are stored."""
+    """Returns a row's scales, and its elements in the form in which they are stored."""
     rounded = to.how.rounding(row)
     if to.how.is_fp4:
         if to.how.is_power:
@@ -293,7 +299,7 @@ def grouped(row, to):
 
 @inline
 def joined_rows(rows, how):
-    """Returns the scale of rows that share a group, and their elements as they are stored."""
+    """Returns the scale that some rows share, and their elements in the form in which they are stored."""
     rounded = [how.rounding(row) for row in rows]
     largest = max(abs(rounded[0]))
     for j in range(1, how.joined):
@@ -304,8 +310,8 @@ def joined_rows(rows, how):
 
 @inline
 def as_stored(rows, to):
-    """Returns the scales and the elements as they are stored, for one head's row or for rows that share a group. Scales of 0.0 mean that
-    there are none."""
+    """Returns the scales and the elements in the form in which they are stored, for one head's row or for rows that
+    share a group. If there are no scales, returns 0.0 for them."""
     if to.how.is_plain:
         scale, elements = 0.0, rows
     elif to.how.is_static:
@@ -320,8 +326,8 @@ def as_stored(rows, to):
 
 @inline
 def store_rows(rows, t, p, to):
-    """Stores the row of one head, or the rows of heads that share a group, with their scales. The last head clears the rest of its word
-    of scales. The padding of tiles keeps what it held."""
+    """Stores the row of one head, or the rows of heads that share a group, with their scales. The last head also clears
+    the rest of its word of scales. The padding of tiles is not written."""
     if to.how.turned > 0:
         position = to.positions[t]
         rows = [turned(row, position, to) for row in rows]

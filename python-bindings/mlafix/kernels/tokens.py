@@ -1,9 +1,9 @@
-"""Blocks of a paged cache, ragged rows and padded ones, and rotary embedding.
+"""Kernels for blocks of a paged cache, for ragged and padded rows, and for rotary embedding.
 
-No access leaves its tensor. Elements out of bounds are not written, and read as zeros.
+No access leaves its tensor. Elements out of bounds are not written, and are read as zeros.
 
-Kernels that only move elements treat rows of any length as k chunks of K elements. Such kernels (`…_chunks`) are compiled for few K,
-and k is known at launch.
+Kernels that only move elements can treat rows of any length as k chunks of K elements. Such kernels (`…_chunks`) are
+compiled for few values of K, and k is known at launch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from mlafix.dsl import (
 )
 
 T = DType("T")
-# Declared as integers. Elements are only copied or cleared, so they may have any dtype but f4e2m1.
+# The dtype of elements that are only copied or cleared. It is declared as an integer, but may be any dtype except
+# f4e2m1.
 E = DType("E", default="i32")
 # The dtype of ids and positions.
 I = DType("I", default="i64")
@@ -55,7 +56,7 @@ def zero_blocks_of_8(c0: InOut[E, "m P R"], c1: InOut[E, "m P R"] | None, c2: In
             store(cache[ids[b], p], 0, where=0 <= ids[b] < shape("m"))
 
 
-@kernel(allow={"bounds"})  # a cache with fewer rows has none for the grid's last rows
+@kernel(allow={"bounds"})  # The grid has the rows of the largest cache; smaller caches lack the last rows.
 def zero_blocks_of_shapes(c0: InOut[E, "m0 p0 R0"], c1: InOut[E, "m1 p1 R1"] | None, c2: InOut[E, "m2 p2 R2"] | None,
                           c3: InOut[E, "m3 p3 R3"] | None, c4: InOut[E, "m4 p4 R4"] | None, c5: InOut[E, "m5 p5 R5"] | None,
                           c6: InOut[E, "m6 p6 R6"] | None, c7: InOut[E, "m7 p7 R7"] | None, ids: In[I, "n"], rows: index):  # fmt: skip
@@ -92,8 +93,7 @@ def zero_tails(c0: InOut[E, "m0 a0 s0 b0 k0 K"], c1: InOut[E, "m1 a1 s1 b1 k1 K"
 
 @inline
 def behind(t, end, pad):
-    """The value that replaces a row t which is not read: `pad` past the sequence's end, and 0 for a row that `x`
-    lacks."""
+    """Returns the value that replaces row t if it is not read: `pad` past the sequence's end, 0 if `x` has no such row."""
     return pad if t >= end else 0
 
 
