@@ -38,7 +38,8 @@ FP4_GROUP, NUMBER = 16, 448.0
 
 
 def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, list[Call]], dict[str, int]]:
-    """The launches of each implementation, with one for each set of buffers, and the bytes that a launch must move."""
+    """Returns the launches of each implementation, one for each set of buffers, and the bytes that a launch of each
+    moves."""
     device = settings.device
     random = torch.Generator(device).manual_seed(tokens)
     rows, groups = tokens * HEADS, dim // GROUP
@@ -72,8 +73,8 @@ def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, lis
 
 
 def check(device: torch.device, dim: int) -> None:
-    """Checks that the fused launch gives what the merge gives, within the error of fp8, and that the fused fp4
-    launch gives the bytes of the merge followed by the quantiser."""
+    """Checks that the fused launch has the results of the merge, within the error of fp8. Checks that the fused fp4
+    launch has the bytes of the merge followed by the quantiser."""
     a, b = (torch.randn(8, HEADS, dim, device=device).bfloat16() for _ in range(2))
     a_lse, b_lse = (torch.randn(8, HEADS, device=device) for _ in range(2))
     q = torch.empty_like(a, dtype=torch.float8_e4m3fn)

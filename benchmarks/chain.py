@@ -33,7 +33,7 @@ HEADS, DIM, GROUP = 128, 128, 128
 
 
 class Buffers:
-    """The bytes that a set reads and writes."""
+    """A set of buffers that the launches read and write."""
 
     def __init__(self, device: torch.device, tokens: int, random: torch.Generator, lens: torch.Tensor, starts: torch.Tensor) -> None:
         self.a, self.b = (torch.randn(tokens, HEADS, DIM, generator=random, device=device).bfloat16() for _ in range(2))
@@ -60,13 +60,13 @@ class Buffers:
 
 
 def make_lengths(device: torch.device, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The lengths of the sequences, [tokens], and where they start, [tokens + 1]; int32."""
+    """Returns the lengths of the sequences, [tokens], and their starts, [tokens + 1], as int32."""
     starts = torch.arange(tokens + 1, device=device, dtype=torch.int32)
     return starts[:-1] % 4, starts
 
 
 def check(device: torch.device) -> None:
-    """Checks that one launch gives the results of three, except for the rounding to bf16 between these."""
+    """Checks that one launch has the results of three launches, except for the rounding to bf16 between the three."""
     buffers = Buffers(device, 8, torch.Generator(device).manual_seed(1), *make_lengths(device, 8))
     for name in ("static", "groups"):
         seen = []

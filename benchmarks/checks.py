@@ -46,7 +46,7 @@ def read_three(largest: Out[f32, "n H"], a: In[T, "n H D"], b: In[T, "n H D"], c
 
 
 def buffers(device: torch.device, n: int, heads: int, dim: int, random: torch.Generator) -> dict[str, Call]:
-    """A set of buffers, and the calls by name."""
+    """Makes a set of buffers, and returns the calls on it by name."""
     sides = [torch.randn(n, heads, dim, generator=random, device=device).bfloat16() for _ in range(2)]
     lses = [torch.randn(heads, n, generator=random, device=device) for _ in range(2)]
     out, lse = ops.merge_attn_states(sides[0], lses[0], sides[1], lses[1], return_lse=True)

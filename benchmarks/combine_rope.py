@@ -31,12 +31,12 @@ HEADS, DIM, PAIRED, GROUP, POSITIONS = 64, 512, 64, 128, 4096
 
 
 def moved_bytes(splits: int, tokens: int) -> int:
-    """The bytes that one launch reads and writes."""
+    """Returns the number of bytes that one launch reads and writes."""
     return tokens * HEADS * (splits * (2 * DIM + 4) + DIM + 4 + DIM // GROUP)
 
 
 class Buffers:
-    """The bytes that a set reads and writes."""
+    """A set of buffers that the launches read and write."""
 
     def __init__(self, device: torch.device, splits: int, tokens: int, random: torch.Generator) -> None:
         self.partial = torch.randn(splits, tokens, HEADS, DIM, generator=random, device=device).bfloat16()
@@ -45,7 +45,7 @@ class Buffers:
         self.positions = torch.randint(POSITIONS, (tokens,), generator=random, device=device)
         angles = torch.arange(POSITIONS, device=device)[:, None] * 10000.0 ** (-torch.arange(0, PAIRED, 2, device=device) / PAIRED)
         self.table = torch.cat((angles.cos(), angles.sin()), 1)
-        self.back = torch.cat((angles.cos(), -angles.sin()), 1)  # apply_rope turns in the other direction
+        self.back = torch.cat((angles.cos(), -angles.sin()), 1)  # apply_rope rotates in the other direction
         self.rows, self.lse = self.partial.new_empty(tokens, HEADS, DIM), self.partial_lse.new_empty(tokens, HEADS)
         self.q = torch.empty_like(self.rows, dtype=torch.float8_e4m3fn)
         self.scales = torch.empty(tokens, HEADS, DIM // GROUP, dtype=torch.float8_e8m0fnu, device=device)
@@ -68,7 +68,7 @@ class Buffers:
 
 
 def check(device: torch.device) -> None:
-    """Checks that one launch gives the results of four, except for the roundings to bf16 between these."""
+    """Checks that one launch has the results of four launches, except for the roundings to bf16 between the four."""
     buffers = Buffers(device, 3, 8, torch.Generator(device).manual_seed(1))
     seen = []
     for name in ("one", "four"):

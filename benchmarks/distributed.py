@@ -46,8 +46,8 @@ from peer_memory import PeerMemory
 
 SHAPES = ((128, 512), (64, 128))
 TOKENS = (1, 8, 64, 256, 1024, 4096)
-# The bytes of buffers in a case: three times the last-level cache of an H200, in 2 to 64 sets. Less if 64 sets are
-# smaller.
+# The total size of a case's buffers in bytes: three times the last-level cache of an H200. A case has 2 to 64 sets of
+# buffers, so small sets have a smaller total.
 ROTATED = 3 * 50 << 20
 MOST_SETS = 64
 Step = Callable[[int], None]
@@ -87,7 +87,7 @@ class Case:
         for i in range(self.sets):
             self.pack(i)
             self.exchange(i)
-        # The buffers that ag + rs moves. They are contiguous per rank, like vLLM's after its own copy.
+        # The buffers that ag + rs moves. Each rank's part is contiguous, as in vLLM after its own copy.
         self.gathered = torch.empty(self.ranks.size * tokens, heads, device=device)
         self.scattered = torch.empty(tokens * heads * dim // self.ranks.size, dtype=torch.bfloat16, device=device)
         symmetric = device.type == "cuda" and wire is None and self.ranks.size > 1 and 2048 % dim == 0
@@ -118,7 +118,7 @@ class Case:
         dist.reduce_scatter_tensor(self.scattered, self.partial[i].view(-1))
 
     def steps(self) -> dict[str, Step]:
-        """The implementations by name. Each is a function of the number of a buffer set."""
+        """Returns the implementations by name. Each is a function of the number of a buffer set."""
 
         def packed_exchange(i: int) -> None:
             self.pack(i)
@@ -131,10 +131,10 @@ class Case:
         return steps | (self.peers.steps() if self.peers is not None else {})
 
     def check(self) -> None:
-        """Compares the reducer's result with f64 on a few rows. Raises RuntimeError."""
+        """Compares some rows of the reducer's result with f64. Raises RuntimeError if they differ."""
         tokens, heads = self.reducer.owned(self.partial[0].shape[0])
         rows = slice(tokens.start, min(tokens.start + 4, tokens.stop))
-        # Every rank takes part in both gathers, whichever rows it owns.
+        # Every rank takes part in both gathers, even if it owns none of the compared rows.
         states = [torch.empty_like(self.partial[0]) for _ in range(self.ranks.size)]
         lses = [torch.empty_like(self.lse[0]) for _ in range(self.ranks.size)]
         dist.all_gather(states, self.partial[0])
@@ -151,7 +151,7 @@ class Case:
 
 
 def graph_of(step: Step, sets: int, repeats: int) -> torch.cuda.CUDAGraph:
-    """A graph that runs over all sets `repeats` times."""
+    """Captures a graph that runs a step on all buffer sets, `repeats` times."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -160,7 +160,7 @@ def graph_of(step: Step, sets: int, repeats: int) -> torch.cuda.CUDAGraph:
     torch.cuda.synchronize()
     dist.barrier()
     graph = torch.cuda.CUDAGraph()
-    # Meanwhile, NCCL's watchdog queries the driver from its own thread.
+    # thread_local: NCCL's watchdog queries the driver from its own thread during the capture.
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         for _ in range(repeats):
             for i in range(sets):
@@ -169,7 +169,7 @@ def graph_of(step: Step, sets: int, repeats: int) -> torch.cuda.CUDAGraph:
 
 
 def timer_of(case: Case, step: Step, device: torch.device, quick: bool) -> Callable[[], float]:
-    """A function that measures one sample, the microseconds of one iteration."""
+    """Returns a function that measures one sample: the microseconds of one iteration."""
     if device.type == "cpu":
 
         def loop() -> float:
@@ -184,7 +184,7 @@ def timer_of(case: Case, step: Step, device: torch.device, quick: bool) -> Calla
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 
     def replay() -> float:
-        graph.replay()  # synchronises the ranks
+        graph.replay()  # this replay synchronises the ranks
         begin.record()
         graph.replay()
         end.record()
@@ -195,7 +195,7 @@ def timer_of(case: Case, step: Step, device: torch.device, quick: bool) -> Calla
 
 
 def measure(case: Case, device: torch.device, rounds: int, quick: bool) -> dict[str, float]:
-    """The median over rounds of each implementation, on the slowest rank."""
+    """Returns the median time of each implementation over all rounds, in microseconds on the slowest rank."""
     timers = {name: timer_of(case, step, device, quick) for name, step in case.steps().items()}
     samples: dict[str, list[float]] = {name: [] for name in timers}
     for turn in range(rounds + 2):
@@ -210,7 +210,7 @@ def measure(case: Case, device: torch.device, rounds: int, quick: bool) -> dict[
 
 
 def report(case: Case, tokens: int, times: dict[str, float]) -> dict[str, Any]:
-    """Prints a case on rank 0, and returns it for the file."""
+    """Prints the results of a case on rank 0. Returns the case's entry for the JSON file."""
     ours, arriving = times["reducer"], case.reducer.bytes_in(tokens)
     if dist.get_rank() == 0:
         print(f"{case.name}: {arriving / 1e6:.2f} MB in, {case.sets} sets of buffers")
@@ -252,7 +252,8 @@ def main() -> None:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"machine": machine, "cases": results}, file, indent=1)
     dist.destroy_process_group()
-    # A gloo thread may still release its last tensors, which would abort an interpreter during finalisation.
+    # A gloo thread may still release its last tensors, which would abort an interpreter that is being finalised. So the
+    # process exits without finalisation.
     sys.stdout.flush()
     os._exit(0)
 

@@ -43,7 +43,7 @@ FP8 = torch.float8_e4m3fn
 
 
 def installed(*names: str) -> Any:
-    """The first of these modules that can be imported. None if there is none."""
+    """Returns the first of these modules that can be imported, or None."""
     for name in names:
         try:
             return importlib.import_module(name)
@@ -59,7 +59,8 @@ SGLANG = installed("sgl_kernel")
 
 @dataclass
 class Work:
-    """One set of buffers of a case: the calls by name, each with the arrays that it writes, and the bytes that a call moves."""
+    """One set of buffers of a case: the calls on it by name, the arrays that each call writes, and the bytes that a
+    call moves."""
 
     size: int
     calls: dict[str, Call] = field(default_factory=dict)
@@ -70,7 +71,7 @@ class Work:
 
 
 class Maker:
-    """Random arrays on a device."""
+    """Makes random arrays on a device."""
 
     def __init__(self, device: torch.device, seed: int) -> None:
         self.device, self.random = device, torch.Generator(device).manual_seed(seed)
@@ -79,7 +80,7 @@ class Maker:
         return torch.randn(*shape, generator=self.random, device=self.device).to(dtype)
 
     def places(self, count: int, of: int) -> torch.Tensor:
-        """Distinct integers below `of`."""
+        """Returns `count` distinct integers below `of`."""
         return torch.randperm(of, generator=self.random, device=self.device)[:count]
 
     def empty(self, *shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
@@ -174,7 +175,7 @@ def experts(m: Maker, n: int, dim: int) -> Work:
 
 
 def zero(m: Maker, n: int, dim: int) -> Work:
-    """A case that zeroes `n` blocks of 16 tokens with `dim` elements in each of 8 caches."""
+    """Makes a case that zeroes `n` blocks of 16 tokens with `dim` elements in each of 8 caches."""
     blocks = 2 * n
     work, ids = Work(8 * n * 16 * dim * 2), m.places(n, blocks)
     caches = {name: [m.rows(blocks, 16, dim) for _ in range(8)] for name in ("mlafix", "vLLM", "torch")}
@@ -193,7 +194,7 @@ def zero(m: Maker, n: int, dim: int) -> Work:
 
 
 def no_indices(m: Maker, n: int, dim: int) -> Work:
-    """A case in which a tenth of the tokens has no keys. vLLM does this in torch."""
+    """Makes a case in which a tenth of the tokens has no keys. vLLM blanks their rows with operators of torch."""
     heads, keys = 128, 2048
     work = Work(n * keys * 4 + n // 10 * heads * dim * 2)
     indices = torch.randint(0, 4096, (n, keys), generator=m.random, device=m.device, dtype=torch.int32)
@@ -217,7 +218,7 @@ def gate(m: Maker, n: int, dim: int, *, of_heads: bool = False) -> Work:
     work = Work(n * heads * (8 * dim + 12) if not of_heads else n * heads * (6 * dim + 14))
     a, b = m.rows(n, heads, dim), m.rows(n, heads, dim)
     a_lse, b_lse = m.rows(heads, n, dtype=torch.float32), m.rows(heads, n, dtype=torch.float32)
-    logits = m.rows(n, heads) if of_heads else m.rows(n, heads, 2 * dim)[..., dim:]  # both are slices of one projection, as in models
+    logits = m.rows(n, heads) if of_heads else m.rows(n, heads, 2 * dim)[..., dim:]  # models slice queries and logits from one projection
     outs = {name: (m.empty(n, heads, dim), m.empty(heads, n, dtype=torch.float32)) for name in ("mlafix", "vLLM", "two")}
     work.add("mlafix", functools.partial(ops.merge_attn_states, a, a_lse, b, b_lse, gate=logits, out=outs["mlafix"][0], out_lse=outs["mlafix"][1]),
              *outs["mlafix"])
@@ -242,12 +243,12 @@ CASES: dict[str, tuple[Callable[[Maker, int, int], Work], int]] = {
     "add_norm": (add_norm, 7168), "add_norm_fp8": (add_norm_fp8, 7168), "add_norm_groups": (add_norm_groups, 7168),
     "store": (store, 1024), "store_fp8": (functools.partial(store, quantised=True), 1024), "experts": (experts, 7168), "zero": (zero, 1024),
     "no_indices": (no_indices, 512), "gate": (gate, 128), "gate_heads": (functools.partial(gate, of_heads=True), 128)}
-"""By name: the function that makes a set of buffers for a number of tokens (for `zero`, of blocks), and the elements of
-a row."""
+"""By name of a case: the function that makes a set of buffers for a number of tokens (of blocks, for `zero`), and the
+number of elements in a row."""
 
 
 def check(name: str, work: Work) -> None:
-    """Drops calls that cannot be made. Raises SystemExit unless the others give nearly the results of mlafix."""
+    """Drops calls that cannot be made. Raises SystemExit unless all others have nearly the results of mlafix."""
     for other in list(work.calls):
         try:
             work.calls[other]()
@@ -259,7 +260,8 @@ def check(name: str, work: Work) -> None:
     for other, results in work.results.items():
         for ours, theirs in zip(work.results["mlafix"], results):
             a, b = ours.float(), theirs.float()
-            # Two roundings for bf16; for fp8 one step, since scale and element may be rounded differently.
+            # Allows two roundings for bf16. For fp8 it allows one step, since the scale and the element may be rounded
+            # differently.
             allowed = {torch.bfloat16: 2.0**-6, FP8: 2.0**-3}.get(ours.dtype, 1e-5) * a.abs() + {FP8: 2.0**-8}.get(ours.dtype, 1e-2)
             wrong = int((~((a - b).abs() <= allowed) & (a != b)).sum())
             if wrong:
@@ -267,7 +269,7 @@ def check(name: str, work: Work) -> None:
 
 
 def timed(settings: Settings, name: str, tokens: int) -> dict[str, float]:
-    """The microseconds by implementation."""
+    """Returns the microseconds of each implementation."""
     make, dim = CASES[name]
     first = make(Maker(settings.device, tokens), tokens, dim)
     check(name, first)

@@ -32,13 +32,13 @@ HEADS, DIM, SEQUENCES = 16, 128, 8
 
 
 def moved_bytes(tokens: int, empty: int) -> int:
-    """The bytes that one launch reads and writes. Excludes prefixes of sequences without keys."""
+    """Returns the number of bytes that one launch reads and writes, without the prefixes of sequences without keys."""
     row = HEADS * (2 * DIM + 4)
     return 3 * tokens * row - tokens * empty // SEQUENCES * row
 
 
 class Buffers:
-    """The bytes that a set reads and writes."""
+    """A set of buffers that the launches read and write."""
 
     def __init__(self, device: torch.device, tokens: int, empty: int, random: torch.Generator) -> None:
         def rows() -> torch.Tensor:
@@ -63,7 +63,7 @@ class Buffers:
 
 
 def check(device: torch.device) -> None:
-    """Checks that one launch gives the results of two."""
+    """Checks that one launch has the results of two launches."""
     buffers = Buffers(device, 64, 2, torch.Generator(device).manual_seed(1))
     seen = []
     for name in ("one", "two"):

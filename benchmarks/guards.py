@@ -83,7 +83,7 @@ def scatter_trusted(cache: InOut[T, "m D"], x: In[T, "n D"], table: In[i32, "n"]
 
 
 class Buffers:
-    """Random data on one device.
+    """Random data on a device.
 
     Args:
         device: the device of the data.
@@ -105,7 +105,8 @@ class Buffers:
 
 
 def pairs(data: Buffers) -> dict[str, tuple[mlafix.Kernel, mlafix.Kernel, Callable[[int], tuple[Any, ...]]]]:
-    """The guarded kernel, the trusting one, and the arguments for a set of tables, by name."""
+    """Returns by name the guarded kernel, the kernel with a promise, and a function that returns the arguments for a
+    set of tables."""
     count = data.wide[0].shape[1]
     return {
         f"merge of {count} states": (gather_merge, gather_merge_trusted, lambda i: (data.out, data.parts, data.lses, data.wide[i])),

@@ -1,5 +1,5 @@
-"""Implementations for distributed.py that use other ranks' memory: the symmetric backend, hand-written kernels, and a library kernel
-with plain arguments."""
+"""Implementations for distributed.py that access other ranks' memory: the symmetric backend, hand-written kernels, and
+a library kernel with plain arguments."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mlafix.distributed.ranks import CollectiveRanks
 from mlafix.distributed._symmetric import SymmetricBackend, SymmetricMemory
 
 Step = Callable[[int], None]
-# Every buffer set has its own symmetric memory, which all ranks must create together.
+# The largest number of buffer sets. Each has its own symmetric memory, which all ranks must create together.
 MOST_SETS = 8
 _WORKSPACE_WORDS = 128
-# The offset of the first block's flag in push.cu.
+# The offset of the first block's flag, in words, as push.cu has it.
 _FIRST_SLOT = 32
 
 
@@ -48,14 +48,14 @@ class PeerMemory:
         for partial, lse in self.inputs:
             partial.copy_(torch.randn(partial.shape, generator=random, device=device))
             lse.copy_(torch.randn(lse.shape, generator=random, device=device))
-        # States outside of symmetric memory, as attention leaves them that does not know of it.
+        # Copies of the states in other memory, as an attention kernel without symmetric memory would leave them.
         self.copies = [(partial.clone(), lse.clone()) for partial, lse in self.inputs]
         self.outs = [reducer.reduce(*one) for reducer, one in zip(self.reducers, self.inputs)]
         self.pushed = [reducer.reduce(*one) for reducer, one in zip(self.pushers, self.copies)]
         for reducer, one in zip((*self.fp8_reducers, *self.fp8_pushers), (*self.copies, *self.copies)):
             reducer.reduce(*one)
         self.unit = None if unit is None else mlafix.Unit.load(unit)["merge_states_list"]
-        # The hand-written kernels use one thread per 16 bytes, and the same number of rows on each rank.
+        # The hand-written kernels use one thread per 16 bytes, and need the same number of rows on each rank.
         self.rows = tokens * heads // (1 if cut == "none" else self.ranks)
         self.own_heads = heads // self.ranks if cut == "heads" else heads
         self.step = {"heads": self.own_heads, "tokens": self.rows, "none": 0}[cut]
@@ -67,7 +67,7 @@ class PeerMemory:
             self._make_push(device)
 
     def _compile(self, name: str, entry: str) -> Callable[..., None]:
-        """A kernel of a hand-written file, compiled for this shape."""
+        """Compiles a kernel of a hand-written file for this shape."""
         macros = {"RANKS": self.ranks, "HEADS": self.own_heads, "ALL_HEADS": self.heads, "DIM": self.dim, "STEP": self.step}
         source = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
         for file in ("ranks.cuh", f"{name}.cu"):
@@ -89,7 +89,7 @@ class PeerMemory:
             self.tables.append(torch.tensor(addresses, dtype=torch.int64, device=device))
 
     def _make_push(self, device: torch.device) -> None:
-        """Makes the pushing kernel. Each set has memory for everything that ranks send: payloads, then lses, then
+        """Makes the pushing kernel. Each set has memory for everything that ranks send: first payloads, then lses, then
         flags."""
         self.push_kernel = self._compile("push", "push_merge")
         self.push_alone_kernel = self._compile("push", "push_alone")
@@ -172,7 +172,8 @@ class PeerMemory:
         return steps
 
     def _check_bits(self, pull: Step, push: Step) -> None:
-        """Raises RuntimeError unless both implementations give the same bits, whatever their outputs contained."""
+        """Raises RuntimeError unless both implementations give the same bits, even if their outputs held other values
+        before."""
         for held, step in ((self.outs, pull), (self.pushed, push)):
             for i, outputs in enumerate(held):
                 for output in outputs:
@@ -184,8 +185,8 @@ class PeerMemory:
                 raise RuntimeError(f"expected the bits of {pull.__name__}, got others of {push.__name__}")
 
     def check(self) -> None:
-        """Compares the symmetric result with the hand-written ones, and the bits of pushed rows. Raises
-        RuntimeError."""
+        """Compares the symmetric result with the results of the hand-written kernels, and the bits of pushed rows.
+        Raises RuntimeError if they differ."""
         self._check_bits(self.copy_and_reduce_fp8, self.push_fp8)
         self._check_bits(self.reduce, self.push)
         for i in range(self.sets) if self.by_hand else ():

@@ -28,8 +28,8 @@ ROUNDS = 21
 WARM_UP = 2
 N, HEADS, DIM = 16, 16, 128
 COMBINE = (8, 4, 16, 128)
-"""Splits, tokens, heads and head dim of the combine."""
-GC = "import gc; gc.enable()"  # timeit disables it
+"""The numbers of splits, tokens, heads and elements of a head in the combine."""
+GC = "import gc; gc.enable()"  # timeit disables garbage collection
 NEW_DIMS = (72, 88, 104, 136, 152, 168, 184)
 
 
@@ -42,7 +42,7 @@ def main() -> int:
     if options.calls < ROUNDS:
         parser.error(f"argument --calls: expected at least {ROUNDS}, got {options.calls}")
     with tempfile.TemporaryDirectory() as cache:
-        os.environ["MLAFIX_CACHE_DIR"] = cache  # Nothing is compiled beforehand, and no files remain.
+        os.environ["MLAFIX_CACHE_DIR"] = cache  # so that nothing is compiled beforehand, and no files remain
         return run(options)
 
 
@@ -58,8 +58,8 @@ def run(options: argparse.Namespace) -> int:
                               "shape": [N, HEADS, DIM], "calls": {}, "first_calls": {}}
     print(f"{report['device']}: merge of {N} x {HEADS} x {DIM} bf16")
     print(f"{'one call':44}{'median us':>10}{'p10':>8}{'p90':>8}")
-    each = min(options.calls // ROUNDS, 500)  # A device's queue holds about a thousand launches, so that no launch waits.
-    with torch.inference_mode():  # as engines do; with autograd enabled, each tensor is asked for requires_grad
+    each = min(options.calls // ROUNDS, 500)  # A device's queue holds about a thousand launches, so no launch waits.
+    with torch.inference_mode():  # Engines run in inference mode. With autograd enabled, each tensor would be asked for requires_grad.
         found = run_rounds(calls(torch, device), options.calls // each, each, wait)
     for name, times in found.items():
         tenths = statistics.quantiles(times, n=10)
@@ -77,14 +77,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def tensors(torch: Any, device: str, dim: int = DIM) -> dict[str, Any]:
-    """Two states, and buffers for their merge."""
+    """Returns two states, and buffers for their merge."""
     rows = [torch.randn(N, HEADS, dim, device=device).bfloat16() for _ in range(3)]
     lses = [torch.randn(HEADS, N, device=device) for _ in range(3)]
     return dict(prefix=rows[0], prefix_lse=lses[0], suffix=rows[1], suffix_lse=lses[1], out=rows[2], out_lse=lses[2])
 
 
 def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
-    """The ways to call a merge, each written as its caller would, so that no wrapper of ours adds to its time."""
+    """Returns the ways to call a merge by name. Each is written as its caller would write it, without a wrapper that
+    adds to the time."""
     from mlafix import ops
     from mlafix.compat import flash_attn, vllm
 
@@ -103,7 +104,7 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
         "ops.merge_attn_states, outputs allocated": f"ops.merge_attn_states({inputs})",
         "compat.vllm.merge_attn_states": f"vllm.merge_attn_states(out, {inputs}, out_lse, N)",
         "compat.flash_attn.flash_attn_combine": "flash_attn.flash_attn_combine(partial, partial_lse)",
-        # The time of allocating these outputs with torch alone.
+        # This is the time of allocating the outputs with torch alone.
         "torch.empty, two outputs": "torch.empty(prefix.shape, dtype=prefix.dtype, device=device); "
                                     "torch.empty((HEADS, N), dtype=torch.float32, device=device)",
         "torch.ops.mlafix.merge_attn_states": f"operator({inputs}, out, out_lse, True, None, 'hn', 'e', False, "
@@ -114,7 +115,7 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
 
 def run_rounds(implementations: Mapping[str, timeit.Timer | Callable[[], Any]], rounds: int, batch: int,
                wait: Callable[[], None]) -> dict[str, list[float]]:
-    """The microseconds of one call of each implementation, with a number for every round of `batch` calls.
+    """Returns the microseconds of one call of each implementation, a number for every round of `batch` calls.
 
     Each round times all implementations, starting with a different one, since the host's clock varies by more than they
     differ. A round waits for the device only after it has been timed.
@@ -134,7 +135,7 @@ def run_rounds(implementations: Mapping[str, timeit.Timer | Callable[[], Any]], 
 
 
 def first_calls(torch: Any, device: str, wait: Callable[[], None]) -> dict[str, dict[str, float]]:
-    """The milliseconds of a first call with a new head dim: when it is compiled, and when it is found on disk."""
+    """Returns the milliseconds of a first call with a new head dim: when it is compiled, and when it is found on disk."""
     from mlafix import cache, library
 
     found: dict[str, dict[str, float]] = {}
@@ -150,8 +151,8 @@ def first_calls(torch: Any, device: str, wait: Callable[[], None]) -> dict[str, 
             dispatch(arguments)
             wait()
             times.append((time.perf_counter() - start) * 1e3)
-        found[name] = spread(times[1:])  # The very first call also starts the compiler.
-    # The first run stores the kernel on disk.
+        found[name] = spread(times[1:])  # leaves out the very first call, which also starts the compiler
+    # The first run stores the kernel on disk; the others find it there.
     script = str(Path(__file__).parent / "python" / "first_call.py")
     runs = [subprocess.run([sys.executable, script], check=True, capture_output=True, text=True).stdout for _ in NEW_DIMS]
     found["kernel in Python, new process, on disk"] = spread([float(text) for text in runs[1:]])

@@ -45,7 +45,7 @@ def make_table(device: torch.device, dim: int) -> torch.Tensor:
 
 
 def make_calls(settings: Settings, tokens: int, dim: int) -> dict[str, list[Call]]:
-    """The launches of each implementation, with one for each set of buffers."""
+    """Returns the launches of each implementation, one for each set of buffers."""
     device = settings.device
     random = torch.Generator(device).manual_seed(tokens)
     table = make_table(device, dim)
@@ -62,7 +62,7 @@ def make_calls(settings: Settings, tokens: int, dim: int) -> dict[str, list[Call
 
 
 def check(device: torch.device, dim: int) -> None:
-    """Checks that both kernels turn their rows, and that pairs equal halves with reordered elements."""
+    """Checks that both kernels rotate their rows, and that pairs have the results of halves with reordered elements."""
     table, positions = make_table(device, dim), torch.arange(8, device=device) * 7
     halves = torch.randn(8, HEADS, dim, device=device).bfloat16()
     pairs = halves.view(8, HEADS, 2, -1).transpose(2, 3).reshape(halves.shape).contiguous()

@@ -141,7 +141,7 @@ def softmax_bounded(y: Out[bf16, "n v<=32768"], x: In[bf16, "n v<=32768"]):
 
 @mlafix.inline
 def turn_halves(x, t, h, first, table, position):
-    """Turns the halves `first` and `first + 1` of a head."""
+    """Rotates the parts `first` and `first + 1` of a head, element by element, as pairs."""
     c, s = table[position, 0], table[position, 1]
     a, b = x[t, h, first], x[t, h, first + 1]
     x[t, h, first] = a * c - b * s
@@ -212,7 +212,7 @@ def decode_split(out: Out[f32, "b K S D"], lse: Out[f32, "b K S"], q: In[bf16, "
 
 
 def make_decode(count: int) -> mlafix.Kernel:
-    """A decode with `count` queries for each key head."""
+    """Makes the kernel of a decode with `count` queries for each key head."""
 
     @mlafix.kernel
     def decode_group(out: Out[f32, f"b K G={count} S D"], lse: Out[f32, f"b K G={count} S"], q: In[bf16, f"b K G={count} D"],
@@ -245,7 +245,7 @@ def combine(out: Out[bf16, "n H D"], parts: In[f32, "n H S D"], lses: In[f32, "n
 
 @dataclass
 class Maker:
-    """Makes the tensors of a case, with random data."""
+    """Makes the tensors of a case, with random contents."""
 
     device: torch.device
     quick: bool
@@ -255,7 +255,7 @@ class Maker:
         return torch.randn(sizes, generator=self.random, device=self.device)
 
     def halves(self, *sizes: int) -> torch.Tensor:
-        """Random rows in bf16."""
+        """Returns random rows in bf16."""
         return self.rows(*sizes).bfloat16()
 
     def empty(self, dtype: torch.dtype, *sizes: int) -> torch.Tensor:
@@ -268,12 +268,12 @@ class Maker:
         return torch.randperm(size, generator=self.random, device=self.device).int()
 
     def count(self, row_bytes: int) -> int:
-        """The number of rows that move 100 MB."""
+        """Returns the number of rows that together have 100 MB; 8 if `quick`."""
         return 8 if self.quick else (100 << 20) // row_bytes // 8 * 8
 
 
 Case = Callable[[Maker], "tuple[mlafix.Kernel, tuple[object, ...], int]"]
-"""A kernel, its arguments and the bytes that a launch moves."""
+"""Returns a kernel, its arguments and the bytes that a launch moves."""
 
 CASES: dict[str, Case] = {}
 
@@ -442,8 +442,8 @@ def moe_of_8(m: Maker) -> Any:
 
 
 def make_cache(m: Maker) -> tuple[tuple[torch.Tensor, ...], int]:
-    """Keys, values, table and lengths of 64 sequences with 4096 keys and 8 heads of 128, and the bytes of keys and
-    values."""
+    """Returns keys, values, block table and lengths of 64 sequences with 4096 keys and 8 heads of 128 elements, and the
+    bytes of keys and values."""
     batch, keys, page = 64, 64 if m.quick else 4096, 16
     pages = batch * keys // page
     rows = m.halves(pages, page, 8, 128), m.halves(pages, page, 8, 128)
@@ -481,7 +481,7 @@ def combined_splits(m: Maker) -> Any:
 
 
 def make_copies(m: Maker, size: int) -> dict[str, Call]:
-    """Copies of half that many bytes, which are both read and written."""
+    """Returns copies that read size / 2 bytes and write as many."""
     rows = -(-size // (4 * 4096))
     x = m.halves(rows, 4096)
     y = torch.empty_like(x)
@@ -489,7 +489,7 @@ def make_copies(m: Maker, size: int) -> dict[str, Call]:
 
 
 def make_calls(settings: Settings, name: str, quick: bool) -> tuple[dict[str, list[Call]], int]:
-    """The launches of the kernel and of the copies, with one for each set of buffers, and the bytes of one launch."""
+    """Returns the launches of the kernel and of the copies, one for each set of buffers, and the bytes of one launch."""
     m = Maker(settings.device, quick, torch.Generator(settings.device).manual_seed(len(name)))
     made = [CASES[name](m)]
     _, _, size = made[0]

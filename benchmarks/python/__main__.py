@@ -29,7 +29,7 @@ import mlafix  # noqa: E402
 
 
 def triton_baselines_of(group: str) -> dict[str, Prepare]:
-    """The Triton baselines of a group. Empty without Triton."""
+    """Returns the Triton baselines of a group. The result is empty without Triton."""
     try:
         import triton_baselines
     except ImportError:
@@ -38,7 +38,8 @@ def triton_baselines_of(group: str) -> dict[str, Prepare]:
 
 
 def implementations_of(group: str, is_cuda: bool) -> dict[str, Prepare]:
-    """Ours first. Triton and engines have no CPU kernels, and torch.compile wants a C++ compiler there."""
+    """Returns the implementations by name, mlafix first. Omits Triton and engines on a CPU, where they have no kernels,
+    and torch.compile, which needs a C++ compiler there."""
     baselines = torch_baselines.baselines_of(group)
     if not is_cuda:
         return {"mlafix": OURS[group], **{name: prepare for name, prepare in baselines.items() if name == "torch"}}
@@ -46,12 +47,13 @@ def implementations_of(group: str, is_cuda: bool) -> dict[str, Prepare]:
 
 
 def size_of(tensors: Tensors) -> int:
-    """The total size of tensors in bytes."""
+    """Returns the total size of tensors in bytes."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
 
 
 def check(case: Case, settings: Settings, prepare: Prepare) -> str:
-    """Runs an implementation once. Returns a sentence if its result is wrong. Raises Unavailable."""
+    """Runs an implementation once. Returns a sentence about its result if that is wrong, else "". Raises Unavailable if
+    it cannot run."""
     before = case.make(torch.Generator(settings.device).manual_seed(0), settings.device)
     after = {name: tensor.clone() for name, tensor in before.items()}
     prepare(after)()
@@ -66,7 +68,7 @@ def check(case: Case, settings: Settings, prepare: Prepare) -> str:
 
 
 def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
-    """The case's entry in the JSON."""
+    """Measures a case and returns its entry in the JSON."""
     generator = torch.Generator(settings.device).manual_seed(1)
     first = case.make(generator, settings.device)
     sets = [first]
@@ -83,7 +85,7 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
         except Unavailable as error:
             print(f"  {name:<16} skipped: {error}")
             continue
-        except Exception as error:  # baselines may fail in any way, but ours must not
+        except Exception as error:  # baselines may fail in any way, but mlafix must not
             if name == "mlafix":
                 raise
             entries[name] = {**entry, "against": "mlafix", "failed": f"{type(error).__name__}: {first_line(error)}"}
@@ -105,7 +107,7 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
 
 
 def print_case(entry: dict[str, Any]) -> None:
-    """The lines of a case in the table."""
+    """Prints the lines of a case in the table."""
     print(f"{entry['name']}  ({(entry['bytes']['read'] + entry['bytes']['written']) / 1e6:.1f} MB, {entry['sets']} sets)")
     ours = next((c["us"]["median"] for c in entry["contenders"] if c["name"] == "mlafix" and "us" in c), None)
     for implementation in entry["contenders"]:
@@ -122,7 +124,7 @@ def print_case(entry: dict[str, Any]) -> None:
 
 
 def last_cache(device: torch.device) -> int:
-    """The size of the last-level cache in bytes."""
+    """Returns the size of the last-level cache in bytes."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).L2_cache_size)
     size = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
@@ -130,7 +132,7 @@ def last_cache(device: torch.device) -> int:
 
 
 def versions() -> str:
-    """The versions that were compared."""
+    """Returns the versions of the compared packages as text."""
     found = [f"torch {torch.__version__}"]
     for name in ("triton", "vllm", "sgl_kernel", "sglang", "flashinfer", "flash_attn", "flash_attn_interface"):
         try:

@@ -1,4 +1,4 @@
-"""All cases: the work of mlafix-bench with its names, and further work for which engines have kernels."""
+"""Makes all cases: the work of mlafix-bench under its names, and further work for which engines have kernels."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ FP8_SCALE = 0.5
 
 
 def shape_case(n: int, heads: int, dim: int) -> Case:
-    """A merge of two states with another shape; lse [H, n]."""
+    """Makes a merge of two states with another shape. The lse is [H, n]."""
     case = merge_case(n, heads, dim)
     return Case("shapes/" + case.name.removeprefix("merge/"), case.read, case.written, case.make, case.check)
 
 
 def rows_first_case(n: int, heads: int, dim: int, dtype: torch.dtype = torch.bfloat16) -> Case:
-    """A merge of two states whose lse is [n, H], as in SGLang and FlashInfer."""
+    """Makes a merge of two states whose lse is [n, H], as in SGLang and FlashInfer."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         return {"prefix": payload(generator, device, n, heads, dim, dtype=dtype), "prefix_lse": lses(generator, device, n, heads),
@@ -30,12 +30,12 @@ def rows_first_case(n: int, heads: int, dim: int, dtype: torch.dtype = torch.bfl
 
 
 def name_of(dtype: torch.dtype) -> str:
-    """The spelling of a dtype in names of cases."""
+    """Returns the spelling of a dtype in names of cases."""
     return {torch.bfloat16: "bf16", torch.float16: "f16"}[dtype]
 
 
 def threshold_case(n: int, heads: int = 128, dim: int = 128) -> Case:
-    """A merge of two states in which the second half of the rows has no context; lse [H, n]."""
+    """Makes a merge of two states in which the second half of the rows has no context. The lse is [H, n]."""
     whole = merge_case(n, heads, dim)
     context = n // 2
 
@@ -51,7 +51,7 @@ def threshold_case(n: int, heads: int = 128, dim: int = 128) -> Case:
 
 
 def fp8_case(n: int, heads: int = 128, dim: int = 128) -> Case:
-    """A merge of two states into fp8 with one scale; lse [H, n], without an output lse."""
+    """Makes a merge of two states into fp8 with one scale and without an output lse. The lse is [H, n]."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         tensors = merge_case(n, heads, dim).make(generator, device)
@@ -68,7 +68,8 @@ def fp8_case(n: int, heads: int = 128, dim: int = 128) -> Case:
 
 
 def in_place_case(n: int, heads: int = 64, dim: int = 128, masked: bool = False) -> Case:
-    """Merges a second f16 state into the first, only in half of the rows if `masked`; lse [n, H], in base 2."""
+    """Makes a merge of a second f16 state into the first, in half of the rows if `masked`. The lse is [n, H], in base
+    2."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         mask = torch.arange(n, device=device) % 2 == 0 if masked else torch.ones(n, device=device, dtype=torch.bool)
@@ -88,14 +89,14 @@ def in_place_case(n: int, heads: int = 64, dim: int = 128, masked: bool = False)
 
 
 def states_case(ways: int, n: int, heads: int = 64, dim: int = 128) -> Case:
-    """A merge of K states in one bf16 tensor [n, K, H, D], lse [n, K, H]: further sizes for the engines."""
+    """Makes a merge of K states in one bf16 tensor [n, K, H, D] with lses [n, K, H], in further sizes for the engines."""
     case = dense_case(ways, n, heads, dim)
     return Case("states/" + case.name.removeprefix("n_way/"), case.read, case.written, case.make, case.check)
 
 
 def mask_case(requests: int = 64, tokens: int = 128, heads: int = 128, dim: int = 128, rows: bool = False) -> Case:
-    """Sets the lse of the tokens of every other request, which has no context, to -inf, and with `rows` their rows to 0; lse [H,
-    n]."""
+    """Makes a case that sets the lses of tokens without context to -inf. Every other request has no context. With
+    `rows`, their rows become 0, too. The lse is [H, n]."""
     n = requests * tokens
     lengths = [100 * (request % 2) for request in range(requests)]
     starts = [sum(lengths[:request]) for request in range(requests + 1)]
@@ -119,8 +120,8 @@ def mask_case(requests: int = 64, tokens: int = 128, heads: int = 128, dim: int 
 
 
 def fixup_cases(rows_first: bool) -> list[Case]:
-    """Fixups of zero-KV rows for several batches. With `rows_first`, the lse is [n, H] as in SGLang, and there are more
-    batches."""
+    """Makes fixups of rows without keys for several batches. With `rows_first`, the lse is [n, H] as in SGLang, and
+    there are more batches."""
     common = [
         fixup_case("all_dead_h128_d128/n8192", [8192], [True], rows_first=rows_first),
         fixup_case("short_dead_16384_and_255x1", [16384] + [1] * 255, [False] + [True] * 255, rows_first=rows_first),
@@ -135,7 +136,7 @@ def fixup_cases(rows_first: bool) -> list[Case]:
 
 
 def all_cases() -> list[Case]:
-    """All cases. A name with a slash that `mlafix-bench --list` also has denotes the same work."""
+    """Makes all cases. A name with a slash that `mlafix-bench --list` also has stands for the same work."""
     half = torch.float16
     return [
         *(merge_case(n) for n in (1, 16, 64, 256, 1024, 4096, 8192)),

@@ -1,8 +1,8 @@
-"""The kernels of the installed engines: vLLM, SGLang (sgl-kernel), FlashInfer, FlashAttention.
+"""Calls the kernels of the installed engines: vLLM, SGLang (sgl-kernel), FlashInfer, FlashAttention.
 
-Each uses the engine's own layout; FlashInfer's lse, for example, is in base 2. Conversions are not timed. FlashInfer allocates
-its results. `flashinfer_cuda` is not a package of FlashInfer. A module with that name may bind `VariableLengthMergeStates` of
-FlashInfer's C++ headers, which none of its Python functions calls.
+Each call uses the engine's own layout and base; FlashInfer's lse, for example, is in base 2. Conversions are not timed.
+FlashInfer allocates its results. `flashinfer_cuda` is not a package of FlashInfer. A module with that name may bind
+`VariableLengthMergeStates` of FlashInfer's C++ headers, which none of its Python functions calls.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TO_BASE_2 = math.log2(math.e)
 
 
 def imported(module: str, name: str) -> Any:
-    """A function of a module. Raises Unavailable if either is missing."""
+    """Returns a function of a module. Raises Unavailable if the module or the function does not exist."""
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, OSError, RuntimeError) as error:
@@ -35,7 +35,7 @@ VLLM_TRITON = "vllm.v1.attention.ops.triton_merge_attn_states"
 
 
 def vllm_merge(module: str) -> Prepare:
-    """vLLM's merge; into fp8 if the case has a scale."""
+    """Prepares vLLM's merge. It merges into fp8 if the case has a scale."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported(module, "merge_attn_states")
@@ -46,7 +46,7 @@ def vllm_merge(module: str) -> Prepare:
 
 
 def vllm_threshold(module: str) -> Prepare:
-    """vLLM's merge, where the second half of the rows has no context."""
+    """Prepares vLLM's merge with a second half of rows that has no context."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported(module, "merge_attn_states")
@@ -57,7 +57,7 @@ def vllm_threshold(module: str) -> Prepare:
 
 
 def vllm_mask(t: Tensors) -> Callable[[], object]:
-    """vLLM's mask_empty_context if a set has rows, else its mask_empty_context_lse. Both are in Triton."""
+    """Prepares vLLM's mask_empty_context if a set has rows, else its mask_empty_context_lse. Both are Triton kernels."""
     starts = t["query_start_loc"], t["context_start_loc"]
     if "out" in t:
         function = imported(VLLM_TRITON, "mask_empty_context")
@@ -67,7 +67,7 @@ def vllm_mask(t: Tensors) -> Callable[[], object]:
 
 
 def sglang_merge(module: str, name: str) -> Prepare:
-    """SGLang's merge into existing outputs; lse [n, H]."""
+    """Prepares SGLang's merge into existing outputs. The lse is [n, H]."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported(module, name)
@@ -81,7 +81,7 @@ SGLANG_OPS = "sglang.kernels.ops.attention"
 
 
 def sglang_fixup(t: Tensors) -> Callable[[], object]:
-    """SGLang's fixup of zero-KV rows; lse [n, H]."""
+    """Prepares SGLang's fixup of rows without keys. The lse is [n, H]."""
     function = imported(f"{SGLANG_OPS}.fixup_zero_kv", "fixup_zero_kv_rows")
     longest = int(t["cu_seqlens"].diff().max())
     args = t["out"], t["lse"], t["kv_lens"], t["cu_seqlens"], longest
@@ -89,7 +89,7 @@ def sglang_fixup(t: Tensors) -> Callable[[], object]:
 
 
 def sglang_combine(t: Tensors) -> Callable[[], object]:
-    """The second stage of SGLang's Triton decode, on partials in its layout, [B, H, S, D]. It returns no lse."""
+    """Prepares the second stage of SGLang's Triton decode, on partials in its layout [B, H, S, D]. It returns no lse."""
     function = imported(f"{SGLANG_OPS}.decode_attention", "_decode_softmax_reducev_fwd")
     splits, batch, queries = t["partial"].shape[:3]
     if queries != 1:
@@ -101,12 +101,12 @@ def sglang_combine(t: Tensors) -> Callable[[], object]:
     indptr = torch.arange(batch + 1, device=out.device, dtype=torch.int32) * (splits * block)
     num_splits = torch.full((batch,), splits, device=out.device, dtype=torch.int32)
     del t["out_lse"]
-    # Only the sizes of the query and the values are used.
+    # The function uses only the sizes of the query and the values, so `out` stands for both.
     return lambda: function(partial, lse, out, out, 1.0, out, indptr, num_splits, splits)
 
 
 def flashinfer_pair(t: Tensors) -> Callable[[], object]:
-    """FlashInfer's merge_state; lse [n, H]."""
+    """Prepares FlashInfer's merge_state. The lse is [n, H]."""
     function = imported("flashinfer", "merge_state")
     a, b = t["prefix_lse"] * TO_BASE_2, t["suffix_lse"] * TO_BASE_2
 
@@ -118,14 +118,14 @@ def flashinfer_pair(t: Tensors) -> Callable[[], object]:
 
 
 def flashinfer_in_place(t: Tensors) -> Callable[[], object]:
-    """FlashInfer's merge_state_in_place, with a mask only if it excludes rows."""
+    """Prepares FlashInfer's merge_state_in_place. It passes a mask only if the mask excludes rows."""
     function = imported("flashinfer", "merge_state_in_place")
     mask = t["mask"] if not bool(t["mask"].all()) else None
     return lambda: function(t["v"], t["s"], t["v_other"], t["s_other"], mask)
 
 
 def flashinfer_dense(t: Tensors) -> Callable[[], object]:
-    """FlashInfer's merge_states."""
+    """Prepares FlashInfer's merge_states."""
     function = imported("flashinfer", "merge_states")
     s = t["s"] * TO_BASE_2
 
@@ -137,7 +137,7 @@ def flashinfer_dense(t: Tensors) -> Callable[[], object]:
 
 
 def flashinfer_ragged_triton(t: Tensors) -> Callable[[], object]:
-    """FlashInfer's variable_length_merge_states in Triton."""
+    """Prepares FlashInfer's variable_length_merge_states, a Triton kernel."""
     function = imported("flashinfer.triton.cascade", "variable_length_merge_states")
     s = t["s"] * TO_BASE_2
 
@@ -149,7 +149,7 @@ def flashinfer_ragged_triton(t: Tensors) -> Callable[[], object]:
 
 
 def flashinfer_ragged(name: str) -> Prepare:
-    """FlashInfer's VariableLengthMergeStates in C++."""
+    """Prepares FlashInfer's VariableLengthMergeStates, a C++ function."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported("flashinfer_cuda", name)
@@ -161,11 +161,11 @@ def flashinfer_ragged(name: str) -> Prepare:
 
 
 FLASH_ATTN = {"flash_attn 3": "flash_attn_interface", "flash_attn 4": "flash_attn.cute.interface"}
-"""Modules of FlashAttention with a flash_attn_combine, by their names in the tables."""
+"""Modules of FlashAttention with a flash_attn_combine, by the names of its releases in the tables."""
 
 
 def flash_attn_combine(module: str) -> Prepare:
-    """FlashAttention's combine into existing outputs. It allocates the lse."""
+    """Prepares FlashAttention's combine into existing outputs. It allocates the lse."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported(module, "flash_attn_combine")
@@ -180,8 +180,8 @@ def flash_attn_combine(module: str) -> Prepare:
 
 
 def baselines_of(group: str) -> dict[str, Prepare]:
-    """The baselines by their names in the table. Those that are not installed raise Unavailable when they are
-    prepared."""
+    """Returns the baselines of a group by their names in the table. A baseline that is not installed raises Unavailable
+    when it is prepared."""
     merges = {"vllm": vllm_merge(VLLM), "vllm, triton": vllm_merge(VLLM_TRITON)}
     return {"merge": merges, "shapes": merges, "merge_fp8": merges,
             "threshold": {"vllm": vllm_threshold(VLLM), "vllm, triton": vllm_threshold(VLLM_TRITON)},
@@ -199,8 +199,8 @@ def baselines_of(group: str) -> dict[str, Prepare]:
 
 
 def public_calls_of(group: str) -> dict[str, Prepare]:
-    """Calls as an engine's backends write them, and the same calls of our drop-ins, by their names in the table of host
-    times."""
+    """Returns calls as an engine's backends write them, and the same calls of mlafix's drop-ins, by their names in the
+    table of host times."""
 
     def call_of(function: Callable[..., Any] | tuple[str, str], names: tuple[str, ...], *last: object) -> Prepare:
         def prepare(t: Tensors) -> Callable[[], object]:

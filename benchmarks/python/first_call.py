@@ -1,6 +1,7 @@
 """Prints the milliseconds of the first call of a Python kernel in a new process, after all imports.
 
-benchmarks/python_host_time.py runs this several times; the first run compiles the kernel, the others find it on disk.
+benchmarks/python_host_time.py runs this script several times. The first run compiles the kernel; the others find it on
+disk.
 """
 
 import time

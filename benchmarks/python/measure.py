@@ -1,6 +1,7 @@
-"""Times work on a GPU by replays of CUDA graphs, on a CPU by a loop. Each round times everything that is compared.
+"""Times work on a GPU by replays of CUDA graphs, and on a CPU by a loop. Each round times all implementations that are
+compared.
 
-The policy is that of mlafix-bench (docs/Benchmark.md): rotate buffers past the last-level cache, report medians of
+The policy is that of mlafix-bench (docs/Benchmark.md): rotate buffers past the last-level cache, and report medians of
 rounds.
 """
 
@@ -20,14 +21,14 @@ Call = Callable[[], object]
 
 
 class Replay(Protocol):
-    """Calls that are prepared for repeated runs."""
+    """Calls that have been prepared for repeated runs."""
 
     def time(self) -> float:
         """Runs the calls once. Returns the microseconds for all of them."""
 
 
 class GraphReplay:
-    """Calls in a CUDA graph. Times are those of the device alone."""
+    """Calls in a CUDA graph. Only the time on the device is measured."""
 
     def __init__(self, calls: list[Call]) -> None:
         self.graph = torch.cuda.CUDAGraph()
@@ -45,7 +46,7 @@ class GraphReplay:
 
 
 class LoopReplay:
-    """Calls in a loop, on a CPU."""
+    """Calls in a loop on a CPU."""
 
     def __init__(self, calls: list[Call]) -> None:
         self.calls = calls
@@ -59,17 +60,16 @@ class LoopReplay:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a run. Times are in microseconds."""
+    """Settings of a run."""
 
     device: torch.device
     rounds: int
     replay_micros: float
     rotate: int
-    """The least total bytes of a case's buffer sets."""
+    """The least total size in bytes of a case's buffer sets."""
 
     def count_sets(self, size: int) -> int:
-        """The number of buffer sets for a case that creates its own, by their size in bytes: 2 to 64 on a GPU, 2 on a
-        CPU."""
+        """Returns the number of buffer sets for sets of `size` bytes: 2 to 64 on a GPU, 2 on a CPU."""
         return max(2, min(64, -(-self.rotate // size))) if self.is_cuda else 2
 
     @property
@@ -87,8 +87,8 @@ class Settings:
 
 
 def read_options(description: str) -> tuple[argparse.Namespace, Settings]:
-    """Parses the command line of a benchmark that makes its own buffers: the device, the number of rounds, and `json`, a file for the
-    results or None."""
+    """Parses the command line of a benchmark that makes its own buffers: the device, the number of rounds, and `json`,
+    which is a file for the results or None."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rounds", type=int, default=31)
@@ -118,26 +118,26 @@ def write_results(options: argparse.Namespace, settings: Settings, **results: ob
 
 
 def first_line(error: Exception) -> str:
-    """The first line of an error's text."""
+    """Returns the first line of an error's text."""
     return (str(error).splitlines() or [""])[0]
 
 
 def forget_failed_launch(device: torch.device) -> None:
-    """Takes back the error that a refused launch of another library left. Else the next capture of a graph fails with it, and ends the
-    process: torch's graphs cannot be deleted then."""
+    """Clears the error that a refused launch of another library left. Otherwise the next capture of a graph would fail
+    with it and end the process, since torch's graphs cannot be deleted then."""
     with contextlib.suppress(RuntimeError):
         torch.ones(1, device=device)
 
 
 def summarize(times: list[float]) -> dict[str, float]:
-    """The 10th percentile, the median and the 90th percentile."""
+    """Returns the 10th percentile, the median and the 90th percentile."""
     ordered = sorted(times)
     return {name: round(ordered[int(part * (len(ordered) - 1) + 0.5)], 4)
             for name, part in (("p10", 0.1), ("median", 0.5), ("p90", 0.9))}
 
 
 def measure(settings: Settings, implementations: dict[str, list[Call]], must: str) -> dict[str, dict[str, float]]:
-    """The microseconds per call of each implementation, which has a call for every set of buffers.
+    """Returns the microseconds per call of each implementation. An implementation has a call for every set of buffers.
 
     Baselines that cannot be captured in a graph are left out. Errors of the implementation `must` are raised.
     """
@@ -167,6 +167,7 @@ def measure(settings: Settings, implementations: dict[str, list[Call]], must: st
 
 
 def medians(settings: Settings, sets: list[dict[str, Call]], must: str) -> dict[str, float]:
-    """The microseconds per call by name, for calls that exist for each set of buffers. `must`: see `measure`."""
+    """Returns the microseconds per call by name. Each element of `sets` has the calls for one set of buffers. Errors of
+    the implementation `must` are raised."""
     times = measure(settings, {name: [one[name] for one in sets] for name in sets[0]}, must)
     return {name: times[name]["median"] for name in sets[0]}

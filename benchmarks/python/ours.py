@@ -1,4 +1,4 @@
-"""mlafix's functions as benchmark implementations, and the host time of their calls."""
+"""Prepares mlafix's functions for the benchmarks, and measures the host time of their calls."""
 
 from __future__ import annotations
 
@@ -20,64 +20,64 @@ import python_host_time  # noqa: E402
 
 
 def prepare_merge(t: Tensors) -> Callable[[], object]:
-    """ops.merge_attn_states on a set."""
+    """Prepares ops.merge_attn_states on a set of buffers."""
     return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"],
                                          out_lse=t["out_lse"])
 
 
 def prepare_dense(t: Tensors) -> Callable[[], object]:
-    """ops.merge_states on a set."""
+    """Prepares ops.merge_states on a set of buffers."""
     return lambda: ops.merge_states(t["v"], t["s"], out=t["out"], out_lse=t["out_lse"])
 
 
 def prepare_fixup(t: Tensors) -> Callable[[], object]:
-    """ops.fixup_zero_kv_rows on a set."""
+    """Prepares ops.fixup_zero_kv_rows on a set of buffers."""
     return lambda: ops.fixup_zero_kv_rows(t["out"], t["lse"], t["kv_lens"], t["cu_seqlens"])
 
 
 def prepare_combine(t: Tensors) -> Callable[[], object]:
-    """ops.combine_split_kv on a set."""
+    """Prepares ops.combine_split_kv on a set of buffers."""
     return lambda: ops.combine_split_kv(t["partial"], t["partial_lse"], out=t["out"], out_lse=t["out_lse"])
 
 
 def prepare_ragged(t: Tensors) -> Callable[[], object]:
-    """ops.merge_states_ragged on a set."""
+    """Prepares ops.merge_states_ragged on a set of buffers."""
     return lambda: ops.merge_states_ragged(t["v"], t["s"], t["indptr"], out=t["out"], out_lse=t["out_lse"])
 
 
 def prepare_rows_first(t: Tensors) -> Callable[[], object]:
-    """ops.merge_attn_states with the lse as [n, H]."""
+    """Prepares ops.merge_attn_states with lses [n, H]."""
     return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"], out_lse=t["out_lse"],
                                          lse_layout="nh")
 
 
 def prepare_threshold(t: Tensors) -> Callable[[], object]:
-    """ops.merge_attn_states that copies half of the rows."""
+    """Prepares ops.merge_attn_states with half of the rows past the context."""
     context = t["out"].shape[0] // 2
     return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"], out_lse=t["out_lse"],
                                          context_rows=context)
 
 
 def prepare_fp8(t: Tensors) -> Callable[[], object]:
-    """ops.merge_attn_states into fp8, without an lse."""
+    """Prepares ops.merge_attn_states into fp8, without an lse."""
     out_format = ops.Fp8(t["scale"])
     return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"], return_lse=False,
                                          out_format=out_format)
 
 
 def prepare_in_place(t: Tensors) -> Callable[[], object]:
-    """ops.merge_state_in_place in base 2, with a mask only if it excludes rows."""
+    """Prepares ops.merge_state_in_place in base 2. It passes a mask only if the mask excludes rows."""
     mask = t["mask"] if not bool(t["mask"].all()) else None
     return lambda: ops.merge_state_in_place(t["v"], t["s"], t["v_other"], t["s_other"], mask, base="2")
 
 
 def prepare_fixup_rows_first(t: Tensors) -> Callable[[], object]:
-    """ops.fixup_zero_kv_rows with the lse as [n, H]."""
+    """Prepares ops.fixup_zero_kv_rows with lses [n, H]."""
     return lambda: ops.fixup_zero_kv_rows(t["out"], t["lse"], t["kv_lens"], t["cu_seqlens"], lse_layout="nh")
 
 
 def prepare_mask(t: Tensors) -> Callable[[], object]:
-    """ops.mask_empty_context if a set has rows, else ops.mask_empty_context_lse."""
+    """Prepares ops.mask_empty_context if a set has rows, else ops.mask_empty_context_lse."""
     starts = t["query_start_loc"], t["context_start_loc"]
     if "out" in t:
         return lambda: ops.mask_empty_context(t["out"], t["lse"], *starts)
@@ -92,20 +92,21 @@ OURS: dict[str, Prepare] = {
 
 
 def compile_to_cubin(variant: str) -> None:
-    """Compiles the text of a kernel to a cubin for sm_90, with one variant, or with all if that is ""."""
+    """Compiles the text of a kernel to a cubin for sm_90. `variant` is the name of the variant to compile; "" compiles
+    all."""
     _compiler.compile(library.source("merge_attn_states"), "merge_attn_states",
                       specializations=[{"H": "128", "D": "128", "T": "bf16"}], targets=["sm_90"], emit="cubin", variant=variant)
 
 
 def host_cases() -> list[Case]:
-    """A small case of each kind. Calls of engines are timed on it beside ours."""
+    """Makes a small case of each sort. Calls of engines are timed on it beside mlafix's calls."""
     return [merge_case(16, heads=16), rows_first_case(16, 16, 128), in_place_case(16, heads=16), dense_case(4, 16, heads=16),
             combine_case(*python_host_time.COMBINE), ragged_case(16, heads=16),
             fixup_case("16x1", [1] * 16, [sequence % 8 == 0 for sequence in range(16)], heads=16, rows_first=True), mask_case(4, 4, heads=16)]
 
 
 def engine_calls(settings: Settings) -> dict[str, Call]:
-    """The engines' public functions and our drop-ins on the same tensors, for the installed engines."""
+    """Returns calls of the installed engines' public functions, and of mlafix's drop-ins on the same tensors."""
     calls: dict[str, Call] = {}
     for case in host_cases():
         t = case.make(torch.Generator(settings.device).manual_seed(0), settings.device)
@@ -113,7 +114,7 @@ def engine_calls(settings: Settings) -> dict[str, Call]:
             try:
                 calls[name] = prepare(dict(t))
                 calls[name]()
-            except Exception as error:  # baselines may fail in any way, but ours must not
+            except Exception as error:  # baselines may fail in any way, but mlafix must not
                 if name.startswith("mlafix: "):
                     raise
                 calls.pop(name, None)
@@ -122,15 +123,14 @@ def engine_calls(settings: Settings) -> dict[str, Call]:
 
 
 def host_times(settings: Settings, baselines: dict[str, Prepare]) -> list[dict[str, object]]:
-    """Host times of a merge of 16 x 16 x 128 by our functions and by baselines, and of engines' calls beside our drop-ins. Empty on a CPU,
-    where a call includes the work.
-    """
+    """Measures host times of a merge of 16 x 16 x 128 by mlafix's functions and by baselines, and of engines' calls
+    beside mlafix's drop-ins. The result is empty on a CPU, where a call includes the work."""
     calls: dict[str, Call | timeit.Timer] = {}
     if settings.is_cuda:
         t = merge_case(16, heads=16).make(torch.Generator(settings.device), settings.device)
         calls = {**python_host_time.calls(torch, "cuda"), **{name: prepare(t) for name, prepare in baselines.items()},
                  **engine_calls(settings)}
-    with torch.inference_mode():  # as engines do
+    with torch.inference_mode():  # engines run in inference mode
         times = python_host_time.run_rounds(calls, 10 * settings.rounds, 100, settings.synchronize)
     compilations: dict[str, Call] = {"compile to cubin, one variant": lambda: compile_to_cubin("dense"),
                                      "compile to cubin": lambda: compile_to_cubin("")}

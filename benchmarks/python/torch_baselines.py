@@ -1,4 +1,4 @@
-"""The same work in torch, in eager mode and compiled."""
+"""Does the work of the cases with torch, in eager mode and compiled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from work import Prepare, Tensors
 
 def merge(out: torch.Tensor, out_lse: torch.Tensor, prefix: torch.Tensor, prefix_lse: torch.Tensor, suffix: torch.Tensor,
           suffix_lse: torch.Tensor) -> None:
-    """Rows [n, H, D], lse [H, n]."""
+    """Merges two states: rows [n, H, D], lses [H, n]."""
     total = torch.logaddexp(prefix_lse, suffix_lse)
     p = torch.exp(prefix_lse - total).T[..., None]
     s = torch.exp(suffix_lse - total).T[..., None]
@@ -19,15 +19,15 @@ def merge(out: torch.Tensor, out_lse: torch.Tensor, prefix: torch.Tensor, prefix
 
 
 def merge_dense(out: torch.Tensor, out_lse: torch.Tensor, v: torch.Tensor, s: torch.Tensor) -> None:
-    """Rows [n, K, H, D], lse [n, K, H]."""
+    """Merges K states: rows [n, K, H, D], lses [n, K, H]."""
     total = torch.logsumexp(s, 1)
     out.copy_((v * torch.exp(s - total[:, None])[..., None]).sum(1))
     out_lse.copy_(total)
 
 
 def fixup(out: torch.Tensor, lse: torch.Tensor, kv_lens: torch.Tensor, cu_seqlens: torch.Tensor) -> None:
-    """Blanks rows without reading the device from the host. Finds the sequence of each token by a search; lse [H,
-    n]."""
+    """Blanks rows without keys, without reading the device from the host. Searches for the sequence of each token. The
+    lse is [H, n]."""
     tokens = torch.arange(out.shape[0], device=out.device, dtype=torch.int32)
     sequence = torch.searchsorted(cu_seqlens, tokens, right=True) - 1
     is_dead = kv_lens[sequence] <= 0
@@ -36,19 +36,19 @@ def fixup(out: torch.Tensor, lse: torch.Tensor, kv_lens: torch.Tensor, cu_seqlen
 
 
 def fixup_rows_first(out: torch.Tensor, lse: torch.Tensor, kv_lens: torch.Tensor, cu_seqlens: torch.Tensor) -> None:
-    """Like `fixup`, with the lse as [n, H]."""
+    """Does what `fixup` does, with lses [n, H]."""
     fixup(out, lse.T, kv_lens, cu_seqlens)
 
 
 def combine(out: torch.Tensor, out_lse: torch.Tensor, partial: torch.Tensor, partial_lse: torch.Tensor) -> None:
-    """Partials [S, B, L, H, D], lse [S, B, L, H]."""
+    """Combines partials [S, B, L, H, D] with lses [S, B, L, H]."""
     total = torch.logsumexp(partial_lse, 0)
     out.copy_((partial * torch.exp(partial_lse - total)[..., None]).sum(0))
     out_lse.copy_(total)
 
 
 def ragged(out: torch.Tensor, out_lse: torch.Tensor, v: torch.Tensor, s: torch.Tensor, indptr: torch.Tensor) -> None:
-    """Rows [nnz, H, D], lse [nnz, H]: sums of the rows by their segments."""
+    """Merges runs of states: rows [nnz, H, D], lses [nnz, H]. Sums the rows of each segment."""
     states = torch.arange(v.shape[0], device=v.device, dtype=torch.int32)
     segment = torch.searchsorted(indptr, states, right=True) - 1
     heads = segment[:, None].expand_as(s)
@@ -68,11 +68,11 @@ FUNCTIONS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
     "fixup": (fixup, ("out", "lse", "kv_lens", "cu_seqlens")),
     "fixup_rows_first": (fixup_rows_first, ("out", "lse", "kv_lens", "cu_seqlens")),
 }
-"""By group: the function, and the names of its arguments in a set of buffers."""
+"""The function of each group, and the names of its arguments in a set of buffers."""
 
 
 def prepare_with(function: Callable[..., object], names: tuple[str, ...]) -> Prepare:
-    """Calls the function on the tensors of these names."""
+    """Returns a preparation that calls the function on the tensors with these names."""
 
     def prepare(tensors: Tensors) -> Callable[[], object]:
         args = [tensors[name] for name in names]
@@ -82,9 +82,8 @@ def prepare_with(function: Callable[..., object], names: tuple[str, ...]) -> Pre
 
 
 def baselines_of(group: str) -> dict[str, Prepare]:
-    """Baselines in eager mode and compiled for each shape. Groups with many shapes are not compiled, since each shape takes seconds. Empty
-    for groups that only compare engines.
-    """
+    """Returns the baselines of a group, in eager mode and compiled for each shape. Groups with many shapes are not
+    compiled, since each shape takes seconds. The result is empty for groups that only compare engines."""
     if group not in FUNCTIONS:
         return {}
     function, names = FUNCTIONS[group]

@@ -1,4 +1,4 @@
-"""Straightforward Triton kernels with a program for every row, as engines write them."""
+"""Straightforward Triton kernels with one program for every row, as engines write them."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def merge_dense_kernel(out, out_lse, v, s, K: tl.constexpr, H: tl.constexpr, D: 
 
 @triton.jit
 def combine_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexpr):
-    """A program per row that processes one split after the other with a running maximum, as SGLang reduces the splits of a
-    decode."""
+    """Combines splits with one program per row. The program processes one split after the other with a running maximum,
+    as SGLang's decode does."""
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, D)
     top = -float("inf")
@@ -72,7 +72,7 @@ def combine_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexpr):
 
 @triton.jit
 def combine_tile_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexpr, SPLITS: tl.constexpr, COLUMNS: tl.constexpr):
-    """A program for some columns of a row, which reads all splits of them at once."""
+    """Combines splits with a program for some columns of a row, which reads all splits of these columns at once."""
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     splits = tl.arange(0, SPLITS)
@@ -90,7 +90,7 @@ def combine_tile_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexp
 
 @triton.jit
 def ragged_kernel(out, out_lse, v, s, indptr, H: tl.constexpr, D: tl.constexpr):
-    """A program per row that processes its states one after the other."""
+    """Merges runs of states with one program per row, which processes one state after the other."""
     segment = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
     lanes = tl.arange(0, D)
@@ -109,21 +109,21 @@ def ragged_kernel(out, out_lse, v, s, indptr, H: tl.constexpr, D: tl.constexpr):
 
 
 def prepare_merge(t: Tensors) -> Callable[[], object]:
-    """Rows [n, H, D], lse [H, n]; D a power of two."""
+    """Prepares a merge: rows [n, H, D], lses [H, n], D a power of two."""
     n, heads, dim = t["out"].shape
     return lambda: merge_kernel[(n, heads)](t["out"], t["out_lse"], t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"],
                                             n, heads, dim, num_warps=1)
 
 
 def prepare_dense(t: Tensors) -> Callable[[], object]:
-    """Rows [n, K, H, D], lse [n, K, H]; D a power of two."""
+    """Prepares a merge of K states: rows [n, K, H, D], lses [n, K, H], D a power of two."""
     n, heads, dim = t["out"].shape
     return lambda: merge_dense_kernel[(n, heads)](t["out"], t["out_lse"], t["v"], t["s"], t["v"].shape[1], heads, dim,
                                                   num_warps=1)
 
 
 def prepare_combine(t: Tensors) -> Callable[[], object]:
-    """Partials [S, B, 1, H, D], lse of [S, B, H, 1]; D a power of two."""
+    """Prepares a combine of partials [S, B, 1, H, D] with lses in the order [S, B, H, 1], D a power of two."""
     splits, batch, _, heads, dim = t["partial"].shape
     rows = batch * heads
     return lambda: combine_kernel[(rows,)](t["out"], t["out_lse"], t["partial"], t["partial_lse"], rows, splits, dim, num_warps=4,
@@ -131,7 +131,7 @@ def prepare_combine(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_combine_tile(t: Tensors) -> Callable[[], object]:
-    """Partials [S, B, 1, H, D], in tiles with enough columns for 32 KB of partials."""
+    """Prepares a combine of partials [S, B, 1, H, D] in tiles. A tile has enough columns for 32 KB of partials."""
     splits, batch, _, heads, dim = t["partial"].shape
     rows, tile = batch * heads, triton.next_power_of_2(splits)
     columns = min(dim, max(32, 8192 // tile))
@@ -140,12 +140,12 @@ def prepare_combine_tile(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_ragged(t: Tensors) -> Callable[[], object]:
-    """Rows [nnz, H, D], lse [nnz, H]; D a power of two."""
+    """Prepares a merge of runs: rows [nnz, H, D], lses [nnz, H], D a power of two."""
     segments, heads, dim = t["out"].shape
     return lambda: ragged_kernel[(segments, heads)](t["out"], t["out_lse"], t["v"], t["s"], t["indptr"], heads, dim, num_warps=1)
 
 
 def baselines_of(group: str) -> dict[str, Prepare]:
-    """The Triton baselines of a group."""
+    """Returns the Triton baselines of a group."""
     return {"merge": {"triton": prepare_merge}, "n_way": {"triton": prepare_dense}, "ragged": {"triton": prepare_ragged},
             "combine": {"triton": prepare_combine, "triton, tile": prepare_combine_tile}}.get(group, {})

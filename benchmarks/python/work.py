@@ -1,4 +1,4 @@
-"""The cases, with the shapes and names of mlafix-bench, their buffers, and the expected results."""
+"""Makes the cases with the shapes and names of mlafix-bench: their buffers and their expected results."""
 
 from __future__ import annotations
 
@@ -12,40 +12,41 @@ Prepare = Callable[[Tensors], Callable[[], object]]
 
 
 class Unavailable(Exception):
-    """A baseline cannot run here; the text says why."""
+    """Raised if a baseline cannot run here. The text says why."""
 
 
 @dataclass
 class Case:
-    """A piece of work. `make` gives a set of buffers for a seed; `check` raises AssertionError for a wrong set."""
+    """Work to measure. `make` returns a set of buffers for a seed; `check` raises AssertionError if a set holds wrong
+    results."""
 
     name: str
     read: int
     written: int
     make: Callable[[torch.Generator, torch.device], Tensors]
     check: Callable[[Tensors, Tensors], None]
-    """Called with the set before and after the run."""
+    """Takes the set before the run and the set after it."""
 
 
 def payload(generator: torch.Generator, device: torch.device, *shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
-    """Random numbers of any sign with magnitudes from 0.25 to 4."""
+    """Returns random numbers of both signs with magnitudes from 0.25 to 4."""
     values = torch.rand(shape, generator=generator, device=device) * 3.75 + 0.25
     signs = torch.randint(0, 2, shape, generator=generator, device=device, dtype=torch.int8) * 2 - 1
     return (values * signs).to(dtype)
 
 
 def lses(generator: torch.Generator, device: torch.device, *shape: int) -> torch.Tensor:
-    """Random f32 numbers in [-3, 3]."""
+    """Returns random f32 numbers from -3 to 3."""
     return torch.rand(shape, generator=generator, device=device) * 6 - 3
 
 
 def blank(device: torch.device, *shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
-    """A tensor filled with NaN, the initial contents of outputs."""
+    """Returns a tensor filled with NaN, for outputs."""
     return torch.full(shape, float("nan"), device=device, dtype=dtype)
 
 
 def close(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, what: str, relative: float) -> None:
-    """Checks that every element's error is within `relative` of the size of its terms."""
+    """Raises AssertionError unless each element's error is at most `relative` times the size of its terms."""
     wrong = ~((got.double() - want).abs() <= relative * size + 1e-30)
     if bool(wrong.any()):
         place = tuple(wrong.nonzero()[0].tolist())
@@ -54,8 +55,8 @@ def close(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, what: str, 
 
 def check_merged(rows: list[torch.Tensor], weights: list[torch.Tensor], out: torch.Tensor, out_lse: torch.Tensor | None,
                  relative: float = 2**-7) -> None:
-    """Compares a merge with f64 for some tokens: rows [n, H, D], lse [n, H] in base e, or None if the implementation
-    gives none."""
+    """Compares some tokens of a merge with f64: rows [n, H, D], lses [n, H] in base e. `out_lse` is None if the
+    implementation returns no lse."""
     some = torch.linspace(0, out.shape[0] - 1, min(out.shape[0], 16), device=out.device).long()
     lse = torch.stack([weight[some].double() for weight in weights])
     total = torch.logsumexp(lse, 0)
@@ -66,7 +67,7 @@ def check_merged(rows: list[torch.Tensor], weights: list[torch.Tensor], out: tor
 
 
 def merge_case(n: int, heads: int = 128, dim: int = 128) -> Case:
-    """A merge of two states; lse [H, n]."""
+    """Makes a merge of two states. The lse is [H, n]."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         return {"prefix": payload(generator, device, n, heads, dim), "prefix_lse": lses(generator, device, heads, n),
@@ -82,7 +83,7 @@ def merge_case(n: int, heads: int = 128, dim: int = 128) -> Case:
 
 
 def dense_case(ways: int, n: int, heads: int = 128, dim: int = 128) -> Case:
-    """K states in one tensor [n, K, H, D], lse [n, K, H]."""
+    """Makes a merge of K states in one tensor [n, K, H, D] with lses [n, K, H]."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         return {"v": payload(generator, device, n, ways, heads, dim), "s": lses(generator, device, n, ways, heads),
@@ -96,8 +97,8 @@ def dense_case(ways: int, n: int, heads: int = 128, dim: int = 128) -> Case:
 
 
 def combine_case(splits: int, batch: int, heads: int = 16, dim: int = 512, queries: int = 1) -> Case:
-    """A combine of f32 partials of split-KV attention, [S, B, L, H, D], to bf16. The lse is a view of [S, B, H, L], as in
-    FlashAttention."""
+    """Makes a combine of f32 partials of split-KV attention, [S, B, L, H, D], into bf16. The lse is a view of [S, B, H,
+    L], as in FlashAttention."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         return {"partial": payload(generator, device, splits, batch, queries, heads, dim, dtype=torch.float32),
@@ -116,12 +117,12 @@ def combine_case(splits: int, batch: int, heads: int = 16, dim: int = 512, queri
 
 
 def ragged_lengths(segments: int) -> list[int]:
-    """Lengths from 1 to 8 with equal frequency, in the order of mlafix-bench."""
+    """Returns lengths from 1 to 8 with equal frequency, in the order of mlafix-bench."""
     return [1 + (segment * 2654435761 % 2**32 >> 29) for segment in range(segments)]
 
 
 def ragged_case(segments: int, heads: int = 64, dim: int = 128, dtype: torch.dtype = torch.float16) -> Case:
-    """Segments of 1 to 8 states, found through indptr."""
+    """Makes a merge of segments of 1 to 8 states, whose bounds are in indptr."""
     lengths = ragged_lengths(segments)
     starts = [0]
     for length in lengths:
@@ -148,7 +149,8 @@ def ragged_case(segments: int, heads: int = 64, dim: int = 128, dtype: torch.dty
 
 
 def fixup_case(name: str, lengths: list[int], dead: list[bool], heads: int = 128, dim: int = 128, rows_first: bool = False) -> Case:
-    """Sets rows of dead sequences to 0, -inf; lse [H, n], or [n, H] with `rows_first`."""
+    """Makes a case that sets rows of sequences without keys (`dead`) to 0, -inf. The lse is [H, n], or [n, H] with
+    `rows_first`."""
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)

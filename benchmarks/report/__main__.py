@@ -28,7 +28,7 @@ PART = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 class Writer:
-    """Writes generated parts, and collects the pictures that they show."""
+    """Writes the generated parts of pages, and collects the pictures that they show."""
 
     def __init__(self, cards: dict[str, Results], images: str) -> None:
         self.cards = cards
@@ -36,7 +36,7 @@ class Writer:
         self.pictures: dict[str, str] = {}
 
     def picture(self, results: Results, prefix: str, card: str) -> str:
-        """The Markdown for a picture."""
+        """Returns the Markdown for a picture."""
         lines = lines_of(results.gpu, prefix) if results.gpu else []
         if not results.gpu or not lines:
             return NOTHING
@@ -46,7 +46,7 @@ class Writer:
         return f"![{title}]({self.images}/{name})"
 
     def part(self, name: str) -> str:
-        """The text of the part with this name. Raises ValueError if there are no results of the card."""
+        """Returns the text of the generated part with this name. Raises ValueError if there are no results of the card."""
         name, _, card = name.partition("@")
         is_cpu = name.startswith("cpu:")
         if not is_cpu and (card or len(self.cards) > 1) and card not in self.cards:

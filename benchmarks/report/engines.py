@@ -8,7 +8,7 @@ from typing import Any
 from results import OURS, Run, time_of, timed
 
 ENGINES = ("vllm", "sglang", "flashinfer", "flash_attn")
-"""The first word of an engine's implementations."""
+"""The first word of the names of engines' implementations."""
 
 NAMES = {"vllm": "vLLM CUDA", "vllm, triton": "vLLM Triton", "sglang": "SGLang CUDA", "sglang, triton": "SGLang Triton",
          "flashinfer": "FlashInfer CUDA", "flashinfer, C++": "FlashInfer C++", "flashinfer, C++, dependent": "FlashInfer C++, dependent launch",
@@ -17,12 +17,12 @@ NAMES = {"vllm": "vLLM CUDA", "vllm, triton": "vLLM Triton", "sglang": "SGLang C
 OPERATIONS = {"merge_attn_states": ("merge/", "shapes/", "rows_first/", "threshold/", "merge_fp8/"), "merge_state_in_place": ("in_place/",),
               "merge_states": ("n_way/", "states/"), "merge_states_ragged": ("ragged/",), "combine_split_kv": ("combine/",),
               "fixup_zero_kv_rows": ("fixup_rows_first/",), "mask_empty_context_lse": ("mask/lse",), "mask_empty_context": ("mask/rows",)}
-"""By function of mlafix.ops: the prefixes of its cases' names."""
+"""The prefixes of the names of cases, by function of mlafix.ops."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The times of an engine's kernel and of ours in a case, in microseconds."""
+    """The times of an engine's kernel and of mlafix's kernel in a case, in microseconds."""
 
     engine: str
     case: str
@@ -31,22 +31,22 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """The speedup of ours over theirs."""
+        """The speedup of mlafix's kernel over the engine's kernel."""
         return self.theirs / self.ours
 
 
 def is_engine(name: str) -> bool:
-    """True if that implementation is an engine's."""
+    """True if this is the name of an engine's implementation."""
     return name not in OURS and name.split(",")[0].split(" ")[0] in ENGINES
 
 
 def engine_name(name: str) -> str:
-    """The engine's name in tables."""
+    """Returns the name of an engine in tables."""
     return NAMES.get(name, name)
 
 
 def comparisons(run: Run, prefixes: tuple[str, ...]) -> list[Comparison]:
-    """The comparisons with every engine that was timed in cases with this name prefix."""
+    """Returns the comparisons with each engine that was timed in cases with one of these name prefixes."""
     found = []
     for case in run.cases():
         ours = time_of(case, "ours")
@@ -56,7 +56,7 @@ def comparisons(run: Run, prefixes: tuple[str, ...]) -> list[Comparison]:
 
 
 def failures(run: Run, prefixes: tuple[str, ...]) -> dict[str, list[str]]:
-    """By engine, the cases in which its kernel raised an error or was wrong."""
+    """Returns for each engine the cases in which its kernel raised an error or was wrong."""
     found: dict[str, list[str]] = {}
     for case in run.cases():
         for entry in case["contenders"]:
@@ -66,7 +66,7 @@ def failures(run: Run, prefixes: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def card_text(run: Run) -> str:
-    """The machine as a phrase: "an NVIDIA H100 80GB HBM3"."""
+    """Returns the machine as a phrase: "an NVIDIA H100 80GB HBM3"."""
     return f"an {run.data['machine']}"
 
 
@@ -83,18 +83,19 @@ def ranges_rows(run: Run, prefixes: tuple[str, ...]) -> list[list[str]]:
 
 
 def behind(run: Run) -> list[Comparison]:
-    """Cases in which an engine's kernel is faster by more than half a percent, ordered by our slowdown."""
+    """Returns the cases in which an engine's kernel is faster by more than half a percent. The case with mlafix's
+    largest slowdown is first."""
     return sorted((one for one in comparisons(run, ("",)) if one.ratio < 0.995), key=lambda one: one.ratio)
 
 
 def ratio_of(run: Run, case: str, engine: str) -> str:
-    """"1.99 x", "fails", or "" if it was not measured."""
+    """Returns "1.99 x", "fails", or "" if the engine was not measured."""
     if case in failures(run, (case,)).get(engine, []):
         return "fails"
     return next((f"{one.ratio:.2f} x" for one in comparisons(run, (case,)) if one.case == case and one.engine == engine), "")
 
 
 def time_text(case: dict[str, Any] | None) -> str:
-    """The time of our kernel as text."""
+    """Returns the time of mlafix's kernel as text."""
     micros = time_of(case, "ours") if case else None
     return "" if micros is None else f"{micros:.2f} us" if micros < 100 else f"{micros:.1f} us"

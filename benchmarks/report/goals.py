@@ -1,4 +1,4 @@
-"""The goals of the project, as ratios that should hold on any card, with their measurements."""
+"""Lists the goals of the project, as ratios that should hold on any card, with their measured values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Goal:
     most: bool = False
 
     def row(self, results: Results) -> list[str]:
-        """A row of the table: the goal's name, the required value, the measured value, and "yes" if that is enough."""
+        """Returns a row of the table: the goal's text, the wanted value, the measured value, and "yes" if it is
+        reached."""
         value = self.value(results)
         wanted = f"{'at most' if self.most else 'at least'} {self.limit:g} {self.unit}".rstrip()
         if value is None:
@@ -32,41 +33,42 @@ class Goal:
 
 
 def worst(values: Iterable[Value], most: bool = False) -> Value:
-    """The value that is furthest from a goal."""
+    """Returns the value that is furthest from a goal: the largest if `most`, else the smallest. Returns None if there
+    is none."""
     known = [value for value in values if value is not None]
     return (max(known) if most else min(known)) if known else None
 
 
 def on_gpu(ask: Callable[[Run], Value]) -> Callable[[Results], Value]:
-    """Applies a question to the GPU's run, if there is one."""
+    """Returns a function that asks the GPU's run. It returns None if there is no such run."""
     return lambda results: ask(results.gpu) if results.gpu else None
 
 
 CHAINS = ("pairs", "pairs, in place")
-"""The names of chains of our two-way merges."""
+"""The names of chains of mlafix's two-way merges."""
 
 BASELINE_CHAINS = ("cuda, pairs", "cuda, pairs, in place")
 """The names of chains of hand-written two-way merges."""
 
 
 def chain_time(case: dict[str, Any], chain: str) -> Value:
-    """The time of a chain, with dependent launch if that was measured."""
+    """Returns the time of a chain, with dependent launch if that was measured."""
     return time_of(case, f"{chain}, dependent") or time_of(case, chain)
 
 
 def merge(n: int) -> str:
-    """The name of DeepSeek-V3's merge."""
+    """Returns the name of the case of DeepSeek-V3's merge of n tokens."""
     return f"merge/bf16_h128_d128/n{n}"
 
 
 def roof_of_large_merges(run: Run) -> Value:
-    """The percentage of the roof that large merges reach."""
+    """Returns the percentage of the roof that large merges reach."""
     cases = [run.case(merge(n)) for n in (4096, 8192)]
     return worst(percent_of_roof(case, "ours", "roof") for case in cases if case)
 
 
 def of_dependent_roof(name: str) -> Callable[[Run], Value]:
-    """The percentage of the roof with dependent launch."""
+    """Returns a function that returns the percentage of the roof with dependent launch that a case reaches."""
 
     def ask(run: Run) -> Value:
         case = run.case(name)
@@ -76,8 +78,8 @@ def of_dependent_roof(name: str) -> Callable[[Run], Value]:
 
 
 def large_shapes_over_baseline(run: Run) -> Value:
-    """The time ratio of the best hand-written form to ours for the same shape, both as a percentage of the roof; for at
-    least 100 MB."""
+    """Returns the smallest factor by which mlafix is faster than the best hand-written form of the same shape, over
+    shapes of at least 100 MB."""
     ratios: list[Value] = []
     for case in [*run.cases("merge/"), *run.cases("merge_fp8/")]:
         baselines = [time for name in ("cuda", "cuda, dependent") if (time := time_of(case, name))]
@@ -88,7 +90,8 @@ def large_shapes_over_baseline(run: Run) -> Value:
 
 
 def against_whole_merge(place: str, whole_case: str = "merge") -> Callable[[Run], Value]:
-    """The time of a merge with half of the rows past the threshold, relative to a whole merge."""
+    """Returns a function that returns the time of a merge with half of the rows past the threshold, relative to a whole
+    merge."""
 
     def ask(run: Run) -> Value:
         parts = []
@@ -102,7 +105,7 @@ def against_whole_merge(place: str, whole_case: str = "merge") -> Callable[[Run]
 
 
 def over_pairs(ways: int, chains: tuple[str, ...]) -> Callable[[Run], Value]:
-    """The speedup of one launch over the fastest of some chains of pairs."""
+    """Returns a function that returns the speedup of one launch over the fastest of some chains of pairs."""
 
     def ask(run: Run) -> Value:
         ratios: list[Value] = []
@@ -116,24 +119,24 @@ def over_pairs(ways: int, chains: tuple[str, ...]) -> Callable[[Run], Value]:
 
 
 def over_empty_launch(case: dict[str, Any] | None) -> Value:
-    """The time of a case as a multiple of an empty launch."""
+    """Returns the time of a case as a multiple of an empty launch."""
     ours, empty = (time_of(case, "ours"), case.get("empty_launch_us")) if case else (None, None)
     return ours / empty if ours and empty else None
 
 
 def small_kernels(run: Run) -> Value:
-    """The time of the slowest padding or metadata kernel at serving sizes, in empty launches."""
+    """Returns the time of the slowest padding or metadata kernel at serving sizes, as a multiple of an empty launch."""
     cases = [*run.cases("pad/"), *run.cases("metadata/")]
     return worst((over_empty_launch(case) for case in cases if "roof" not in case), most=True)
 
 
 def none_dead(run: Run) -> Value:
-    """The time of the slowest fixup of a batch without empty rows, in empty launches."""
+    """Returns the time of the slowest fixup of a batch without empty rows, as a multiple of an empty launch."""
     return worst((over_empty_launch(case) for case in run.cases("fixup/none_dead")), most=True)
 
 
 def over_roof(name: str) -> Callable[[Run], Value]:
-    """The time of a case relative to its faster roof."""
+    """Returns a function that returns the time of a case relative to its faster roof."""
 
     def ask(run: Run) -> Value:
         case = run.case(name)
@@ -144,13 +147,13 @@ def over_roof(name: str) -> Callable[[Run], Value]:
 
 
 def fill_roof(run: Run) -> Value:
-    """The percentage of the roof for all sizes of 250 MB and more."""
+    """Returns the smallest percentage of the roof that fixups of 250 MB and more reach."""
     cases = [case for case in run.cases("fixup/all_dead") if total_bytes(case) >= 250e6]
     return worst(percent_of_roof(case, "ours", "roof") for case in cases)
 
 
 def cpu_roof(results: Results) -> Value:
-    """The percentage of the CPU's roof for merges of 400 MB and more."""
+    """Returns the smallest percentage of the CPU's roof that merges of 400 MB and more reach."""
     if not results.cpu:
         return None
     cases = [case for case in results.cpu.cases("merge/bf16_h128_d128/") if total_bytes(case) >= 400e6]
@@ -158,12 +161,12 @@ def cpu_roof(results: Results) -> Value:
 
 
 def python_host(name: str) -> Callable[[Results], Value]:
-    """The microseconds per call."""
+    """Returns a function that returns the microseconds per call on the host."""
     return lambda results: results.python.host(name) if results.python else None
 
 
 def host_ratio(name: str, other: str) -> Callable[[Results], Value]:
-    """The host time of one call relative to another in the same run."""
+    """Returns a function that returns the host time of a call relative to another call in the same run."""
 
     def ask(results: Results) -> Value:
         ours, theirs = (python_host(call)(results) for call in (name, other))
@@ -173,13 +176,13 @@ def host_ratio(name: str, other: str) -> Callable[[Results], Value]:
 
 
 def over_driver(results: Results) -> Value:
-    """The host time of a checked launch from C relative to the driver's own launch."""
+    """Returns the host time of a checked launch from C relative to the driver's own launch."""
     ours, alone = (results.gpu.host(name) if results.gpu else None for name in ("mlafix_launch, all checks", "the driver alone"))
     return ours / alone if ours and alone else None
 
 
 def against_engine(engine: str, *prefixes: str) -> Callable[[Results], Value]:
-    """The smallest factor by which ours is faster than an engine's kernel."""
+    """Returns a function that returns the smallest factor by which mlafix is faster than an engine's kernel."""
 
     def ask(results: Results) -> Value:
         found = comparisons(results.python, prefixes) if results.python else []
@@ -194,13 +197,13 @@ ENGINE_GOALS = (
     ("FlashInfer's merges", "flashinfer", ("",)), ("FlashInfer's merge of ragged segments, in C++", "flashinfer, C++", ("ragged/",)),
     ("FlashAttention 3's combine", "flash_attn 3", ("combine/",)),
 )
-"""The compared kernel, its name in the results, and its cases."""
+"""For each goal: the compared kernel, the engine's name in the results, and the cases."""
 
 COMBINES = tuple(f"combine/f32_s{splits}_h16_d{dim}/b64" for splits, dim in ((32, 512), (8, 512), (32, 128)))
 
 
 def all_goals() -> list[Goal]:
-    """All goals, in the order of the table."""
+    """Returns all goals in the order of the table."""
     goals = [Goal("merge bf16, H = D = 128, 4096 tokens and more, of the 2R1W roof", 97.5, "%", on_gpu(roof_of_large_merges))]
     for n in (16, 64, 256, 1024):
         goals.append(Goal(f"merge, {n} tokens, in a chain with dependent launch, against hand-written CUDA with the same", 1, "x",

@@ -1,4 +1,5 @@
-"""Pictures as SVG text: percent of the roof over bytes, a line for each implementation and each roof."""
+"""Draws pictures as SVG text: the percentage of the roof over the bytes of a case, with a line for each implementation
+and each roof."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def bytes_text(count: float) -> str:
 
 
 def title_of(run: Run, prefix: str) -> str:
-    """The caption of a picture of these cases. It tells what 100 % is, and which values are missing."""
+    """Returns the caption of a picture of these cases. It says what 100 % is, and which values are missing."""
     cases = [case for case in run.cases(prefix) if "roof" in case]
     if all("roof_dependent" in case for case in cases):
         return f"{prefix.rstrip('/')}: percent of the faster stream roof"
@@ -34,7 +35,8 @@ def title_of(run: Run, prefix: str) -> str:
 
 
 def lines_of(run: Run, prefix: str) -> list[Line]:
-    """The (bytes, percentage of the faster roof) of every implementation and roof, over the cases with this prefix."""
+    """Returns the points (bytes, percentage of the faster roof) of every implementation and every roof, over the cases
+    with this prefix."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for case in run.cases(prefix):
         best = best_roof(case)
@@ -48,7 +50,7 @@ def lines_of(run: Run, prefix: str) -> list[Line]:
 
 
 def spread_labels(heights: list[float], gap: float) -> list[float]:
-    """Moves heights apart, downwards, so that labels do not overlap."""
+    """Moves heights apart, downwards, so that labels at these heights do not overlap."""
     placed = dict[int, float]()
     last = -math.inf
     for index in sorted(range(len(heights)), key=lambda i: heights[i]):
@@ -58,7 +60,7 @@ def spread_labels(heights: list[float], gap: float) -> list[float]:
 
 
 def draw(title: str, lines: list[Line]) -> str:
-    """The SVG text. Each line must contain a point."""
+    """Returns the SVG text. Each line must have at least one point."""
     xs = sorted({x for _, points in lines for x, _ in points})
     ys = [y for _, points in lines for _, y in points]
     low, high = 10 * math.floor(min(min(ys), 90) / 10), 10 * math.ceil(max(max(ys), 100) / 10)
@@ -86,7 +88,7 @@ def draw(title: str, lines: list[Line]) -> str:
     out.append(f'<text x="{(LEFT + end) / 2:.0f}" y="{HEIGHT - 10}" text-anchor="middle" fill="{FAINT}">bytes moved</text>')
     baselines = [name for name, _ in lines if name not in COLORS and name not in ROOFS]
     labels = spread_labels([down(points[-1][1]) for _, points in lines], 17)
-    # ours last, on top
+    # Draws mlafix's line last, so that it is on top.
     for label, (name, points) in sorted(zip(labels, lines), key=lambda item: item[1][0] in COLORS):
         is_ours, is_roof = name in COLORS, name in ROOFS
         color = COLORS[name] if is_ours else ROOF_COLOR if is_roof else BASELINE_COLORS[baselines.index(name) % len(BASELINE_COLORS)]

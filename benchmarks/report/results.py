@@ -1,4 +1,4 @@
-"""Reads the JSON of benchmarks (docs/Benchmark.md describes its fields) and answers questions about it."""
+"""Reads the JSON files of benchmarks (docs/Benchmark.md describes their fields), and answers questions about them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ OURS = ("mlafix, dependent", "mlafix")
 
 @dataclass
 class Run:
-    """One results file. Times are medians in microseconds."""
+    """One file of results. All times are medians in microseconds."""
 
     path: Path
     data: dict[str, Any]
 
     @property
     def title(self) -> str:
-        """The machine and the program."""
+        """The machine, the program and the number of rounds."""
         return f"{self.data['machine']}; {self.data['tool'].partition(' (')[0]}, {self.data['rounds']} rounds"
 
     @property
@@ -34,79 +34,80 @@ class Run:
         return role_of(self.data) == "gpu"
 
     def cases(self, prefix: str = "") -> Iterator[dict[str, Any]]:
-        """The measured cases, in the order of the file."""
+        """Yields the measured cases whose names begin with `prefix`, in the order of the file."""
         for case in self.data["cases"]:
             if case["name"].startswith(prefix) and "left_out" not in case:
                 yield case
 
     def case(self, name: str) -> dict[str, Any] | None:
-        """The case of that name, if it was measured."""
+        """Returns the case of this name, or None if it was not measured."""
         return next((case for case in self.cases() if case["name"] == name), None)
 
     def time(self, name: str, implementation: str) -> float | None:
-        """The time of an implementation in a case. "ours" is the launch that users get."""
+        """Returns the time of an implementation in a case. "ours" is the launch that users get."""
         case = self.case(name)
         return time_of(case, implementation) if case else None
 
     def ratio(self, name: str, slow: str, fast: str) -> float | None:
-        """The factor by which `fast` is faster than `slow`."""
+        """Returns the factor by which `fast` is faster than `slow`, or None if one was not measured."""
         a, b = self.time(name, slow), self.time(name, fast)
         return a / b if a and b else None
 
     def host(self, name: str) -> float | None:
-        """The host time of a launch."""
+        """Returns the host time of a launch, or None if it was not measured."""
         return next((entry["us"]["median"] for entry in self.data["host"] if entry["name"] == name), None)
 
 
 def timed(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The implementations that were timed, by name."""
+    """Returns the implementations that were timed, by name."""
     return {implementation["name"]: implementation for implementation in case["contenders"] if "us" in implementation}
 
 
 def ours_of(case: dict[str, Any]) -> str | None:
-    """The implementation that users get: with dependent launch if the kernel has it."""
+    """Returns the name of the implementation that users get: with dependent launch if the kernel has it. Returns None
+    if it was not timed."""
     return next((name for name in OURS if name in timed(case)), None)
 
 
 def time_of(case: dict[str, Any], implementation: str) -> float | None:
-    """The median in microseconds. None if the implementation was not timed."""
+    """Returns the median time in microseconds, or None if the implementation was not timed."""
     name = ours_of(case) if implementation == "ours" else implementation
     entry = timed(case).get(name or "")
     return entry["us"]["median"] if entry else None
 
 
 ROOFS = {"roof": "roof", "roof, dependent": "roof_dependent"}
-"""The names of the roofs in tables, with their fields: for a chain of plain launches, and for one with dependent
-launch."""
+"""The names of the roofs in tables, with their fields in a file: for a chain of plain launches, and for a chain with
+dependent launch."""
 
 NOT_MEASURED = "not measured"
 
 
 def roof_time(case: dict[str, Any], field: str) -> float | None:
-    """The median in microseconds. None if that roof was not measured, as in older files."""
+    """Returns the median time of a roof in microseconds, or None if it was not measured, as in older files."""
     return case[field]["us"]["median"] if field in case else None
 
 
 def best_roof(case: dict[str, Any]) -> float | None:
-    """The faster of the roofs that were measured."""
+    """Returns the time of the faster roof that was measured, or None."""
     return min((time for field in ROOFS.values() if (time := roof_time(case, field))), default=None)
 
 
 def percent_of_roof(case: dict[str, Any], implementation: str, field: str | None = None) -> float | None:
-    """The time of a roof (the faster one by default) relative to the implementation's."""
+    """Returns the time of a roof (by default the faster one) as a percentage of the implementation's time."""
     micros = time_of(case, implementation)
     roof = roof_time(case, field) if field else best_roof(case)
     return 100 * roof / micros if micros and roof else None
 
 
 def total_bytes(case: dict[str, Any]) -> int:
-    """Bytes that any implementation must move."""
+    """Returns the number of bytes that any implementation must move."""
     return case["bytes"]["read"] + case["bytes"]["written"]
 
 
 @dataclass
 class Results:
-    """The results of one card by kind, with at most one file of each."""
+    """The results of one card: at most one file for the GPU, one for the CPU, and one for Python."""
 
     gpu: Run | None = None
     cpu: Run | None = None
@@ -114,14 +115,14 @@ class Results:
 
 
 def role_of(data: dict[str, Any]) -> str:
-    """The field of Results that a file fills."""
+    """Returns the name of the field of Results in which a file belongs."""
     if not data["tool"].startswith("mlafix-bench "):
         return "python"
     return "cpu" if data["device"] == "cpu" else "gpu"
 
 
 def card_of(data: dict[str, Any]) -> str:
-    """"h100" for "NVIDIA H100 80GB HBM3". "" for a CPU, and if the name contains no card."""
+    """Returns "h100" for "NVIDIA H100 80GB HBM3". Returns "" for a CPU, or if the name contains no card."""
     found = re.match(r"NVIDIA (\w+)", data["machine"]) if data["device"] != "cpu" else None
     return found[1].lower() if found else ""
 

@@ -14,18 +14,18 @@ NOTHING = "_No results of this kind are in `benchmarks/results/` yet._"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """A table whose first column is aligned to the left, and all others to the right."""
+    """Returns a table whose first column is aligned to the left, and all others to the right."""
     rule = [":--"] + ["--:"] * (len(head) - 1)
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
 
 
 def micros(value: float) -> str:
-    """Formats a median with at least three digits."""
+    """Formats a number of microseconds with at least three digits."""
     return f"{value:.2f}" if value < 100 else f"{value:.1f}"
 
 
 def goals_table(results: Results) -> str:
-    """The table of all goals, reached or not."""
+    """Returns the table of all goals, with the reached and the missed ones."""
     if not results.gpu:
         return NOTHING
     rows = [goal.row(results) for goal in all_goals()]
@@ -36,13 +36,14 @@ def goals_table(results: Results) -> str:
 
 
 def spread_of(case: dict[str, Any]) -> str:
-    """The range from the 10th to the 90th percentile of ours, as a percentage of the median."""
+    """Returns the range from the 10th to the 90th percentile of mlafix's time, as a percentage of the median."""
     us = timed(case)[ours_of(case) or OURS[1]]["us"]
     return f"{100 * (us['p90'] - us['p10']) / us['median']:.1f} %"
 
 
 def cell(case: dict[str, Any], name: str) -> str:
-    """The microseconds and the percentage of the faster roof. Without a roof, the factor by which ours is faster."""
+    """Returns an implementation's microseconds and its percentage of the faster roof. Without a roof, returns the
+    factor by which mlafix is faster instead of the percentage."""
     wrong = [implementation for implementation in case["contenders"] if implementation["name"] == name and "wrong" in implementation]
     if wrong:
         return "wrong result"
@@ -58,13 +59,13 @@ def cell(case: dict[str, Any], name: str) -> str:
 
 
 def columns_of(cases: list[dict[str, Any]]) -> list[str]:
-    """The names of all implementations, ours first."""
+    """Returns the names of all implementations, mlafix first."""
     names = list(dict.fromkeys(implementation["name"] for case in cases for implementation in case["contenders"]))
     return [name for name in OURS if name in names] + [name for name in names if name not in OURS]
 
 
 def group_table(run: Run | None, prefixes: str) -> str:
-    """The cases of one group with one of the prefixes, which are joined by +."""
+    """Returns the table of the cases with one of the prefixes, which are joined by +."""
     cases = [case for prefix in prefixes.split("+") for case in run.cases(prefix) if ours_of(case)] if run else []
     if not run or not cases:
         return NOTHING
@@ -80,7 +81,7 @@ def group_table(run: Run | None, prefixes: str) -> str:
 
 
 def base_columns(cases: list[dict[str, Any]], has_dependent_launch: bool) -> list[tuple[str, list[str]]]:
-    """The columns with which cases are compared: the name and the text of each."""
+    """Returns the columns with which cases are compared, each as its name and its texts."""
     bases = [roof_time(case, "roof") or case.get("empty_launch_us") for case in cases]
     if not any(bases):
         return []
@@ -94,15 +95,15 @@ def base_columns(cases: list[dict[str, Any]], has_dependent_launch: bool) -> lis
 
 
 def host_table(results: Results) -> str:
-    """The host time of a launch, from C and from Python."""
+    """Returns the table of host times of a launch, from C and from Python."""
     rows = [[entry["name"], micros(entry["us"]["median"]), f"{micros(entry['us']['p10'])} - {micros(entry['us']['p90'])}"]
             for run in (results.gpu, results.python) if run for entry in run.data["host"]]
     return table(["host time", "us", "p10 - p90"], rows) if rows else NOTHING
 
 
 def engines_table(results: Results) -> str:
-    """The README's table of two-way merges with 128 heads of 128: our time, also with a launch as in engines, and the factors by which
-    it is faster than each engine."""
+    """Returns the README's table of two-way merges with 128 heads of 128 elements: mlafix's time, also with a launch as
+    in engines, and the factors by which it is faster than each engine."""
     run = results.python
     if not run:
         return NOTHING
@@ -123,7 +124,7 @@ def engines_table(results: Results) -> str:
 
 
 def engine_ranges(results: Results) -> str:
-    """Returns a table of the slowest and the fastest case of each engine's kernel, relative to ours."""
+    """Returns the table of each engine's slowest and fastest case relative to mlafix."""
     from engines import OPERATIONS
 
     run = results.python
@@ -133,14 +134,15 @@ def engine_ranges(results: Results) -> str:
 
 
 def behind_table(results: Results) -> str:
-    """The cases in which an engine's kernel is faster."""
+    """Returns the table of the cases in which an engine's kernel is faster."""
     run = results.python
     rows = [[one.case, engine_name(one.engine), micros(one.ours), micros(one.theirs), f"{one.ratio:.2f} x"] for one in (behind(run) if run else [])]
     return table(["case", "kernel", "mlafix", "the kernel", "times as fast"], rows) if rows else "None of the cases."
 
 
 def chain_row(case: dict[str, Any]) -> list[str]:
-    """A row that compares one launch with chains of two-way merges, each of which reads two tensors and writes one."""
+    """Returns a row that compares one launch with chains of two-way merges. Each two-way merge reads two tensors and
+    writes one."""
     launches = timed(case)["pairs"]["launches"]
     whole = total_bytes(case)
     chain = 3 * launches * case["bytes"]["written"]
@@ -154,7 +156,7 @@ def chain_row(case: dict[str, Any]) -> list[str]:
 
 
 def chains_table(results: Results) -> str:
-    """The bytes and the time of chains of two-way merges, relative to one launch."""
+    """Returns the table of the bytes and times of chains of two-way merges, relative to one launch."""
     cases = [case for case in results.gpu.cases("n_way/") if "pairs" in timed(case)] if results.gpu else []
     if not cases:
         return NOTHING
@@ -164,7 +166,7 @@ def chains_table(results: Results) -> str:
 
 
 def gains_table(results: Results) -> str:
-    """The gain of single decisions: the same work with and without them."""
+    """Returns the table of the gain of single decisions: the same work with and without each."""
     if not results.gpu:
         return NOTHING
     run, rows = results.gpu, []

@@ -21,15 +21,17 @@ import torch.distributed as dist
 
 from mlafix.distributed import Reducer
 
-# Relative, of bf16: half a unit in the last place (2^-9) for the partial states, as much for the result, and twice that as margin.
+# The allowed error relative to the size of the result, for bf16: 2^-9 (half a unit in the last place) for the partial
+# states, the same for the result, and twice as much as a margin.
 BOUND = 2.0**-7
 
 
 @dataclass
 class Batch:
-    """Requests of different lengths, the last tokens of each being queries; every rank makes the same one.
+    """Requests of different lengths. The last tokens of each request are queries. Every rank makes the same batch.
 
-    q is [tokens, heads, D], k and v are [keys, D] (one head, as in multi-query attention), lens are keys of each request.
+    q is [tokens, heads, D]. k and v are [keys, D] for each request (one head, as in multi-query attention). starts has
+    the first token of each request, then the end of the last request. padded is the number of tokens with padding.
     """
 
     q: torch.Tensor
@@ -40,7 +42,7 @@ class Batch:
 
 
 def make_batch(options: argparse.Namespace) -> Batch:
-    """A batch with a long request, requests of a few keys, which most ranks have no part of, and padding."""
+    """Makes a batch with a long request, requests with so few keys that most ranks have none of them, and padding."""
     random = torch.Generator().manual_seed(options.seed)
     lens = [options.context, 1, options.page, options.context // 2 + 3, 2 * options.page + 1]
     queries = [1, 1, 2, options.queries, 1]
@@ -54,7 +56,8 @@ def make_batch(options: argparse.Namespace) -> Batch:
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, visible: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """out [t, H, D] and lse [t, H], base e, of q [t, H, D] over the keys [keys, D] that visible [t, keys] says."""
+    """Computes attention of q [t, H, D] over those of the keys [keys, D] that `visible` [t, keys] selects. Returns out
+    [t, H, D] and lse [t, H] in base e."""
     scores = torch.einsum("thd,kd->thk", q, k) * q.shape[-1] ** -0.5
     scores = scores.masked_fill(~visible[:, None], -torch.inf)
     lse = torch.logsumexp(scores, -1)
@@ -63,20 +66,21 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, visible: torch.
 
 
 def positions(options: argparse.Namespace, length: int, rank: int, ranks: int) -> torch.Tensor:
-    """The keys of a request that a rank has: every ranks-th page."""
+    """Returns the positions of a request's keys that a rank has: of every `ranks` pages, one."""
     keys = torch.arange(length)
     return keys[keys // options.page % ranks == rank]
 
 
 def causal(batch: Batch, request: int, keys: torch.Tensor) -> torch.Tensor:
-    """Which keys each query of a request sees: the last query sees all, those before it one less each."""
+    """Returns which keys each query of a request sees. The last query sees all keys, and each query before it one key
+    fewer."""
     count = batch.starts[request + 1] - batch.starts[request]
     last = len(batch.k[request]) - count + torch.arange(count)
     return keys[None] <= last[:, None]
 
 
 def reference(batch: Batch) -> torch.Tensor:
-    """Attention over all keys in f64; padding is 0."""
+    """Computes attention over all keys in f64. Rows of padding are 0."""
     out = torch.zeros(batch.q.shape, dtype=torch.float64)
     for request, (k, v) in enumerate(zip(batch.k, batch.v)):
         rows = slice(batch.starts[request], batch.starts[request + 1])
@@ -85,7 +89,8 @@ def reference(batch: Batch) -> torch.Tensor:
 
 
 def partial_state(options: argparse.Namespace, batch: Batch, rank: int, ranks: int) -> tuple[torch.Tensor, ...]:
-    """This rank's out (bf16), lse, seq_lens and query_start_loc. Rows without keys stay as `empty` left them: NaN, here."""
+    """Computes this rank's out (bf16), lse, seq_lens and query_start_loc. Rows without keys stay undefined; here they
+    are NaN."""
     out = torch.full(batch.q.shape, torch.nan, dtype=torch.bfloat16)
     lse = torch.full(batch.q.shape[:2], torch.nan)
     lens = []
@@ -94,13 +99,14 @@ def partial_state(options: argparse.Namespace, batch: Batch, rank: int, ranks: i
         keys = positions(options, len(k), rank, ranks)
         lens.append(len(keys))
         if len(keys):
-            # Early queries may see no key of this rank: their lse is -inf.
+            # Early queries may see no key of this rank; their lse is then -inf.
             out[rows], lse[rows] = attention(batch.q[rows], k[keys], v[keys], causal(batch, request, keys))
     return out, lse, torch.tensor(lens, dtype=torch.int32), torch.tensor(batch.starts, dtype=torch.int32)
 
 
 class PlainGroup:
-    """A group as an engine may have it: no process group of torch's to be seen, and only an all-gather."""
+    """A group object such as engines have, without a process group of torch's, and with an all-gather as its only
+    collective."""
 
     def __init__(self) -> None:
         self.rank_in_group, self.world_size = dist.get_rank(), dist.get_world_size()
@@ -112,7 +118,7 @@ class PlainGroup:
 
 
 def gathered(out: torch.Tensor, owned: tuple[slice, slice], shape: torch.Size) -> torch.Tensor:
-    """The whole result on every rank, from what each rank owns of it."""
+    """Gathers on every rank the parts of the result that single ranks own, and returns the whole result."""
     pieces: list[object] = [None] * dist.get_world_size()
     dist.all_gather_object(pieces, (owned, out.float().cpu()))
     whole = torch.full(shape, torch.nan)
@@ -122,7 +128,7 @@ def gathered(out: torch.Tensor, owned: tuple[slice, slice], shape: torch.Size) -
 
 
 def run(options: argparse.Namespace, device: torch.device) -> bool:
-    """Every cut in every way; whether all results are right, and equal to each other."""
+    """Runs each cut with each backend. Returns true if all results are right and equal to each other."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     batch = make_batch(options)
     want = reference(batch)

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# The milliseconds that LZMA takes to decompress 1 MiB, and additionally for 1 MiB that no earlier unit of the block
+# Milliseconds that LZMA takes to decompress 1 MiB, and further milliseconds for 1 MiB that no earlier unit of the block
 # contains: docs/Experiments.md, "Blocks of an archive".
 _MS_PER_MIB, _MS_PER_NEW_MIB = 1.6, 11.0
-# Units are compared by windows of 8 bytes. One window in this many is used, chosen by its contents.
+# Units are compared by windows of 8 bytes. Of this number of windows one is used; the contents of a window decide
+# which.
 _SAMPLED = 8
 
 
 def sorted_into_blocks(units: Sequence[bytes], milliseconds: float) -> list[list[int]]:
-    """The units of each block as indices, in order.
+    """Returns the blocks. Each is a list of indices of units, in order.
 
     A block begins with the first remaining unit. It then grows by the unit that has most in common with it, until it would
     take too long to decompress.
@@ -48,7 +49,7 @@ def sorted_into_blocks(units: Sequence[bytes], milliseconds: float) -> list[list
 
 
 def _samples(unit: bytes) -> np.ndarray:
-    """The distinct hashes of windows. At least one, so that small units are placed as well."""
+    """Returns the distinct hashes of a unit's windows. It returns at least one, so that small units are placed as well."""
     windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(unit + bytes(8), np.uint8), 8)
     hashes = np.ascontiguousarray(windows).view(np.uint64)[:, 0] * np.uint64(0x9E3779B97F4A7C15)
     hashes ^= hashes >> np.uint64(32)

@@ -35,9 +35,9 @@ from mlafix._files import archive, keys, toolchain
 
 _HEADER, _ALIGNMENT = 64, 64
 _FNV_BASIS, _FNV_PRIME, _U64 = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
-# Dims that occur only in the grid, whose sizes the launch gives. Other dims are parts of rows.
+# Dims that occur only in the grid. The launch gives their sizes. All other dims are parts of rows.
 _OPEN = ("H",)
-# Kernels whose ranks store into each other's memory.
+# Kernels with this prefix in their name run only on GPUs: their ranks store into each other's memory.
 _GPUS_ALONE = "push_"
 
 
@@ -59,7 +59,8 @@ class Wanted(NamedTuple):
 
 
 def wanted(dims: Sequence[int], dtypes: Sequence[str]) -> list[Wanted]:
-    """The distinct units that the wheel's calls need. They leave H, optional arguments and counts of states to the launch."""
+    """Returns the distinct units that the wheel's calls need. The units leave H, optional arguments and numbers of
+    states to the launch."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], Wanted] = {}
     for calls in (wheel_calls.of_most_models, wheel_calls.with_formats, wheel_calls.rare):
         for key in mlafix.compile_keys(calls(dims, dtypes)):
@@ -72,17 +73,17 @@ def wanted(dims: Sequence[int], dtypes: Sequence[str]) -> list[Wanted]:
     return sorted(found.values(), key=lambda one: (one.variants.kernel, one.bindings))
 
 
-# Server GPUs, one of each generation, whose machine code all GPUs of the same major version run. Then those with fp8. All GPUs
-# run PTX.
+# One server GPU of each generation; all GPUs of the same major version run its machine code. _WITH_FP8 are those with
+# fp8. All GPUs run PTX.
 _CUBINS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 _WITH_FP8 = _CUBINS[2:]
 _PTX = "sm_75"
-# Code that every CPU of an architecture runs.
+# Targets whose code every CPU of the architecture runs.
 _BASELINES = ("x86-64", "aarch64")
 
 
 def expand(targets: str) -> list[str]:
-    """The names in `targets`, with groups replaced by their members."""
+    """Returns the targets that `targets` names. Groups are replaced by their members."""
     cpus = [name for name in _runtime.TARGETS if name.startswith("x86-64")]
     gpus = [*_CUBINS, _PTX + archive.AND_LATER]
     groups = {"cpu": cpus, "gpus": gpus, "all": [*gpus, *cpus]}
@@ -111,8 +112,8 @@ def _manifest_of(unit: bytes) -> Any:
 
 
 def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
-    """A unit without parts that the wheel stores elsewhere or does not need: declarations, proofs, and PTX beside machine code or the
-    reverse."""
+    """Returns a unit without the parts that the wheel stores elsewhere or does not need: declarations, proofs, and the
+    images in the format `unwanted`."""
     manifest = _manifest_of(unit)
     images = []
     for kernel in manifest["kernels"]:
@@ -122,7 +123,8 @@ def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
             kept = [image for image in code["images"] if image["format"] != unwanted] or code["images"]
             code["images"] = kept
             images += [(image, unit[image["offset"] : image["offset"] + image["size"]]) for image in kept]
-    # Offsets keep as many digits as in the original unit, so that they do not move what precedes them.
+    # An offset keeps the number of digits that it has in the original unit, so that it does not move the text before
+    # it.
     place = len(str(len(unit)))
     for image, _ in images:
         image["offset"] = int("9" * place)
@@ -142,7 +144,7 @@ def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
 
 
 class Folders(NamedTuple):
-    """The folders of units: those of this machine, and those of another one or None."""
+    """The folders of units: the folder of this machine, and a folder from another machine or None."""
 
     made: Path
     kept: Path | None
@@ -153,7 +155,8 @@ def file_name(one: Wanted, target: str) -> str:
 
 
 def compiled(one: Wanted, target: str, folders: Folders) -> tuple[bytes, float]:
-    """The lean unit for one target, and the seconds that it took. Keeps the whole unit, with PTX and machine code, in the folder."""
+    """Returns the lean unit for one target, and the seconds that compiling it took. Stores the whole unit, with PTX and
+    machine code, in the folder."""
     unwanted = "cubin" if target.endswith(archive.AND_LATER) else "ptx"
     path = folders.made / file_name(one, target)
     compiler = toolchain.compiler_file()
@@ -164,14 +167,14 @@ def compiled(one: Wanted, target: str, folders: Folders) -> tuple[bytes, float]:
         return lean((folders.kept / path.name).read_bytes(), unwanted), 0.0
     begin = time.monotonic()
     data = one.compile(target)
-    part = path.with_suffix(f".{os.getpid()}")  # the rename makes the file appear whole
+    part = path.with_suffix(f".{os.getpid()}")  # renaming makes the complete file appear at once
     part.write_bytes(data)
     part.replace(path)
     return lean(data, unwanted), time.monotonic() - begin
 
 
 def _code(unit: bytes) -> list[bytes]:
-    """The compiler's output in a unit, without that of the assembler, whose version may differ."""
+    """Returns the compiler's output in a unit, without the output of the assembler, whose version may differ."""
     images = [image for kernel in _manifest_of(unit)["kernels"] for code in kernel["code"] for image in code["images"]]
     return [unit[image["offset"] : image["offset"] + image["size"]] for image in images if image["format"] != "cubin"]
 
@@ -188,7 +191,7 @@ def check_kept(kept: Path, targets: Sequence[str], pool: ProcessPoolExecutor) ->
 
 
 def _difference_at(job: tuple[int, str, Path]) -> str:
-    """"" if this compiler makes the same unit as in a folder."""
+    """Returns "" if this compiler makes the same unit as the one in a folder, else the difference."""
     number, target, kept = job
     one = _units[number]
     path = kept / file_name(one, target)
@@ -197,7 +200,7 @@ def _difference_at(job: tuple[int, str, Path]) -> str:
     return f"{path}: expected what this compiler makes of {one.name} for {target}, got something else"
 
 
-# Workers are forked once the list is complete, and get indices into it.
+# The list of units. Workers are forked when it is complete, and get indices of its elements.
 _units: list[Wanted] = []
 
 
@@ -210,8 +213,8 @@ def _compiled_at(job: tuple[int, str, Folders]) -> tuple[bytes, float]:
 
 
 def block_milliseconds(target: str) -> float:
-    """The time that a first call may spend on decompression (docs/Experiments.md, "Blocks of an archive"). A GPU's driver takes longer for everything else, and
-    much longer for PTX."""
+    """Returns the milliseconds that a first call may spend on decompression (docs/Experiments.md, "Blocks of an
+    archive"). A GPU's driver takes longer for everything else in a first call, and much longer for PTX."""
     if target.endswith(archive.AND_LATER):
         return 48.0
     return 6.0 if target.startswith("sm_") else 3.0 if target.startswith("x86-64-v") else 4.0
@@ -237,13 +240,13 @@ def pack(out: Path, folders: Folders, targets: Sequence[str], jobs: int) -> None
 
 
 def bound(unit: bytes) -> dict[str, str]:
-    """The bindings of a unit including defaults, since a call in another base needs another unit."""
+    """Returns the bindings of a unit, including defaults, since a call in another base needs another unit."""
     (kernel,) = _manifest_of(unit)["kernels"]
     return {name: str(value) for name, value in kernel["bindings"].items()}
 
 
 def declaration(one: Wanted) -> Any:
-    """A kernel's arguments and names, in the form of docs/UnitFormat.md."""
+    """Returns a kernel's arguments and names in the form of docs/UnitFormat.md."""
     whole = getattr(one.variants, "_whole", None)
     signature = whole.signature if whole is not None else json.loads(mlafix.library.signature(one.variants.kernel))
     return {name: signature[name] for name in ("args", "names")}

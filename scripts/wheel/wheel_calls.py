@@ -23,27 +23,27 @@ DTYPES = {"bf16": np.dtype(ml_dtypes.bfloat16), "f16": np.dtype(np.float16), "f3
 Request = tuple[Callable[..., Any], dict[str, Any]]
 
 FAST = (64, 128, 256, 512)
-"""Row lengths of most models."""
+"""The row lengths of most models."""
 FORMATTED = (128, 512)
-"""Lengths of rows whose results can have a format."""
+"""The row lengths whose results can have a format."""
 GATED = (128, 256)
-"""Head lengths of models with an output gate."""
+"""The row lengths of models with an output gate."""
 BASES = ("e", "2")
 
 
 def place(array: np.ndarray) -> Any:
-    """Puts the arrays of calls on a device. The identity, unless a test replaces it."""
+    """Puts an array of a call on a device. It returns the array itself, unless a test replaces this function."""
     return array
 
 
 def floats(*shape: int, of: Any = np.float32) -> Any:
-    """Numbers around 0 that depend only on the shape."""
+    """Returns random numbers around 0 that depend only on the shape."""
     numbers = np.random.default_rng(shape).standard_normal(shape)
     return place(numbers.astype(np.float32).astype(of))
 
 
 def zeros(*shape: int, of: Any = np.float32) -> Any:
-    """Zeros for outputs or flags."""
+    """Returns zeros, for outputs or flags."""
     return place(np.zeros(shape, of))
 
 
@@ -52,7 +52,7 @@ def ints(*values: int, of: Any = np.int32) -> Any:
 
 
 def states(dim: int, dtype: Any) -> dict[str, Callable[..., Request]]:
-    """The ways to merge states with rows of this length, as functions of further arguments."""
+    """Returns the ways to merge states with rows of this length, as functions of further arguments."""
 
     def rows(*lead: int) -> Any:
         return floats(*lead, H, dim, of=dtype)
@@ -74,7 +74,7 @@ def states(dim: int, dtype: Any) -> dict[str, Callable[..., Request]]:
 
 
 def formats(dim: int) -> dict[str, Callable[..., Any]]:
-    """The formats for rows of this length, as functions of the leading dims."""
+    """Returns the formats for rows of this length, as functions of the leading dims."""
     found: dict[str, Callable[..., Any]] = {"Fp8": lambda *lead: ops.Fp8(1.0)}
 
     def scales(size: int, tiles: bool, *lead: int) -> Any:
@@ -95,7 +95,7 @@ def formats(dim: int) -> dict[str, Callable[..., Any]]:
 
 
 def merges(dim: int, name: str, **bases: str) -> Iterator[Request]:
-    """Merges of states in the inputs' own dtype."""
+    """Yields merges of states into the inputs' own dtype."""
     dtype = DTYPES[name]
     for call, make in states(dim, dtype).items():
         yield make(**bases, **({"out": zeros(1, H, dim, of=dtype)} if call == "merge_states_mapped" else {}))
@@ -107,14 +107,14 @@ def in_place(dim: int, name: str, base: str) -> Request:
 
 
 def splits(dim: int, name: str, parts: str, base: str) -> Iterator[Request]:
-    """Merges of parts whose dtype differs from the result's, as in split KV."""
+    """Yields merges of parts whose dtype differs from the result's, as in split KV."""
     made = states(dim, DTYPES[parts])
     yield made["combine_split_kv"](base=base, out_dtype=name)
     yield made["merge_states_mapped"](base=base, out=zeros(1, H, dim, of=DTYPES[name]))
 
 
 def mixed(dim: int, name: str) -> Iterator[Request]:
-    """Merges whose lses have different bases."""
+    """Yields merges whose lses have different bases."""
     made = states(dim, DTYPES[name])
     for prefix, suffix, result in itertools.product(BASES, repeat=3):
         if not prefix == suffix == result:
@@ -126,7 +126,7 @@ def mixed(dim: int, name: str) -> Iterator[Request]:
 
 
 def quantised(dim: int, name: str) -> Iterator[Request]:
-    """Merges in base e whose result has a format, and rows that get one."""
+    """Yields merges in base e whose result has a format, and quantisations of existing rows."""
     dtype = DTYPES[name]
     rows, lse = floats(1, H, dim, of=dtype), floats(1, H)
     two = {"prefix": rows, "prefix_lse": lse, "suffix": -rows, "suffix_lse": -lse, "kv_lens": ints(1), "cu_seqlens": ints(0, 1)}
@@ -140,7 +140,8 @@ def quantised(dim: int, name: str) -> Iterator[Request]:
 
 
 def turned(dim: int, name: str) -> Iterator[Request]:
-    """Combines and merges whose rows are turned back, as in DeepSeek-V4: 64 elements, with and without power-of-two scales."""
+    """Yields combines and merges whose rows are rotated back, as in DeepSeek-V4: 64 elements, with and without
+    power-of-two scales."""
     forms: list[Callable[..., Any]] = [lambda *lead: None, formats(dim)["Fp8Groups, powers of two"], formats(dim)["MxFp8"]]
     for interleaved, form in itertools.product((False, True), forms):
         rope = {"table": floats(1, 2, 32), "interleaved": interleaved, "inverse": True}
@@ -151,7 +152,7 @@ def turned(dim: int, name: str) -> Iterator[Request]:
 
 
 def blanks(dim: int, name: str) -> Iterator[Request]:
-    """Blanks rows without keys and padding rows."""
+    """Yields calls that blank rows without keys and padding rows."""
 
     def rows() -> dict[str, Any]:
         return {"out": floats(1, H, dim, of=DTYPES[name]), "lse": floats(H, 1)}
@@ -169,7 +170,7 @@ def sink(dim: int, name: str, layout: str, base: str) -> Request:
 
 
 def others(dim: int, name: str) -> Iterator[Request]:
-    """Sinks, softmax statistics, and operations on single rows."""
+    """Yields calls with sinks, with softmax statistics, and of operations on single rows."""
     dtype = DTYPES[name]
     rows, row = floats(1, H, dim, of=dtype), floats(1, dim, of=dtype)
     for layout in ("nh", "hn"):
@@ -188,8 +189,11 @@ def others(dim: int, name: str) -> Iterator[Request]:
 
 
 def checked(dim: int, name: str) -> Iterator[Request]:
-    """The launches of `mlafix.watch` in an engine on a GPU, except for recomputed attention. They cover rows of a backend's forward, of
-    attention and of a merge's sides, few and many; two-way merges; pages of 4 and 8 heads, and MLA's beside rows of 512."""
+    """Yields the launches of `mlafix.watch` in an engine on a GPU, except recomputed attention.
+
+    They cover rows of a backend's forward, of attention and of a merge's sides, few and many; two-way merges; pages of
+    4 and 8 heads, and MLA's pages beside rows of 512.
+    """
     dtype = DTYPES[name]
     found = {"flags": zeros(16, of=np.int32), "live_rows": ints(1), "step": ints(3)}
 
@@ -207,7 +211,7 @@ def checked(dim: int, name: str) -> Iterator[Request]:
 
 
 def depths(dim: int, name: str) -> Iterator[Request]:
-    """Attention residuals over the layers."""
+    """Yields attention residuals over the layers."""
     dtype = DTYPES[name]
     for of in (np.float32, dtype):
         rows = {"prefix": floats(1, dim, of=dtype), "bank": floats(1, 3, dim, of=dtype)}
@@ -215,7 +219,7 @@ def depths(dim: int, name: str) -> Iterator[Request]:
 
 
 def paged(dim: int, name: str) -> Iterator[Request]:
-    """Rows stored into a paged cache: as they are, with one scale, and in each format with scales."""
+    """Yields calls that store rows into a paged cache: as they are, with one scale, and in each format with scales."""
     dtype = DTYPES[name]
     cached = {"rows": floats(1, H, dim, of=dtype), "slots": ints(0, of=np.int64)}
     yield ops.store_rows, {**cached, "cache": zeros(1, 1, H, dim, of=dtype)}
@@ -228,7 +232,7 @@ def paged(dim: int, name: str) -> Iterator[Request]:
 
 
 def norms(dim: int, name: str) -> Iterator[Request]:
-    """Norms of sums over a model's whole width, in each format."""
+    """Yields norms of sums over a model's whole width, in each format."""
     rows = {"x": floats(1, dim, of=DTYPES[name]), "residual": -floats(1, dim, of=DTYPES[name])}
     groups = {"Fp8Groups": zeros(1, dim // 128), "MxFp8": zeros(1, dim // 32, of=np.uint8)}
     forms = [None, ops.Fp8(1.0), ops.Fp8Groups(groups["Fp8Groups"]), ops.Fp8Groups(groups["Fp8Groups"], power_of_two=True), ops.MxFp8(groups["MxFp8"]),
@@ -239,14 +243,15 @@ def norms(dim: int, name: str) -> Iterator[Request]:
 
 
 def experts(dim: int, name: str) -> Iterator[Request]:
-    """Weighted sums of rows of a model's whole width."""
+    """Yields weighted sums of rows of a model's whole width."""
     rows = floats(1, dim, of=DTYPES[name])
     for more in ({}, {"shared": -rows}):
         yield ops.combine_experts, {"rows": rows, "places": ints(0)[:, None], "weights": floats(1, 1), **more}
 
 
 def ranks(dim: int, name: str, base: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """The kernels of `mlafix.distributed`: ranks exchange rows by collectives, by reads (pull) or by stores (push)."""
+    """Yields the kernels of `mlafix.distributed`: ranks exchange rows by collectives, by reads (pull) or by stores
+    (push)."""
     bound = {"H": H, "D": dim, "T": name}
     for kernel in ("merge_blocks", "merge_peers", "push_and_merge", "push_and_merge_tokens"):
         yield kernel, {**bound, "O": name, "B": base}
@@ -255,7 +260,7 @@ def ranks(dim: int, name: str, base: str) -> Iterator[tuple[str, dict[str, objec
 
 
 def ranks_in_fp8(dim: int, name: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """The kernels whose rows travel in fp8."""
+    """Yields the kernels of `mlafix.distributed` whose rows travel in fp8."""
     bound = {"H": H, "D": dim, "T": name}
     yield "pack_blocks_fp8", bound
     for kernel in ("merge_blocks_fp8", "merge_peers_fp8", "push_and_merge_rounded"):
@@ -265,7 +270,8 @@ def ranks_in_fp8(dim: int, name: str) -> Iterator[tuple[str, dict[str, object]]]
 
 
 def chunks() -> Iterator[tuple[str, dict[str, object]]]:
-    """The kernels that move rows of any length in chunks, for use when nothing compiles one for that length."""
+    """Yields the kernels that move rows of any length in chunks. They are used when nothing can compile a kernel for
+    that length."""
     bits = [{"E": of} for of in ("u8", "f16", "i32", "i64")]
     bound: dict[str, list[dict[str, str]]] = {
         "zero_chunks": [{**of, "I": ids} for of in bits for ids in ("i32", "i64")],
@@ -281,7 +287,8 @@ def chunks() -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def moved() -> Iterator[Request]:
-    """Calls that use these kernels. With a compiler, they would ask for kernels compiled for the row length."""
+    """Yields calls that use the kernels of `chunks`. With a compiler, they would ask for kernels compiled for the row
+    length."""
 
     def rows(*shape: int) -> Any:
         return place((np.arange(np.prod(shape)) % 99).reshape(shape).astype(of))
@@ -300,8 +307,8 @@ def moved() -> Iterator[Request]:
 
 
 def counted(dim: int, name: str, base: str) -> Iterator[Request]:
-    """Splits whose number depends on lengths, splits that are not normalised, splits with another state or with sinks: for
-    unified attention, speculation and GPT-OSS."""
+    """Yields combines of splits whose number depends on lengths, of splits that are not normalised, and of splits with
+    another state or with sinks: for unified attention, speculation and GPT-OSS."""
     partial, lse = floats(3, 1, 1, H, dim), floats(3, 1, 1, H)
     given = {"partial": partial, "partial_lse": lse, "base": base}
     segments = {**given, "partial_sum": abs(lse), "seq_lens": ints(2), "tile_len": 1}
@@ -314,7 +321,7 @@ def counted(dim: int, name: str, base: str) -> Iterator[Request]:
 
 
 def gated(dim: int, name: str) -> Iterator[Request]:
-    """Merges followed by an output gate per head or per element, and combines followed by one per element."""
+    """Yields merges followed by an output gate per head or per element, and combines followed by one per element."""
     row, head = floats(1, H, dim, of=DTYPES[name]), floats(1, H, of=DTYPES[name])
     for gate in (row, head):
         yield states(dim, DTYPES[name])["merge_attn_states"](gate=gate)
@@ -323,14 +330,14 @@ def gated(dim: int, name: str) -> Iterator[Request]:
 
 
 def in_fp8(dim: int, name: str, base: str) -> Iterator[Request]:
-    """Merges of two states whose result is fp8 with one scale."""
+    """Yields merges of two states whose result is fp8 with one scale."""
     made = states(dim, DTYPES[name])
     for call in ("merge_attn_states", "merge_attn_states, a copy past the context"):
         yield made[call](out_format=ops.Fp8(1.0), base=base)
 
 
 def drop_ins(dim: int, name: str) -> Iterator[Request]:
-    """The launches of `mlafix.compat` in addition to those of `mlafix.ops`."""
+    """Yields the launches of `mlafix.compat` that `mlafix.ops` does not have."""
     dtype, lse = DTYPES[name], floats(1, H)
     for base in BASES:
         yield ops.drop_ins.weight_of_rank, {"out": floats(1, H, dim, of=dtype), "out_lse": zeros(1, H), "lses": floats(2, 1, H), "rank": 1, "base": base}
@@ -342,7 +349,7 @@ def drop_ins(dim: int, name: str) -> Iterator[Request]:
 
 
 def without_rows() -> Iterator[Request]:
-    """Lengths, offsets and flags of a batch."""
+    """Yields calls on lengths, offsets and flags of a batch."""
     yield ops.clear_pad_flags, {"flags": zeros(1, of=np.bool_), "live_rows": 1}
     for kind in (np.int32, np.int64):
         given = {"computed": ints(1, of=kind), "prompt": ints(1, of=kind)}
@@ -359,7 +366,8 @@ def without_rows() -> Iterator[Request]:
 
 
 def rare_without_rows() -> Iterator[Request]:
-    """Lses of context parallelism and of contexts with i64 bounds, and the batch checks of `mlafix.watch`."""
+    """Yields calls on lses in context parallelism, on contexts with i64 bounds, and the checks of a batch by
+    `mlafix.watch`."""
     yield ops.visible_keys, {"out": ints(0), "lens": ints(1), "cu_seqlens": ints(0, 1)}
     found = {"record": zeros(1, 1, of=np.int64), "flags": zeros(16, of=np.int32), "live_rows": ints(1), "step": ints(3)}
     batch = {"lens": ints(1), "cu_seqlens": ints(0, 1), "slots": ints(0, of=np.int64), "block_table": ints(1)[None]}
@@ -376,7 +384,8 @@ def rare_without_rows() -> Iterator[Request]:
 
 
 def of_most_models(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
-    """The calls of most models in bf16 and f16, as machine code for each generation of GPUs and each level of CPUs."""
+    """Yields the calls of most models in bf16 and f16. The wheel has machine code for each generation of GPUs and each
+    level of CPUs."""
     yield from without_rows()
     for dim in dims:
         for name in dtypes:
@@ -389,7 +398,8 @@ def of_most_models(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
 
 
 def with_formats(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
-    """The calls whose result has a format or is turned, as machine code for GPUs with fp8, from Hopper on."""
+    """Yields the calls whose result has a format or is rotated. The wheel has machine code for GPUs with fp8, from
+    Hopper on."""
     if "bf16" in dtypes:
         for dim in dims:
             if dim in FORMATTED:
@@ -399,7 +409,7 @@ def with_formats(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
 
 
 def rare_in_bf16(dim: int) -> Iterator[Any]:
-    """The rare calls in bf16 only."""
+    """Yields the rare calls that a wheel has in bf16 only."""
     if dim in FAST:
         for layout in ("nh", "hn"):
             yield sink(dim, "bf16", layout, "2")
@@ -416,8 +426,8 @@ def rare_in_bf16(dim: int) -> Iterator[Any]:
 
 
 def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
-    """All other calls: PTX, which a GPU's driver compiles and caches at the first call, and code for the baseline of
-    CPUs."""
+    """Yields all other calls. The wheel has PTX, which a GPU's driver compiles and caches at the first call, and code
+    for the baseline of CPUs."""
     for dim in dims:
         for name in dtypes:
             for base in BASES if name != "f32" and dim not in (80, 112) else BASES[:1]:
@@ -450,12 +460,12 @@ def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
 
 
 def requests(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
-    """All calls, for `mlafix.compile_keys`."""
+    """Yields all calls, for `mlafix.compile_keys`."""
     dims, dtypes = list(dims), list(dtypes)
     for calls in (of_most_models, with_formats, rare):
         yield from calls(dims, dtypes)
 
 
 def calls(dims: Iterable[int], dtypes: Iterable[str]) -> list[Request]:
-    """All calls of functions, for a test to make."""
+    """Returns all calls of functions, for a test to make."""
     return [*(call for call in requests(dims, dtypes) if callable(call[0])), *moved()]

@@ -1,10 +1,11 @@
-"""Tokens pooled into one row for each block of them, element by element: the KV compressor of DeepSeek-V4, carried over chunks and decode steps.
+"""Pools the tokens of each block into one row, element by element. This is the KV compressor of DeepSeek-V4, which
+continues over chunks and decode steps.
 
-Each element of a block's row is a softmax-weighted sum over the block's R tokens, whose scores are of that element. What is
-known of an unfinished block is a state of each element: the largest score, the sum of weights beside it, and the sum of
-weights times values. SGLang's online compressor keeps such a state for each request, with the quotient of the two sums in
-place of the second; vLLM keeps the tokens themselves. Tokens are added in their order, so the bits of a row do not depend
-on how its tokens came: in one chunk, in several, or one by one.
+Each element of a block's row is a softmax-weighted sum over the R tokens of the block. Each element has scores of its
+own. An unfinished block has a state for each element: the largest score, the sum of weights, and the sum of weights
+times values. SGLang's online compressor keeps such a state for each request, with the quotient of the two sums instead
+of the second sum. vLLM keeps the tokens themselves. Tokens are added in their order, so the bits of a row do not depend
+on whether its tokens came in one chunk, in several, or one by one.
 """
 
 import math
@@ -14,11 +15,11 @@ from mlafix.dsl import DType, In, InOut, distinct, exp2, f32, grid, i32, index, 
 T = DType("T")
 O = DType("O")  # noqa: E741 (the library's name)
 
-# log2(e), in f32.
+# log2(e) rounded to f32.
 LOG2_E = float.fromhex("0x1.715476p+0")
 
 
-@kernel(allow={"nan", "races", "bounds"})  # quotients of sums that are not 0; a block is one row's, and old slots are no new ones
+@kernel(allow={"nan", "races", "bounds"})  # Divisors are not 0. Each block belongs to one row, and no old slot is another sequence's new slot.
 def compress(
     out: InOut[O, "m D"],
     state: InOut[f32, "z three=3 D"],

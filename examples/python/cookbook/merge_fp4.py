@@ -1,9 +1,11 @@
-"""Two partial states merged into NVFP4: e2m1, two elements a byte, with a scale in e4m3 for each group of 16, in tiles.
+"""Merges two partial states into NVFP4: e2m1, two elements in a byte, with a scale in e4m3 for each group of 16
+elements, in tiles.
 
-f4e2m1 is a dtype as others are: the annotation has D elements, memory D / 2 bytes. Tiles are a property of the scales'
-annotation: the body indexes a matrix of tokens and groups. Launches that share a tile (prefill tokens in one, decode tokens
-in another) write rows from `first` on and no byte of the other's. What it costs is the bytes of the merge with a result of
-9 / 16 of a byte for each element: of bf16, 4.56 for each instead of the 6 of a merge and the 2.56 of a quantisation after it.
+f4e2m1 is used like other dtypes: the annotation has D elements, and memory D / 2 bytes. Tiles are a property of the
+scales' annotation; the kernel's body indexes a matrix of tokens and groups. Launches may share a tile (prefill tokens
+in one, decode tokens in another). Each writes only its own rows, from `first` on. An element of the result takes 9 / 16
+of a byte. With bf16 inputs, the launch moves 4.56 bytes per element, instead of 6 for a merge and 2.56 for a
+quantisation after it.
 """
 
 from typing import Any
@@ -11,12 +13,12 @@ from typing import Any
 from mlafix.dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f32, grid, index, inline, kernel, load_state, lse_of, max, merge, payload, where
 
 T = DType("T")
-SIXTH = float.fromhex("0x1.555556p-3")  # in f32
+SIXTH = float.fromhex("0x1.555556p-3")  # 1 / 6 rounded to f32
 
 
 @inline
 def nvfp4(row: Any, number: Any) -> Any:
-    """The scales of a row's groups, and what its elements are times those: an element is about e2m1 * scale / number."""
+    """Returns the scales of a row's groups, and the row scaled for e2m1. An element is about e2m1 * scale / number."""
     scale = f8e4m3fn(number * (max(abs(row), along=16) * SIXTH))
     return scale, row * where(scale != 0.0, 1.0 / (scale * (1.0 / number)), 0.0)
 
@@ -24,7 +26,8 @@ def nvfp4(row: Any, number: Any) -> Any:
 @kernel
 def merge_fp4(q: Out[f4e2m1, "n H (G 16)"], scales: InOut[f8e4m3fn, "m H G"].swizzle("128x4"), lse: Out[f32, "n H"], number: In[f32, "one=1"],  # type: ignore[valid-type]
               a: In[T, "n H (G 16)"], a_lse: In[f32, "n H"], b: In[T, "n H (G 16)"], b_lse: In[f32, "n H"], first: index) -> None:  # fmt: skip
-    """Token t's scales are row first + t of the tiles. Groups of an empty row are zeros, and have the scale 0."""
+    """Merges two states into q. The scales of token t are in row first + t of the tiles. Groups of an empty row are
+    zeros with the scale 0."""
     for t, h in grid("n", "H"):
         merged = merge(load_state(a[t, h], a_lse[t, h], base="e"), load_state(b[t, h], b_lse[t, h], base="e"))
         scale, elements = nvfp4(payload(merged), number[0])
@@ -36,7 +39,7 @@ def merge_fp4(q: Out[f4e2m1, "n H (G 16)"], scales: InOut[f8e4m3fn, "m H G"].swi
 @kernel
 def quantize_fp4(q: Out[f4e2m1, "n H (G 16)"], scales: InOut[f8e4m3fn, "m H G"].swizzle("128x4"), number: In[f32, "one=1"], x: In[T, "n H (G 16)"],  # type: ignore[valid-type]
                  first: index) -> None:  # fmt: skip
-    """The same of rows that are there."""
+    """Quantises existing rows in the same way."""
     for t, h in grid("n", "H"):
         scale, elements = nvfp4(f32(x[t, h]), number[0])
         scales[first + t, h] = scale

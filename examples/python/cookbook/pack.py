@@ -1,7 +1,8 @@
-"""Ragged rows to padded ones and back: sequence s has the rows [starts[s], starts[s + 1]), or row s of a tensor of b x m rows.
+"""Converts ragged rows to padded ones and back. Sequence s has the rows [starts[s], starts[s + 1]) of a ragged tensor,
+or row s of a padded one with b x m rows.
 
-Nothing waits for the device: the caller chooses m. What it costs is the bytes of the padded tensor, written, and of the
-rows, read; back, those of the rows twice. The kernels are those of `mlafix.ops.pack_rows` and `mlafix.ops.unpack_rows`.
+Nothing waits for the device, because the caller chooses m. Packing writes the padded tensor and reads the rows;
+unpacking reads and writes the rows. The kernels are those of `mlafix.ops.pack_rows` and `mlafix.ops.unpack_rows`.
 """
 
 from mlafix.kernels.tokens import pack_bits, pack_integers, pack_rows, unpack_rows

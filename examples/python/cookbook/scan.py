@@ -1,7 +1,7 @@
-"""Running sums: where each expert's rows begin, and which of a row's probabilities top-p sampling keeps.
+"""Uses running sums to find where each expert's rows begin, and which of a row's probabilities top-p sampling keeps.
 
-A scan is part of the row's program: it reads and writes nothing. So each kernel costs the bytes of what it reads and of
-what it writes, once.
+A scan runs in the registers of the row's program, without access to memory. Each kernel thus only reads its inputs and
+writes its outputs once.
 """
 
 from mlafix.dsl import DType, In, Out, argmax, bool_, cumsum, f32, grid, i32, kernel, where
@@ -11,7 +11,8 @@ T = DType("T")
 
 @kernel
 def expert_offsets(starts: Out[i32, "n E"], ends: Out[i32, "n E"], counts: In[i32, "n E"], align: i32) -> None:
-    """The rows [starts, ends) of each expert, one behind another; starts are multiples of `align`, at least 1, as block-scaled products want."""
+    """Computes the rows [starts, ends) of each expert, one expert behind the other. Starts are multiples of `align`, at
+    least 1, which block-scaled products need."""
     for t in grid("n"):
         padded = (counts[t] + (align - 1)) // align * align
         begin = cumsum(padded) - padded
@@ -21,7 +22,8 @@ def expert_offsets(starts: Out[i32, "n E"], ends: Out[i32, "n E"], counts: In[i3
 
 @kernel
 def top_p_mask(kept: Out[bool_, "n V"], total: Out[f32, "n"], p: In[T, "n V"], top_p: f32) -> None:  # type: ignore[name-defined]
-    """Of probabilities in falling order: those before which the sum is below top_p, if top_p is above 0, and up to rounding. `total`: their sum."""
+    """Keeps probabilities as long as the sum of those before them is below top_p, up to rounding. The probabilities are
+    in falling order, and top_p is above 0. `total` becomes the sum of the kept ones."""
     for t in grid("n"):
         before = cumsum(p[t]) - p[t]
         keep = before < top_p
@@ -31,10 +33,11 @@ def top_p_mask(kept: Out[bool_, "n V"], total: Out[f32, "n"], p: In[T, "n V"], t
 
 @kernel
 def sample(found: Out[i32, "n"], p: In[T, "n V"], u: In[f32, "n"]) -> None:  # type: ignore[name-defined]
-    """Of probabilities in any order, not all 0: the first index at which their running sum is above u times their sum, for u in [0, 1).
+    """Finds the first index at which the running sum of the probabilities is above u times their sum, for u in [0, 1).
+    The probabilities may be in any order, but not all 0.
 
-    The running sum ends with that sum, bit for bit: an index is found for every u. It never falls: the index found has a
-    probability above 0.
+    The last running sum equals that sum bit for bit, so an index is found for every u. The running sum never falls, so
+    the found index has a probability above 0.
     """
     for t in grid("n"):
         sums = cumsum(p[t])
