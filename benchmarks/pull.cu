@@ -5,21 +5,26 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Hand-written CUDA for one shape, for distributed.py, which compiles it with
-// NVRTC: one launch that pulls the rows of all ranks, merges them in f32 and
-// writes, with flags at both ends. ranks.cuh comes before it.
+// Hand-written CUDA for one shape. distributed.py puts ranks.cuh before it and
+// compiles it with NVRTC. One launch reads the rows of all ranks, merges them
+// in f32 and writes the result. Ranks wait for each other at the beginning and
+// at the end.
 //
-// `table` has the addresses of the ranks' rows [tokens, ALL_HEADS, DIM] bf16
-// and lses [tokens, ALL_HEADS] f32, both from this rank's first row on, and of
-// their flags: u64s, 0: the calls that are complete, 1: blocks that are done,
-// 32 + r: the last call that rank r has come to, 64 + r: has read in.
+// `table` has, for each rank, the addresses of its rows [tokens, ALL_HEADS,
+// DIM] bf16, its lses [tokens, ALL_HEADS] f32 (both from the first row that
+// this rank merges), and its flags. The flags are u64 words:
+//
+//   0       the number of complete calls
+//   1       the number of blocks that are done in this call
+//   32 + r  the last call that rank r has begun
+//   64 + r  the last call in which rank r has read all rows
 //
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// Tells all ranks that this one is at `call` in the flags from `at` on, if
-/// `tells`, and waits until all are.
+/// Waits until all ranks have reached `call` in the flags from `at` on. If
+/// `tells`, first sets this rank's flag on all ranks.
 __device__ void meet(const u64 *table, int rank, int at, u64 call, bool tells) {
   if (threadIdx.x >= RANKS)
     return;

@@ -5,27 +5,31 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Hand-written CUDA for one shape, for distributed.py, which compiles it with
-// NVRTC: one launch in which each rank stores its rows where they are merged,
-// with a flag for each block, waits for those of the same block of the other
-// ranks, merges them in f32 and writes. ranks.cuh comes before it.
+// Hand-written CUDA for one shape. distributed.py puts ranks.cuh before it and
+// compiles it with NVRTC. In one launch, each block stores its rows in the
+// memory of the ranks that merge them, and sets a flag there. It then waits for
+// the flags of the same block of the other ranks, merges the rows in f32 and
+// writes the result.
 //
 // `rows` and `lses` are this rank's state, [tokens, ALL_HEADS, DIM] bf16 and
-// [tokens, ALL_HEADS] f32. `table` has the addresses of the ranks' memory for
-// what they are sent, in two halves: payloads [2, RANKS, total, DIM] bf16 and
-// lses [2, RANKS, total] f32, and of their flags: u64s, 0: the calls that are
-// complete, 1: blocks that are done, 32 + RANKS b + r: the last call for which
-// block b of rank r has stored its rows.
+// [tokens, ALL_HEADS] f32. `table` has, for each rank, the addresses of the
+// memory to which other ranks store, in two halves: payloads [2, RANKS, total,
+// DIM] bf16 and lses [2, RANKS, total] f32. It also has the address of each
+// rank's flags, which are u64 words:
 //
-// push_alone stores the same bytes, and does nothing else: the rate of the link
-// for a launch of this size.
+//   0                 the number of complete calls
+//   1                 the number of blocks that are done in this call
+//   32 + RANKS b + r  the last call for which block b of rank r stored its rows
+//
+// push_alone stores the same bytes and does nothing else. Its time shows the
+// rate of the link for a launch of this size.
 //
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// The last block makes the flags ready for the next call. All threads of a
-/// block have read the number before.
+/// Counts a block as done. The last block prepares the flags for the next call.
+/// All threads of a block have read the call's number before.
 __device__ void count(u64 *own, u64 call) {
   if (unsigned(atomicAdd(own + 1, 1ull)) + 1 != gridDim.x)
     return;
@@ -33,8 +37,8 @@ __device__ void count(u64 *own, u64 call) {
   *reinterpret_cast<volatile u64 *>(own) = call;
 }
 
-/// Once the block's threads have stored, tells the same block of the other
-/// ranks, and waits for theirs.
+/// Waits until the block's threads have stored their rows, and tells the same
+/// block of the other ranks. Then waits until those blocks have stored theirs.
 __device__ void exchange(const u64 *table, int rank, u64 call) {
   u64 *own = reinterpret_cast<u64 *>(table[2 * RANKS + rank]);
   long long first = 32 + (long long)blockIdx.x * RANKS;

@@ -1,13 +1,14 @@
-//===- ranks.cuh - What hand-written merges over ranks share --------------===//
+//===- ranks.cuh - Common parts of hand-written merges over ranks ---------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// For pull.cu and push.cu, which are compiled behind it. RANKS, HEADS (of a row
-// of tokens that this rank merges), ALL_HEADS, DIM and STEP (from the first row
-// that a rank merges to the first of the next rank) are macros.
+// This text is put before pull.cu or push.cu. The macros are RANKS, HEADS (the
+// heads of a token that this rank merges), ALL_HEADS (all heads of a token),
+// DIM, and STEP (the distance between the first rows that two successive ranks
+// merge).
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +47,8 @@ __device__ unsigned narrow(float first, float second) {
   return word;
 }
 
-/// Merges a pack of each rank, in their order.
+/// Merges one pack of each rank, in the order of the ranks. The first lane of a
+/// row also stores the lse.
 __device__ void merge(uint4 *out, float *outLse, const uint4 (&packs)[RANKS],
                       const float (&lse)[RANKS], bool isFirstLane) {
   float largest = -__int_as_float(0x7f800000);

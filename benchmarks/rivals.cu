@@ -5,17 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Hand-written CUDA for one shape: sizes are constants, a thread moves 16
-// bytes, every load is issued before any arithmetic. Compiled to a cubin, for
-// `mlafix-bench --rivals` (README.md has the convention).
+// Hand-written CUDA kernels for single shapes. Sizes are constants, a thread
+// moves 16 bytes, and every load is issued before any arithmetic. The file is
+// compiled to a cubin for `mlafix-bench --rivals` (README.md has the
+// convention). A kernel has up to three forms:
 //
-//  - NAME              as above
-//  - NAME_dependent    the same in a chain with programmatic dependent launch
-//  - NAME_lse_first    reads the lse, decides, then reads the payload: how the
-//                      merges that engines ship are written
+//  - NAME              the plain form
+//  - NAME_dependent    the same with programmatic dependent launch
+//  - NAME_lse_first    reads the lse, decides, then reads the payload, as the
+//                      merges of engines do
 //
-// They follow the numerical contract where a check could tell (empty sides,
-// thresholds), and are no more general than their shape.
+// The kernels obey the parts of the numerical contract that the benchmark
+// checks (empty sides, thresholds). They work for their shape only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +55,7 @@ template <typename T> struct Pack {
   }
 };
 
-/// fp8 results come from packs of eight bf16: 8 bytes.
+/// An fp8 result comes from a pack of eight bf16 elements, so it has 8 bytes.
 template <> struct Pack<__nv_fp8_e4m3> {
   static __device__ void store(__nv_fp8_e4m3 *to, const float *values,
                                float inverseScale) {
@@ -125,7 +126,7 @@ __device__ void merge(Out *out, float *outLse, const float *outScale,
     if (inContext)
       p = emptyAsMinusInfinity(prefixLse[lseAt]);
     if (p == -INFINITY) {
-      // Copy the suffix.
+      // The prefix is empty, so the suffix is copied.
       b = *reinterpret_cast<const uint4 *>(suffix + at);
     } else {
       a = *reinterpret_cast<const uint4 *>(prefix + at);
@@ -155,7 +156,7 @@ __device__ void merge(Out *out, float *outLse, const float *outScale,
     x[i] = fromA + fromB;
   }
   Pack<Out>::store(out + at, x, outScale ? 1 / *outScale : 1);
-  // In place, no lane of the row may find the lse replaced.
+  // A merge in place must not replace the lse before all lanes have read it.
   __syncwarp(__activemask());
   if (pack == 0 && outLse)
     outLse[lseAt] = sum > 0 ? top + log2Approx(sum) * ln2 : -INFINITY;
@@ -165,7 +166,7 @@ __device__ void merge(Out *out, float *outLse, const float *outScale,
 // The merge of K
 //===----------------------------------------------------------------------===//
 
-/// Where state k of a row lies: buffers of their own.
+/// Addresses of the states of a row that lie in separate buffers.
 template <typename T> struct List {
   const T *rows[8];
   const float *lses[8];
@@ -175,7 +176,7 @@ template <typename T> struct List {
   __device__ float lse(int k, int64_t row, int) const { return lses[k][row]; }
 };
 
-/// One tensor [n, K, H, D].
+/// Addresses of the states of a row in one tensor [n, K, H, D].
 template <typename T, int K> struct Dense {
   const T *rows;
   const float *lses;
@@ -197,7 +198,7 @@ __device__ void mergeMany(T *out, float *outLse, States states, int64_t n) {
   uint32_t row = item / packs, pack = item % packs;
   if (row >= n * H)
     return;
-  // So many payloads in flight.
+  // The number of payloads that are loaded at a time.
   constexpr int chunk = K <= 8 ? K : 4;
   uint4 bits[chunk];
   if constexpr (chunk == K) {
@@ -250,7 +251,7 @@ __device__ void mergeMany(T *out, float *outLse, States states, int64_t n) {
 // The combine of split-KV partials: few rows, many f32 states
 //===----------------------------------------------------------------------===//
 
-/// A float4 from global to shared memory, without a register on the way.
+/// Copies a float4 from global to shared memory without using a register.
 __device__ void copyAsync(float4 *to, const float4 *from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
                    uint32_t(__cvta_generic_to_shared(to))),
@@ -261,7 +262,7 @@ template <int Left> __device__ void waitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
 }
 
-/// A pack of bf16 from four sums.
+/// Rounds four sums to bf16 and stores them.
 __device__ void storePack(__nv_bfloat16 *to, float4 sums) {
   __nv_bfloat162 pairs[2] = {__floats2bfloat162_rn(sums.x, sums.y),
                              __floats2bfloat162_rn(sums.z, sums.w)};
@@ -269,7 +270,7 @@ __device__ void storePack(__nv_bfloat16 *to, float4 sums) {
 }
 
 __device__ void addWeighted(float4 &sums, float weight, float4 values) {
-  // A dead payload may hold anything.
+  // The payload of an empty state may be NaN.
   if (weight == 0)
     return;
   sums.x += weight * values.x;
@@ -278,8 +279,8 @@ __device__ void addWeighted(float4 &sums, float weight, float4 values) {
   sums.w += weight * values.w;
 }
 
-/// The merged lse of a row, and what its weights are relative to: computed by
-/// `Lanes` neighbouring lanes, each of which looks at every Lanes-th split.
+/// The merged lse of a row, and the numbers from which `of` computes the weight
+/// of a split.
 struct RowWeights {
   float origin, inverse, lse;
   __device__ float of(float lse) const {
@@ -307,10 +308,10 @@ __device__ RowWeights findWeights(const float *lses, int64_t row,
           sum > 0 ? top + log2Approx(sum) * ln2 : -INFINITY};
 }
 
-/// A block for a tile of rows and columns. The partials stream through shared
-/// memory, several splits ahead; the weights are computed while the first are
-/// on their way. A thread reads what it has copied itself, so that nobody waits
-/// for anybody else.
+/// Combines splits with a block for each tile of rows and columns. Partials are
+/// copied through shared memory, several splits ahead. The weights are computed
+/// while the first partials arrive. A thread reads only what it has copied
+/// itself, so no thread waits for another.
 template <int D, bool IsDependent>
 __device__ void combineTile(__nv_bfloat16 *out, float *outLse,
                             const float *partials, const float *lses,
@@ -357,8 +358,8 @@ __device__ void combineTile(__nv_bfloat16 *out, float *outLse,
     storePack(out + at, sums);
 }
 
-/// A block for a row, whose splits its warps (for short rows, parts of them)
-/// share; the sums meet in shared memory.
+/// Combines splits with a block for each row. Its warps (parts of warps if rows
+/// are short) share the splits, and their sums are added in shared memory.
 template <int D, bool IsDependent>
 __device__ void combineShared(__nv_bfloat16 *out, float *outLse,
                               const float *partials, const float *lses,
@@ -389,7 +390,7 @@ __device__ void combineShared(__nv_bfloat16 *out, float *outLse,
         values[k][p] = reinterpret_cast<const float4 *>(
             partials + (s * numRows + row) * D)[p * lanes + lane];
     }
-    // Behind the first loads: their latency hides that of the lse.
+    // After the first loads, whose latency hides the latency of the lses.
     if (first == worker)
       found = findWeights<32>(lses, row, splits, numRows, threadIdx.x % 32);
 #pragma unroll
@@ -417,7 +418,7 @@ __device__ void combineShared(__nv_bfloat16 *out, float *outLse,
 // The merge of segments of states
 //===----------------------------------------------------------------------===//
 
-/// Eight states at a time, all of them in flight.
+/// Merges segments of states. Loads eight states at a time.
 template <typename T, int H, int D, bool IsDependent>
 __device__ void mergeRagged(T *out, float *outLse, const T *rows,
                             const float *lses, const int *indptr, int64_t n) {
@@ -488,7 +489,8 @@ __device__ void blankToken(T *out, float *lse, int64_t t, int64_t n) {
     lse[h * n + t] = -INFINITY;
 }
 
-/// A block for every token that any sequence could have.
+/// Blanks rows with a block for each possible token of each sequence: as many
+/// as the longest sequence has.
 template <typename T, int H, int D>
 __device__ void fixupGrid(T *out, float *lse, const int *kvLens,
                           const int *starts, int64_t n) {
@@ -500,8 +502,9 @@ __device__ void fixupGrid(T *out, float *lse, const int *kvLens,
     blankToken<T, H, D>(out, lse, t, n);
 }
 
-/// Every block adds up the dead tokens, a tile of sequences at a time, and
-/// takes every gridDim-th of them.
+/// Blanks rows with a fixed number of blocks. Every block counts the dead
+/// tokens (tokens of sequences without keys), a tile of sequences at a time,
+/// and blanks every gridDim-th of them.
 template <typename T, int H, int D>
 __device__ void fixupScan(T *out, float *lse, const int *kvLens,
                           const int *starts, int64_t n, int64_t count) {
@@ -509,7 +512,7 @@ __device__ void fixupScan(T *out, float *lse, const int *kvLens,
   __shared__ int firsts[tile]; // dead tokens of the tile before sequence i
   __shared__ int warpSums[block / 32];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  int64_t before = 0; // dead tokens of the tiles before
+  int64_t before = 0; // dead tokens of earlier tiles
   for (int64_t base = 0; base < count; base += tile) {
     int lengths[each], mine = 0;
 #pragma unroll
@@ -561,7 +564,7 @@ __device__ void fixupScan(T *out, float *lse, const int *kvLens,
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// The functions, one for each shape: CasesMerge.cpp and its like name them
+// Kernels for single shapes, which CasesMerge.cpp and similar files name
 //===----------------------------------------------------------------------===//
 
 #define MERGE_FORM(NAME, T, H, D, ROWS_FIRST, HOW)                             \
@@ -614,9 +617,9 @@ MERGE_FP8(merge_fp8_bf16_h128_d128, 128, 128)
 MERGE_FP8(merge_fp8_bf16_h64_d128, 64, 128)
 MERGE_FP8(merge_fp8_bf16_h32_d128, 32, 128)
 
-// One block a multiprocessor is all that is asked for here: told nothing, ptxas
-// saves registers by putting the exponentials of one state between the loads of
-// the next.
+// The second bound asks for only one block per multiprocessor. Without it ptxas
+// saves registers by moving the exponentials of one state between the loads of
+// the next state.
 extern "C" __global__ void __launch_bounds__(512, 1)
     merge_list_k4_bf16_h128_d128(__nv_bfloat16 *out, float *outLse,
                                  const __nv_bfloat16 *v0, const float *s0,

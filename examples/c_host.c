@@ -5,10 +5,10 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* Merges two partial attention states on the CPU, in place, and shows what a *|
-|* wrong call is answered with. f32, 16 heads, D = 128. The build compiles    *|
-|* kernels/merge_attn_states.mlir, embeds the unit in this program and writes *|
-|* merge.h (mlafix_add_unit in examples/CMakeLists.txt).                      *|
+|* Merges two partial attention states in place on the CPU, and shows the     *|
+|* error of a wrong call. The states are f32, with 16 heads and D = 128. The  *|
+|* build compiles kernels/merge_attn_states.mlir, embeds the unit in this     *|
+|* program, and writes merge.h (mlafix_add_unit in examples/CMakeLists.txt).  *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -22,8 +22,8 @@ enum { N = 3, H = 16, D = 128 };
 static float Prefix[N][H][D], Suffix[N][H][D];
 static float PrefixLse[H][N], SuffixLse[H][N];
 
-/* Row 0: equal weights. Row 1: the prefix is empty, its payload garbage. Row 2:
-   past the threshold. */
+/* Both sides of row 0 have the same weight. The prefix of row 1 is empty, and
+   its payload NaN. Row 2 is past the threshold, and its prefix payload NaN. */
 static void fill(void) {
   for (int T = 0; T < N; ++T)
     for (int Head = 0; Head < H; ++Head) {
@@ -59,7 +59,7 @@ int main(void) {
       Prefix[2][0][0] != 4.0f)
     return 1;
 
-  /* A wrong call launches nothing and says what is wrong. */
+  /* A wrong call launches nothing, and mlafix_last_error() says why. */
   S.sizes = Fewer;
   if (merge_attn_states(&P, &PL, &P, &PL, &S, &SL, 2, Cpu, NULL, 0) !=
       MLAFIX_INVALID_ARGUMENT)

@@ -14,26 +14,26 @@
 |*                                                                            *|
 |*   driver_launch merge.cubin ENTRY ROWS_PER_BLOCK THREADS                   *|
 |*                                                                            *|
-|* The kernel ABI is that of docs/UnitFormat.md: one parameter per element of *|
-|* the variant's `params`, which for this kernel's first variant is           *|
+|* docs/UnitFormat.md describes the kernel ABI: the kernel has one parameter  *|
+|* per element of the variant's `params`. For this kernel's first variant:    *|
 |*                                                                            *|
 |*   out          pointer, size of dim 0 (n)                                  *|
 |*   out_lse      pointer (may be null)                                       *|
 |*   prefix       pointer                                                     *|
-|*   prefix_lse   pointer, lines (0 is right), strides (those of every lse)   *|
+|*   prefix_lse   pointer, lines (0 is valid), strides (those of every lse)   *|
 |*   suffix       pointer                                                     *|
 |*   suffix_lse   pointer                                                     *|
 |*   context_rows i64                                                         *|
-|*   local        i32: whether all that is read is memory of this device      *|
+|*   local        i32: 1 if all inputs are memory of this device, else 0      *|
 |*                                                                            *|
-|* pointers, lines, sizes and strides (in elements) of 8 bytes, `local` of 4: *|
-|* on it depends whether rows are prefetched, and no result. Rows are         *|
-|* (token, head) pairs; the grid is ceil(n * H / ROWS_PER_BLOCK) blocks of    *|
-|* THREADS threads. ENTRY, ROWS_PER_BLOCK and THREADS are the variant's in    *|
-|* the manifest of a unit; a host that uses the runtime need not know them.   *|
-|* The variant's guards are this host's to keep: for the first one, every     *|
-|* pointer a multiple of 16 bytes, rows that follow each other, and every lse *|
-|* with the same strides.                                                     *|
+|* Pointers, lines, sizes and strides (in elements) have 8 bytes, `local` has *|
+|* 4. `local` decides whether rows are prefetched; it changes no result. Rows *|
+|* are (token, head) pairs. The grid has ceil(n * H / ROWS_PER_BLOCK) blocks  *|
+|* of THREADS threads. The manifest of a unit has ENTRY, ROWS_PER_BLOCK and   *|
+|* THREADS of each variant; a host that uses the runtime does not need them.  *|
+|* This host must obey the guards of the variant. For the first variant:      *|
+|* every pointer is a multiple of 16 bytes, rows are contiguous, and all lses *|
+|* have the same strides.                                                     *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -44,7 +44,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As much of cuda.h as this program needs. */
+/* The declarations of cuda.h that this program needs. */
 typedef int CUresult;
 typedef int CUdevice;
 typedef struct CUctx_st *CUcontext;
@@ -157,8 +157,9 @@ int main(int Argc, char **Argv) {
   }
   openDriver();
 
-  /* Prefix 1.0 with weight 1, suffix 4.0 with weight 2: 3.0. Every fifth row of
-     the prefix is empty, its payload NaN: 4.0, as past the threshold. */
+  /* The prefix is 1.0 with weight 1, the suffix 4.0 with weight 2, so the
+     result is 3.0. Every fifth row of the prefix is empty, with a payload of
+     NaN; its result is 4.0, like that of rows past the threshold. */
   for (int T = 0; T < N; ++T)
     for (int Head = 0; Head < H; ++Head) {
       PrefixLse[Head][T] = T % 5 == 0 ? -INFINITY : 0.0f;
@@ -179,10 +180,10 @@ int main(int Argc, char **Argv) {
   CUdeviceptr DPrefixLse = upload(PrefixLse, sizeof(PrefixLse));
   CUdeviceptr DSuffix = upload(Suffix, sizeof(Suffix));
   CUdeviceptr DSuffixLse = upload(SuffixLse, sizeof(SuffixLse));
-  int64_t Rows = N, LseHead = N, LseToken = 1; /* lse[h][t]: N and 1 */
+  int64_t Rows = N, LseHead = N, LseToken = 1; /* strides of lse[h][t] */
   int64_t Context = ContextRows;
   int32_t Local = 1;
-  int64_t Lines = 0;                    /* nothing is prefetched by lines */
+  int64_t Lines = 0;                    /* prefetches no cache lines */
   void *Params[] = {&DOut,       &Rows, /* out */
                     &DOutLse,           /* out_lse */
                     &DPrefix,           /* prefix */

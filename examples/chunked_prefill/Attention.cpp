@@ -58,7 +58,7 @@ Batch prefill::makeBatch(const std::vector<Request> &Requests, uint64_t Seed) {
 
 namespace {
 
-/// Dot product in eight running sums, which compilers turn into vectors.
+/// Computes a dot product with eight running sums, which compilers vectorise.
 template <typename Real> Real dot(const float *A, const float *B, int64_t N) {
   Real Sums[8] = {};
   for (int64_t I = 0; I < N; I += 8)

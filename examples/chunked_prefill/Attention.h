@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of the main job that is not mlafix: q, k and v of a ragged batch,
-// attention over a range of keys in f32 as an attention kernel computes it, and
-// attention over all of them in f64 to compare with.
+// The part of the main job that does not use mlafix: q, k and v of a ragged
+// batch, attention over a range of keys in f32, as an attention kernel computes
+// it, and attention over all keys in f64 as the reference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@
 
 namespace prefill {
 
-/// DeepSeek's multi-head latent attention on one of eight GPUs, prefill: 16
-/// heads, 128 + 64 (rotary) elements of q and k, 128 of v.
+/// The shape of a prefill with DeepSeek's multi-head latent attention on one of
+/// eight GPUs: 16 heads, 128 + 64 (rotary) elements of q and k, 128 of v.
 constexpr int64_t Heads = 16, QkDim = 192, VDim = 128;
 
-/// A request: how many of its tokens are already in the cache, and how many
-/// are to be computed now.
+/// A request: the number of its tokens that are in the cache already, and the
+/// number of new tokens.
 struct Request {
   int64_t Context, New;
 };
@@ -36,8 +36,8 @@ struct Tensors {
   std::vector<float> Q, K, V;
 };
 
-/// A batch and its tensors; the new tokens of all requests lie one after the
-/// other, request r's at rows FirstRow[r] to FirstRow[r + 1].
+/// A batch and its tensors. The new tokens of all requests lie one behind the
+/// other: those of request r are the rows FirstRow[r] to FirstRow[r + 1] - 1.
 struct Batch {
   std::vector<Request> Requests;
   std::vector<int32_t> FirstRow;
@@ -47,15 +47,16 @@ struct Batch {
 
 Batch makeBatch(const std::vector<Request> &Requests, uint64_t Seed);
 
-/// One row's attention over some of its keys: the normalised output and the
-/// natural logarithm of the sum of exponentials of its scores.
+/// The attention of a row over some of its keys: the normalised output, and the
+/// natural logarithm of the sum of the exponentials of its scores.
 template <typename Real> struct State {
   Real Out[VDim];
   Real Lse;
 };
 
-/// Attention of new token \p Row of request \p R, head \p Head, over keys
-/// [Begin, End), which must not be empty. Scores are scaled by 1/sqrt(QkDim).
+/// Computes attention of new token \p Row of request \p R, head \p Head, over
+/// the keys [Begin, End), of which there must be at least one. Scores are
+/// scaled by 1/sqrt(QkDim).
 template <typename Real>
 State<Real> attend(const Batch &B, int64_t R, int64_t Row, int64_t Head,
                    int64_t Begin, int64_t End);
@@ -65,12 +66,12 @@ extern template State<float> attend(const Batch &, int64_t, int64_t, int64_t,
 extern template State<double> attend(const Batch &, int64_t, int64_t, int64_t,
                                      int64_t, int64_t);
 
-/// Runs Work(i) for i in [0, Count) on all processors; prints how far it is,
-/// under \p What, once it has taken two seconds.
+/// Runs Work(i) for i in [0, Count) on all processors. After two seconds,
+/// prints its progress under the name \p What.
 void forAll(const std::string &What, int64_t Count,
             const std::function<void(int64_t)> &Work);
 
-/// bf16 bits of the nearest value, ties to even, and back.
+/// Rounds to bf16, ties to even, and returns the bits; fromBf16 converts back.
 uint16_t toBf16(float Value);
 float fromBf16(uint16_t Bits);
 

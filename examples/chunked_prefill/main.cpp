@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A ragged batch of prefill requests, attention computed in pieces as vLLM and
-// SGLang compute it: the cached context in chunks of ChunkTokens, then the new
-// tokens themselves. A request with no context left in a chunk has no keys
-// there, and its rows of that chunk's output stay what they were, NaN here.
+// Computes attention of a ragged batch of prefill requests in pieces, as vLLM
+// and SGLang do: first over the cached context in chunks of ChunkTokens, then
+// over the new tokens. A request whose context ends before a chunk has no keys
+// in it. Its rows of that chunk's output are not written; here they are NaN.
 //
 //   for each chunk:   attention -> (chunk_out, chunk_lse)
 //                     fixup_zero_kv_rows, only if some request has no keys
@@ -19,14 +19,14 @@
 //
 // The result is compared with attention over all keys at once, in f64.
 //
-// The bound. Every partial state is rounded to bf16 before it is merged, and
-// so is the result of every merge. Rounding errs by at most one part in 2^8,
-// and a merge is a weighted mean, so for a row of k pieces (k roundings of
-// pieces that the final weights average, k - 1 of merges)
-//     |error| <= k 2^-8 m,   m = sum of weight x |piece|,
-// which is at most k units in the last place of a bf16 the size of m. Where the
-// values cancel until m < 2^-10, the f32 sums of attention itself err by more
-// than that: such elements are measured in units of a bf16 of 2^-10.
+// The bound on the error: every partial state is rounded to bf16 before it is
+// merged, and so is the result of every merge. A rounding has an error of at
+// most one part in 2^8, and a merge is a weighted mean. A row of k pieces has k
+// roundings of pieces, which the final weights average, and k - 1 of merges:
+//     |error| <= k 2^-8 m,   m = sum of weight x |piece|.
+// This is at most k units in the last place of a bf16 of size m. If values
+// cancel so that m < 2^-10, the f32 sums of attention have larger errors. Such
+// elements are measured in units of a bf16 of size 2^-10.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,13 +49,14 @@ namespace {
 
 constexpr int64_t ChunkTokens = 1024;
 
-/// Requests with a context come first, so that one threshold parts them from
-/// the rest.
+/// Requests with a context come first, so that one threshold separates them
+/// from the other requests.
 const std::vector<Request> Requests = {{2300, 96}, {1100, 128}, {513, 1},
                                        {256, 200}, {90, 256},   {0, 180},
                                        {0, 1},     {0, 300}};
 
-/// Payload of rows that no attention kernel writes, and a stale lse.
+/// The contents of rows that no attention kernel writes: a payload of NaN (bf16
+/// bits), and an lse as an earlier call might leave it.
 constexpr uint16_t DeadPayload = 0x7fc0;
 constexpr float StaleLse = 12345.0f;
 
@@ -71,7 +72,7 @@ struct HostState {
       : Out(Rows * Heads * VDim, DeadPayload), Lse(Heads * Rows, StaleLse) {}
 };
 
-/// The same on the device.
+/// One piece's state on the device, with the layout of HostState.
 class DeviceState {
 public:
   DeviceState(support::Device &On, int64_t Rows)
@@ -85,7 +86,8 @@ public:
     On.download(To.Out.data(), Out.data(), To.Out.size() * 2);
     On.download(To.Lse.data(), Lse.data(), To.Lse.size() * 4);
   }
-  /// The first \p Count rows; the lse is a slice [:, 0:Count].
+  /// Returns the first \p Count rows. The lse of these rows is a slice
+  /// [:, 0:Count].
   mlafix::Tensor out(int64_t Count) const {
     return mlafix::Tensor::contiguous(Out.data(), MLAFIX_BF16,
                                       {Count, Heads, VDim}, On.handle());
@@ -101,12 +103,16 @@ private:
   support::Memory Out, Lse;
 };
 
-/// Everything that attention computes before mlafix comes in.
+/// The results of attention, which the merges read.
 struct Pieces {
-  int64_t ContextRows = 0;                  ///< Rows of requests with context.
-  std::vector<HostState> Chunks;            ///< One per chunk of context.
-  std::vector<std::vector<int32_t>> KvLens; ///< [chunk][request with context]
-  std::vector<int32_t> CuSeqlens;           ///< Of the requests with context.
+  /// The number of rows that belong to requests with a context.
+  int64_t ContextRows = 0;
+  /// The state of each chunk of context.
+  std::vector<HostState> Chunks;
+  /// The number of keys, as [chunk][request with a context].
+  std::vector<std::vector<int32_t>> KvLens;
+  /// The first row of each request with a context, then the end of the last.
+  std::vector<int32_t> CuSeqlens;
   HostState Suffix;
   explicit Pieces(int64_t Rows) : Suffix(Rows) {}
 };
@@ -154,7 +160,7 @@ Pieces computePieces(const Batch &B) {
       for (size_t C = 0; C < P.Chunks.size(); ++C) {
         int64_t Begin = int64_t(C) * ChunkTokens;
         int64_t End = std::min(Begin + ChunkTokens, Context);
-        if (Begin < End) // else nobody writes this row
+        if (Begin < End) // otherwise this row is not written
           store(P.Chunks[C], Rows, Row, Head,
                 attend<float>(B, At.Request, At.Position, Head, Begin, End));
       }
@@ -166,14 +172,15 @@ Pieces computePieces(const Batch &B) {
   return P;
 }
 
-/// One line of the table: a launch, what it covered, how long it took.
+/// A line of the printed table: a launch, its rows, and the time it took.
 struct Step {
   std::string What;
   int64_t Rows, Dead;
   double Microseconds;
 };
 
-/// Runs the fixups and merges; the result is in \p Result.
+/// Runs the fixups and merges. Stores the result in \p Result, and returns a
+/// line for each launch.
 std::vector<Step> combine(support::Device &On, const Options &Opts,
                           const Pieces &P, HostState &Result) {
   mlafix::Unit MergeUnit =
@@ -195,7 +202,7 @@ std::vector<Step> combine(support::Device &On, const Options &Opts,
   }
   DeviceState Suffix(On, Rows), Out(On, Rows);
   Suffix.upload(P.Suffix);
-  Out.upload(HostState(Rows)); // what `empty` gives: garbage
+  Out.upload(HostState(Rows)); // undefined values, as `empty` leaves them
 
   int64_t Segments = int64_t(P.CuSeqlens.size()) - 1;
   support::Memory CuSeqlens(On, P.CuSeqlens.size() * 4);
@@ -220,7 +227,7 @@ std::vector<Step> combine(support::Device &On, const Options &Opts,
     for (int64_t S = 0; S < Segments; ++S)
       if (P.KvLens[C][S] <= 0)
         Dead += P.CuSeqlens[S + 1] - P.CuSeqlens[S];
-    // The host knows the lengths: no launch where nothing is dead.
+    // The host knows the lengths, so it makes no launch without dead rows.
     if (Dead > 0) {
       support::Memory KvLens(On, P.KvLens[C].size() * 4);
       On.upload(KvLens.data(), P.KvLens[C].data(), P.KvLens[C].size() * 4);
@@ -243,7 +250,8 @@ std::vector<Step> combine(support::Device &On, const Options &Opts,
   return Steps;
 }
 
-/// The worst of a comparison with f64.
+/// The largest errors in a comparison with f64: of `out` in units in the last
+/// place, with their bound, and of the lse.
 struct Errors {
   double Ulp = 0, Bound = 0, Lse = 0;
   bool Good = true;
@@ -281,8 +289,8 @@ Errors compare(const Batch &B, const Pieces &P, const HostState &Result) {
         std::frexp(std::max(Magnitude[I], 0x1p-10), &Exponent);
         double Ulp = std::ldexp(1.0, Exponent - 8);
         double Error = std::fabs(Got - Whole.Out[I]) / Ulp;
-        // 1%: f32 arithmetic in the pieces and in the merges.
-        E.Good = E.Good && Error <= 1.01 * Bound; // false for a NaN
+        // Adds 1% for f32 arithmetic in the pieces and in the merges.
+        E.Good = E.Good && Error <= 1.01 * Bound; // false if Error is NaN
         if (!(Error <= E.Ulp))
           E.Ulp = Error;
         E.Bound = std::max(E.Bound, Bound);
@@ -322,7 +330,7 @@ int run(const Options &Opts) {
   Pieces P = computePieces(B);
 
   HostState Result(B.rows());
-  combine(*On, Opts, P, Result); // once to warm up: the times are of the second
+  combine(*On, Opts, P, Result); // warms up; the second run is timed
   std::vector<Step> Steps = combine(*On, Opts, P, Result);
   Errors E = compare(B, P, Result);
 

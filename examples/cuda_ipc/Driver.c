@@ -1,4 +1,4 @@
-/*===- Driver.c - as much of the CUDA driver as cuda_ipc needs ------------===*\
+/*===- Driver.c - the CUDA driver functions of cuda_ipc -------------------===*\
 |*                                                                            *|
 |* Part of mlafix, under the Apache License v2.0. See LICENSE.                *|
 |* SPDX-License-Identifier: Apache-2.0                                        *|
@@ -23,7 +23,8 @@ void checkDriver(CUresult Result, const char *Call) {
   exit(1);
 }
 
-/* `Version` is the first of CUDA with this form of the function. */
+/* Stores the driver function `Name` in `Slot`. `Version` is the first version
+   of CUDA in which the function has the parameters that this program passes. */
 static void load(const char *Name, int Version, void *Slot) {
   mlafix_cuda_entry Entry;
   if (mlafix_cuda_function(Name, Version, &Entry) != MLAFIX_OK) {

@@ -1,4 +1,4 @@
-/*===- Driver.h - as much of the CUDA driver as cuda_ipc needs ----*- C -*-===*\
+/*===- Driver.h - the CUDA driver functions of cuda_ipc -----------*- C -*-===*\
 |*                                                                            *|
 |* Part of mlafix, under the Apache License v2.0. See LICENSE.                *|
 |* SPDX-License-Identifier: Apache-2.0                                        *|
@@ -41,11 +41,12 @@ struct Driver {
   CUresult (*IpcCloseMemHandle)(CUdeviceptr);
 };
 
-/* Makes the context of device `Ordinal` current, which can address the memory
-   of `Devices` devices; ends the process where it cannot. */
+/* Makes the context of device `Ordinal` current. Ends the process with a
+   message if this device cannot address the memory of the first `Devices`
+   devices. */
 const struct Driver *openDriver(int Ordinal, int Devices);
 
-/* Ends the process with the name of an error. */
+/* Ends the process with the name of the error if `Result` is one. */
 void checkDriver(CUresult Result, const char *Call);
 #define CHECK(CALL) checkDriver(CALL, #CALL)
 

@@ -5,10 +5,10 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* Each of two processes has a GPU, and a partial state of all heads in the   *|
-|* memory of it. One launch on each GPU reads both states of half of the      *|
-|* heads over NVLink or PCIe, merges them and writes the result. Nothing else *|
-|* is exchanged than the handles of the memory, once. Usage:                  *|
+|* Each of two processes has a GPU, with a partial state of all heads in the  *|
+|* GPU's memory. One launch on each GPU reads both states of half of the      *|
+|* heads over NVLink or PCIe, merges them and writes the result. The          *|
+|* processes only exchange handles of their memory, once. Usage:              *|
 |*                                                                            *|
 |*   cuda_ipc               two processes, two GPUs                           *|
 |*   cuda_ipc --device=cpu  the same merge in one process, which has both     *|
@@ -31,13 +31,14 @@
 
 enum { Ranks = 2, N = 33, H = 8, Own = H / Ranks, D = 128, Rounds = 3 };
 
-/* What a rank shares: the group's flags, and a partial state of all heads. */
+/* The memory that a rank shares: the flags of the group, and a partial state of
+   all heads. */
 struct Shared {
-  char Workspace[MLAFIX_GROUP_BYTES]; /* at a multiple of 128 bytes */
+  char Workspace[MLAFIX_GROUP_BYTES]; /* aligned to 128 bytes */
   float Rows[N][H][D];
   float Lses[N][H];
 };
-/* The cut of one rank. */
+/* The merged rows of the heads that one rank owns. */
 struct Result {
   float Out[N][Own][D];
   float OutLse[N][Own];
@@ -51,8 +52,9 @@ static void check(mlafix_status Status) {
   exit(1);
 }
 
-/* Rank 0 has rows of `Round` with weight 1, rank 1 rows of 4 + `Round` with
-   weight 2. Every fifth row of rank 1 is empty, and its payload NaN. */
+/* The elements of rank 0 are `Round`, with weight 1. Those of rank 1 are
+   4 + `Round`, with weight 2. Every fifth row of rank 1 is empty, and its
+   payload is NaN. */
 static void fill(struct Shared *State, int Rank, int Round) {
   for (int T = 0; T < N; ++T)
     for (int Head = 0; Head < H; ++Head) {
@@ -76,7 +78,7 @@ static int countWrong(const struct Result *Result, int Round) {
   return Wrong;
 }
 
-/* Merges what the ranks have of the heads that are `Rank`'s. */
+/* Merges the states of all ranks for the heads that `Rank` owns. */
 static void merge(struct Shared *const *States, struct Result *Result, int Rank,
                   mlafix_device Device, const mlafix_group *Group) {
   const int64_t Sizes[] = {N, Own, D};
@@ -85,7 +87,7 @@ static void merge(struct Shared *const *States, struct Result *Result, int Rank,
       mlafix_contiguous(Result->Out, MLAFIX_F32, 3, Sizes, Device);
   mlafix_tensor OutLse =
       mlafix_contiguous(Result->OutLse, MLAFIX_F32, 2, Sizes, Device);
-  mlafix_tensor Rows = Out, Lses = OutLse; /* where they lie does not count */
+  mlafix_tensor Rows = Out, Lses = OutLse; /* their addresses are ignored */
   void *RowsOf[Ranks], *LsesOf[Ranks];
   mlafix_peers AllRows = MLAFIX_PEERS_INIT, AllLses = MLAFIX_PEERS_INIT;
   for (int R = 0; R < Ranks; ++R) {
@@ -129,13 +131,14 @@ static void exchange(int Socket, const void *Mine, void *Theirs, size_t Bytes) {
   exit(1);
 }
 
-/* Memory that the other process may address: 2 MB or more, since the driver
-   shares whole pages, and smaller allocations have one together. */
+/* Allocates memory that the other process may address. It has whole pages of
+   2 MB: the driver shares whole pages, and smaller allocations would be in a
+   page with other memory. */
 static CUdeviceptr allocateShared(const struct Driver *Cuda) {
   const size_t Page = (size_t)2 << 20;
   CUdeviceptr Own;
   CHECK(Cuda->MemAlloc(&Own, (sizeof(struct Shared) + Page - 1) & ~(Page - 1)));
-  /* The flags are zeros before another rank can see them. */
+  /* The flags must be zero before another rank can see them. */
   CHECK(Cuda->MemsetD8(Own, 0, sizeof(struct Shared)));
   CHECK(Cuda->CtxSynchronize());
   return Own;
@@ -168,8 +171,8 @@ static int runRank(int Rank, int Socket) {
   Group.workspaces = Workspaces;
   Group.failure = Failure;
 
-  /* A rank's memory may be written as soon as its launch is complete: the
-     launch waits for who reads it. */
+  /* A rank may write its memory again as soon as its launch is complete,
+     because the launch waits for the ranks that read it. */
   for (int Round = 0; Round < Rounds; ++Round) {
     fill(&State, Rank, Round);
     CHECK(Cuda->MemcpyHtoD(Own + offsetof(struct Shared, Rows), &State.Rows,
@@ -182,7 +185,7 @@ static int runRank(int Rank, int Socket) {
     Wrong += countWrong(&Result, Round);
   }
   printf("cuda_ipc: rank %d on cuda:%d: %d wrong values\n", Rank, Rank, Wrong);
-  /* A rank closes the other's memory before that is freed. */
+  /* A rank must close the other rank's memory before that rank frees it. */
   CHECK(Cuda->IpcCloseMemHandle(Other));
   exchange(Socket, &Done, &Done, sizeof(Done));
   CHECK(Cuda->MemFree(Own));
@@ -198,7 +201,8 @@ int main(int Argc, char **Argv) {
     fprintf(stderr, "usage: cuda_ipc [--device=cpu]\n");
     return 2;
   }
-  /* The driver is first used behind the fork: it does not survive one. */
+  /* The driver is first used after the fork, because it does not survive one.
+   */
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, Sockets) || (Child = fork()) < 0) {
     perror("cuda_ipc");
     return 1;

@@ -1,9 +1,10 @@
-// Merges the partial attention states of all ranks, from each rank's memory: out, out_lse = (rows[0], lses[0]) (+) … (+) (rows[R - 1], lses[R - 1]).
+// Merges the partial attention states of all ranks, which lie in the memory of each rank:
+// out, out_lse = (rows[0], lses[0]) (+) … (+) (rows[R - 1], lses[R - 1]).
 //
 //   out     [n, H, D] T           written
 //   out_lse [n, H]    f32         written
-//   rows    [ranks, n, H, D] T    a tensor [n, H, D] of each rank
-//   lses    [ranks, n, H]    f32  likewise; in base e
+//   rows    [ranks, n, H, D] T    a tensor [n, H, D] in the memory of each rank
+//   lses    [ranks, n, H]    f32  a tensor [n, H] in the memory of each rank, in base e
 
 !outs = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !lses = memref<?x?xf32, strided<[?, ?], offset: ?>>

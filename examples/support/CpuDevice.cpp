@@ -23,8 +23,8 @@ public:
 
   void *allocate(size_t Bytes) override {
     void *Data = nullptr;
-    // The end is where the caller asked for it, so that a sanitizer sees one
-    // byte too many.
+    // The size is not rounded up, so that a sanitizer detects an access one
+    // byte past the end.
     if (posix_memalign(&Data, 256, Bytes ? Bytes : 1))
       throw std::bad_alloc();
     return Data;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Opens libcuda.so.1 at run time with typedefs of its own: building needs no
-// CUDA toolkit. Independent of the runtime's own driver table, which is part of
-// what the tests test.
+// Opens libcuda.so.1 at run time and declares its types itself, so building
+// needs no CUDA toolkit. It does not use the runtime's table of driver
+// functions, because the tests that use this file test that table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ using CUstream = CUstream_st *;
 using CUgraph = CUgraph_st *;
 using CUgraphExec = CUgraphExec_st *;
 
-/// The entry points in use; the names are those libcuda exports.
+/// The driver functions in use, by the names that libcuda exports.
 struct Driver {
 #define MLAFIX_DRIVER_FUNCTIONS(X)                                             \
   X(cuInit, (unsigned))                                                        \
@@ -126,7 +126,7 @@ public:
     CUcontext Context;
     CHECKED(cuDevicePrimaryCtxRetain, (&Context, Handle));
     CHECKED(cuCtxSetCurrent, (Context));
-    // 1: does not wait for the legacy default stream.
+    // 1 is CU_STREAM_NON_BLOCKING: no waiting for the legacy default stream.
     CHECKED(cuStreamCreate, (&Stream, 1));
   }
 
@@ -142,8 +142,8 @@ public:
   void upload(void *To, const void *From, size_t Bytes) override {
     if (Bytes)
       CHECKED(cuMemcpyHtoD_v2, (address(To), From, Bytes));
-    // A copy from pageable memory may return before it has arrived, and the
-    // launches go to another stream.
+    // A copy from pageable memory may return before the data has arrived, and
+    // launches on another stream would not wait for it.
     CHECKED(cuCtxSynchronize, ());
   }
   void download(void *To, const void *From, size_t Bytes) override {
@@ -171,7 +171,7 @@ public:
 
   std::unique_ptr<Graph>
   capture(const std::function<void()> &Launches) override {
-    // 0: the strictest mode, in which any call that could wait is an error.
+    // 0 is the strictest mode: a call that could wait is an error.
     CHECKED(cuStreamBeginCapture_v2, (Stream, 0));
     CUgraph Source = nullptr;
     try {

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A table is a struct with a list FUNCTIONS(X) of X(name, (parameters)):
-// FUNCTIONS(SUPPORT_DRIVER_MEMBER) declares the pointers, and
-// FUNCTIONS(SUPPORT_DRIVER_LOAD), in a constructor, finds them. All return a
-// CUresult, an int. Building needs no CUDA toolkit.
+// A table is a struct of pointers to driver functions. A macro FUNCTIONS(X)
+// lists them as X(name, (parameters)). FUNCTIONS(SUPPORT_DRIVER_MEMBER)
+// declares the pointers. FUNCTIONS(SUPPORT_DRIVER_LOAD), in a constructor, sets
+// them. All functions return a CUresult, which is an int. Building needs no
+// CUDA toolkit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +18,8 @@
 
 namespace support {
 
-/// The function `Name` of libcuda.so.1. Throws std::runtime_error where there
-/// is no driver, or no such function in it.
+/// Returns the function `Name` of libcuda.so.1. Throws std::runtime_error if
+/// there is no driver, or if the driver has no such function.
 void *findDriverFunction(const char *Name);
 
 } // namespace support

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Support for a host program that runs on the CPU or on a GPU, beside the
-// runtime; the examples and the conformance tests use it. A Device allocates,
-// copies and, on CUDA, captures graphs; libcuda is opened when first needed, so
-// nothing of CUDA is needed to build.
+// Support for host programs that run on the CPU or on a GPU. The examples and
+// the conformance tests use it in addition to the runtime. A Device allocates
+// and copies memory and, on CUDA, captures graphs. libcuda is opened when it is
+// first needed, so building needs no CUDA toolkit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,15 +24,15 @@
 
 namespace support {
 
-/// A captured sequence of launches, to be replayed.
+/// A captured sequence of launches that can be replayed.
 class Graph {
 public:
   virtual ~Graph() = default;
-  /// Runs it and waits until it is done.
+  /// Runs the launches and waits until they are complete.
   virtual void replay() = 0;
 };
 
-/// Where the kernels run. Every failure throws std::runtime_error.
+/// The device on which kernels run. Every failure throws std::runtime_error.
 class Device {
 public:
   virtual ~Device() = default;
@@ -40,31 +40,33 @@ public:
   virtual std::string name() const = 0;
   bool isCuda() const { return handle().type == MLAFIX_CUDA; }
 
-  /// At least 256-byte aligned; never null, even for no bytes.
+  /// Returns memory that is aligned to at least 256 bytes. Never returns null,
+  /// even for 0 bytes.
   virtual void *allocate(size_t Bytes) = 0;
   virtual void free(void *Data) noexcept = 0;
   virtual void upload(void *To, const void *From, size_t Bytes) = 0;
   virtual void download(void *To, const void *From, size_t Bytes) = 0;
   virtual void copyOnDevice(void *To, const void *From, size_t Bytes) = 0;
   virtual void fill(void *To, unsigned char Byte, size_t Bytes) = 0;
-  /// Bytes that can still be allocated.
+  /// Returns the number of bytes that can still be allocated.
   virtual size_t freeBytes() const = 0;
 
-  /// The stream to launch on: null on the CPU.
+  /// Returns the stream on which to launch; null on the CPU.
   virtual void *stream() const = 0;
   virtual void synchronize() = 0;
-  /// Captures what \p Launches puts on stream(). CUDA only.
+  /// Captures the work that \p Launches puts on stream(). Only works on CUDA.
   virtual std::unique_ptr<Graph>
   capture(const std::function<void()> &Launches) = 0;
 };
 
-/// "cpu" or "cuda:0". Throws with a sentence that says what is wrong.
+/// Opens the device "cpu", or one such as "cuda:0". Throws an error that says
+/// what is wrong with the name or the device.
 std::unique_ptr<Device> openDevice(const std::string &Name);
 
-/// The CUDA half of openDevice (CudaDevice.cpp).
+/// Opens a CUDA device for openDevice (in CudaDevice.cpp).
 std::unique_ptr<Device> openCudaDevice(int Ordinal);
 
-/// Memory that is given back with its owner.
+/// Memory of a device, which is freed when this object is destroyed.
 class Memory {
 public:
   Memory() = default;
