@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times a combination of split KV with sinks, rows turned back by their angles, and fp8, in one launch and in four.
+"""Times a combine of split KV with sinks, inverse rotary embedding and fp8, in one launch and in four launches.
 
     python benchmarks/combine_rope.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 

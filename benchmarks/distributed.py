@@ -3,25 +3,28 @@
 
     torchrun --nproc-per-node 2 benchmarks/distributed.py [--json FILE] [--quick] [--help]
 
-On GPUs over NCCL, one process each, in CUDA graphs; without GPUs over gloo, which only shows that the program works. All
-implementations of a case are timed in turn in every round, on the same buffers, of which there are up to 64 sets, as many as the last
-level of cache cannot hold. Payloads and lses are random. Times are medians of rounds, of the slowest rank; ratios are to the reducer.
+Runs on GPUs over NCCL, with a process for each GPU, in CUDA graphs. Without GPUs it runs over gloo, which only shows that
+the program works. In every round all implementations of a case are timed in turn, on the same buffers. There are up to 64
+sets of buffers, so many that they exceed the last-level cache. Payloads and lses are random. Times are medians of rounds,
+on the slowest rank. Ratios are relative to the reducer.
 
     reducer            mlafix.distributed.Reducer: pack, exchange, merge
-    pack + exchange    the same without the merge
-    exchange           the collective alone, on blocks that are packed already
-    ag + rs            an all-gather of the lses and a reduce-scatter of the rows, in their dtype, and no kernel: wrong results
+    pack + exchange    the reducer without the merge
+    exchange           only the collective, on blocks that are packed already
+    ag + rs            an all-gather of the lses and a reduce-scatter of the rows, in their dtype, without a kernel: wrong results
     pack, merge        each kernel alone
-    symmetric          the reducer over symmetric memory, exchange="pull", of states that are there already; of bf16 alone, as those below
-    copy + symmetric   of states that lie elsewhere
-    push               the reducer with exchange="push", of states that lie anywhere
+    symmetric          the reducer over symmetric memory with exchange="pull", for states in this memory; in bf16 only, like all below
+    copy + symmetric   the same for states in other memory
+    push               the reducer with exchange="push", for states in any memory
     push fp8           the same with fp8 on the wire
-    pull by hand       pull.cu on the same memory: one launch, flags at both ends; where all ranks own as many rows, as the next two
-    push by hand       push.cu: one launch that stores rows where they are merged, a flag for each block
-    push alone         push.cu: the rows stored over the link, and nothing else: no flags, no merge
+    pull by hand       pull.cu on the same memory: one launch with flags at both ends; this and the next two need equal numbers of
+                       rows on all ranks
+    push by hand       push.cu: one launch that stores rows on the ranks that merge them, with a flag for each block
+    push alone         push.cu: only stores the rows over the link, without flags and merge
     copy + fp8         copy + symmetric with fp8 on the wire
-    list               mlafix.ops.merge_states_list on the other ranks' memory as plain arguments, without flags; wrong where ranks run apart
-    list of unit       that of --unit
+    list               mlafix.ops.merge_states_list with the other ranks' memory as plain arguments, without flags; its results are
+                       wrong if ranks do not run at the same time
+    list of unit       the merge_states_list of --unit
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Times functions on rows beside the kernels of vLLM and SGLang for the same work, where these are installed, and beside torch.
+"""Times functions on rows, torch, and the kernels of vLLM and SGLang for the same work, if these engines are installed.
 
     python benchmarks/engine_rows.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
-    MLAFIX_NO_DEPENDENT_LAUNCH=1 python benchmarks/engine_rows.py      mlafix's kernels launched as vLLM launches its own
+    MLAFIX_NO_DEPENDENT_LAUNCH=1 python benchmarks/engine_rows.py      launch mlafix's kernels as vLLM launches its own
 
     add_norm            rmsnorm with a residual, into bf16
     add_norm_fp8        the same into fp8 with one scale

@@ -4,9 +4,9 @@ promise.
 
     python benchmarks/guards.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-Both kernels of a pair are timed in turn in every round, on the same buffers, in CUDA graphs on a GPU. Rows of 128 elements
-of bf16 are chosen at random from 256 MiB, which no cache holds; each round's tables are others. Times are microseconds a
-launch, medians of rounds; the ratio is of medians.
+In every round both kernels of a pair are timed in turn, on the same buffers, in CUDA graphs on a GPU. Rows of 128 bf16
+elements are chosen at random from 256 MiB, which exceeds every cache. Each round has other tables. Times are microseconds
+per launch, medians of rounds. The ratio is that of the medians.
 """
 
 from __future__ import annotations

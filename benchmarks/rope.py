@@ -4,7 +4,7 @@
     python benchmarks/rope.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
     halves    apply_rope of the cookbook, in bf16 with a table of bf16
-    pairs     apply_rope_pairs of the cookbook, likewise
+    pairs     apply_rope_pairs of the cookbook, with the same dtypes
     copy      torch's copy of x to another tensor
     rows      the same copy by a kernel
 

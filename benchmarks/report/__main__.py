@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
 """Writes the generated parts of docs/performance.md and README.md, and the page's pictures, from the JSON in benchmarks/results.
 
-    python3 benchmarks/report                write them python3 benchmarks/report --check        exit with status 1 if they differ from the JSON
+    python3 benchmarks/report                write them
+    python3 benchmarks/report --check        exit with status 1 if they differ from the JSON
 
-A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`; the rest of a page is kept by hand. Names are goals, gains, chains,
-host; engines, engine-ranges and behind (kernels of engines); picture:PREFIX, where PREFIX is a prefix of the names of cases; and for tables PREFIX
-(on a GPU), cpu:PREFIX and python:PREFIX, or several of these joined by +. If there are results of several cards, a name ends in @CARD, such as
-@h100, except for the CPU.
+A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`; the rest of a page is written by hand. NAME
+is one of these:
+
+- goals, gains, chains or host;
+- engines, engine-ranges or behind, for kernels of engines;
+- picture:PREFIX, where PREFIX is a prefix of the names of cases;
+- PREFIX (on a GPU), cpu:PREFIX or python:PREFIX for a table, or several of these joined by +.
+
+If there are results of several cards, a name ends in @CARD, such as @h100, except for the CPU.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 
     torchrun --nproc-per-node 4 examples/context_parallel/main.py [--help]
 
-Each rank has some pages of each request's keys and values, dealt in turn, computes attention over these alone, and merges its
-partial state with those of the other ranks, in each cut: on GPUs, where there is one for each rank, over symmetric memory where
-they have it, and over NCCL; else on CPUs, over gloo and over a group with nothing but an all-gather. Results are compared with
-attention over all keys in f64, and bits across ranks and backends.
+The pages of each request's keys and values are dealt to the ranks in turn. Each rank computes attention over its pages,
+and merges its partial state with those of the other ranks, with each cut. If there is a GPU for each rank, the merges run
+over symmetric memory (if the GPUs support it) and over NCCL. Otherwise they run on CPUs, over gloo and over a group that
+has only an all-gather. Results are compared with attention over all keys in f64, and bits across ranks and backends.
 """
 
 from __future__ import annotations

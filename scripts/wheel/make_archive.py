@@ -2,17 +2,16 @@
 
     make_archive.py OUT UNITS TARGETS [--dims 64,128] [--dtypes bf16,f16] [--jobs N] [--kept DIR]
 
-Runs with the package that was built on the path. OUT is the archive. UNITS is a folder that keeps the units between
-runs; units that are older than the compiler are compiled again. TARGETS are comma-separated: "cpu" stands for every
-level of x86-64; "gpus" for PTX ("sm_75+") and for one GPU of each generation in servers, whose machine code all GPUs of
-its major version run; "all" for both. "aarch64" belongs to none of these. The calls of wheel_calls.py determine the
-units, in which H is left to the launch, and those with machine code. --dims and --dtypes select some of the units. As
-many units are compiled at a time as there are cores, or as --jobs says.
+The built package must be on the Python path. OUT is the archive. UNITS is a folder that keeps the units between runs;
+units that are older than the compiler are compiled again. TARGETS are comma-separated: "cpu" stands for every level of
+x86-64, "gpus" for PTX ("sm_75+") and one server GPU of each generation, "all" for both. All GPUs of the same major
+version run the machine code of such a server GPU. "aarch64" belongs to none of these groups. The calls of wheel_calls.py
+determine the units, in which the launch gives H, and which of them have machine code. --dims and --dtypes select some of
+the units. --jobs units are compiled at a time, by default one per core.
 
---kept: a folder UNITS of another machine, from which units are taken before any is compiled. The names of its files
-depend on the text of a kernel, its bindings, and the target. Whether the same compiler made them is checked by
-compiling one unit of each kernel for each target here. Units for GPUs do not depend on the host, so one folder serves
-all architectures.
+--kept: a folder UNITS of another machine. Units are taken from it before any is compiled. The names of its files depend
+on the text of a kernel, its bindings, and the target. To check that the same compiler made them, one unit of each kernel
+for each target is compiled here. Units for GPUs do not depend on the host, so one folder serves all architectures.
 """
 
 from __future__ import annotations

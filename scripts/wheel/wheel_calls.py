@@ -1,8 +1,8 @@
-"""The calls of `mlafix.ops` that a wheel serves without a compiler, for any number of heads. One call stands for each code that
-they need.
+"""Lists the calls of `mlafix.ops` that a wheel serves without a compiler, for any number of heads. It has one call for each
+piece of code that such calls need.
 
-A call here has arrays with one token and four heads, and fixed contents. `requests` gives requests for `mlafix.compile_keys`,
-`calls` gives calls for a test.
+A call here has arrays with one token and four heads, and fixed contents. `requests` yields the calls as requests for
+`mlafix.compile_keys`; `calls` returns them for a test.
 """
 
 from __future__ import annotations
