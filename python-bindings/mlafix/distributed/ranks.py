@@ -134,7 +134,7 @@ class EngineRanks:
 
 
 def ranks_of(group: Any, device: torch.device, backend: str = "auto", timeout: float | None = None) -> Ranks:
-    """The ranks of a group, for tensors on `device`.
+    """Returns the ranks of a group, for tensors on `device`.
 
     Args:
         group: a process group of torch's, None for the default one, or an engine's group: an object whose `device_group` is a

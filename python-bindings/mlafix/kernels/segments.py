@@ -7,7 +7,8 @@ from mlafix.dsl import i64, index, inline
 
 @inline
 def segment_of(row, starts, first, halvings):
-    """The segment s with starts[s] <= row < starts[s + 1], for a row from `first`, which is starts[0], to starts[-1] - 1.
+    """Returns the segment s with starts[s] <= row < starts[s + 1]. `row` is at least `first`, which is starts[0], and
+    below starts[-1].
 
     Segments of equal lengths, the common case of a decode, take one division. Others take a binary search of `halvings`
     steps, 1 + log2(segments). No contents of `starts` cause reads out of bounds.

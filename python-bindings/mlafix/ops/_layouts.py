@@ -43,8 +43,8 @@ class Groups(NamedTuple):
 
 
 def kind_of(scales: Any, owner: str) -> str:
-    """The name of the dtype. Raises ArgumentError unless it is an array of numpy or torch, or one with views like
-    numpy's."""
+    """Returns the name of the scales' dtype. Raises ArgumentError unless they are an array of numpy or torch, or one
+    with views like numpy's."""
     if not hasattr(scales, "__dlpack__") or not hasattr(scales, "view"):
         raise wrong(f"{owner}.scales", "an array of numpy's or torch's", type(scales).__qualname__)
     return str(scales.dtype).removeprefix("torch.")
@@ -76,7 +76,7 @@ def of_blocks(scales: Any, owner: str, rows: Rows, size: int, dtype: str) -> Any
 
 
 def tile_rows(tiles: str | None) -> int:
-    """The number of rows of a tile; 0 if scales lie in rows."""
+    """Returns the number of rows of a tile, or 0 if scales lie in rows."""
     return _TILE_ROWS[tiles]
 
 

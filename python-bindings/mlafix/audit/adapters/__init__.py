@@ -1,6 +1,7 @@
-"""Ready adapters, each a few lines. A module is imported only if the package that it adapts is installed.
+"""Ready adapters of packages. A module is imported only if the package that it adapts is installed.
 
-Every function here is plain, so that the script of a finding holds its text and imports that package alone.
+All functions here are plain functions, so that the script of a finding can contain their text and import only that
+package.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 from ..cases import Adapter
 
-# The modules of this folder. Each needs one of the packages beside it.
+# (module of this folder, package or module that must be installed).
 MODULES: tuple[tuple[str, str], ...] = (
     ("torch_sdpa", "torch.nn.attention"),
     ("torch_varlen", "torch.nn.attention.varlen"),
@@ -32,7 +33,7 @@ MODULES: tuple[tuple[str, str], ...] = (
 
 
 def is_installed(package: str) -> bool:
-    """True if a package or module is installed. Imports its parent packages, but not the module itself."""
+    """True if a package or module is installed. Imports its parent packages, but not the package or module itself."""
     try:
         return importlib.util.find_spec(package) is not None
     except ImportError:
@@ -40,7 +41,7 @@ def is_installed(package: str) -> bool:
 
 
 def ready(device: str) -> tuple[list[Adapter], dict[str, str]]:
-    """The adapters that run on a device ("cpu" or "cuda"), and the reason for each module that gives none."""
+    """Returns the adapters that run on a device ("cpu" or "cuda"), and for each module without an adapter the reason."""
     found: list[Adapter] = []
     missing: dict[str, str] = {}
     for name, package in MODULES:
@@ -49,7 +50,7 @@ def ready(device: str) -> tuple[list[Adapter], dict[str, str]]:
             continue
         try:
             module = importlib.import_module(f"{__name__}.{name}")
-        except Exception as error:  # For example, an extension built for another torch.
+        except Exception as error:  # for example, an extension that was built for another torch
             missing[name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             continue
         own = [adapter for adapter in module.ADAPTERS if adapter.device in (device, "any")]

@@ -1,4 +1,4 @@
-"""FlashAttention 2, ragged."""
+"""Adapts FlashAttention 2 in the ragged form."""
 
 from __future__ import annotations
 

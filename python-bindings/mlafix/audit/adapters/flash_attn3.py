@@ -1,4 +1,4 @@
-"""FlashAttention 3, ragged. Releases differ in the keyword that asks for the lse."""
+"""Adapts FlashAttention 3 in the ragged form. Its releases have different keywords to return the lse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FlashAttention 4 (CuTe), ragged."""
+"""Adapts FlashAttention 4 (CuTe) in the ragged form."""
 
 from __future__ import annotations
 

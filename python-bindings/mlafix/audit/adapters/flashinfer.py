@@ -1,5 +1,5 @@
-"""FlashInfer: ragged prefill, paged decode, MLA decode and its merge. Plans read lengths on the host, so calls cannot be
-captured."""
+"""Adapts FlashInfer: ragged prefill, paged decode, MLA decode and its merge. Plans read lengths on the host, so calls
+cannot be captured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def prefill(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: 
 
 
 def page_lists(block_table: torch.Tensor, seq_lens: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """indptr, indices and last_page_len of a block table. A length below 0 means 0."""
+    """Converts a block table to FlashInfer's indptr, indices and last_page_len. A length below 0 counts as 0."""
     seq_lens = seq_lens.clamp(min=0)
     counts = (seq_lens + size - 1).div(size, rounding_mode="floor")
     indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(torch.int32)

@@ -1,4 +1,4 @@
-"""mlafix's Reducer over gloo."""
+"""Adapts mlafix's Reducer over gloo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""onnxruntime's Attention of opset 24 on the CPU, with lengths of keys. Builds a one-node model for each scale and mask."""
+"""Adapts onnxruntime's Attention of opset 24 on the CPU, with lengths of keys. Builds a one-node model for each scale
+and mask."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from ..cases import Adapter
 
 @cache
 def session(scale: float, causal: bool, softcap: float) -> Any:
-    """q [B, H, Lq, D], k and v [B, Hk, Lk, D], lengths [B] i64."""
+    """Returns a session for one Attention node. Its inputs are q [B, H, Lq, D], k and v [B, Hk, Lk, D], and lengths [B]
+    i64."""
     names, kinds = ["q", "k", "v", "lengths"], [TensorProto.FLOAT] * 3 + [TensorProto.INT64]
     node = helper.make_node("Attention", ["q", "k", "v", "", "", "", "lengths"], ["out"], scale=scale, is_causal=int(causal), softcap=softcap)
     inputs = [helper.make_tensor_value_info(name, kind, [None] * (1 if name == "lengths" else 4)) for name, kind in zip(names, kinds)]

@@ -1,4 +1,4 @@
-"""SGLang's kernels: its FlashAttention 3, ragged, and its merge."""
+"""Adapts SGLang's kernels: its FlashAttention 3 in the ragged form, and its merge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch's flex_attention, lengths as a mask: as it is on a CPU, compiled on a GPU."""
+"""Adapts torch's flex_attention. Lengths become a mask. It runs uncompiled on a CPU, and compiled on a GPU."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from ..cases import Adapter
 
 @cache
 def compiled() -> Any:
-    """Compiles flex_attention. The raised limit keeps torch from running further shapes uncompiled."""
+    """Compiles flex_attention. The higher recompile limit keeps torch from running further shapes uncompiled."""
     torch._dynamo.config.recompile_limit = 256
     return torch.compile(flex_attention, dynamic=True)
 
 
 def flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float, seq_lens_k: torch.Tensor) -> Any:
-    """Runs flex_attention. A causal mask ends at each sequence's last key."""
+    """Calls flex_attention with a mask that hides keys past each length. A causal mask ends at each sequence's last
+    key."""
     behind = seq_lens_k - q.shape[1]
 
     def sees(batch: Any, _head: Any, query: Any, key: Any) -> Any:
@@ -30,7 +31,7 @@ def flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, sca
     given = {"block_mask": mask, "scale": scale, "enable_gqa": True, "return_aux": AuxRequest(lse=True)}
     tensors = [tensor.transpose(1, 2) for tensor in (q, k, v)]
     if q.device.type == "cpu":
-        with torch.compiler.set_stance("force_eager"):  # Otherwise Dynamo traces the same operators anew for each shape.
+        with torch.compiler.set_stance("force_eager"):  # without this, Dynamo would trace the same operators again for each shape
             out, aux = flex_attention(*tensors, **given)
     else:
         out, aux = compiled()(*tensors, **given)

@@ -1,4 +1,5 @@
-"""torch's scaled_dot_product_attention: the public function with a mask, and each backend's own operator, which has the lse."""
+"""Adapts torch's scaled_dot_product_attention: the public function with a mask, and each backend's own operator, which
+returns the lse."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from ..cases import Adapter
 
 def sdpa_with_mask(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float, seq_lens_k: torch.Tensor,
                    backend: SDPBackend) -> torch.Tensor:
-    """Turns lengths and causality into a mask that ends at each sequence's last key. With is_causal it would begin at
-    the first key."""
+    """Calls the public function with a mask for lengths and causality. The causal mask ends at each sequence's last
+    key; with is_causal it would begin at the first key."""
     keys = torch.arange(k.shape[1], device=q.device)
     mask = (keys < seq_lens_k[:, None])[:, None, None, :].expand(-1, 1, q.shape[1], -1)
     if causal:
@@ -53,7 +54,7 @@ def sdpa_flash(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: boo
 def sdpa_efficient(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float) -> Any:
     operator = torch.ops.aten._scaled_dot_product_efficient_attention
     out, lse, *_ = operator(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), None, True, is_causal=causal, scale=scale)
-    return out.transpose(1, 2), lse[:, :, : q.shape[1]]  # the operator pads lse to 32 queries
+    return out.transpose(1, 2), lse[:, :, : q.shape[1]]  # the operator pads the lse to a multiple of 32 queries
 
 
 def sdpa_cudnn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float) -> Any:
@@ -63,9 +64,9 @@ def sdpa_cudnn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: boo
     return out.transpose(1, 2), lse
 
 
-# The operators do not group heads. They take lengths from shapes, which a captured call keeps. With is_causal the mask begins
-# at the first key. The exception is flash on a GPU: its mask ends at the last key, and torch.nn.attention.bias calls it for
-# that reason.
+# The operators do not group heads. They take lengths from shapes, which a captured call keeps. With is_causal their
+# mask begins at the first key, except that of flash on a GPU. It ends at the last key, and torch.nn.attention.bias uses
+# it for that reason.
 OPERATOR = Adapter(sdpa_flash, "dense", lse_layout="hn", graph_safe=False, dtype="bfloat16", device="cuda", heads=4, kv_heads=4, dim=64)
 TOP_LEFT = replace(OPERATOR, alignment="top-left")
 MASKED = replace(OPERATOR, takes=("seq_lens_k",), returns_lse=False, graph_safe=True, device="any", dtype="float32", dim=32)

@@ -1,4 +1,5 @@
-"""torch's varlen attention, which exists since release 2.10. Its keyword for a causal mask has changed since."""
+"""Adapts torch's varlen attention, which exists since release 2.10. Its keyword for a causal mask has changed since
+then."""
 
 from __future__ import annotations
 

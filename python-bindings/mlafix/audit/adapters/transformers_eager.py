@@ -1,4 +1,5 @@
-"""transformers' attention functions: eager as Llama and GPT-OSS have it, and SDPA. Lengths and masks become the mask that its masking_utils makes."""
+"""Adapts transformers' attention functions: the eager ones of Llama and GPT-OSS, and SDPA. Lengths, causality and
+windows become a mask as its masking_utils makes it."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from ..cases import Adapter
 
 
 def visible_keys(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int, seq_lens_k: torch.Tensor) -> torch.Tensor:
-    """The mask, bool [B, 1, Lq, Lk]. A causal mask ends at each sequence's last key; a window includes the query's own
-    key."""
+    """Returns the mask of visible keys, bool [B, 1, Lq, Lk]. A causal mask ends at each sequence's last key. A window
+    includes the query's own key."""
     key, lengths = torch.arange(k.shape[1]), seq_lens_k[:, None, None]
     own = torch.arange(q.shape[1])[:, None] + lengths - q.shape[1]
     seen = (key < lengths).expand(-1, q.shape[1], -1)
@@ -25,7 +26,7 @@ def visible_keys(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int, se
 
 
 def added(seen: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The additive mask of eager attention: the lowest finite number at keys that a query does not see."""
+    """Returns the additive mask of eager attention: 0 at visible keys, and the lowest finite number at all others."""
     return torch.where(seen, 0.0, torch.finfo(dtype).min).to(dtype)
 
 
@@ -36,7 +37,7 @@ def llama_eager(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bo
 
 def gpt_oss_eager(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float, seq_lens_k: torch.Tensor, window: int = -1,
                   sinks: Any = None) -> torch.Tensor:  # fmt: skip
-    """Calls GPT-OSS attention. Without `sinks` it passes sinks of negligible weight."""
+    """Calls GPT-OSS's attention. If `sinks` is None, passes sinks of negligible weight."""
     sinks = torch.full((q.shape[2],), torch.finfo(q.dtype).min) if sinks is None else sinks
     module = SimpleNamespace(num_key_value_groups=q.shape[2] // k.shape[2], training=False, sinks=sinks.to(q.dtype))
     mask = added(visible_keys(q, k, causal, window, seq_lens_k), q.dtype)

@@ -1,4 +1,4 @@
-"""vLLM's kernels: its FlashAttention, ragged, and its merge."""
+"""Adapts vLLM's kernels: its FlashAttention in the ragged form, and its merge."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def merge(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Te
 
 
 COMMON: dict[str, Any] = {"lse_layout": "hn", "dtype": "bfloat16", "device": "cuda", "dim": 128}
-FLASH = {**COMMON, "alignment_bytes": 16}  # required by its vector loads and by TMA
+FLASH = {**COMMON, "alignment_bytes": 16}  # vLLM's vector loads and TMA require this alignment
 
 ADAPTERS = [
     Adapter(flash, name="vLLM FlashAttention 2 varlen", takes=("out", "max_seqlen_q", "max_seqlen_k"), **FLASH),

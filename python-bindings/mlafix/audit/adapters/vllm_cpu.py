@@ -1,4 +1,4 @@
-"""vLLM's kernels for CPUs: paged attention, stores into fp8 caches, MLA decode, and the merge."""
+"""Adapts vLLM's kernels for CPUs: paged attention, stores into fp8 caches, MLA decode, and the merge."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FP8 = {torch.float8_e4m3fn: "fp8_e4m3", torch.float8_e5m2: "fp8_e5m2"}
 
 
 def operators() -> Any:
-    """The operators of the extension module that fits this CPU."""
+    """Returns the operators of the extension module that fits this CPU."""
     if not hasattr(torch.ops._C, "mla_decode_kvcache"):
         current_platform.import_kernels()
     return torch.ops._C
 
 
 def as_pages(cache: torch.Tensor) -> torch.Tensor:
-    """A cache as the operators take it: [pages, Hk, page_size, D], fp8 as bytes."""
+    """Converts a cache to the form that the operators take: [pages, Hk, page_size, D], with fp8 as bytes."""
     rows = cache.transpose(1, 2).contiguous()
     return rows.view(torch.uint8) if cache.dtype in FP8 else rows
 
@@ -30,10 +30,11 @@ def as_pages(cache: torch.Tensor) -> torch.Tensor:
 def attention(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor,
               seq_lens: torch.Tensor, causal: bool, scale: float, window: int = -1, sinks: Any = None, softcap: float = 0.0, k_scale: float = 1.0,
               v_scale: float = 1.0, out: Any = None) -> torch.Tensor:  # fmt: skip
-    """Calls cpu_attention_with_kv_cache as CPUAttentionBackendImpl does. Copies the caches; a page of keys is [D, page_size] there."""
+    """Calls cpu_attention_with_kv_cache as CPUAttentionBackendImpl does. Copies the caches, since a page of keys is [D,
+    page_size] there."""
     out = torch.empty_like(q) if out is None else out
     sizes = (seq_lens.shape[0], q.shape[1], k_cache.shape[2], q.shape[2])
-    # The function _get_attn_isa of vllm/v1/attention/backends/cpu_attn.py, without AMX.
+    # This is _get_attn_isa of vllm/v1/attention/backends/cpu_attn.py, without AMX.
     isa, kind = "vec" if k_cache.shape[1] % 32 == 0 and q.shape[2] % 32 == 0 else "vec16", FP8.get(k_cache.dtype, "auto")
     keys = as_pages(k_cache)
     keys = keys.transpose(2, 3).contiguous().view(keys.shape)
@@ -44,15 +45,15 @@ def attention(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, 
 
 
 class CachedAttention:
-    """Paged attention whose cache is written by vLLM's own operator."""
+    """Paged attention with a cache that vLLM's own operator writes."""
 
     def run(self, *tensors: torch.Tensor, **given: Any) -> torch.Tensor:
         return attention(*tensors, **given)
 
     def store(self, k: torch.Tensor, v: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, slot_mapping: torch.Tensor, k_scale: float = 1.0,
               v_scale: float = 1.0) -> None:  # fmt: skip
-        """Calls cpu_attn_reshape_and_cache. Stores keys as values, too: the operator's value pages have the audit's element
-        order."""
+        """Calls cpu_attn_reshape_and_cache. Also stores keys as if they were values, because the operator's pages of
+        values have the element order of the audit's caches."""
         kind = FP8.get(k_cache.dtype, "auto")
         for rows, cache, scale in ((k, k_cache, k_scale), (v, v_cache, v_scale)):
             pages = as_pages(cache)

@@ -1,4 +1,4 @@
-"""The checks: A0 to A17. docs/Audit.md has a section on each."""
+"""The checks A0 to A17. docs/Audit.md has a section on each."""
 
 from . import bits, earlier, empty, ends, graphs, host, lse, options, padding, poison, quantised, sizes, splits, tables, views
 from .check import Check, fit

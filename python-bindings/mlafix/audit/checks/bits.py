@@ -1,4 +1,4 @@
-"""A9: a row's bits depend on that row alone."""
+"""A9 checks that a row's bits depend on that row alone."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def differing(what: str, one: torch.Tensor, other: torch.Tensor, adapter: Adapte
 
 
 def bits_of_rows(case: Case, adapter: Adapter) -> list[Fault]:
-    """Compares each sequence's bits in the batch with the sequence alone, in another order, repeated, and with other
-    numbers of splits."""
+    """Compares each sequence's bits in the batch with those of the sequence alone, in another order, repeated, and with
+    other numbers of splits."""
     case = replace(case, ids=tuple(range(len(case.q_lens))))
     faults: list[Fault] = []
 
     def rows(one: Case) -> torch.Tensor:
         values, want = expected(one, adapter)
         got = run(one, adapter, values)
-        faults.extend(compare(got, want, one, adapter))  # wrong values are reported as such, not as different bits
+        faults.extend(compare(got, want, one, adapter))  # reports wrong values as such, not as different bits
         return got.out
 
     whole = rows(case)
@@ -51,7 +51,7 @@ def bits_of_rows(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def bits_of_states(case: StateCase, adapter: Adapter) -> list[Fault]:
-    """Compares the bits of some rows of a merge with a merge of only these rows."""
+    """Compares the bits of some rows of a merge with those of a merge of only these rows."""
     whole, *_ = run_states(case, adapter)
     part, *_ = run_states(replace(case, rows=case.rows - 2, first=2), adapter)
     again, *_ = run_states(case, adapter)

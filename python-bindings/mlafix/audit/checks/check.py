@@ -1,4 +1,4 @@
-"""The base class of checks, and functions that make their cases."""
+"""Defines the base class of checks, and functions that make their cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ATTENTION = ("ragged", "dense", *PAGED)
 STATES = ("merge", "reduce")
 
 Groups = dict[str, list[Any]]
-"""Cases by what varies among them."""
+"""The cases by what varies among them."""
 
 
 def no_faults(_case: Any, _adapter: Adapter) -> list[Fault]:
@@ -27,17 +27,17 @@ def never(_adapter: Adapter) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """A check: its cases, and the functions that run a case and return its faults."""
+    """A check: a function that makes its cases, and functions that run a case and return its faults."""
 
     number: str
     title: str
-    clauses: tuple[str, ...]  # clauses of docs/Contract.md
-    varied: Callable[[Adapter], Groups]  # the cases; some may not fit the adapter's form
+    clauses: tuple[str, ...]  # numbers of clauses of docs/Contract.md
+    varied: Callable[[Adapter], Groups]  # makes the cases; some may not fit the adapter's form
     of_attention: Callable[[Any, Adapter], list[Fault]]
     of_states: Callable[[Any, Adapter], list[Fault]] = no_faults
-    lacks: Callable[[Adapter], str] = never  # why the check is not applicable, or ""
-    refusable: bool = False  # a backend may raise for all of its calls; views and other numbers of heads may be refused in every check
-    must_return: bool = False  # an exception is an error: the caller cannot know which calls raise it
+    lacks: Callable[[Adapter], str] = never  # returns why the check is not applicable, or ""
+    refusable: bool = False  # True if a backend may raise for all of the check's calls. In every check it may refuse views and other numbers of heads.
+    must_return: bool = False  # True if an exception counts as an error, since a caller cannot know which calls raise it
     needs_gpu: bool = False
 
     def may_refuse(self, case: Any, adapter: Adapter) -> bool:
@@ -47,11 +47,11 @@ class Check:
         return self.refusable or is_view or isinstance(case, Case) and heads[0] != heads[1]
 
     def faults(self, adapter: Adapter) -> Callable[[Any, Adapter], list[Fault]]:
-        """The function that runs a case of the adapter's form and returns its faults."""
+        """Returns the function that runs a case of the adapter's form and returns its faults."""
         return self.of_states if adapter.form in STATES else self.of_attention
 
     def groups(self, adapter: Adapter) -> Groups:
-        """The cases that fit the adapter's form, grouped by what varies, without duplicates."""
+        """Returns the cases that fit the adapter's form by what varies among them, without duplicates."""
         seen: set[Any] = set()
         found: Groups = {}
         for what, cases in self.varied(adapter).items():
@@ -62,18 +62,18 @@ class Check:
         return found
 
     def cases(self, adapter: Adapter) -> list[Any]:
-        """All cases, in their order."""
+        """Returns all cases in the order of the groups."""
         return [case for cases in self.groups(adapter).values() for case in cases]
 
 
 def base(adapter: Adapter, **fields: Any) -> Case:
-    """A case with the adapter's heads and dims."""
+    """Makes a case with the adapter's heads and dims."""
     return Case(**{"heads": adapter.heads, "kv_heads": adapter.kv_heads, "dim": adapter.dim, "value_dim": adapter.value_dim, **fields})
 
 
 def fit(case: Case, adapter: Adapter) -> Case | None:
-    """The case in the adapter's form. None if the form cannot have it."""
-    if adapter.values_in_keys:  # the adapter fixes the number of latent heads; keys and values have one scale
+    """Returns the case in the adapter's form, or None if the form cannot have it."""
+    if adapter.values_in_keys:  # with latent heads the adapter fixes their number, and keys and values have the same scale
         case = replace(case, kv_heads=adapter.kv_heads, v_scale=case.k_scale)
     if adapter.latent:  # a single tensor does not show how many of its elements are values
         case = replace(case, dim=adapter.dim, value_dim=adapter.value_dim)
@@ -81,7 +81,7 @@ def fit(case: Case, adapter: Adapter) -> Case | None:
         case = replace(case, causal=True)
     if case.before != "none" and not {"out", "lse"} & set(adapter.takes):
         case = replace(case, before="none")
-    if case.beyond == "inf" and adapter.kv_dtype == "float8_e4m3fn":  # the format has no infinity
+    if case.beyond == "inf" and adapter.kv_dtype == "float8_e4m3fn":  # this dtype has no infinity
         case = replace(case, beyond="nan")
     if case.heads % case.kv_heads or not has_options(case, adapter) or not has_layout(case, adapter):
         return None
@@ -111,7 +111,7 @@ def has_options(case: Case, adapter: Adapter) -> bool:
         return False
     if any(needed and name not in takes for name, needed in wanted.items()) or case.causal and not adapter.causal:
         return False
-    if not case.scale and (not adapter.default_scale or adapter.values_in_keys):  # MLA's scale comes from the model, so it has no default
+    if not case.scale and (not adapter.default_scale or adapter.values_in_keys):  # the scale of MLA comes from the model, so it has no default
         return False
     if case.window != (-1, -1) and "window_size" not in takes and not ("window" in takes and left >= 0 and (left == right or case.causal and right >= 0)):
         return False
@@ -130,30 +130,31 @@ def has_layout(case: Case, adapter: Adapter) -> bool:
 
 
 def fitted(cases: Iterable[Case], adapter: Adapter) -> list[Case]:
-    """The cases that the adapter's form can have, without duplicates."""
+    """Returns the cases that the adapter's form can have, without duplicates."""
     return list(dict.fromkeys(case for one in cases if (case := fit(one, adapter)) is not None))
 
 
 def befores(*cases: Case) -> list[Case]:
-    """Each case three times: with outputs that hold NaN, with outputs that hold an earlier result, and without given outputs."""
+    """Returns each case three times: with outputs that hold NaN, with outputs that hold an earlier result, and without
+    given outputs."""
     return [replace(case, before=before) for case in cases for before in ("nan", "stale", "none")]
 
 
 def states(adapter: Adapter, **fields: Any) -> StateCase:
-    """A case of states with the adapter's heads and dim."""
+    """Makes a case of states with the adapter's heads and dim."""
     parts = 2 if adapter.form == "merge" else 3
     return StateCase(**{"heads": adapter.heads, "dim": adapter.dim, "parts": parts, **fields})
 
 
 def stated(cases: Iterable[StateCase], adapter: Adapter) -> list[StateCase]:
-    """The cases of states that the adapter's form can have, without duplicates."""
+    """Returns the cases of states that the adapter's form can have, without duplicates."""
     found = []
     for case in cases:
         if adapter.form == "reduce" and (case.layout not in ("dense", "heads", "odd") or case.heads % case.parts and case.rows):
             case = replace(case, layout="dense", heads=case.heads + -case.heads % case.parts)
         if case.before != "none" and not {"out", "lse"} & set(adapter.takes):
             case = replace(case, before="none")
-        if case.after == "calls" and adapter.form == "reduce":  # each call has processes of its own
+        if case.after == "calls" and adapter.form == "reduce":  # each call of a reduce has new processes
             continue
         if case.after == "streams" and (adapter.device == "cpu" or adapter.shares_workspace):
             continue

@@ -1,4 +1,5 @@
-"""A15: a call must not depend on earlier ones through plans, workspaces or flags, nor may memory grow."""
+"""A15 checks that a call does not depend on earlier calls through plans, workspaces or flags, and that memory does not
+grow."""
 
 from __future__ import annotations
 
@@ -30,10 +31,10 @@ WORDS = {"scale": "another scale", "causal": "another mask", "window": "another 
 
 
 def earlier_calls(case: Case) -> list[Case]:
-    """The calls to make before the case's own; `case.after` names how they differ from it."""
+    """Returns the calls to make before the case's own call. `case.after` names how they differ from it."""
     n = len(case.q_lens)
     other = replace(case, ids=tuple(range(60, 60 + n)), after="")
-    if case.after == "lengths":  # as many tokens and the same longest sequence, so that all shapes are equal
+    if case.after == "lengths":  # has as many tokens and the same longest sequence, so that all shapes are equal
         return [replace(other, q_lens=case.q_lens[1:] + case.q_lens[:1], kv_lens=case.kv_lens[1:] + case.kv_lens[:1])]
     if case.after == "sizes":
         return [replace(other, q_lens=case.q_lens * 4, kv_lens=tuple(9 * length for length in case.kv_lens) * 4, ids=()),
@@ -54,7 +55,7 @@ def after_others(case: Case, adapter: Adapter) -> list[Fault]:
     return [replace(fault, kind=f"{fault.kind}, after a call of {WORDS[case.after]}") for fault in check_call(case, checked)]
 
 
-SLEEP = 5_000_000  # cycles that both streams wait so that their calls begin together: about 3 ms
+SLEEP = 5_000_000  # number of cycles (about 3 ms) for which both streams wait, so that their calls begin together
 
 
 def overlapping(case: Case, adapter: Adapter) -> list[Fault]:
@@ -81,7 +82,7 @@ def takes(adapter: Adapter, option: str) -> bool:
 
 
 class SecondRun:
-    """Runs a plan twice, as the layers of a model do, first with other values."""
+    """Runs a plan twice, as the layers of a model do. The first run has other values."""
 
     def __init__(self, adapter: Adapter) -> None:
         self.adapter = adapter
@@ -106,7 +107,7 @@ def states_after_others(case: StateCase, adapter: Adapter) -> list[Fault]:
 
 @contextmanager
 def quick_collection() -> Iterator[None]:
-    """Exempts existing objects from garbage collection; torch alone has about 1e5 of them."""
+    """Exempts existing objects from garbage collection inside the block, since torch alone has about 1e5 of them."""
     gc.collect()
     gc.freeze()
     try:
@@ -116,7 +117,7 @@ def quick_collection() -> Iterator[None]:
 
 
 def in_use(device: str) -> tuple[int, int]:
-    """Bytes in use by the process or the device's allocator, and the number of Python's memory blocks."""
+    """Returns the bytes in use by the process or by the device's allocator, and the number of Python's memory blocks."""
     gc.collect()
     if device != "cpu":
         return torch.cuda.memory_allocated(), sys.getallocatedblocks()
@@ -129,13 +130,15 @@ def out_of(result: Any) -> torch.Tensor:
 
 
 def distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """The largest difference of two results, divided by the largest element. Infinite if only one of them is NaN."""
+    """Returns the largest difference between two results, divided by the largest element of the second. The difference
+    is infinite where only one of them is NaN."""
     away = torch.where(one.isnan() & other.isnan(), 0.0, (one.double() - other.double()).abs()).nan_to_num(nan=math.inf)
     return away.max() / other.double().nan_to_num().abs().max().clamp(min=1e-30)
 
 
 def growth(case: Any, adapter: Adapter) -> list[Fault]:
-    """A fault if one of 200 equal calls gives another result, or if memory grows in both the third and the fourth quarter of the calls."""
+    """Returns a fault if one of 200 equal calls gives another result, or if memory grows in both the third and the
+    fourth quarter of the calls."""
     arguments, given = arguments_of(case, adapter)
     seen: list[tuple[int, int]] = []
     with poisoned_memory(), quick_collection():
@@ -164,7 +167,7 @@ def sequences(adapter: Adapter) -> Groups:
         "other lengths of the same shapes": [base(adapter, **lengths, after="lengths", before=before) for before in ("nan", "none")]
         + [base(adapter, **lengths, causal=True, after="lengths"), base(adapter, q_lens=(1, 1, 1), kv_lens=(70, 9, 3), after="lengths")],
         "other sizes": [base(adapter, **lengths, after="sizes"), base(adapter, q_lens=(1, 1), kv_lens=(600, 30), after="sizes")],
-        # Shapes that no other case has, because a backend may keep a kernel for each shape.
+        # These shapes differ from those of all other cases, because a backend may keep a kernel for each shape.
         "other options": [base(adapter, q_lens=(2, 5, 3 + i), kv_lens=(17 + 16 * i, 9, 4), after=option) for i, option in enumerate(OPTIONS) if takes(adapter, option)],
         "other values": [base(adapter, q_lens=(5, 4, 3), kv_lens=(9, 4, 50), after="values"), base(adapter, q_lens=(1, 4, 3), kv_lens=(9, 0, 70), after="values")],
         "200 calls": [base(adapter, q_lens=(64, 64), kv_lens=(5, 9), after="calls")],

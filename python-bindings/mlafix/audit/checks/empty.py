@@ -1,4 +1,4 @@
-"""A0, A1, A2: the plain call, rows without keys, rows whose keys are all masked."""
+"""A0, A1 and A2 check the plain call, rows without keys, and rows whose keys are all masked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A10: the extremes of a call's inputs: no tokens, one key, lengths of -1, numbers of heads, offsets past 2^31."""
+"""A10 checks the extremes of a call's inputs: no tokens, one key, lengths of -1, numbers of heads, offsets past 2^31."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A7: a call captured in a CUDA graph, replayed with other values, lengths and tables."""
+"""A7 checks a call that is captured in a CUDA graph, and replayed with other values, lengths and block tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .check import ATTENTION, Check, Groups, base
 
 
 class Recorded:
-    """The arguments of a case's call, recorded without calling."""
+    """Records the arguments of a case's call without making the call."""
 
     def __init__(self, case: Case, adapter: Adapter) -> None:
         self.arguments: tuple[torch.Tensor, ...] = ()
@@ -30,8 +30,8 @@ class Recorded:
         return q.new_zeros((*q.shape[:-1], self.value_dim)), None
 
     def copy_into(self, other: Recorded) -> None:
-        """Copies the tensors into the leading corners of the other call's tensors. Numbers are not copied: a graph keeps those of its
-        capture."""
+        """Copies the tensors into the leading corners of the other call's tensors. Numbers are not copied, since a
+        graph keeps the numbers of its capture."""
         pairs = list(zip(self.arguments, other.arguments))
         pairs += [(value, other.given[name]) for name, value in self.given.items() if isinstance(value, torch.Tensor)]
         for source, target in pairs:
@@ -39,10 +39,11 @@ class Recorded:
 
 
 def contents(case: Case, adapter: Adapter) -> list[Case]:
-    """The inputs for replays of a graph captured with `case`: other values, fewer tokens, no keys, then all tokens
-    again.
+    """Returns the cases whose inputs are used for replays of a graph captured with `case`: other values, fewer tokens,
+    no keys, then all tokens again.
 
-    A dense backend without a lengths argument takes them from shapes, which a graph keeps; only its values change.
+    A dense backend without a lengths argument takes lengths from shapes, which a graph keeps. For it, only the values
+    change.
     """
     n, batch = sum(case.q_lens), len(case.q_lens)
     others = [replace(case, ids=tuple(range(first, first + batch))) for first in (10, 30)]
@@ -56,7 +57,7 @@ def contents(case: Case, adapter: Adapter) -> list[Case]:
 
 
 def got_of(result: Any, adapter: Adapter) -> Got:
-    """The results of a replayed call, as rows of tokens."""
+    """Returns the results of a replayed call, as rows of tokens."""
     out, lse = result if isinstance(result, (tuple, list)) else (result, None)
     lse = lse if adapter.returns_lse else None
     lse = lse.transpose(-1, -2) if lse is not None and adapter.lse_layout == "hn" else lse
@@ -66,7 +67,7 @@ def got_of(result: Any, adapter: Adapter) -> Got:
 
 
 def replays(case: Case, adapter: Adapter) -> list[Fault]:
-    """Captures a call, then replays it with other contents of the same memory."""
+    """Captures a call, then replays it with other contents in the same memory."""
     static = Recorded(case, adapter)
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -76,14 +77,14 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     runs, rest = adapter, static.given
-    if is_planned(adapter.call):  # a plan is made outside of the graph, before each replay
+    if is_planned(adapter.call):  # a plan is made before each replay, outside of the graph
         runs, rest = replace(adapter, call=made(adapter.call).run), planned(adapter, static.arguments, static.given)
     try:
         with torch.cuda.graph(graph):
             result = runs.call(*static.arguments, **rest)
     except Exception as error:
         return [Fault("a call cannot be captured", "a call that a CUDA graph holds", f"{type(error).__name__}: {error}".splitlines()[0], "warning")]
-    faults: dict[str, Fault] = {}  # by kind; each from the first replay that has it
+    faults: dict[str, Fault] = {}  # by kind of fault; each fault is from the first replay that has it
     for number, content in enumerate(contents(case, adapter)):
         new = Recorded(content, adapter)
         new.copy_into(static)
@@ -100,7 +101,7 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def captured(adapter: Adapter) -> Groups:
-    """The cases to capture. No replay is larger than its captured case."""
+    """Returns the cases to capture. No replay is larger than its captured case."""
     if adapter.form == "dense" and "seq_lens_k" not in adapter.takes:
         return {"other values": [base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 20, 20))]}
     lengths = {"q_lens": (4, 4, 4), "kv_lens": (20, 40, 9)}

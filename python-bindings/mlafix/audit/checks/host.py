@@ -1,4 +1,4 @@
-"""A12: calls that wait for the GPU, or that allocate."""
+"""A12 checks for calls that wait for the GPU, or that allocate memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..forms import invoke
 from .check import ATTENTION, Check, Groups, base
 from .graphs import Recorded
 
-SLEEP = 100_000_000  # cycles that keep the GPU busy before the call: about 50 ms
+SLEEP = 100_000_000  # number of cycles (about 50 ms) for which the GPU is kept busy before the call
 
 
 def host_faults(case: Any, adapter: Adapter) -> list[Fault]:
-    """Makes one call while the GPU is busy. A call that takes more than half of that time has waited for the GPU."""
+    """Makes one call while the GPU is busy. A call that takes more than half of the busy time has waited for the GPU."""
     recorded = Recorded(case, adapter)
     for _ in range(2):
         invoke(adapter, recorded.arguments, recorded.given)

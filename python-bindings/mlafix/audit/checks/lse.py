@@ -1,4 +1,5 @@
-"""A5: the lse: base, layout, value of an empty row, sinks, the same on every path through the backend."""
+"""A5 checks the lse: its base and layout, its value for an empty row, sinks, and that every path through the backend
+returns the same."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from .check import STATES, Check, Groups, base, states
 
 
 def closest(lse: torch.Tensor, want: torch.Tensor, error: torch.Tensor) -> str:
-    """The base of an lse, "e" or "2"; "" if the lse is right in neither base."""
+    """Returns the base in which an lse is right, "e" or "2". Returns "" if it is right in neither."""
     live = want > -math.inf
     for name, factor in (("e", 1.0), ("2", math.log(2))):
         if bool(((lse.double() * factor - want).abs() <= error)[live].all()):
@@ -24,8 +25,8 @@ def closest(lse: torch.Tensor, want: torch.Tensor, error: torch.Tensor) -> str:
 
 
 def check_lse(case: Case, adapter: Adapter) -> list[Fault]:
-    """Checks the results of one call. Reads the lse in both bases and both layouts, and tests whether the backend ignored an
-    option."""
+    """Checks the results of one call. Tries both bases and both layouts for the lse, and tests whether the backend
+    ignored an option."""
     values, want = expected(case, adapter)
     got = run(case, adapter, values)
     n, heads = want.lse.shape
@@ -57,7 +58,8 @@ def check_lse(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def ignored(case: Case, adapter: Adapter, values: Values, got: Got) -> list[Fault]:
-    """A fault if the results match a call that omits one of the case's options, or that has a window of another size."""
+    """Returns a fault if the results match a call that omits one of the case's options, or that has a window of another
+    size."""
     scale = ("scale is ignored", {"scale": 1.0}) if case.scale else ("the default scale is 1", {"scale": case.dim**0.5})
     others = [("sinks are ignored", {"sinks": False}), scale, ("softcap is ignored", {"softcap": 0.0}),
               ("alibi_slopes are ignored", {"alibi": False}), ("the window is ignored", {"window": (-1, -1)}), ("the causal mask is ignored", {"causal": False}),

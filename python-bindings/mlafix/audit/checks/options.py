@@ -1,4 +1,4 @@
-"""A14: options that change scores, alone and together: the scale, masks, windows, sinks, a softcap, ALiBi."""
+"""A14 checks options that change scores, alone and together: the scale, masks, windows, sinks, a softcap, ALiBi."""
 
 from __future__ import annotations
 

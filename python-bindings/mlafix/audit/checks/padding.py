@@ -1,4 +1,4 @@
-"""A3: rows and requests that only pad a batch."""
+"""A3 checks rows and requests that only pad a batch."""
 
 from __future__ import annotations
 

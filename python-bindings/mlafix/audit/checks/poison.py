@@ -1,4 +1,4 @@
-"""A4: NaN and infinities in all memory that is not an input of the call."""
+"""A4 puts NaN and infinities into all memory that is not an input of the call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ def poisoned(adapter: Adapter) -> Groups:
                 for lse in (float("-inf"), float("inf")) for before in ("nan", "none")]  # fmt: skip
         broken = [states(adapter, nan_lse=((0, 2),)), states(adapter, nan_lse=((1, 0),), empty=((0, 0),))]
         return {"payloads of empty states": made, "a NaN lse": broken}
-    # Sequences that end inside a page, sequences that end at a page's end, and a batch with an empty sequence.
+    # Three batches: sequences that end inside a page, sequences that end at the end of a page, and a batch with an
+    # empty sequence.
     lengths = [(5, 9, 4), (1, adapter.page_size, adapter.page_size + 1) if adapter.form in PAGED else (1, 16, 17), (5, 0, 4)]
     what = "the rest of pages, and pages of nobody" if adapter.form in PAGED else "memory behind the keys"
     return {what: befores(*(base(adapter, beyond=beyond, kv_lens=kv_lens) for beyond in ("zero", "nan", "inf") for kv_lens in lengths)),

@@ -1,4 +1,4 @@
-"""A16 and A17: fp8 caches with scales; attention reads them, and the backend writes them."""
+"""A16 and A17 check fp8 caches with scales: attention that reads them, and stores that write them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def not_quantised(adapter: Adapter) -> str:
 
 
 def write(case: Case, adapter: Adapter) -> list[Fault]:
-    """Checks the backend's `store` of new keys and values: each in its slot, rounded to nearest even, saturated, NaN kept. No other slot
-    may change."""
+    """Checks the backend's `store` of new keys and values. Each must be in its slot, rounded to nearest even,
+    saturated, with NaN kept. No other slot may change."""
     memory, size = Memory(case, adapter), adapter.page_size
     table, pages = tables(case, adapter)
     values = make_values(case, replace(adapter, kv_dtype=""))
@@ -54,8 +54,8 @@ def write(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def stored_rows(what: str, rows: torch.Tensor, cache: torch.Tensor, before: torch.Tensor, slots: list[int], scale: float, adapter: Adapter) -> list[Fault]:
-    """Compares the slots of a cache [pages, page_size, Hk, D] with rows [n, Hk, D]. The quotient may have an f32 rounding error before it is
-    rounded."""
+    """Compares the slots of a cache [pages, page_size, Hk, D] with rows [n, Hk, D]. Allows for an f32 rounding error of
+    the quotient before it is rounded to fp8."""
     flat, live = cache.flatten(0, 1), [i for i, slot in enumerate(slots) if slot >= 0]
     got = flat[torch.tensor([slots[i] for i in live], dtype=torch.long)].float()
     exact = rows[live].float()

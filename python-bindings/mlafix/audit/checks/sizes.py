@@ -1,4 +1,4 @@
-"""A13: lengths near the sizes of tiles, splits and grids; many requests; many rows."""
+"""A13 checks lengths near the sizes of tiles, splits and grids; many requests; many rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TILES = ((63, 64, 65), (127, 128, 129), (511, 512, 513), (1023, 1024, 1025))
 
 
 def sizes(adapter: Adapter) -> Groups:
-    """Cases by size. The largest come last, so that they are skipped first when time is short."""
+    """Returns the cases by what is large. The largest cases come last, so that they are skipped first if time is short."""
     if adapter.form == "reduce":
         return {"rows": [states(adapter, rows=3000, heads=3, dim=16)]}
     if adapter.form in STATES:
@@ -36,7 +36,7 @@ def sizes(adapter: Adapter) -> Groups:
 
 
 def requests(adapter: Adapter, count: int) -> Case:
-    """A batch of decodes."""
+    """Makes a batch of `count` decodes."""
     return base(adapter, q_lens=(1,) * count, kv_lens=tuple(3 + i % 7 for i in range(count)))
 
 

@@ -1,4 +1,4 @@
-"""A6: attention over two parts of the keys, merged, is attention over all of them."""
+"""A6 checks that attention over two parts of the keys, merged, equals attention over all keys."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def split_identity(case: Case, adapter: Adapter) -> list[Fault]:
             parts.append((got.out[:n].double(), natural(got.lse[:n], adapter)))
             errors.append((exact, torch.where(exact.lse > -float("inf"), torch.exp(exact.lse - want.lse), 0.0)))
         out, lse = merged(torch.stack([part[0] for part in parts]), torch.stack([part[1] for part in parts]))
-        # The error of each part, and the error of its weight, which depends on its lse.
+        # The error of each part, and the error of each part's weight, which depends on the part's lse.
         out_error, lse_error = torch.zeros_like(out), torch.zeros_like(lse)
         for exact, weight in errors:
             relative = torch.expm1(2 * sum(error[0].lse_error for error in errors))
             out_error += weight[..., None] * (exact.out_error + relative[..., None] * (exact.out.abs() + exact.out_error))
             lse_error += weight * exact.lse_error
-        out_error = out_error.nan_to_num(nan=float("inf"))  # an overflowing bound is infinite
+        out_error = out_error.nan_to_num(nan=float("inf"))  # a bound that overflows becomes infinite
         rows = torch.ones(out.shape[0], dtype=torch.bool)
         kind = "the merge of an empty part and the rest" if fraction in (0.0, 1.0) else "the merge of two parts"
         wrong = wrong_rows(kind, "out", rows, out, want.out, ~((out - want.out).abs() <= out_error + 1e-12))
@@ -53,7 +53,7 @@ def magnitudes(adapter: Adapter) -> Groups:
     if adapter.form in STATES:
         scales["lses of some 1e3"] = [(1e3, 0.0)]
         return {what: [states(adapter, magnitude=magnitude, shift=shift) for magnitude, shift in some] for what, some in scales.items()}
-    # With one query a causal mask hides no key, so both parts have the same mask.
+    # With one query, a causal mask hides no key, so both parts have the same mask.
     q_lens = (1, 1) if adapter.causal == "always" else (3, 1)
     made = {what: [base(adapter, q_lens=q_lens, kv_lens=(5, 9), magnitude=magnitude, shift=shift) for magnitude, shift in some] for what, some in scales.items()}
     return {**made, "parts of many keys": [base(adapter, q_lens=q_lens, kv_lens=(70, 200))]}

@@ -1,4 +1,4 @@
-"""A11: pages in another order, pages that several requests share, and unused table entries."""
+"""A11 checks pages in another order, pages that several requests share, and unused entries of block tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A8: strides: outputs that alias inputs, gaps between heads, slices of a packed tensor, lengths in a column of a
+"""A8 checks strides: outputs that alias inputs, gaps between heads, slices of a packed tensor, lengths in a column of a
 matrix."""
 
 from __future__ import annotations
