@@ -60,7 +60,7 @@ def parameters_of(backend: Any) -> dict[str, inspect.Parameter]:
 def optional(parameters: Any) -> tuple[str, ...]:
     """Returns the names from OPTIONAL of parameters that are keyword-only, or can be passed by name and have a default.
 
-    The out and lse of a reduce are its inputs and have no default, so they are not among them.
+    The result never contains the out and lse of a reduce, which are inputs without a default.
     """
     return tuple(name for name in OPTIONAL if name in parameters and is_optional(parameters[name]))
 

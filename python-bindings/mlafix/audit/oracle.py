@@ -1,13 +1,13 @@
-"""Attention and merges in f64, with bounds on the error of a correct backend.
+"""Computes attention and merges in f64, with bounds on the error of a correct backend.
 
-The bounds are a forward error analysis, to be read beside docs/Audit.md. With u the unit roundoff of f32 accumulation
-(2^-23, since some accumulators truncate), a score of D products has the error
+The bounds come from a forward error analysis; docs/Audit.md explains the terms. Let u be the unit roundoff of f32
+accumulation (2^-23, since some accumulators truncate). Then a score of D products has the error
 
     ds = ((D + 4) u + t) * scale * sum |q k|  +  u |s - max|  +  4 u             t = 2^-10 for TF32, else 0
 
-Weights are normalised, so with L = log(sum p exp(ds)) the weight of a key is off by a factor of at most exp(ds + L). The
-row is the sum of m weighted values. Weights may be rounded to the dtype (unit roundoff w, smallest positive number z)
-before or after they are summed for the lse; the result is rounded:
+Weights are normalised. With L = log(sum p exp(ds)), the weight p of a key is thus wrong by a factor of at most
+exp(ds + L). A row is the sum of m weighted values. Weights may be rounded to the dtype (unit roundoff w, smallest
+positive number z) before or after they are summed for the lse. The result is rounded as well:
 
     |out error| <= sum p |v| (exp(ds + L) - 1 + w + (m + 8) u)  +  z sum |v|  +  w |out|
     |lse error| <= L + w + (m + 8) u + 4 u |lse|

@@ -277,8 +277,8 @@ def _connect(ranks: CollectiveRanks, size: int, device: torch.device) -> tuple[S
 
 
 def _why_not(ranks: Ranks, device: torch.device) -> str:
-    """Returns a reason why a group cannot have symmetric memory that a rank can see without asking others. Returns ""
-    if there is none."""
+    """Returns the reason why a group cannot have symmetric memory, if a rank can tell without asking others. Otherwise
+    returns ""."""
     if device.type != "cuda" or not isinstance(ranks, CollectiveRanks):
         return f"tensors on {device.type} and {ranks.name}"
     if not 2 <= ranks.size <= MAX_RANKS:

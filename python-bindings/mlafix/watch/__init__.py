@@ -2,9 +2,9 @@
 
     MLAFIX_WATCH=1 vllm serve MODEL
 
-A check is one launch. It reads rows once, and writes nothing if they are right (`mlafix.ops.check_states` and its neighbours). The
-first fault is reported in one line: step, layer, seam, request and token, class, the expected and the actual values. docs/Watch.md is
-for users. Needs torch. Only the command line imports this package.
+A check is one launch. It reads rows once, and writes nothing if they are right (`mlafix.ops.checks`). The first fault is
+reported in one line with its step, layer, seam, request, token and class, and the expected and actual values. docs/Watch.md
+is for users. This package needs torch, and only the command line imports it.
 """
 
 from .choice import Choice, choice_of

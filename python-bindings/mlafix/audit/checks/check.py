@@ -73,7 +73,7 @@ def base(adapter: Adapter, **fields: Any) -> Case:
 
 def fit(case: Case, adapter: Adapter) -> Case | None:
     """Returns the case in the adapter's form, or None if the form cannot have it."""
-    if adapter.values_in_keys:  # with latent heads the adapter fixes their number, and keys and values have the same scale
+    if adapter.values_in_keys:  # such a cache has a fixed number of heads, and one scale for keys and values
         case = replace(case, kv_heads=adapter.kv_heads, v_scale=case.k_scale)
     if adapter.latent:  # a single tensor does not show how many of its elements are values
         case = replace(case, dim=adapter.dim, value_dim=adapter.value_dim)
