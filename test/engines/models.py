@@ -14,7 +14,7 @@ COMMON = {"vocab_size": 4096, "num_hidden_layers": 2, "hidden_act": "silu", "max
 
 
 def config(kind: str, heads: int, hidden: int = 1024) -> dict[str, Any]:
-    """The configuration of a DeepSeek-V2 with MLA and dense layers, or of a Llama."""
+    """Returns the configuration of a DeepSeek-V2 with MLA and dense layers, or of a Llama."""
     sizes = {"hidden_size": hidden, "intermediate_size": 2 * hidden, "num_attention_heads": heads}
     if kind == "gqa":
         return {**COMMON, **sizes, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_key_value_heads": max(heads // 4, 1), "head_dim": 128,
@@ -26,7 +26,7 @@ def config(kind: str, heads: int, hidden: int = 1024) -> dict[str, Any]:
 
 
 def matrices(made: dict[str, Any]) -> Iterator[tuple[str, int, int, float]]:
-    """Names, rows, columns and gains of all weights except norms."""
+    """Yields names, rows, columns and gains of all weights except norms."""
     hidden, heads = made["hidden_size"], made["num_attention_heads"]
     yield "model.embed_tokens", made["vocab_size"], hidden, math.sqrt(hidden)
     yield "lm_head", made["vocab_size"], hidden, 2.0

@@ -58,7 +58,7 @@ def flush(server: Any) -> None:
 
 
 def seconds_of(server: Any, first: list[int], requests: list[list[int]], tokens: int) -> float:
-    """The seconds until each request has this many tokens. Only the prefix that some of them share is cached."""
+    """Returns the seconds until each request has this many tokens. Only the prefix that some of them share is cached."""
     flush(server)
     server.generate(input_ids=[first], sampling_params=sampling(1))
     begin = time.perf_counter()
@@ -77,7 +77,7 @@ def generate(server: Any, requests: list[list[int]], tokens: int) -> list[dict[s
 
 
 def kernels(server: Any, folder: Path, first: list[int], requests: list[list[int]]) -> dict[str, list[float]]:
-    """The launches and microseconds of each kernel in a prefill."""
+    """Returns the launches and microseconds of each kernel in a prefill."""
     flush(server)
     generate(server, [first], 1)
     server.start_profile(output_dir=str(folder), activities=["GPU"])
@@ -129,7 +129,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def said(options: argparse.Namespace, name: str) -> list[str]:
-    """The lines that the plugin logged."""
+    """Returns the lines that the plugin logged."""
     text = (options.out / f"{name}.log").read_text(encoding="utf-8", errors="replace")
     return list(dict.fromkeys(line[line.index("mlafix: ") :] for line in text.splitlines() if "mlafix: " in line))
 

@@ -113,7 +113,7 @@ def turn(file: Path, engines: int) -> Iterator[None]:
 
 
 def kernels(llm: Any, requests: list[list[int]], tokens: int) -> dict[str, Any]:
-    """The work of the GPU for these requests: launches and microseconds in total and by kernel name, and the engine's steps."""
+    """Returns the work of the GPU for these requests: launches and microseconds in total and by kernel name, and the engine's steps."""
     import torch
 
     steps, own = [], llm.llm_engine.step
@@ -132,7 +132,7 @@ def kernels(llm: Any, requests: list[list[int]], tokens: int) -> dict[str, Any]:
 
 
 def seconds_of(llm: Any, first: list[int], requests: list[list[int]], tokens: int) -> float:
-    """The seconds until each request has this many tokens. Only the prefix that some of them share is cached."""
+    """Returns the seconds until each request has this many tokens. Only the prefix that some of them share is cached."""
     import torch
 
     llm.reset_prefix_cache()
@@ -216,7 +216,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def difference(a: list[Any], b: list[Any]) -> tuple[int, float]:
-    """The number of requests whose tokens differ, and the largest difference of a logprob up to the first different
+    """Returns the number of requests whose tokens differ, and the largest difference of a logprob up to the first different
     token."""
     differ, largest = 0, 0.0
     for one, other in zip(a, b):

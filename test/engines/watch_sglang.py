@@ -204,7 +204,7 @@ class Client:
         self.server.generate(input_ids=prompts, sampling_params=sampling(tokens), rid=[f"r{self.serial}-{at}-{time.monotonic_ns()}" for at in range(len(prompts))])
 
     def found(self, seconds: float) -> list[dict[str, Any]]:
-        """The reports since the last call, once there is one or time is up. Each is written one or two steps late."""
+        """Returns the reports since the last call, once there is one or time is up. Each is written one or two steps late."""
 
         def lines() -> list[str]:
             self.generate([ids(30, 5)], 3)
@@ -215,7 +215,7 @@ class Client:
         return [json.loads(line) for line in new]
 
     def step(self) -> int:
-        """The number of the watch's current step."""
+        """Returns the number of the watch's current step."""
         self.give("steps")
         self.generate([ids(30, 5)], 1)
         done = self.done()

@@ -342,7 +342,7 @@ def run_order(llm: Any, watch: Any) -> None:
 
 
 def times(llm: Any, options: argparse.Namespace) -> dict[str, Any]:
-    """The milliseconds per token by number of requests, the milliseconds of a prefill, and the device time of kernels in decodes
+    """Returns the milliseconds per token by number of requests, the milliseconds of a prefill, and the device time of kernels in decodes
     and in a prefill."""
     import torch
 
@@ -376,7 +376,7 @@ def times(llm: Any, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def kernels(call: Any) -> dict[str, list[float]]:
-    """The launches and device microseconds by kind of kernel, and in total."""
+    """Returns the launches and device microseconds by kind of kernel, and in total."""
     import torch
 
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
@@ -455,7 +455,7 @@ def run_watched(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
 
 
 def names(options: argparse.Namespace) -> list[str]:
-    """The faults that the engine can have. Merges run eagerly for MLA, and for GQA with a shared prefix."""
+    """Returns the faults that the engine can have. Merges run eagerly for MLA, and for GQA with a shared prefix."""
     if options.device == "cpu":
         return ["page", "rows"]
     merges = ["mask", "merge"] if options.model == "mla" and not options.graphs else ["merge"] if options.cascade else []

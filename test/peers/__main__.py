@@ -48,7 +48,7 @@ def arguments() -> argparse.Namespace:
 
 
 def version(checkout: Path) -> str:
-    """The commit of a checkout, or the version that the folder names."""
+    """Returns the commit of a checkout, or the version that the folder names."""
     named = checkout / "VERSION_OF_CHECKOUT"
     if named.is_file():
         return named.read_text(encoding="utf-8").strip()
@@ -148,7 +148,7 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def joined(files: list[Path]) -> list[dict[str, Any]]:
-    """The results of several runs, grouped by machine."""
+    """Returns the results of several runs, grouped by machine."""
     machines: list[dict[str, Any]] = []
     for other in [run for file in files for run in json.loads(file.read_text(encoding="utf-8"))]:
         same = [one for one in machines if one["machine"] == other["machine"]]

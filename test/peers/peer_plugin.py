@@ -69,7 +69,7 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def _fault(report: pytest.TestReport) -> str:
-    """The reason why this test fails with any implementation. "" if there is none."""
+    """Returns the reason why this test fails with any implementation. Returns "" if there is none."""
     return _named(_faults, report.nodeid.rpartition("::")[2])
 
 

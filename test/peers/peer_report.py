@@ -8,7 +8,7 @@ BEGIN, END = "<!-- test/peers: begin -->", "<!-- test/peers: end -->"
 
 
 def table(results: list[dict[str, Any]]) -> str:
-    """A table for each machine with a line per test file, and below it the reasons why tests failed or were skipped."""
+    """Returns a table for each machine with a line per test file, and below it the reasons why tests failed or were skipped."""
     return "\n".join(map(_table_of_machine, results))
 
 
@@ -41,7 +41,7 @@ def _quoted(text: str) -> str:
 
 
 def fill(page: str, results: list[dict[str, Any]]) -> str:
-    """A page with the tables between its two marks."""
+    """Returns a page with the tables between its two marks."""
     before, found, rest = page.partition(BEGIN)
     _, closed, after = rest.partition(END)
     if not found or not closed:

@@ -32,7 +32,7 @@ def flush(value: Array) -> Array:
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """An f32 fma, rounded once: sums the exact product in f64 with rounding to odd."""
+    """Returns an f32 fma, rounded once: sums the exact product in f64 with rounding to odd."""
     product = a.astype(np.float64) * b.astype(np.float64)
     addend = c.astype(np.float64)
     total = product + addend
@@ -57,7 +57,7 @@ def divide(a: Array, b: Array) -> Array:
 
 
 def high_product(a: Array, b: Array) -> Array:
-    """The upper half of a product of any integers."""
+    """Returns the upper half of a product of any integers."""
     bits = a.dtype.itemsize * 8
     if bits < 64:
         wide = np.int64 if a.dtype.kind == "i" else np.uint64
@@ -105,7 +105,7 @@ def narrow(value: Array, kind: str, finite: bool) -> Array:
 
 
 def _bits(value: Array) -> Array:
-    """The bits of unsigned integers, the highest first, as [n, bits]."""
+    """Returns the bits of unsigned integers, the highest first, as [n, bits]."""
     by_byte = np.ascontiguousarray(value.astype(value.dtype.newbyteorder(">"))).view(np.uint8)
     return np.unpackbits(by_byte.reshape(value.size, value.dtype.itemsize), axis=1)
 
@@ -145,7 +145,7 @@ def shift(name: str, value: Array, amount: Array) -> Array:
 
 
 def permute(a: Array, b: Array, selector: Array) -> Array:
-    """The instruction prmt without a mode."""
+    """Returns the instruction prmt without a mode."""
     pool = a.astype(np.uint64) | (b.astype(np.uint64) << np.uint64(32))
     made = np.zeros(np.broadcast(a, b, selector).shape, np.uint32)
     for i in range(4):
@@ -157,7 +157,7 @@ def permute(a: Array, b: Array, selector: Array) -> Array:
 
 
 def three_inputs(a: Array, b: Array, c: Array, table: int) -> Array:
-    """The instruction lop3."""
+    """Returns the instruction lop3."""
     made = np.zeros(np.broadcast(a, b, c).shape, a.dtype)
     for i in range(8):
         if table >> i & 1:

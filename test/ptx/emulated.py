@@ -90,7 +90,7 @@ class Device:
 
 
 def start(folder: Path) -> Device:
-    """The device, after building its driver in `folder`."""
+    """Returns the device, after building its driver in `folder`."""
     path = folder / "libcuda.so.1"
     if not path.exists():
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", str(_SOURCE), "-o", str(path)], check=True)

@@ -138,7 +138,7 @@ class Blocks:
                 return
 
     def _guarded(self, one: Instruction, chosen: Array) -> Array:
-        """The threads whose guard lets them execute the instruction."""
+        """Returns the threads whose guard lets them execute the instruction."""
         if one.guard is None:
             return chosen
         flags = self.registers[one.guard][chosen]
@@ -221,7 +221,7 @@ class Blocks:
                 self.at[threads] = at + 1
 
     def owners_of(self, threads: Array, addresses: Array) -> Array:
-        """The blocks of the threads' clusters whose shared memory contains these addresses. These blocks must have begun and not
+        """Returns the blocks of the threads' clusters whose shared memory contains these addresses. These blocks must have begun and not
         ended."""
         numbers = (addresses >> np.uint64(32)).astype(np.int64) - 1
         if (numbers < 0).any() or (numbers >= self.entry.cluster).any():

@@ -96,5 +96,5 @@ class PerThread:
         self.memory.store(addresses, values)
 
     def exchange(self, threads: Array, offsets: Array, size: int) -> Array:
-        """The load of an atomic operation, before its store."""
+        """Returns the load of an atomic operation, before its store."""
         return self.memory.load(self._addresses(self.owners[threads], offsets, size), size)

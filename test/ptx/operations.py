@@ -44,7 +44,7 @@ class Threads:
         self.blocks, self.chosen = blocks, chosen
 
     def get(self, operand: object, kind: str) -> Array:
-        """The operand of each thread as `kind`, which takes the low bits of a wider register."""
+        """Returns the operand of each thread as `kind`, which takes the low bits of a wider register."""
         blocks, dtype = self.blocks, TYPES[kind]
         assert isinstance(operand, str)
         if operand in blocks.registers or operand in blocks.special:
@@ -126,7 +126,7 @@ def _end(threads: Threads, one: Instruction, kind: str, value: Array) -> None:
 
 
 def _unpacked(threads: Threads, operand: object, element: str) -> list[Array]:
-    """The halves of a 32-bit operand."""
+    """Returns the halves of a 32-bit operand."""
     word = threads.get(operand, "b32")
     return [np.ascontiguousarray(half.astype(np.uint16)).view(TYPES[element]) for half in (word & np.uint32(0xFFFF), word >> np.uint32(16))]
 
@@ -137,7 +137,7 @@ def _packed(halves: list[Array]) -> Array:
 
 
 def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
-    """An operation on 16-bit floats. It rounds once from f64, where sums and products of two such floats are exact."""
+    """Returns an operation on 16-bit floats. It rounds once from f64, where sums and products of two such floats are exact."""
 
     def wide(*values: Array) -> Array:
         return np.asarray(function(*(value.astype(np.float64) for value in values))).astype(values[0].dtype)

@@ -94,7 +94,7 @@ class Program:
 
 
 def program(compiler: str, call: Call, text: str = "") -> Program:
-    """The program of `call`. If given, the LLVM IR `text` replaces the compiler's output."""
+    """Returns the program of `call`. If given, the LLVM IR `text` replaces the compiler's output."""
     made, variant, args = compiled(compiler, call.kernel, call.bindings)
     sizes = {"n": 1, "b": 1, "l": 1, **dict(call.sizes)}
     scalars, same = dict(call.scalars), dict(call.same)

@@ -15,7 +15,7 @@ _FAR = 200.0
 
 
 def call_names(call: Call) -> dict[tuple[str, int], str]:
-    """The names of the states' payloads and lse, by tensor and offset in bytes."""
+    """Returns the names of the states' payloads and lse, by tensor and offset in bytes."""
     same = dict(call.same)
     names = {}
     for i, ((payload, first), (lse, at)) in enumerate(call.states):
@@ -136,7 +136,7 @@ def ask(floats: Floats, path: Path, row: Row, query: Query, seconds: float = 300
 
 
 def answers(call: Call, program: Program, floats: Floats, only: str = "", seconds: float = 300) -> Iterator[Answer]:
-    """The answers for each path of the program. `only` selects queries by a prefix of their names, such as "N4"."""
+    """Yields the answers for each path of the program. `only` selects queries by a prefix of their names, such as "N4"."""
     machine = Machine(program.function, floats, program.registers, program.integers, call_names(call))
     for path in list(machine.run(program.arguments)):
         row = Row(floats, call, path)

@@ -48,7 +48,7 @@ class Function:
 
 
 def parse_function(text: str, name: str) -> Function:
-    """The function `name` of a module's text. Raises ValueError if there is none."""
+    """Returns the function `name` of a module's text. Raises ValueError if there is none."""
     lines = iter(text.splitlines())
     for line in lines:
         found = _DEFINE.match(line)
@@ -118,7 +118,7 @@ def drop_attributes(text: str) -> str:
 
 
 def float_bits(text: str, name: str) -> int:
-    """The bits of a constant: decimal, or hexadecimal as LLVM writes them (a double's for float, R and H for 16 bits)."""
+    """Returns the bits of a constant: decimal, or hexadecimal as LLVM writes them (a double's for float, R and H for 16 bits)."""
     if text.startswith("0x") and text[2] in "RH":
         return int(text[3:], 16)
     value = struct.unpack(">d", int(text, 16).to_bytes(8, "big"))[0] if text.startswith("0x") else float(text)

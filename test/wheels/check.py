@@ -120,7 +120,7 @@ def on_gpu(array: np.ndarray) -> object:
 
 
 def arrays_of(*values: object) -> list[np.ndarray]:
-    """The arrays of a call. Floats are converted to f32; fp8 and fp4 are returned as bytes."""
+    """Returns the arrays of a call. Floats are converted to f32; fp8 and fp4 are returned as bytes."""
     found = []
     for value in values:
         if isinstance(value, (tuple, list)):

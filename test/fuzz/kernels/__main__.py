@@ -103,7 +103,7 @@ def _power(options: argparse.Namespace) -> int:
 
 
 def _cover(seeds: Sequence[int]) -> list[int]:
-    """A few small seeds among the first whose kernels together contain every word of the language."""
+    """Returns a few small seeds among the first whose kernels together contain every word of the language."""
     from generate import generate
     from words import WORDS, words
 

@@ -30,12 +30,12 @@ class View:
     tiles: int = 0
 
     def of(self, buffer: np.ndarray) -> np.ndarray:
-        """The array that is passed as the argument."""
+        """Returns the array that is passed as the argument."""
         size = NUMPY[self.dtype].itemsize
         return np.ndarray(self.shape, NUMPY[self.dtype], buffer, self.offset, tuple(s * size for s in self.strides))
 
     def get(self, buffer: np.ndarray) -> np.ndarray:
-        """The elements of the tensor."""
+        """Returns the elements of the tensor."""
         if self.tiles:
             block, places = self._block(buffer)
             return block[places]
@@ -60,7 +60,7 @@ class View:
             np.copyto(self.of(buffer), self.of(before), where=where)
 
     def _block(self, buffer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All elements of the tiles, and a mask of those that belong to the tensor. The order is that of cuBLAS's scales, and of
+        """Returns all elements of the tiles, and a mask of those that belong to the tensor. The order is that of cuBLAS's scales, and of
         FlashInfer's layout_8x4."""
         rows, pitch, columns = self.shape[0], self.strides[0], int(np.prod(self.shape[1:]))
         row, column = np.arange(rows)[:, None], np.arange(columns)[None]
@@ -70,7 +70,7 @@ class View:
 
 
 def _strides(shape: tuple[int, ...], layout: Layout | None, may_reverse: bool) -> tuple[tuple[int, ...], int, int]:
-    """The strides, the number of elements before the first one, and the total number of elements."""
+    """Returns the strides, the number of elements before the first one, and the total number of elements."""
     rank = len(shape)
     layout = layout or Layout(list(range(rank)))
     strides = [0] * rank
@@ -134,7 +134,7 @@ class Arena:
         return start + span * size
 
     def fill(self, contents: dict[str, np.ndarray], seed: int) -> np.ndarray:
-        """The bytes of the buffer before the call."""
+        """Returns the bytes of the buffer before the call."""
         rng = np.random.default_rng(seed)
         buffer = np.full(self.size, 0xFF, np.uint8) if seed % 3 else np.frombuffer(rng.bytes(self.size), np.uint8).copy()
         for name, view in self.views.items():
@@ -143,7 +143,7 @@ class Arena:
 
 
 def arguments(arena: Arena, kernel: Kernel, call: Call, view: Any, of_ranks: Any) -> list[Any]:
-    """A call's arguments. `view` makes an array from a View; `of_ranks` makes the argument for a tensor of all ranks from the array that
+    """Returns a call's arguments. `view` makes an array from a View; `of_ranks` makes the argument for a tensor of all ranks from the array that
     holds them."""
 
     def argument(tensor: Tensor) -> Any:

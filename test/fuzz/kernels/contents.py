@@ -21,7 +21,7 @@ def shape_of(tensor: Tensor, call: Call) -> tuple[int, ...]:
 
 
 def contents(kernel: Kernel, call: Call) -> dict[str, np.ndarray]:
-    """The elements of each given tensor, in its dtype."""
+    """Returns the elements of each given tensor, in its dtype."""
     rng = np.random.default_rng(call.seed)
     made: dict[str, np.ndarray] = {}
     for tensor in kernel.tensors:

@@ -38,7 +38,7 @@ Edit = Callable[[Case], bool]
 
 
 def _all_blocks(kernel: Kernel, read: bool = False) -> list[list[Any]]:
-    """Every list of statements. With `read`, only those that a front end reads."""
+    """Returns every list of statements. With `read`, only those that a front end reads."""
     found = [kernel.body, *(inline.body for inline in kernel.inlines), kernel.promises]
     for block in found:  # grows during the iteration
         for statement in block:
@@ -47,7 +47,7 @@ def _all_blocks(kernel: Kernel, read: bool = False) -> list[list[Any]]:
 
 
 def slots(kernel: Kernel, read: bool = False) -> list[tuple[Any, Any]]:
-    """Every place that holds an expression, as (object, attribute) or (list, index). With `read`, only those that a
+    """Returns every place that holds an expression, as (object, attribute) or (list, index). With `read`, only those that a
     front end reads."""
     found: list[tuple[Any, Any]] = []
     for block in _all_blocks(kernel, read):

@@ -30,7 +30,7 @@ class Floats:
 
     @staticmethod
     def between(lo: np.ndarray, hi: np.ndarray, nan: np.ndarray) -> Floats:
-        """Values between bounds. Points if all bounds coincide."""
+        """Returns values between bounds. Points if all bounds coincide."""
         only_nan = lo > hi
         if np.all(only_nan | ((lo == hi) & ~nan & (np.signbit(lo) == np.signbit(hi)))):
             return Floats(np.where(only_nan, np.nan, lo))
@@ -73,7 +73,7 @@ def upper(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def spread(parts: list[Floats]) -> tuple[list[tuple[np.ndarray, ...]], np.ndarray]:
-    """The bounds of operands, broadcast to one shape, and a mask of elements where an operand is only NaN."""
+    """Returns the bounds of operands, broadcast to one shape, and a mask of elements where an operand is only NaN."""
     all_bounds = [part.bounds() for part in parts]
     shape = np.broadcast_shapes(*(lo.shape for lo, _, _ in all_bounds))
     never = np.zeros(shape, bool)
@@ -103,7 +103,7 @@ def monotone(function: Callable[..., np.ndarray], *parts: Floats, nan: np.ndarra
 
 
 def approximate(true: np.ndarray, error: tuple[np.ndarray | float, np.ndarray | float]) -> Floats:
-    """Bounds around true values (f64). Zeros, infinities and NaN are exact."""
+    """Returns bounds around true values (f64). Zeros, infinities and NaN are exact."""
     relative, absolute = error
     radius = np.abs(true) * relative + absolute
     is_nan = np.isnan(true)
@@ -114,7 +114,7 @@ def approximate(true: np.ndarray, error: tuple[np.ndarray | float, np.ndarray | 
 
 
 def hull(*parts: Floats) -> Floats:
-    """The union of several values."""
+    """Returns the union of several values."""
     lo, hi, nan = parts[0].bounds()
     for part in parts[1:]:
         low, high, other = part.bounds()
@@ -154,7 +154,7 @@ def mul(a: Floats, b: Floats) -> Floats:
     one = (alo == ahi) & (blo == bhi)
 
     def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The product of bounds. Zero times an infinite bound is zero; NaN is additionally possible."""
+        """Returns the product of bounds. Zero times an infinite bound is zero; NaN is additionally possible."""
         exact = x * y
         return f32(np.where(np.isnan(exact) & ~one, np.copysign(0.0, np.copysign(1.0, x) * np.copysign(1.0, y)), exact))
 
@@ -162,7 +162,7 @@ def mul(a: Floats, b: Floats) -> Floats:
 
 
 def divide(a: Floats, b: Floats) -> Floats:
-    """The correctly rounded quotient."""
+    """Returns the correctly rounded quotient."""
     nan: np.ndarray | bool = False
     if a.v is None or b.v is None:
         (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
@@ -179,7 +179,7 @@ def divide(a: Floats, b: Floats) -> Floats:
 
 
 def _finite(x: Floats) -> Floats:
-    """The finite numbers of an interval. Points are unchanged."""
+    """Returns the finite numbers of an interval. Points are unchanged."""
     if x.v is not None:
         return x
     lo, hi, nan = x.bounds()
@@ -188,7 +188,7 @@ def _finite(x: Floats) -> Floats:
 
 
 def widened(x: Floats, error: tuple[np.ndarray | float, np.ndarray | float]) -> Floats:
-    """Bounds (f64) widened by an error on each side."""
+    """Returns bounds (f64) widened by an error on each side."""
     if x.v is not None:
         return approximate(x.v, error)
     relative, absolute = error
@@ -200,7 +200,7 @@ def widened(x: Floats, error: tuple[np.ndarray | float, np.ndarray | float]) -> 
 
 
 def fma(a: Floats, b: Floats, c: Floats) -> Floats:
-    """A fused multiply-add with one rounding. A product of f32 is exact in f64, and the f64 neighbours of the sum bound
+    """Returns a fused multiply-add with one rounding. A product of f32 is exact in f64, and the f64 neighbours of the sum bound
     the result."""
 
     def bound(towards: float) -> Callable[..., np.ndarray]:
@@ -364,7 +364,7 @@ def to_byte(x: Floats, low: int, high: int) -> Ints:
 
 
 def index_of_extreme(x: Floats, largest: bool) -> Ints:
-    """The index of the first NaN, else of the first extreme element; 0 without elements. Unknown in rows that are not all points."""
+    """Returns the index of the first NaN, else of the first extreme element; 0 without elements. Unknown in rows that are not all points."""
     lo, hi, nan = x.bounds()
     if x.shape[-1] == 0:
         return Ints(np.zeros(x.shape[:-1], np.int64))
@@ -375,7 +375,7 @@ def index_of_extreme(x: Floats, largest: bool) -> Ints:
 
 
 def greatest(x: Floats, at: int) -> tuple[Floats, Ints]:
-    """The element of the last axis at a rank of the descending order, and its index. NaN comes before all numbers; equal
+    """Returns the element of the last axis at a rank of the descending order, and its index. NaN comes before all numbers; equal
     elements are ordered by index. Rows that are not all points may give anything."""
     lo, hi, nan = x.bounds()
     points = ((lo > hi) | (lo == hi) & ~nan).all(axis=-1)

@@ -43,7 +43,7 @@ def f32(values: np.ndarray) -> np.ndarray:
 
 
 def f32_down(values: np.ndarray) -> np.ndarray:
-    """The largest f32 that is not above each value."""
+    """Returns the largest f32 that is not above each value."""
     near = np.asarray(values, np.float64).astype(np.float32)
     return np.where(near > values, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float64)
 
@@ -64,7 +64,7 @@ def unpack(raw: np.ndarray) -> np.ndarray:
 
 
 def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
-    """The numbers of a float dtype nearest to f64 values, ties to even, as f64."""
+    """Returns the numbers of a float dtype nearest to f64 values, ties to even, as f64."""
     if dtype == "f32":
         return f32(values)
     values = np.asarray(values, np.float64)
@@ -83,20 +83,20 @@ def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
 
 
 def _power(values: np.ndarray) -> np.ndarray:
-    """The smallest power of two that is not below each value, from 2^-127 to 2^127."""
+    """Returns the smallest power of two that is not below each value, from 2^-127 to 2^127."""
     fraction, exponent = np.frexp(np.clip(values, 2.0**-127, 2.0**127))
     return np.where(np.isnan(values), np.nan, np.ldexp(1.0, exponent - (fraction == 0.5)))
 
 
 def widen(array: np.ndarray, dtype: str) -> np.ndarray:
-    """Elements as f64 or int64 (bool as bool)."""
+    """Returns elements as f64 or int64 (bool as bool)."""
     if is_float(dtype):
         return np.asarray(array).astype(np.float32).astype(np.float64)
     return array.astype(np.bool_) if dtype == "bool" else array.astype(np.int64)
 
 
 def bits(array: np.ndarray) -> np.ndarray:
-    """The elements' bits, unsigned."""
+    """Returns the elements' bits, unsigned."""
     return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
 
 

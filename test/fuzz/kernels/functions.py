@@ -57,7 +57,7 @@ def f8e8m0(x: Floats) -> Floats:
 
 
 def _function(function: Callable[[np.ndarray], np.ndarray], x: Floats, low: float = -INF, is_rounded: bool = False, least: float = -INF) -> Floats:
-    """An increasing function of x >= `low`, NaN below. Correctly rounded, or within a function's error, but never below `least`."""
+    """Returns an increasing function of x >= `low`, NaN below. Correctly rounded, or within a function's error, but never below `least`."""
     if x.v is not None:
         return Floats(f32(function(x.v))) if is_rounded else _at_least(approximate(function(x.v), FUNCTION), least)
     lo, hi, nan = x.bounds()
@@ -129,7 +129,7 @@ def cos(x: Floats) -> Floats:
 
 
 def _angle(function: Callable[[np.ndarray], np.ndarray], x: Floats) -> Floats:
-    """A function of an angle up to 2^23, NaN beyond. Neither sine nor cosine changes by more than its angle."""
+    """Returns a function of an angle up to 2^23, NaN beyond. Neither sine nor cosine changes by more than its angle."""
     lo, hi, nan = x.bounds()
     only_nan = lo > hi
     first, last = (np.clip(np.where(only_nan, 0, end), -_LARGEST_ANGLE, _LARGEST_ANGLE) for end in (lo, hi))

@@ -178,7 +178,7 @@ class Generator(Reach):
         return Grid(indices, self.extents, bool(self.segment_index), where, inline)
 
     def chosen(self) -> Node:
-        """A predicate that holds for some of the segments."""
+        """Returns a predicate that holds for some of the segments."""
         if self.chance(0.4):
             odd = Node("binary", INDEX, [name("b", INDEX), lit(1, INDEX)], {"name": "and"})
             return Node("compare", BOOL, [odd, lit(0, INDEX)], {"ops": [self.pick(["eq", "ne", "le"])]})

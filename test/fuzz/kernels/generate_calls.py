@@ -44,7 +44,7 @@ LONG = 60000
 
 
 def _sliced(kernel: Kernel, dim: str) -> int:
-    """The smallest size for a dim: 1, or enough for all slices of its rows and for the first element of all that is read into them."""
+    """Returns the smallest size for a dim: 1, or enough for all slices of its rows and for the first element of all that is read into them."""
     loads = [(node.attrs["tensor"], node.attrs["slice"]) for node in kernel.nodes() if node.op == "load" and "slice" in node.attrs]
     stores = [(s.tensor, s.slice) for s in all_statements(kernel.body) if isinstance(s, Store) and s.slice]
     begun = [node.attrs["first"] for node in kernel.nodes() if node.op == "load" and node.attrs.get("into") == dim]
@@ -143,7 +143,7 @@ def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
 
 
 def _moved_rows(kernel: Kernel) -> set[str]:
-    """Tensors whose last dim must have stride 1, since the kernel moves whole rows of them. A row along the groups of a
+    """Returns tensors whose last dim must have stride 1, since the kernel moves whole rows of them. A row along the groups of a
     product has one element per group if the kernel has rows of that product; tensors of such rows are left out. If a
     loop over a tuple names several tensors, all of them count."""
     # A branch with a constant condition may contain rows that the compiled kernel does not have.
@@ -188,7 +188,7 @@ def _layout(tensor: Tensor, is_moved: bool, rng: random.Random) -> Layout:
 
 
 def _kind(tensor: Tensor, rng: random.Random) -> str:
-    """The kind of a tensor's contents: see contents.py."""
+    """Returns the kind of a tensor's contents: see contents.py."""
     if tensor.dtype == "M":
         return rng.choice(["garbage", "any", "normal"])
     if tensor.dtype in ("i32", "i64", "I", "i8", "u8", "bool"):

@@ -77,7 +77,7 @@ class Expressions(Loads):
         return self.load(type, 0)
 
     def argument(self, type: Type) -> Node:
-        """A scalar argument. For an index, also a size or an index of the grid."""
+        """Returns a scalar argument. For an index, also a size or an index of the grid."""
         if type.dtype == "index" and self.chance(0.4):
             tensors = [t for t in self.tensors if not t.optional and t.dims]
             if tensors and self.chance(0.5):
@@ -128,7 +128,7 @@ class Expressions(Loads):
         return Node("call", type, args, {"function": function.name})
 
     def operand(self, type: Type, depth: int) -> Node:
-        """An operand for a row type. A scalar may stand for a row, and a row with one element per group for a row of
+        """Returns an operand for a row type. A scalar may stand for a row, and a row with one element per group for a row of
         groups."""
         if type.kind == "row" and type.dim == self.product and type.dtype != "M" and self.chance(0.25):
             return self.full(row("G", type.dtype), depth)
@@ -137,7 +137,7 @@ class Expressions(Loads):
         return self.expression(type, depth) if not self.chance(0.15) else self.literal(type.scalar())
 
     def pair(self, type: Type, depth: int) -> list[Node]:
-        """Two operands, at least one of which has the type."""
+        """Returns two operands, at least one of which has the type."""
         nodes = [self.full(type, depth), self.operand(type, depth)]
         if nodes[0] == nodes[1] and self.chance(0.9):  # most operations on two equal values are constants
             nodes[1] = self.operand(type, depth)
@@ -145,7 +145,7 @@ class Expressions(Loads):
         return nodes
 
     def full(self, type: Type, depth: int) -> Node:
-        """An expression that is not a constant, and is a row if a row is wanted."""
+        """Returns an expression that is not a constant, and is a row if a row is wanted."""
         node = self.expression(type, depth)
         if node.op == "lit":
             found = self.leaf_name(type)
@@ -223,7 +223,7 @@ class Expressions(Loads):
         return self.leaf(type) if self.pure else self.load(type, depth)
 
     def function(self, type: Type, depth: int) -> Node:
-        """A function of one f32. Most operands are numbers on which it has an effect: not whole for rounding, not negative for roots."""
+        """Returns a function of one f32. Most operands are numbers on which it has an effect: not whole for rounding, not negative for roots."""
         chosen, operand = self.pick(FUNCTIONS), self.varied(type, depth)
         if operand.op != "lit" and chosen in _ROUND and self.chance(0.85):
             operand = Node("binary", type, [operand, lit(float(np.float32(self.rng.uniform(1, 9))), F32)], {"name": "mul"})
@@ -243,7 +243,7 @@ class Expressions(Loads):
         return Node("reduce", type, [self.flags(row(self.product, dtype), depth) if dtype == "bool" else self.uneven(row(self.product, dtype), depth)], {"kind": self.pick(kinds), "along": along})
 
     def top(self, type: Type, dtype: str, which: int, depth: int) -> Node:
-        """An element that top_k finds, or its index, for a row or for each group."""
+        """Returns an element that top_k finds, or its index, for a row or for each group."""
         dim = self.product if type.kind == "row" else self.pick(self.state_dims)
         sizes = [int(text) if text.isdigit() else parse_dim(text)[1] or self.fixed_sizes.get(text, 1) for text in factors(dim) or [dim]]
         most = min(4, sizes[-1] if type.kind == "row" else math.prod(sizes))
@@ -252,17 +252,17 @@ class Expressions(Loads):
         return Node("top", type, [self.uneven(row(dim, dtype), depth)], {"top": (count, which, self.rng.randrange(count)), **along})
 
     def scan(self, type: Type, depth: int) -> Node:
-        """A scan of a row, or of each group of a row along a product."""
+        """Returns a scan of a row, or of each group of a row along a product."""
         along = {"along": type.dim[1:-1].split()[1]} if factors(type.dim) and self.chance(0.6) else {}
         return Node("scan", type, [self.uneven(type, depth)], {"kind": self.pick(["add", "max", "min"]), **along})
 
     def numbers_of(self, type: Type) -> int:
-        """The numbers in a row along a dim of a fixed size; 0 along other dims."""
+        """Returns the numbers in a row along a dim of a fixed size; 0 along other dims."""
         size = parse_dim(type.dim)[1] if type.kind == "row" and type.dtype in ("f32", "i32", "i64", "bool") else None
         return size if size is not None and size <= _MOST_NUMBERS else 0
 
     def row_of(self, type: Type, depth: int) -> Node:
-        """A row of numbers, at least one of which is not a constant."""
+        """Returns a row of numbers, at least one of which is not a constant."""
         count = self.numbers_of(type)
         values = [self.expression(type.scalar(), min(depth, 1) if self.chance(3 / count) else 0) for _ in range(count)]
         if all(is_number(value) for value in values) and not self.chance(0.1):
@@ -277,7 +277,7 @@ class Expressions(Loads):
         return {"element": 1.2} if type.kind == "scalar" or is_each else {}
 
     def element_of(self, type: Type, depth: int) -> Node:
-        """An element of a row, or of each group of a row along the product."""
+        """Returns an element of a row, or of each group of a row along the product."""
         dim = self.product if type.kind == "row" else self.pick(self.row_dims)
         of = row(dim, type.dtype)
         value = self.flags(of, depth) if type.dtype == "bool" else self.uneven(of, depth)
@@ -286,7 +286,7 @@ class Expressions(Loads):
         return Node("element", type, [value, *indices])
 
     def blocks(self, dim: str) -> list[int]:
-        """The sizes of blocks that a row along `dim` may swap. None for a row with an element for each group of
+        """Returns the sizes of blocks that a row along `dim` may swap. Returns None for a row with an element for each group of
         another."""
         sizes = [int(text) if text.isdigit() else self.fixed_sizes.get(text, 1) for text in factors(dim) or [dim]]
         group = sizes[-1]
@@ -399,21 +399,21 @@ class Expressions(Loads):
         return self.make_comparison(type, how, depth)
 
     def varied(self, type: Type, depth: int) -> Node:
-        """A value that usually differs between rows."""
+        """Returns a value that usually differs between rows."""
         node = self.full(type, depth)
         if self.pure or self.in_where or type.dtype not in ("f32", "i32", "i64") or self.chance(0.5):
             return node
         return self.own_value(type) if node.op == "lit" or self.chance(0.4) else Node("binary", type, [node, self.own_value(type)], {"name": "add"})
 
     def uneven(self, type: Type, depth: int) -> Node:
-        """A row whose elements usually differ."""
+        """Returns a row whose elements usually differ."""
         node = self.varied(type, depth)
         if any(n.type.kind == "row" and n.op in ("load", "iota", "payload", "name") for n in node.walk()) or self.chance(0.1):
             return node
         return self.load(type, 0)
 
     def flags(self, type: Type, depth: int) -> Node:
-        """A row of booleans that usually contains both values."""
+        """Returns a row of booleans that usually contains both values."""
         if self.chance(0.2):
             return self.full(type, depth)
         of = row(type.dim)
@@ -458,7 +458,7 @@ class Expressions(Loads):
         return makers[how]()
 
     def state_with_sink(self, type: Type, depth: int) -> Node:
-        """A state with a sink. In a merge exactly one operand has the sink; of two alternatives, one may lack it."""
+        """Returns a state with a sink. In a merge exactly one operand has the sink; of two alternatives, one may lack it."""
         plain = dataclasses.replace(type, sink=False)
         options = {"sink": 1.0}
         if depth > 0:
@@ -483,12 +483,12 @@ class Expressions(Loads):
         return Node(self.pick(["ifexp", "where"]), type, [condition, *states])
 
     def bare_sink(self, type: Type, depth: int) -> Node:
-        """A sink without a dim, as an operand of a merge. It may name its base."""
+        """Returns a sink without a dim, as an operand of a merge. It may name its base."""
         base = self.pick(["", "", "e", "2"])
         return Node("sink", Type("sink", "", type.dim, base or type.base), [self.lse(depth)], {"says": base})
 
     def lse(self, depth: int) -> Node:
-        """An lse as a kernel may compute one."""
+        """Returns an lse as a kernel may compute one."""
         return self.full(F32, min(depth, 1)) if self.chance(0.7) else self.literal(F32)
 
     def rebase(self, type: Type, depth: int) -> Node:

@@ -99,7 +99,7 @@ class Loads:
     # -- Tensors -----------------------------------------------------------------------------------------------------
 
     def expression(self, type: Type, depth: int) -> Node:
-        """An expression: generate_expressions.py."""
+        """Returns an expression: generate_expressions.py."""
         raise NotImplementedError
 
     def leaf(self, type: Type) -> Node:
@@ -117,13 +117,13 @@ class Loads:
         return tensor
 
     def element(self, tensor: Tensor) -> str:
-        """The type that an element of a tensor has in a body."""
+        """Returns the type that an element of a tensor has in a body."""
         if tensor.dtype in ("I", "J"):
             return "i64"
         return "f32" if tensor.dtype in ("T", "O", *FLOATS, *FP8, FP4) else tensor.dtype
 
     def new_input(self, element: str, row_dim: str) -> Tensor:
-        """A new input whose elements are `element` in a body. It has rows along `row_dim`, or elements if that is
+        """Returns a new input whose elements are `element` in a body. It has rows along `row_dim`, or elements if that is
         ""."""
         if element == "f32" and row_dim and self.is_even(row_dim) and self.chance(0.06):
             dtype = FP4
@@ -167,7 +167,7 @@ class Loads:
         return size % 2 == 0 and row_dim != "G"
 
     def input(self, element: str, row_dim: str, has_halves: bool = True) -> Tensor:
-        """A tensor that is read. `has_halves`: whether two of its elements may share a byte."""
+        """Returns a tensor that is read. `has_halves`: whether two of its elements may share a byte."""
         has_halves &= bool(row_dim)
         usable = [t for t in self.tensors if t.access == "In" and self.element(t) == element and (has_halves or t.dtype != FP4)
                   and (bool(row_dim) <= (t.dims[-1] == row_dim)) and t.name != "cu" and t.name not in self.single]  # fmt: skip
@@ -184,7 +184,7 @@ class Loads:
     # -- Indices -----------------------------------------------------------------------------------------------------
 
     def index_for(self, dim: str, depth: int) -> tuple[Node, Node | None]:
-        """An index into a dim, and the condition under which it is in bounds."""
+        """Returns an index into a dim, and the condition under which it is in bounds."""
         text, fixed = parse_dim(dim)
         inside = [index for index, dims in self.within.items() if text in dims and index in self.variables]
         if inside and not self.chance(0.12):
@@ -214,7 +214,7 @@ class Loads:
         return (wide if self.chance(0.5) else index), guard
 
     def place(self, tensor: Tensor, is_row: bool, depth: int) -> tuple[list[Node], Node | None]:
-        """Indices into a tensor, and the condition under which they are in bounds."""
+        """Returns indices into a tensor, and the condition under which they are in bounds."""
         dims = tensor.dims[:-1] if is_row else tensor.dims
         if not is_row and self.is_parted(tensor):
             dims = [*dims[:-1], "G", self.inner]
@@ -284,7 +284,7 @@ class Loads:
         return Node("load", type, args, attrs)
 
     def own_value(self, type: Type) -> Node:
-        """The contents of this row's own place in a tensor that is always given. No index is out of bounds, and no
+        """Returns the contents of this row's own place in a tensor that is always given. No index is out of bounds, and no
         other row has the place."""
         row_dims = [type.dim] if type.kind == "row" else []
         dims = [*(dim for _, dim in self.own), *row_dims]
@@ -294,16 +294,16 @@ class Loads:
         return Node("load", type, [name(index, INDEX) for index, _ in self.own], {"tensor": tensor.name})
 
     def most(self, dim: str) -> int:
-        """The largest number of elements of a row along a dim that is not a product."""
+        """Returns the largest number of elements of a row along a dim that is not a product."""
         return bound_of(dim) if is_bounded(dim) else parse_dim(dim)[1] or self.fixed_sizes.get(dim, 1)
 
     def sliced_dims(self, but: str, size: int = 0) -> list[str]:
-        """Other dims whose rows have slices with this number of elements."""
+        """Returns other dims whose rows have slices with this number of elements."""
         named = [dim for dim in self.row_dims if dim != but and not factors(dim) and parse_dim(dim)[1] is None]
         return [dim for dim in named if self.most(dim) >= size and not (self.product and dim == "G")]
 
     def load_slice(self, type: Type, depth: int) -> Node | None:
-        """A slice, as a row along its number of elements."""
+        """Returns a slice, as a row along its number of elements."""
         size = self.most(type.dim)
         longer = self.sliced_dims(type.dim, size)
         if not longer:
@@ -314,7 +314,7 @@ class Loads:
         return Node("load", type, nodes if guard is None else [*nodes, guard], {**attrs, **({"where": True} if guard is not None else {})})
 
     def load_into(self, type: Type, depth: int, own: Tensor | None = None) -> Node | None:
-        """A row along another dim, possibly written by this row, read into a row of this type from some element on."""
+        """Returns a row along another dim, possibly written by this row, read into a row of this type from some element on."""
         shorter = self.sliced_dims(type.dim)
         if not (own or shorter) or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G"):
             return None
@@ -331,7 +331,7 @@ class Loads:
         return Node("load", type, [*nodes, guard], {**attrs, "where": True})
 
     def slice(self, size: int, count: int = 0) -> tuple[int, int]:
-        """Bounds of a slice in a row of `size` elements, with `count` elements or any number."""
+        """Returns bounds of a slice in a row of `size` elements, with `count` elements or any number."""
         count = count or self.rng.randint(1, size)
         begin = self.pick([0, size - count, self.rng.randint(0, size - count), self.rng.randint(0, size - count) // 8 * 8])
         return begin, begin + count

@@ -23,7 +23,7 @@ _AT_ONCE = 0.6  # the share of assigned values that are stored at once; others a
 
 
 def hides(node: Node) -> float:
-    """The degree to which a value hides its operands."""
+    """Returns the degree to which a value hides its operands."""
     if node.op in ("binary", "unary"):
         return _HIDES.get(node.attrs["name"], 0.8)
     if node.op in ("reduce", "scan"):
@@ -42,7 +42,7 @@ def _has(node: Node, *ops: str) -> bool:
 
 
 def targets(statement: Assign) -> dict[str, Type]:
-    """The names to which an assignment gives values, with their types. For a list, the names of its elements."""
+    """Returns the names to which an assignment gives values, with their types. For a list, the names of its elements."""
     found: dict[str, Type] = {}
     for variable, value in zip(statement.names, statement.values):
         if value.op == "list":
@@ -82,7 +82,7 @@ class Reach(Statements):
     # -- Blocks ------------------------------------------------------------------------------------------------------
 
     def _block(self, body: list[Statement], known: set[str], is_loop: bool) -> tuple[list[Statement], set[str]]:
-        """A block with its stores, and the names whose values nothing reads by its end."""
+        """Returns a block with its stores, and the names whose values nothing reads by its end."""
         made: list[Statement] = []
         unread: set[str] = set()
         for statement in body:
@@ -116,7 +116,7 @@ class Reach(Statements):
         return made, unread
 
     def _inner(self, body: list[Statement], known: set[str], is_loop: bool, is_elif: bool = False) -> tuple[list[Statement], set[str]]:
-        """A nested block. Its own names end with it, except for those that the other branch may also assign."""
+        """Returns a nested block. Its own names end with it, except for those that the other branch may also assign."""
         stored = set(self.stored)
         if is_elif and self.chance(0.4):
             (inner,) = body
@@ -171,7 +171,7 @@ class Reach(Statements):
         return made + self._together(is_loop)
 
     def _roots(self, s: Statement) -> list[tuple[Any, Any, float]]:
-        """The expressions of a statement, with the degree to which it hides each of them."""
+        """Returns the expressions of a statement, with the degree to which it hides each of them."""
         if isinstance(s, Assign):
             return [(s.values, i, 0.0) for i in range(len(s.values))]
         if isinstance(s, Store):
@@ -192,7 +192,7 @@ class Reach(Statements):
         return []
 
     def _named(self, node: Node, made: list[Statement], is_loop: bool) -> Node:
-        """Names a value and stores it."""
+        """Returns names a value and stores it."""
         type = node.type
         is_known = node.op == "lit" or type.kind in ("sink", "list") or type.dtype in ("i8", "u8", "M") or all(n.op in ("lit", "convert") for n in node.walk())
         if is_known or self.stores_left <= 0:
@@ -235,7 +235,7 @@ class Reach(Statements):
         return [Store(target, nodes, value)]
 
     def arguments(self) -> int:
-        """The number of arguments; a list counts as its tensors."""
+        """Returns the number of arguments; a list counts as its tensors."""
         return len(self.scalars) + sum(MOST_LISTED if tensor.listed else 1 for tensor in self.tensors)
 
     def _together(self, is_loop: bool) -> list[Statement]:
@@ -255,7 +255,7 @@ class Reach(Statements):
         return made
 
     def _slot(self, type: Type) -> tuple[list[str], list[list[Node]]]:
-        """The tensors for values of a type, and the indices of the next free place in them."""
+        """Returns the tensors for values of a type, and the indices of the next free place in them."""
         if type not in self.kept:
             self.kept[type] = self._outputs(type)
         tensors, indices, places, count = self.kept[type]

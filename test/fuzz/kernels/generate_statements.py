@@ -42,7 +42,7 @@ _CARRIED = ("f32", "i32", "i64", "index", "bool")
 
 
 def _reads(result: Node, body: list[Assign]) -> set[str]:
-    """The parameters on which the result of an inline function depends."""
+    """Returns the parameters on which the result of an inline function depends."""
     found = {node.attrs["name"] for node in result.walk() if node.op == "name"}
     for assign in reversed(body):
         if found & set(assign.names):
@@ -54,7 +54,7 @@ class Statements(Expressions):
     """Generates statements. Each may use the names in scope and add to them."""
 
     def value_type(self) -> Type:
-        """A type that a variable may hold."""
+        """Returns a type that a variable may hold."""
         options: dict[Type, float] = {F32: 3, I32: 2, I64: 0.7, INDEX: 0.7, BOOL: 1}
         for dim in self.row_dims:
             options[row(dim)] = 4 / len(self.row_dims)
@@ -75,7 +75,7 @@ class Statements(Expressions):
         return made
 
     def block(self, count: int, nesting: int) -> list[Statement]:
-        """A block whose own names end with it. It changes something outside, if possible."""
+        """Returns a block whose own names end with it. It changes something outside, if possible."""
         outer, within = dict(self.variables), dict(self.within)
         made = self.statements(count, nesting)
         if not any(isinstance(s, (Store, StoreState)) or isinstance(s, Assign) and set(s.names) & set(outer) for s in made):
@@ -100,7 +100,7 @@ class Statements(Expressions):
         return [statement]
 
     def new_list(self, type: Type) -> Statement:
-        """A new list of values. Its elements are variables from then on."""
+        """Returns a new list of values. Its elements are variables from then on."""
         variable, count = self.fresh("v"), self.rng.randint(2, 3)
         over = {"over": count} if self.chance(0.4) else {}
         values = [self.expression(type, 1) for _ in range(1 if over else count)]
@@ -108,7 +108,7 @@ class Statements(Expressions):
         return Assign([variable], [Node("list", Type("list"), values, over)])
 
     def state_change(self, nesting: int, known: dict[str, Type] | None = None) -> list[Statement]:
-        """A new value for an existing variable."""
+        """Returns a new value for an existing variable."""
         names = [v for v, of in (known or self.variables).items() if v.startswith("v") and v in self.variables]
         if not names:
             return self.state_new(nesting)
@@ -130,13 +130,13 @@ class Statements(Expressions):
     # -- Stores ------------------------------------------------------------------------------------------------------
 
     def own_dims(self) -> list[tuple[Node, str]]:
-        """The grid's indices with their dims, in a random order."""
+        """Returns the grid's indices with their dims, in a random order."""
         places = [(name(index, INDEX), dim) for index, dim in self.own]
         self.rng.shuffle(places)
         return places
 
     def output(self, dtype: str, row_dim: str, access: str, optional: bool) -> tuple[str, list[Node]]:
-        """A new tensor in which each row of the grid owns a row or an element."""
+        """Returns a new tensor in which each row of the grid owns a row or an element."""
         places = self.own_dims()
         nodes, dims = [n for n, _ in places], [d for _, d in places]
         if access == "InOut" and not row_dim and self.chance(0.15):
@@ -153,11 +153,11 @@ class Statements(Expressions):
         return tensor.name, nodes
 
     def state_write(self, nesting: int) -> list[Statement]:
-        """A store that not all rows may reach."""
+        """Returns a store that not all rows may reach."""
         return [self.write("InOut", BOOL if self.chance(0.5) else None)]
 
     def write(self, access: str, condition: Type | None) -> Statement:
-        """A store to a new or an existing tensor."""
+        """Returns a store to a new or an existing tensor."""
         where = self.expression(BOOL, 2) if condition and access == "InOut" else None
         optional = self.chance(0.08)
         if self.row_dims and self.chance(0.45):
@@ -230,7 +230,7 @@ class Statements(Expressions):
         return For(index, lit(0, INDEX), lit(fixed, INDEX) if fixed is not None else Node("shape", INDEX, [], {"dim": text}), 1, body, 1)
 
     def moved(self, type: Type) -> Node:
-        """An element or a row of a dtype without arithmetic, or 0."""
+        """Returns an element or a row of a dtype without arithmetic, or 0."""
         zero, loaded = lit(0, type.scalar()), self.load(type, 0)
         how = self.weighted({"load": 3, "if": 1, "zero": 0.4})
         if how == "zero" or loaded.op != "load":
@@ -269,7 +269,7 @@ class Statements(Expressions):
     # -- Promises, prints --------------------------------------------------------------------------------------------
 
     def state_scatter(self, nesting: int) -> list[Statement]:
-        """A store to the row or element that a table of distinct entries selects."""
+        """Returns a store to the row or element that a table of distinct entries selects."""
         # Entries past the table's end read as 0, where all rows of a grid with an unbounded count would meet.
         uncounted = {scalar.name for scalar in self.scalars if not scalar.at_most}
         places = [(index, dim) for index, dim in self.own if "=" not in dim and f"count_{index}" not in uncounted]
@@ -288,12 +288,12 @@ class Statements(Expressions):
         return [Store(target.name, [node for node, _ in at], self.full(type, 2), self.lively() if self.chance(0.4) else None)]
 
     def state_print(self, nesting: int) -> list[Statement]:
-        """A print, which only has an effect in debug mode."""
+        """Returns a print, which only has an effect in debug mode."""
         types = [self.pick([F32, I32, I64, INDEX, BOOL]) for _ in range(self.rng.randint(1, 2))]
         return [Print(self.pick(["at", "it is", "x ="]), [self.full(type, 1) for type in types])]
 
     def state_promise(self, nesting: int) -> list[Statement]:
-        """A promise that holds: a known fact about the grid's indices."""
+        """Returns a promise that holds: a known fact about the grid's indices."""
         index, dim = self.pick(self.own)
         size = lit(parse_dim(dim)[1], INDEX) if "=" in dim else Node("shape", INDEX, [], {"dim": dim})
         ops = self.pick([["le", "lt"], ["le", "le"]])
@@ -337,7 +337,7 @@ class Statements(Expressions):
         return made + new
 
     def reread(self, tensor: str, nodes: list[Node], type: Type) -> Node:
-        """A load of the same place, or of a row that overlaps it, spread or shifted over the same dim."""
+        """Returns a load of the same place, or of a row that overlaps it, spread or shifted over the same dim."""
         plain = Node("load", type, list(nodes), {"tensor": tensor})
         if type.kind != "row" or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G") or factors(type.dim) or self.chance(0.7):
             return plain
@@ -346,7 +346,7 @@ class Statements(Expressions):
         return Node("load", type, list(nodes), {"tensor": tensor, **into})
 
     def rewritten(self, tensor: str, nodes: list[Node], old: str, type: Type) -> Node:
-        """The new contents of the memory."""
+        """Returns the new contents of the memory."""
         how = self.weighted({"old": 3, "again": 1, "other": 1})
         if how == "other":
             return self.full(type, 1)
@@ -354,7 +354,7 @@ class Statements(Expressions):
         return Node("binary", type, [value, self.operand(type, 0) if self.chance(0.4) else lit(2.0 if type.dtype == "f32" else 3, type.scalar())], {"name": self.pick(["add", "mul", "sub"])})
 
     def lively(self) -> Node:
-        """A condition that holds for some of the rows."""
+        """Returns a condition that holds for some of the rows."""
         if self.chance(0.25):
             return self.expression(BOOL, 2)
         if self.chance(0.3) and self.own:
@@ -395,7 +395,7 @@ class Statements(Expressions):
         return [If(condition, then, orelse)]
 
     def count(self, type: Type) -> Node:
-        """A bound of a loop: small, except for loops whose index would wrap."""
+        """Returns a bound of a loop: small, except for loops whose index would wrap."""
         if type == INDEX:
             options: dict[str, float] = {"literal": 3, "shape": 2, "limited": 2, "grid": 1}
         else:
@@ -469,7 +469,7 @@ class Statements(Expressions):
         return [*setup, For(index, lower, upper, step, body, spelled)]
 
     def state_each(self, nesting: int) -> list[Statement]:
-        """A loop over a tuple of tensors or numbers."""
+        """Returns a loop over a tuple of tensors or numbers."""
         setup: list[Statement] = []
         if not self.row_dims or self.chance(0.3):
             type = self.pick([F32, I32])
@@ -507,7 +507,7 @@ class Statements(Expressions):
     # -- Inline functions ----------------------------------------------------------------------------------------------
 
     def inline(self, number: int) -> Inline:
-        """An inline function whose parameters are values."""
+        """Returns an inline function whose parameters are values."""
         outer = self.variables, self.within, self.pure
         self.variables, self.within, self.pure = {}, {}, True
         types = [self.pick([F32, F32, I32, BOOL, *(row(dim) for dim in self.row_dims)]) for _ in range(self.rng.randint(1, 3))]

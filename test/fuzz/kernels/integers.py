@@ -34,7 +34,7 @@ class Bools:
 
 
 def either(*parts: np.ndarray | None) -> np.ndarray | None:
-    """The union of the unknown elements of several values."""
+    """Returns the union of the unknown elements of several values."""
     known = [part for part in parts if part is not None]
     result = known[0] if known else None
     for part in known[1:]:
@@ -51,7 +51,7 @@ def wrap(v: np.ndarray, width: int) -> np.ndarray:
 
 
 def floor_divide(a: np.ndarray, b: np.ndarray, remainder: bool) -> np.ndarray:
-    """The quotient rounded down, or the remainder. a // 0 is a, a % 0 is 0, and the smallest integer over -1 wraps."""
+    """Returns the quotient rounded down, or the remainder. a // 0 is a, a % 0 is 0, and the smallest integer over -1 wraps."""
     safe = np.where((b == 0) | (b == -1), 1, b)
     if remainder:
         return np.where((b == 0) | (b == -1), 0, np.mod(a, safe))
@@ -104,7 +104,7 @@ def scan(kind: str, x: Ints, width: int) -> Ints:
 
 
 def index_of_extreme(x: Ints, largest: bool) -> Ints:
-    """The first index of the extreme element; 0 without elements."""
+    """Returns the first index of the extreme element; 0 without elements."""
     if x.v.shape[-1] == 0:
         return Ints(np.zeros(x.v.shape[:-1], np.int64))
     unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
@@ -112,7 +112,7 @@ def index_of_extreme(x: Ints, largest: bool) -> Ints:
 
 
 def greatest(x: Ints, at: int) -> tuple[Ints, Ints]:
-    """The element of the last axis at a rank of the descending order, and its index. Equal elements are ordered by
+    """Returns the element of the last axis at a rank of the descending order, and its index. Equal elements are ordered by
     index."""
     unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
     index = np.argsort(-x.v.astype(np.int64), axis=-1, kind="stable")[..., at]

@@ -46,7 +46,7 @@ class Interpreter(Expressions):
             self._spoil(indices)
 
     def count(self) -> int:
-        """An upper bound of the number of rows in the grid."""
+        """Returns an upper bound of the number of rows in the grid."""
         with np.errstate(all="ignore"):
             return len(self._grid()[1])
 

@@ -51,7 +51,7 @@ class Expressions:
         self.dead |= rows & self.may
 
     def size(self, name: str) -> int:
-        """The size of a dim, from the first tensor that is always given and has it. A fixed size may come from an
+        """Returns the size of a dim, from the first tensor that is always given and has it. A fixed size may come from an
         optional tensor."""
         if name.isdigit():
             return int(name)
@@ -71,11 +71,11 @@ class Expressions:
     # -- Memory ------------------------------------------------------------------------------------------------------
 
     def tensor_name(self, name: str) -> str:
-        """The name of a tensor, which a loop over a tuple may have replaced."""
+        """Returns the name of a tensor, which a loop over a tuple may have replaced."""
         return self.env[name] if isinstance(self.env.get(name), str) else name
 
     def parted(self, tensor: str, part: str | tuple[int, int]) -> str:
-        """The name of the tensor whose rows are groups, members or slices of rows of another tensor."""
+        """Returns the name of the tensor whose rows are groups, members or slices of rows of another tensor."""
         if not part:
             return tensor
         if isinstance(part, tuple):  # a slice
@@ -94,7 +94,7 @@ class Expressions:
         return tuple(self.eval(node) for node in nodes), len(nodes) < len(self.kernel.tensor(name).dims) + bool(part)
 
     def inside(self, tensor: str, index: tuple[Ints, ...]) -> np.ndarray:
-        """A mask of the rows whose indices are in bounds. Unknown indices count as in bounds. Out of bounds nothing is
+        """Returns a mask of the rows whose indices are in bounds. Unknown indices count as in bounds. Out of bounds nothing is
         read or written."""
         inside = np.ones(self.rows, bool)
         for part, size in zip(index, self.tensors[tensor].shape):
@@ -108,7 +108,7 @@ class Expressions:
         return Bools(np.ones(self.rows, bool)) if node is None else self.eval(node)
 
     def read(self, node: Node, tensor: str, nodes: list[Node], where: Bools) -> Value:
-        """The loaded value: zeros where nothing is read, anything where the index is unknown."""
+        """Returns the loaded value: zeros where nothing is read, anything where the index is unknown."""
         index, is_row = self.index(tensor, nodes)
         zero = self.constant(0, node)
         if tensor not in self.tensors:
@@ -381,7 +381,7 @@ class Expressions:
         return integers.reduce(node.attrs["kind"], value, WIDTHS[node.type.dtype])
 
     def eval_top(self, node: Node) -> Value:
-        """One of the largest elements of the row or of each group, or its index."""
+        """Returns one of the largest elements of the row or of each group, or its index."""
         value = self.eval(node.args[0])
         _, which, at = node.attrs["top"]
         rows, size = shape_of(value)
@@ -403,11 +403,11 @@ class Expressions:
         return map_parts(scanned, lambda part: part.reshape(rows, size))
 
     def eval_row_of(self, node: Node) -> Value:
-        """A row of numbers."""
+        """Returns a row of numbers."""
         return stacked([self.eval(argument) for argument in node.args])
 
     def eval_element(self, node: Node) -> Value:
-        """An element of a row or of each of its groups. 0 out of bounds, anything if the index is unknown."""
+        """Returns an element of a row or of each of its groups. 0 out of bounds, anything if the index is unknown."""
         row, *indices = (self.eval(argument) for argument in node.args)
         rows, size = shape_of(row)
         dims = factors(node.args[0].type.dim)

@@ -44,7 +44,7 @@ class Cells:
         return np.ascontiguousarray(array).view(self.moved) if self.moved else array
 
     def parted(self, group: int, by_member: bool) -> Cells:
-        """The cells as groups of `group`: [..., groups, members], or [..., members, groups]."""
+        """Returns the cells as groups of `group`: [..., groups, members], or [..., members, groups]."""
         made = copy.copy(self)
         for name in ("lo", "hi", "nan", "v", "unknown", "written", "touched"):
             if hasattr(self, name):
@@ -54,7 +54,7 @@ class Cells:
         return made
 
     def sliced(self, begin: int, end: int) -> Cells:
-        """The cells in [begin, end) of each row. None unless all of them exist."""
+        """Returns the cells in [begin, end) of each row. Returns None unless all of them exist."""
         made = copy.copy(self)
         if end > self.shape[-1]:
             begin = end = 0
@@ -119,7 +119,7 @@ class Cells:
     # -- Afterwards --------------------------------------------------------------------------------------------------
 
     def wrong(self, got: np.ndarray) -> np.ndarray:
-        """A mask of wrong results."""
+        """Returns a mask of wrong results."""
         got = self._seen(got)
         bits, before = formats.bits(got).reshape(self.shape), formats.bits(self.initial).reshape(self.shape)
         same = bits == before
@@ -142,7 +142,7 @@ class Cells:
         return np.where(is_nan, self.nan, inside & ~((value == 0) & (below | above)))
 
     def expected(self, position: tuple[int, ...]) -> str:
-        """The values that an element may have, in words."""
+        """Returns the values that an element may have, in words."""
         if not self.touched[position]:
             return f"untouched: bits {formats.bits(self.initial).reshape(self.shape)[position]:#x}"
         if not formats.is_float(self.dtype):

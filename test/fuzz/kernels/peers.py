@@ -13,7 +13,7 @@ _SLOTS = 1024
 
 
 def words_of(ranks: int) -> int:
-    """The 64-bit words of a workspace."""
+    """Returns the 64-bit words of a workspace."""
     return -(-(GROUP_BYTES // 8 + _SLOTS * ranks) // 16) * 16
 
 

@@ -108,7 +108,7 @@ def _never(node: Node) -> Node:
 
 
 def _full(node: Node) -> Node:
-    """A non-empty state."""
+    """Returns a non-empty state."""
     return Node("make_state", node.type, [Node("splat", row(node.type.dim), [lit(1.0, F32)]), lit(0.0, F32)])
 
 
@@ -118,7 +118,7 @@ def _unmasked(node: Node) -> Node:
 
 
 def _twice(node: Node) -> Node:
-    """The state with twice its weight."""
+    """Returns the state with twice its weight."""
     return Node("merge", node.type, [node, node])
 
 
@@ -130,7 +130,7 @@ def _other_element(node: Node) -> Node:
 
 
 def _elsewhere(node: Node) -> Node:
-    """The complement of a mask. Changing the other value would be no fault if the predicate always holds."""
+    """Returns the complement of a mask. Changing the other value would be no fault if the predicate always holds."""
     at = -2 if node.attrs.get("other") else -1
     node.args[at] = _negated(node.args[at])
     return node
@@ -153,7 +153,7 @@ def _other_order(node: Node) -> Node:
 
 
 def _other_place(node: Node) -> Node:
-    """The previous element. The next one if the index is a number, which must not become negative."""
+    """Returns the previous element. The next one if the index is a number, which must not become negative."""
     index = node.args[-1]
     if index.op != "lit":
         node.args[-1] = _less(index)
@@ -299,12 +299,12 @@ _OF_WORD = {
 
 
 def kinds_of(word: str) -> tuple[str, ...]:
-    """The kinds of fault for a word of the language. Empty if no fault can be planted for it."""
+    """Returns the kinds of fault for a word of the language. Returns an empty list if no fault can be planted for it."""
     return _OF_WORD.get(word) or ((word,) if word in KINDS else ())
 
 
 def index(page: str) -> list[str]:
-    """The words in the index of docs/Python.md, whose text is `page`: the first column of its table of functions."""
+    """Returns the words in the index of docs/Python.md, whose text is `page`: the first column of its table of functions."""
     begin = page.index("| function | dtypes")
     rows = page[begin : page.index("\n\n", begin)].splitlines()[2:]
     cells = [re.findall(r"`([^`]*)`", line.split(" | ")[0]) for line in rows]
@@ -313,13 +313,13 @@ def index(page: str) -> list[str]:
 
 
 def plant(case: Case, kind: str, seed: int) -> str | None:
-    """The source with a fault. None if the kernel has no such operation."""
+    """Returns the source with a fault. Returns None if the kernel has no such operation."""
     spoiled = spoil(case.kernel, kind, seed)
     return None if spoiled is None else source(spoiled)
 
 
 def spoil(kernel: Kernel, kind: str, seed: int) -> Kernel | None:
-    """The kernel with a fault. None if it has no such operation."""
+    """Returns the kernel with a fault. Returns None if it has no such operation."""
     if not has(kernel, kind):  # checked first, since copying takes longer
         return None
     rng, spoiled = random.Random(seed), copy.deepcopy(kernel)
@@ -348,6 +348,6 @@ def has(kernel: Kernel, kind: str) -> bool:
 
 
 def _slots(kernel: Kernel) -> list[tuple[Any, Any]]:
-    """The places of expressions that a front end reads, since a fault in an excluded branch is none. Leaves out promises, because a launch
+    """Returns the places of expressions that a front end reads, since a fault in an excluded branch is none. Leaves out promises, because a launch
     refuses false ones."""
     return slots(dataclasses.replace(kernel, promises=[]), read=True)

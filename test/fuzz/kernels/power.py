@@ -61,12 +61,12 @@ class Power:
             self.plain[answer["seed"]] = answer["kind"]
 
     def share(self, kinds: tuple[str, ...]) -> tuple[int, int]:
-        """The number of faults of these kinds that were detected, and planted in kernels that are otherwise right."""
+        """Returns the number of faults of these kinds that were detected, and planted in kernels that are otherwise right."""
         counted = [a for a in self.planted if a["plant"] in kinds and self.plain.get(a["seed"]) == "ok" and is_valid(a)]
         return sum(map(is_seen, counted)), len(counted)
 
     def table(self) -> str:
-        """The table in Markdown: the words of the index, then the kinds without a word there."""
+        """Returns the table in Markdown: the words of the index, then the kinds without a word there."""
         words = plant.index(PAGE.read_text(encoding="utf-8"))
         listed = {kind for word in words for kind in plant.kinds_of(word)}
         rows = [(word, plant.kinds_of(word)) for word in words] + [(kind, (kind,)) for kind in self.kinds if kind not in listed]
@@ -109,7 +109,7 @@ def _interpret_all(power: Power, jobs: int, late: Any) -> None:
 
 
 def interpret(seed: int, kinds: list[str]) -> list[dict[str, Any]]:
-    """The answers for a seed's kernel, for those kinds that it has."""
+    """Returns the answers for a seed's kernel, for those kinds that it has."""
     from meaning import is_told
 
     case = generate(seed)

@@ -28,7 +28,7 @@ def _conversion(dtype: str) -> str:
 
 
 def _literal(node: Node) -> str:
-    """A constant, without its type."""
+    """Returns a constant, without its type."""
     value = node.attrs["value"]
     if "spelled" in node.attrs:
         return node.attrs["spelled"]
@@ -45,14 +45,14 @@ def _literal(node: Node) -> str:
 
 
 def _typed(node: Node) -> str:
-    """An expression whose value has its type even if it is a constant."""
+    """Returns an expression whose value has its type even if it is a constant."""
     if node.op == "lit":
         return f"{_conversion(node.type.dtype)}({_literal(node)})" if node.type.dtype != "bool" else _literal(node)
     return expression(node)
 
 
 def _alone(node: Node) -> str:
-    """An expression in a place where a constant gets its default type."""
+    """Returns an expression in a place where a constant gets its default type."""
     return _literal(node) if node.op == "lit" and node.type.dtype in _DEFAULT else _typed(node)
 
 
@@ -331,7 +331,7 @@ def _do_For(s: For) -> list[str]:
 
 
 def _bound_texts(s: For) -> list[str]:
-    """The bounds of a loop, which share a type: that of the bounds that are not constants, else index."""
+    """Returns the bounds of a loop, which share a type: that of the bounds that are not constants, else index."""
     both = s.lower.op == "lit" and s.upper.op == "lit"
     texts = [_literal(node) if node.op == "lit" and (not both or node.type.dtype == "index") else _typed(node) for node in (s.lower, s.upper)]
     if s.spelled == 1:
@@ -416,7 +416,7 @@ def _inline(inline: Inline) -> list[str]:
 
 
 def source(kernel: Kernel, name: str = "k") -> str:
-    """The text of a module that defines the kernel."""
+    """Returns the text of a module that defines the kernel."""
     lines = [f'{v} = DType("{v}"{f", default={d}" if d else ""})' for v, d in kernel.variables.items()]
     lines += [f'{b} = Base("{b}", default={d if d == "2" or d in kernel.bases else repr(d)})' for b, d in kernel.bases.items()]
     lines += ["", ""]
@@ -435,7 +435,7 @@ def source(kernel: Kernel, name: str = "k") -> str:
 
 
 def listing(case: Case) -> str:
-    """The source of a case's kernel, and its calls as comments."""
+    """Returns the source of a case's kernel, and its calls as comments."""
     return "\n".join([source(case.kernel), *(f"# {call}" for call in case.calls)])
 
 

@@ -6,7 +6,7 @@ from syntax import PART_INDICES, Case, Distinct, Each, Kernel, Node, Store, Stor
 
 
 def accesses(kernel: Kernel) -> dict[str, list[list[Node]]]:
-    """The indices of every load and store, by tensor, except for indices of parts of a row. Loads in a loop over a tuple are
+    """Returns the indices of every load and store, by tensor, except for indices of parts of a row. Loads in a loop over a tuple are
     listed under the loop's name for the tensor."""
     found: dict[str, list[list[Node]]] = {}
 
@@ -31,7 +31,7 @@ def accesses(kernel: Kernel) -> dict[str, list[list[Node]]]:
 
 
 def written(kernel: Kernel) -> set[str]:
-    """The tensors that some statement stores to."""
+    """Returns the tensors that some statement stores to."""
     found: set[str] = set()
     for s in all_statements(kernel.body):
         found |= {s.tensor} if isinstance(s, Store) else {s.out, s.lse} if isinstance(s, StoreState) else set()
@@ -60,7 +60,7 @@ def may_race(case: Case) -> bool:
 
 
 def _shared_places(index: str, lists: list[list[Node]], tables: set[str]) -> set[int]:
-    """Positions at which all of these lists have the same grid index, or its entry in the same table of distinct
+    """Returns positions at which all of these lists have the same grid index, or its entry in the same table of distinct
     entries."""
 
     def text(node: Node) -> str:

@@ -186,7 +186,7 @@ def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np
 
 
 def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
-    """The bindings that a call's arguments give, for compiling ahead of the call."""
+    """Returns the bindings that a call's arguments give, for compiling ahead of the call."""
     given = [tensor for tensor in kernel.tensors if tensor.name not in call.absent]
     dims = {name for tensor in given for dim in tensor.dims for name in names_of(dim)}
     found: dict[str, object] = {dim: size for dim, size in call.sizes.items() if dim in dims and dim[0].isupper()}
@@ -197,7 +197,7 @@ def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
 
 
 def known(kernel: mlafix.Kernel, bases: dict[str, str]) -> dict[str, str]:
-    """The bases that are names of the kernel. A base is not one if only branches that a constant condition excludes use it. If the
+    """Returns the bases that are names of the kernel. A base is not one if only branches that a constant condition excludes use it. If the
     kernel lacks a base by mistake, its default applies and the values differ."""
     return {name: base for name, base in bases.items() if name in kernel.signature["names"]}
 

@@ -40,7 +40,7 @@ class Shrinker:
         return case
 
     def _round(self, case: Case) -> Case | None:
-        """The case after one pass over all edits. None if no edit helped."""
+        """Returns the case after one pass over all edits. Returns None if no edit helped."""
         changed = False
         for kind in (call_edits, statement_edits, expression_edits, kernel_edits):
             tried = 0
@@ -58,7 +58,7 @@ class Shrinker:
         return case if changed else None
 
     def _try(self, candidate: Case, edit: Edit) -> Case | None:
-        """The candidate after the edit if it still fails, else None."""
+        """Returns the candidate after the edit if it still fails, else None."""
         try:
             if not edit(candidate):
                 return None
@@ -73,7 +73,7 @@ class Shrinker:
 
 
 def shrink_one(case: Case, answer: dict[str, Any], where: str, target: str = "", seconds: float = _SECONDS) -> tuple[Case, dict[str, Any]]:
-    """The small case and its failure."""
+    """Returns the small case and its failure."""
     wanted = group(answer["kind"], answer["message"])
     worker = workers.Worker(where, 0, target)
     last = answer

@@ -71,7 +71,7 @@ def make(payload: Floats, lse: Floats, base: str) -> States:
 
 
 def _occupied(state: States) -> np.ndarray:
-    """A mask of rows in which some term may take part."""
+    """Returns a mask of rows in which some term may take part."""
     some = state.unknown
     for times in state.terms.values():
         some = some | (times > 0)
@@ -140,7 +140,7 @@ def merge(*states: States) -> States:
 
 
 def stored(state: States, scale: Floats | None) -> tuple[Floats, Floats]:
-    """The written values (payload, lse), both in f32. An empty state gives +0.0 and -inf (N1)."""
+    """Returns the written values (payload, lse), both in f32. An empty state gives +0.0 and -inf (N1)."""
     times = np.array([*state.terms.values(), np.zeros(state.shape[0])])
     count = times.sum(axis=0)
     unknown = state.unknown.copy()
@@ -196,7 +196,7 @@ def _scaled(payload: Floats, scale: Floats, count: np.ndarray) -> Floats:
 
 
 def _merged(state: States, times: np.ndarray, rows: np.ndarray) -> tuple[Floats, Floats, np.ndarray]:
-    """The merge of the terms in rows with several of them, and a mask of rows whose weights are too uncertain."""
+    """Returns the merge of the terms in rows with several of them, and a mask of rows whose weights are too uncertain."""
     there = (times[:-1] > 0) & rows
     per_bit = np.log2(np.e) if state.base == "e" else 1.0
     lo, hi, shift = (np.array([getattr(term, part) for term in state.terms]) for part in ("lo", "hi", "shift"))
@@ -219,7 +219,7 @@ def _merged(state: States, times: np.ndarray, rows: np.ndarray) -> tuple[Floats,
 
 
 def _together(state: States, there: np.ndarray) -> np.ndarray:
-    """A mask of rows whose terms all belong to one group."""
+    """Returns a mask of rows whose terms all belong to one group."""
     numbers: dict[object, int] = {None: 0}
     group = np.array([numbers.setdefault(term.group, len(numbers)) for term in state.terms])[:, None]
     first = np.where(there, group, 0).max(axis=0)
@@ -227,7 +227,7 @@ def _together(state: States, there: np.ndarray) -> np.ndarray:
 
 
 def _gone(gap: np.ndarray, slack: np.ndarray, is_nested: bool) -> np.ndarray:
-    """A mask of terms whose weight is surely zero. In nested merges, a term may reach the largest lse in steps, one for each lse
+    """Returns a mask of terms whose weight is surely zero. In nested merges, a term may reach the largest lse in steps, one for each lse
     between. It vanishes if one step is too large in every order."""
     if not is_nested:
         high = gap + 2 * slack
@@ -242,7 +242,7 @@ def _gone(gap: np.ndarray, slack: np.ndarray, is_nested: bool) -> np.ndarray:
 
 
 def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, weight: np.ndarray, gone: np.ndarray) -> Floats:
-    """The weighted mean of the payloads. A term of weight zero contributes nothing (N5). If the weight may be zero or tiny,
+    """Returns the weighted mean of the payloads. A term of weight zero contributes nothing (N5). If the weight may be zero or tiny,
     the mean with the term and the mean without it are both allowed."""
     center, size, error, largest = (np.zeros(state.shape) for _ in range(4))
     anything = np.zeros(state.shape, bool)

@@ -77,7 +77,7 @@ class Node:
             pending += node.args[::-1]
 
     def access(self) -> tuple[list[Node], Node | None, Node | None]:
-        """The indices, the predicate and the alternative value of a load. The indices of a part of a row (the attribute "part")
+        """Returns the indices, the predicate and the alternative value of a load. The indices of a part of a row (the attribute "part")
         come last."""
         rest = list(self.args)
         other = rest.pop() if self.attrs.get("other") else None
@@ -193,14 +193,14 @@ Statement = Any
 
 
 def blocks(statement: Statement) -> list[list[Statement]]:
-    """The statement lists inside a statement."""
+    """Returns the statement lists inside a statement."""
     if isinstance(statement, If):
         return [statement.then, statement.orelse]
     return [statement.body] if isinstance(statement, (For, Each)) else []
 
 
 def read_blocks(statement: Statement) -> list[list[Statement]]:
-    """The blocks that a front end reads. It skips those that a constant condition excludes."""
+    """Returns the blocks that a front end reads. It skips those that a constant condition excludes."""
     inside = blocks(statement)
     if isinstance(statement, If) and statement.condition.op == "lit":
         return inside[:1] if statement.condition.attrs["value"] else inside[1:]
@@ -319,7 +319,7 @@ class Kernel:
         return next(tensor for tensor in self.tensors if tensor.name == wanted)
 
     def nodes(self, read: bool = False) -> Iterator[Node]:
-        """Every expression of the kernel."""
+        """Yields every expression of the kernel."""
         bodies = [self.body, *(inline.body for inline in self.inlines), self.promises]
         for body in bodies:
             for statement in all_statements(body, read):
@@ -380,7 +380,7 @@ class Case:
 
 
 def parse_dim(text: str) -> tuple[str, int | None]:
-    """A dim's name ("" for "_") and its fixed size. None for "r<=40"."""
+    """Returns a dim's name ("" for "_") and its fixed size. Returns None for "r<=40"."""
     if is_bounded(text):
         return text.partition("<=")[0], None
     text, _, size = text.partition("=")
@@ -393,22 +393,22 @@ def is_bounded(dim: str) -> bool:
 
 
 def bound_of(dim: str) -> int:
-    """The bound of a dim such as "r<=40"."""
+    """Returns the bound of a dim such as "r<=40"."""
     return int(dim.partition("<=")[2])
 
 
 def factors(dim: str) -> list[str]:
-    """The factors of a product, "(G 12)" or "(G J)": names and numbers. Empty for any other dim."""
+    """Returns the factors of a product, "(G 12)" or "(G J)": names and numbers. Returns an empty list for any other dim."""
     return dim[1:-1].split() if dim.startswith("(") else []
 
 
 def names_of(dim: str) -> list[str]:
-    """The names in a dim for which a call has sizes."""
+    """Returns the names in a dim for which a call has sizes."""
     return [factor for factor in factors(dim) if not factor.isdigit()] or [parse_dim(dim)[0]]
 
 
 def size_of(dim: str, sizes: dict[str, int]) -> int:
-    """A dim's size in a call. "_" has its own size, stored as "_"."""
+    """Returns a dim's size in a call. "_" has its own size, stored as "_"."""
     if factors(dim):
         return math.prod(int(factor) if factor.isdigit() else sizes[factor] for factor in factors(dim))
     text, fixed = parse_dim(dim)

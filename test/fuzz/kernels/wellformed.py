@@ -47,7 +47,7 @@ def _uses(node: Node) -> set[str]:
 
 
 def _after(body: list[Statement], known: set[str]) -> set[str] | None:
-    """The names that have values after statements. None if a name without a value is used."""
+    """Returns the names that have values after statements. Returns None if a name without a value is used."""
     for s in body:
         if any(not _uses(node) <= known for node in expressions(s)):
             return None
@@ -75,7 +75,7 @@ def _after_statement(s: Statement, known: set[str]) -> set[str] | None:
 
 
 def _assigned(s: Assign) -> set[str]:
-    """The names to which an assignment gives values. For a list, the names of its elements."""
+    """Returns the names to which an assignment gives values. For a list, the names of its elements."""
     found: set[str] = set()
     for variable, value in zip(s.names, s.values):
         count = len(value.args) * value.attrs.get("over", 1) if value.op == "list" else 0

@@ -115,7 +115,7 @@ class Worker:
 
 
 def ask(worker: Worker, job: dict[str, Any], limit: float = _LIMIT) -> dict[str, Any]:
-    """The answer of one worker to one job."""
+    """Returns the answer of one worker to one job."""
     worker.give(job)
     with selectors.DefaultSelector() as selector:
         selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
@@ -130,7 +130,7 @@ def ask(worker: Worker, job: dict[str, Any], limit: float = _LIMIT) -> dict[str,
 
 def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, until: Callable[[], bool] = lambda: False,
         limit: float = _LIMIT, target: str = "", calls: int = 4) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """The answers to jobs, in the order in which they come.
+    """Yields the answers to jobs, in the order in which they come.
 
     Args:
         target, calls: see Runner; count: the number of processes; until: whether to start no further jobs; limit:
@@ -185,7 +185,7 @@ def _again(worker: Worker, selector: selectors.BaseSelector) -> None:
 
 
 def _ended(worker: Worker, selector: selectors.BaseSelector, kind: str) -> dict[str, Any]:
-    """The answer for a worker that gave none."""
+    """Returns the answer for a worker that gave none."""
     job, words = worker.job or {}, worker.last_words()
     selector.unregister(worker.process.stdout)
     code = worker.stop()

@@ -48,7 +48,7 @@ class Facts:
     faults: list[str] = field(default_factory=list)
 
     def line(self) -> str:
-        """The line of the table for these facts."""
+        """Returns the line of the table for these facts."""
         words = [f"params {self.params}", f"threads {self.threads}", f"loads {self.loads}", f"ahead {self.ahead}",
                  f"stores {self.stores}"]
         words += [f"{name} {value}" for name in ("barriers", "registers", "local") if (value := getattr(self, name))]
@@ -56,7 +56,7 @@ class Facts:
 
 
 def width_of(suffix: str) -> int:
-    """The bytes of an access whose opcode has this suffix: 16 for ".v4.b32"."""
+    """Returns the bytes of an access whose opcode has this suffix: 16 for ".v4.b32"."""
     count = re.search(r"\.v([248])\b", suffix)
     bits = re.search(r"\.[busf](8|16|32|64|128)$", suffix)
     if not bits:
@@ -71,7 +71,7 @@ def histogram(widths: list[int]) -> str:
 
 
 def facts_of_entry(lines: list[str], waits: bool) -> Facts:
-    """The facts of the entry with these lines. `waits`: the target has dependent launch."""
+    """Returns the facts of the entry with these lines. `waits`: the target has dependent launch."""
     facts = Facts()
     loads: list[int] = []
     stores: list[int] = []
@@ -100,7 +100,7 @@ def facts_of_entry(lines: list[str], waits: bool) -> Facts:
 
 
 def facts_of_ptx(text: str) -> dict[str, Facts]:
-    """The facts of every entry, by name."""
+    """Returns the facts of every entry, by name."""
     target = re.search(r"^\.target sm_(\d+)", text, re.MULTILINE)
     waits = target is not None and int(target.group(1)) >= 90
     entries: dict[str, Facts] = {}
@@ -113,7 +113,7 @@ def facts_of_ptx(text: str) -> dict[str, Facts]:
 
 
 def measure(tool: str, source: Path, bindings: str, registers: bool) -> dict[str, Facts]:
-    """The facts of a unit that is compiled for all targets (docs/UnitFormat.md), by "target variant"."""
+    """Returns the facts of a unit that is compiled for all targets (docs/UnitFormat.md), by "target variant"."""
     command = [tool, str(source), f"--target={','.join(TARGETS)}", "-o", "-", *(["--resource-usage"] if registers else ["--assembler=none"])]
     command += [f"--specialize={bindings}"] if bindings else []
     done = subprocess.run(command, capture_output=True)
@@ -136,7 +136,7 @@ def measure(tool: str, source: Path, bindings: str, registers: bool) -> dict[str
 
 
 def differences(want: Facts, got: Facts, registers: bool) -> list[str]:
-    """The differences as sentences."""
+    """Returns the differences as sentences."""
     wrong = list(got.faults)
     most = {"params": want.params, "barriers": want.barriers}
     if registers:
@@ -167,7 +167,7 @@ Table = dict[tuple[str, str], dict[str, Facts]]
 
 
 def read_table(path: Path) -> tuple[list[str], Table]:
-    """The comment lines, and the facts by kernel and bindings."""
+    """Returns the comment lines, and the facts by kernel and bindings."""
     head: list[str] = []
     table: Table = {}
     paragraph = ("", "")
@@ -194,7 +194,7 @@ def write_table(path: Path, head: list[str], table: Table) -> None:
 
 
 def listed(kernels: Path) -> list[tuple[str, str]]:
-    """The kernels in library.json, each with the first bindings that units or tests have."""
+    """Returns the kernels in library.json, each with the first bindings that units or tests have."""
     entries = json.loads((kernels / "library.json").read_text())["kernels"]
     first = [(entry["name"], (entry.get("units") or entry["tests"])[0]) for entry in entries]
     return [(name, re.sub(r"\{([^,}]*)[^}]*\}", r"\1", bindings)) for name, bindings in first]

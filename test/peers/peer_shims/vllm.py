@@ -53,7 +53,7 @@ def combine(outputs: torch.Tensor, lses: torch.Tensor, return_lse: bool = False,
 
 
 def lse_lanes(dtype: torch.dtype) -> int:
-    """The number of payload elements that an f32 lse takes after its row in a packed buffer."""
+    """Returns the number of payload elements that an f32 lse takes after its row in a packed buffer."""
     return 4 // dtype.itemsize
 
 
