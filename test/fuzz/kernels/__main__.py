@@ -103,7 +103,8 @@ def _power(options: argparse.Namespace) -> int:
 
 
 def _cover(seeds: Sequence[int]) -> list[int]:
-    """Returns a few small seeds among the first whose kernels together contain every word of the language."""
+    """Returns a few of `seeds` whose kernels together contain every word of the language. Prefers seeds of small
+    kernels."""
     from generate import generate
     from words import WORDS, words
 
@@ -114,7 +115,7 @@ def _cover(seeds: Sequence[int]) -> list[int]:
         missing -= found[seed]
     if missing:
         sys.exit(f"expected seeds whose kernels have every word, got none with {', '.join(sorted(missing))}")
-    size = {seed: 60 + sum(1 for _ in case.kernel.nodes()) for seed, case in cases.items()}  # 60 is a base cost of every kernel
+    size = {seed: 60 + sum(1 for _ in case.kernel.nodes()) for seed, case in cases.items()}  # 60 stands for the fixed cost of a kernel, in nodes
     missing = set(WORDS)
     kept: list[int] = []
     while missing:

@@ -15,11 +15,12 @@ _MARGIN = 64
 
 @dataclasses.dataclass
 class View:
-    """The place of a tensor: offset in bytes, strides in elements (for f4e2m1, in bytes of two elements).
+    """The place of a tensor in the buffer. The offset is in bytes. Strides are in elements; for f4e2m1, in bytes of two
+    elements each.
 
     Args:
         elements: the dtype of elements.
-        tiles: the number of rows in a tile, 128 or 8, if elements lie in tiles of that many rows and 4 columns; else 0.
+        tiles: 128 or 8 if the elements lie in tiles of that many rows and 4 columns. 0 without tiles.
     """
 
     dtype: str
@@ -30,7 +31,7 @@ class View:
     tiles: int = 0
 
     def of(self, buffer: np.ndarray) -> np.ndarray:
-        """Returns the array that is passed as the argument."""
+        """Returns the tensor as the array that a kernel gets as its argument."""
         size = NUMPY[self.dtype].itemsize
         return np.ndarray(self.shape, NUMPY[self.dtype], buffer, self.offset, tuple(s * size for s in self.strides))
 
@@ -60,8 +61,8 @@ class View:
             np.copyto(self.of(buffer), self.of(before), where=where)
 
     def _block(self, buffer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns all elements of the tiles, and a mask of those that belong to the tensor. The order is that of cuBLAS's scales, and of
-        FlashInfer's layout_8x4."""
+        """Returns all elements of the tiles, padding included, and the place in them of each element of the tensor.
+        Tiles of 128 rows have the layout of cuBLAS's scales, tiles of 8 rows FlashInfer's layout_8x4."""
         rows, pitch, columns = self.shape[0], self.strides[0], int(np.prod(self.shape[1:]))
         row, column = np.arange(rows)[:, None], np.arange(columns)[None]
         inside = row % 32 * 4 + row % 128 // 32 if self.tiles == 128 else row % 8
@@ -70,7 +71,7 @@ class View:
 
 
 def _strides(shape: tuple[int, ...], layout: Layout | None, may_reverse: bool) -> tuple[tuple[int, ...], int, int]:
-    """Returns the strides, the number of elements before the first one, and the total number of elements."""
+    """Returns the strides, the offset of the tensor's first element, and the size of its memory, all in elements."""
     rank = len(shape)
     layout = layout or Layout(list(range(rank)))
     strides = [0] * rank
@@ -92,18 +93,19 @@ def _strides(shape: tuple[int, ...], layout: Layout | None, may_reverse: bool) -
 
 
 def _tiled(shape: tuple[int, ...], layout: Layout | None) -> tuple[tuple[int, ...], int, int]:
-    """Like `_strides`, for tiles: columns are contiguous, and rows are a multiple of 4 elements apart."""
+    """Does the work of `_strides` for tensors in tiles. Columns are contiguous, and the stride of rows is a multiple of
+    4."""
     columns = [int(np.prod(np.maximum(shape[axis + 1 :], 1))) for axis in range(1, len(shape))]
     pitch = (int(np.prod(np.maximum(shape[1:], 1))) + 3) // 4 * 4 + (layout.gap if layout else 0)
     return (pitch, *columns), 0, shape[0] * pitch
 
 
 class Arena:
-    """The buffer of a call.
+    """The buffer that holds all tensors of a call.
 
     Args:
         kernel, call: the kernel and the call whose tensors it holds.
-        may_reverse: whether strides may be negative (not in torch).
+        may_reverse: True if strides may be negative, which torch does not support.
     """
 
     def __init__(self, kernel: Kernel, call: Call, may_reverse: bool) -> None:
@@ -143,8 +145,8 @@ class Arena:
 
 
 def arguments(arena: Arena, kernel: Kernel, call: Call, view: Any, of_ranks: Any) -> list[Any]:
-    """Returns a call's arguments. `view` makes an array from a View; `of_ranks` makes the argument for a tensor of all ranks from the array that
-    holds them."""
+    """Returns a call's arguments. `view` makes an array from a View. For tensors with one part per rank, `of_ranks`
+    makes the argument from the array of all parts."""
 
     def argument(tensor: Tensor) -> Any:
         if tensor.name not in arena.views:

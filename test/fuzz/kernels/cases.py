@@ -1,4 +1,4 @@
-"""Stores cases as text: the `repr` of their dataclasses, which Python can read back."""
+"""Stores cases as text. The text is the `repr` of the dataclasses, which Python evaluates to the same case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contents of tensors before a call: ordinary numbers and all special ones."""
+"""Chooses the contents of tensors before a call: ordinary numbers, infinities, NaN and other special values."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def make(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], kind: str
     if dtype == "bool":
         return rng.random(shape) < 0.5
     low, high = formats.limits(dtype)
-    if kind == "distinct":  # distinct except for padding; some are out of bounds as indices
+    if kind == "distinct":  # distinct, except for negative padding; some are out of bounds as indices
         entries = rng.permutation(int(np.prod(shape)) + 3)[: int(np.prod(shape))].reshape(shape)
         return np.where(rng.random(shape) < 0.1, -rng.integers(1, 9, shape), entries).astype(formats.NUMPY[dtype])
     counts = rng.integers(max(low, -4), 8, shape) if rng.random() < 0.5 else rng.integers(0, 4, shape)  # indices in bounds
@@ -79,7 +79,7 @@ def _floats(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], kind: 
         values = normal * rng.choice([1.0, 1.0, 1.0, 30.0, 1e-3])
     with np.errstate(over="ignore"):
         rounded = formats.round_to(dtype, values)
-        if dtype == "f8e5m2":  # no store leaves such a value
+        if dtype == "f8e5m2":  # adds infinities, which a store saturates and never leaves
             rounded = np.where(np.isinf(values), values, rounded)
         return rounded.astype(np.float32).astype(formats.NUMPY[dtype])
 
@@ -106,8 +106,8 @@ def _bury(rng: np.random.Generator, kernel: Kernel, call: Call, made: dict[str, 
 
 
 def _segments(call: Call) -> np.ndarray:
-    """Starts of segments, in order, some of them empty. Sometimes malformed, but never such that two segments share a
-    row."""
+    """Returns the starts of segments in ascending order; some segments are empty. The starts may be malformed, but no
+    two segments share a row."""
     rng = np.random.default_rng([call.seed, 1])
     count, rows = call.sizes["b1"] - 1, call.sizes.get("n", 0)
     starts = np.sort(rng.integers(0, rows + 1, count + 1))
@@ -115,6 +115,6 @@ def _segments(call: Call) -> np.ndarray:
         starts[0] = 0
     if rng.random() < 0.5:
         starts[-1] = rows
-    if count >= 2 and rng.random() < 0.2:  # numbers with which no valid segment begins or ends
+    if count >= 2 and rng.random() < 0.2:  # no valid segment begins or ends at these numbers
         starts[rng.integers(0, count + 1)] = rng.choice([-1, rows + 1, 2**31 - 1, -(2**31)])
     return starts.astype(np.int32)

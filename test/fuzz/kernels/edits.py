@@ -38,7 +38,8 @@ Edit = Callable[[Case], bool]
 
 
 def _all_blocks(kernel: Kernel, read: bool = False) -> list[list[Any]]:
-    """Returns every list of statements. With `read`, only those that a front end reads."""
+    """Returns every list of statements. With `read`, omits the branches that the front end skips because their
+    condition is constant."""
     found = [kernel.body, *(inline.body for inline in kernel.inlines), kernel.promises]
     for block in found:  # grows during the iteration
         for statement in block:
@@ -47,8 +48,8 @@ def _all_blocks(kernel: Kernel, read: bool = False) -> list[list[Any]]:
 
 
 def slots(kernel: Kernel, read: bool = False) -> list[tuple[Any, Any]]:
-    """Returns every place that holds an expression, as (object, attribute) or (list, index). With `read`, only those that a
-    front end reads."""
+    """Returns every place that holds an expression, as (object, attribute) or (list, index). With `read`, omits the
+    branches that the front end skips because their condition is constant."""
     found: list[tuple[Any, Any]] = []
     for block in _all_blocks(kernel, read):
         for s in block:
@@ -167,8 +168,8 @@ def expression_edits(case: Case) -> Iterator[Edit]:
         if node.type.kind == "scalar" and node.op != "lit":
             for value in _simple(node.type):
                 yield lambda c, place=place, value=value: _replace(c, place, lambda n: lit(value, n.type))
-                # Operands that must not become literals, since Python computes differently if all operands are
-                # literals.
+                # These operands must not all become literals, since Python would then compute the result itself, in
+                # other arithmetic.
                 yield lambda c, place=place, value=value: _replace(c, place, lambda n: Node("convert", n.type, [lit(value, n.type)]))
         if node.type.kind == "row" and node.op not in ("splat", "load"):
             yield lambda c, place=place: _replace(c, place, lambda n: Node("splat", n.type, [lit(1.0 if n.type.dtype == "f32" else 1, n.type.scalar())]))

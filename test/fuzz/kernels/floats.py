@@ -1,4 +1,4 @@
-"""Floats with bounds: every value is a set of f32 numbers that a correct implementation may compute.
+"""Floats with bounds: every value is the set of f32 numbers that a correct implementation may compute.
 
 A value is a *point* (one number with exact bits, except for a NaN's payload) or an interval between two f32 numbers, with
 or without NaN. IEEE 754 arithmetic on points gives points: f32 results are f64 results rounded once, which is exact.
@@ -17,8 +17,8 @@ from integers import Bools, Ints
 INF = np.inf
 
 class Floats:
-    """An array of values. Only `v` is set if all are points (NaN is a point); otherwise there are bounds, and a mask of
-    possible NaN.
+    """An array of values. If all values are points (NaN is one), only `v` is set. Otherwise `lo` and `hi` are bounds,
+    and `nan` marks the values that may be NaN.
 
     An interval whose lower bound exceeds its upper bound contains only NaN. Bounds distinguish the signs of zero.
     """
@@ -30,7 +30,7 @@ class Floats:
 
     @staticmethod
     def between(lo: np.ndarray, hi: np.ndarray, nan: np.ndarray) -> Floats:
-        """Returns values between bounds. Points if all bounds coincide."""
+        """Returns values with these bounds. Returns points if lower and upper bounds are equal everywhere."""
         only_nan = lo > hi
         if np.all(only_nan | ((lo == hi) & ~nan & (np.signbit(lo) == np.signbit(hi)))):
             return Floats(np.where(only_nan, np.nan, lo))
@@ -51,7 +51,7 @@ class Floats:
         return np.where(nan, INF, self.v), np.where(nan, -INF, self.v), nan
 
     def map(self, f: Callable[[np.ndarray], np.ndarray]) -> Floats:
-        """Applies a change of shape to all parts."""
+        """Applies `f`, which changes the shape of an array, to `v`, `lo`, `hi` and `nan`."""
         if self.v is not None:
             return Floats(f(self.v))
         return Floats(None, f(self.lo), f(self.hi), f(self.nan))
@@ -73,7 +73,8 @@ def upper(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def spread(parts: list[Floats]) -> tuple[list[tuple[np.ndarray, ...]], np.ndarray]:
-    """Returns the bounds of operands, broadcast to one shape, and a mask of elements where an operand is only NaN."""
+    """Returns the bounds of the operands, broadcast to one shape. Also returns a mask of the elements where some
+    operand can only be NaN."""
     all_bounds = [part.bounds() for part in parts]
     shape = np.broadcast_shapes(*(lo.shape for lo, _, _ in all_bounds))
     never = np.zeros(shape, bool)
@@ -83,8 +84,8 @@ def spread(parts: list[Floats]) -> tuple[list[tuple[np.ndarray, ...]], np.ndarra
 
 
 def monotone(function: Callable[..., np.ndarray], *parts: Floats, nan: np.ndarray | bool = False) -> Floats:
-    """Applies a monotone function that rounds to f32: its bounds are at the corners. `nan`: where NaN is additionally
-    possible."""
+    """Applies a monotone function that rounds to f32. The result's bounds are function values at bounds of the
+    operands. `nan` marks elements that may also be NaN."""
     if all(part.v is not None for part in parts):
         return Floats(function(*(part.v for part in parts)))
     all_bounds, never = spread(list(parts))
@@ -103,7 +104,8 @@ def monotone(function: Callable[..., np.ndarray], *parts: Floats, nan: np.ndarra
 
 
 def approximate(true: np.ndarray, error: tuple[np.ndarray | float, np.ndarray | float]) -> Floats:
-    """Returns bounds around true values (f64). Zeros, infinities and NaN are exact."""
+    """Returns bounds around the true values (f64), at a distance of (relative, absolute) `error`. Zeros, infinities and
+    NaN are exact."""
     relative, absolute = error
     radius = np.abs(true) * relative + absolute
     is_nan = np.isnan(true)
@@ -114,7 +116,7 @@ def approximate(true: np.ndarray, error: tuple[np.ndarray | float, np.ndarray | 
 
 
 def hull(*parts: Floats) -> Floats:
-    """Returns the union of several values."""
+    """Returns the smallest interval that contains all `parts`, element by element."""
     lo, hi, nan = parts[0].bounds()
     for part in parts[1:]:
         low, high, other = part.bounds()
@@ -154,7 +156,7 @@ def mul(a: Floats, b: Floats) -> Floats:
     one = (alo == ahi) & (blo == bhi)
 
     def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Returns the product of bounds. Zero times an infinite bound is zero; NaN is additionally possible."""
+        """Multiplies two bounds. Zero times an infinite bound gives zero here; the caller allows NaN in addition."""
         exact = x * y
         return f32(np.where(np.isnan(exact) & ~one, np.copysign(0.0, np.copysign(1.0, x) * np.copysign(1.0, y)), exact))
 
@@ -168,8 +170,8 @@ def divide(a: Floats, b: Floats) -> Floats:
         (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
         with_zero = (blo <= 0) & (bhi >= 0)
         nan = with_zero & (alo <= 0) & (ahi >= 0) | ((np.isinf(alo) | np.isinf(ahi)) & (np.isinf(blo) | np.isinf(bhi)))
-        # Between an infinite and a finite bound there are finite numbers. Dividing the infinities says nothing about
-        # these.
+        # An interval with an infinite bound also contains finite numbers. The quotient of the infinities does not bound
+        # theirs.
         ends = itertools.product((a, _finite(a)), (b, _finite(b)))
         lo, hi, may = hull(*(monotone(lambda x, y: f32(x / y), x, y, nan=nan) for x, y in ends)).bounds()
         # A divisor between zeros of both signs reaches both infinities.
@@ -179,7 +181,7 @@ def divide(a: Floats, b: Floats) -> Floats:
 
 
 def _finite(x: Floats) -> Floats:
-    """Returns the finite numbers of an interval. Points are unchanged."""
+    """Returns the interval with its infinite bounds replaced by the largest finite numbers. Points are unchanged."""
     if x.v is not None:
         return x
     lo, hi, nan = x.bounds()
@@ -188,7 +190,7 @@ def _finite(x: Floats) -> Floats:
 
 
 def widened(x: Floats, error: tuple[np.ndarray | float, np.ndarray | float]) -> Floats:
-    """Returns bounds (f64) widened by an error on each side."""
+    """Widens bounds (f64) by the (relative, absolute) `error` on each side."""
     if x.v is not None:
         return approximate(x.v, error)
     relative, absolute = error
@@ -200,8 +202,8 @@ def widened(x: Floats, error: tuple[np.ndarray | float, np.ndarray | float]) -> 
 
 
 def fma(a: Floats, b: Floats, c: Floats) -> Floats:
-    """Returns a fused multiply-add with one rounding. A product of f32 is exact in f64, and the f64 neighbours of the sum bound
-    the result."""
+    """Returns the fused multiply-add a * b + c, rounded once. A product of two f32 is exact in f64, so the f64
+    neighbours of the sum bound the result."""
 
     def bound(towards: float) -> Callable[..., np.ndarray]:
         def function(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -214,11 +216,11 @@ def fma(a: Floats, b: Floats, c: Floats) -> Floats:
     exact = hull(monotone(bound(-INF), a, b, c), monotone(bound(INF), a, b, c))
     if a.v is not None and b.v is not None and c.v is not None:
         return exact
-    # Unless all three operands are points, bounds go through the product. A product that is too small for f32 is not
-    # zero yet.
+    # If an operand is an interval, the product is bounded first. A product too small for f32 is not rounded to zero
+    # before the sum.
     product = _unless_zero(mul(a, b), a, b)
     loose = add(widened(product, (2.0**-23, TINY)), c)
-    # A product beyond the range of f32 is not infinite yet.
+    # A product beyond the range of f32 is not infinite before the sum, either.
     low, high, _ = product.bounds()
     beyond = np.broadcast_to((np.isinf(low) | np.isinf(high)) & (low <= high), loose.shape)
     loose = select(Bools(beyond), Floats.anything(loose.shape), loose)
@@ -230,7 +232,7 @@ def fma(a: Floats, b: Floats, c: Floats) -> Floats:
 
 
 def _unless_zero(product: Floats, a: Floats, b: Floats) -> Floats:
-    """Replaces zeros of a product by numbers of their sign below all f32, unless an operand is zero."""
+    """Replaces each zero of a product by a number of its sign, smaller than any f32. Keeps it if an operand is zero."""
     lo, hi, nan = product.bounds()
     zero = np.zeros(lo.shape, bool)
     for part in (a, b):
@@ -255,7 +257,8 @@ def absolute(a: Floats) -> Floats:
 
 
 def extreme(a: Floats, b: Floats, largest: bool) -> Floats:
-    """min or max. NaN stays NaN; for zeros of different signs either result is allowed."""
+    """Returns the minimum, or with `largest` the maximum. NaN in an operand gives NaN. For zeros of different signs,
+    either zero is allowed."""
     pick = np.maximum if largest else np.minimum
     result = monotone(pick, a, b)
     (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
@@ -276,7 +279,8 @@ def copysign(x: Floats, sign: Floats) -> Floats:
 
 
 def reduce(kind: str, x: Floats) -> Floats:
-    """Reduces the last axis by a fixed binary tree (N9): 2i meets 2i + 1, and missing elements are neutral."""
+    """Reduces the last axis by a fixed binary tree (N9): element 2i is combined with 2i + 1, and missing elements are
+    neutral."""
     combine = add if kind == "add" else lambda a, b: extreme(a, b, kind == "max")
     if x.shape[-1] == 0:
         return Floats(np.full(x.shape[:-1], {"add": 0.0, "max": -np.inf, "min": np.inf}[kind]))
@@ -292,8 +296,8 @@ def reduce(kind: str, x: Floats) -> Floats:
 
 
 def scan(kind: str, x: Floats) -> Floats:
-    """Scans [rows, groups, elements]: element i of a row is the reduction of the groups before its own and of the
-    elements up to i in its own."""
+    """Scans an array [rows, groups, elements]. Element i of a group becomes the reduction of all earlier groups of the
+    row and of the group's elements 0 to i."""
     combine = add if kind == "add" else lambda a, b: extreme(a, b, kind == "max")
     for axis in (2, 1):
         index, bit = np.arange(x.shape[axis]), 1
@@ -316,7 +320,7 @@ def join(parts: list[Floats]) -> Floats:
 
 
 def compare(op: str, a: Floats, b: Floats) -> Bools:
-    """Ordered comparisons, except for !=, which is true for NaN. Unknown if the bounds overlap."""
+    """Compares floats. NaN makes every comparison false except !=. The result is unknown if the bounds overlap."""
     numpy_op = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}[op]
     if a.v is not None and b.v is not None:
         return Bools(numpy_op(a.v, b.v))
@@ -341,7 +345,8 @@ def compare(op: str, a: Floats, b: Floats) -> Bools:
 
 
 def to_int(x: Floats, width: int) -> Ints:
-    """Converts towards zero and saturates; NaN becomes 0. Unknown if the bounds give different integers."""
+    """Rounds towards zero and saturates; NaN becomes 0. The result is unknown if the two bounds give different
+    integers."""
     lo, hi, nan = x.bounds()
     only_nan = lo > hi
     first, last = _saturated(np.where(only_nan, 0, lo), width), _saturated(np.where(only_nan, 0, hi), width)
@@ -356,7 +361,8 @@ def _saturated(x: np.ndarray, width: int) -> np.ndarray:
 
 
 def to_byte(x: Floats, low: int, high: int) -> Ints:
-    """Rounds to the nearest integer, ties to even, and saturates; NaN becomes 0. Unknown if the bounds give different integers."""
+    """Rounds to the nearest integer, ties to even, and saturates; NaN becomes 0. The result is unknown if the two
+    bounds give different integers."""
     lo, hi, nan = x.bounds()
     only_nan = lo > hi
     first, last = (np.clip(np.rint(np.where(only_nan, 0, end)), low, high).astype(np.int64) for end in (lo, hi))
@@ -364,19 +370,21 @@ def to_byte(x: Floats, low: int, high: int) -> Ints:
 
 
 def index_of_extreme(x: Floats, largest: bool) -> Ints:
-    """Returns the index of the first NaN, else of the first extreme element; 0 without elements. Unknown in rows that are not all points."""
+    """Returns the index of the first NaN in each row, or without NaN that of the first extreme element. Returns 0 for
+    rows without elements. The index is unknown if an element of the row is not a point."""
     lo, hi, nan = x.bounds()
     if x.shape[-1] == 0:
         return Ints(np.zeros(x.shape[:-1], np.int64))
     points = (lo > hi) | (lo == hi) & ~nan
-    size = np.where(nan, np.inf, lo if largest else -lo)  # NaN counts as an infinity, unless there is an infinity
+    size = np.where(nan, np.inf, lo if largest else -lo)  # rows with NaN use the mask `nan` below
     beyond = np.where(nan.any(axis=-1, keepdims=True), nan, size == size.max(axis=-1, keepdims=True))
     return Ints(beyond.argmax(axis=-1).astype(np.int64), ~points.all(axis=-1))
 
 
 def greatest(x: Floats, at: int) -> tuple[Floats, Ints]:
-    """Returns the element of the last axis at a rank of the descending order, and its index. NaN comes before all numbers; equal
-    elements are ordered by index. Rows that are not all points may give anything."""
+    """Returns the element at rank `at` (0: the largest) of each row, sorted in descending order, and its index. NaN
+    comes before all numbers; equal elements are ordered by index. Both results may be anything if an element of the row
+    is not a point."""
     lo, hi, nan = x.bounds()
     points = ((lo > hi) | (lo == hi) & ~nan).all(axis=-1)
     size = np.where(nan, np.inf, lo)

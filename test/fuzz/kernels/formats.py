@@ -1,4 +1,5 @@
-"""Storage dtypes: their values as f64, their bits, and rounding. Written from the definitions of the formats."""
+"""Storage dtypes: their values as f64, their bits, and rounding. The code follows the definitions of the formats, not
+mlafix."""
 
 from __future__ import annotations
 
@@ -12,14 +13,15 @@ NUMPY = {
     "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
     "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
     "f8e8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
-    "f4e2m1": np.dtype(ml_dtypes.float4_e2m1fn),  # one byte each here; in memory two share a byte
+    "f4e2m1": np.dtype(ml_dtypes.float4_e2m1fn),  # here an element is one byte; in a kernel's memory, two elements share a byte
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
     "i8": np.dtype(np.int8),
     "u8": np.dtype(np.uint8),
     "bool": np.dtype(np.bool_),
 }
-# Fraction bits, smallest exponent of a normal number, largest number, and whether larger numbers saturate to it (N7).
+# (fraction bits, smallest exponent of a normal number, largest number, True if larger numbers saturate to the largest
+# (N7)).
 _FLOATS = {
     "bf16": (7, -126, float.fromhex("0x1.fep127"), False),
     "f16": (10, -14, 65504.0, False),
@@ -38,7 +40,7 @@ def is_float(dtype: str) -> bool:
 
 
 def f32(values: np.ndarray) -> np.ndarray:
-    """f64 rounded to the nearest f32, as f64."""
+    """Rounds f64 values to the nearest f32; the result is stored as f64."""
     return np.asarray(values, np.float64).astype(np.float32).astype(np.float64)
 
 
@@ -64,7 +66,7 @@ def unpack(raw: np.ndarray) -> np.ndarray:
 
 
 def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
-    """Returns the numbers of a float dtype nearest to f64 values, ties to even, as f64."""
+    """Rounds f64 values to the nearest number of a float dtype, ties to even; the result is stored as f64."""
     if dtype == "f32":
         return f32(values)
     values = np.asarray(values, np.float64)
@@ -89,14 +91,14 @@ def _power(values: np.ndarray) -> np.ndarray:
 
 
 def widen(array: np.ndarray, dtype: str) -> np.ndarray:
-    """Returns elements as f64 or int64 (bool as bool)."""
+    """Converts floats to f64 and integers to int64. Keeps bool."""
     if is_float(dtype):
         return np.asarray(array).astype(np.float32).astype(np.float64)
     return array.astype(np.bool_) if dtype == "bool" else array.astype(np.int64)
 
 
 def bits(array: np.ndarray) -> np.ndarray:
-    """Returns the elements' bits, unsigned."""
+    """Returns the bits of each element as an unsigned integer of its width."""
     return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
 
 

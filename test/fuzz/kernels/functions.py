@@ -1,4 +1,4 @@
-"""Functions of one f32 on sets of numbers, with the errors that docs/Python.md and docs/Dialect.md allow."""
+"""Applies functions of one f32 to values with bounds, with the errors that docs/Python.md and docs/Dialect.md allow."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from floats import INF, Floats, approximate, monotone, upper, widened
 from formats import TINY, f32, f32_down, f32_up, round_to
 
-# The relative and absolute error of a function of f32 (N10; docs/Dialect.md, the ends of N7 and N10), and of a function
-# of an angle.
+# The (relative, absolute) error of functions of f32 (N10; docs/Dialect.md, the ends of N7 and N10), and that of sine
+# and cosine.
 FUNCTION = (4e-6, TINY)
 ANGLE = (0.0, 2e-7)
 _LARGEST_ANGLE = 2.0**23
@@ -57,7 +57,8 @@ def f8e8m0(x: Floats) -> Floats:
 
 
 def _function(function: Callable[[np.ndarray], np.ndarray], x: Floats, low: float = -INF, is_rounded: bool = False, least: float = -INF) -> Floats:
-    """Returns an increasing function of x >= `low`, NaN below. Correctly rounded, or within a function's error, but never below `least`."""
+    """Applies an increasing function that is NaN for x < `low`. With `is_rounded`, the result is correctly rounded;
+    otherwise it has the error FUNCTION, but is never below `least`."""
     if x.v is not None:
         return Floats(f32(function(x.v))) if is_rounded else _at_least(approximate(function(x.v), FUNCTION), least)
     lo, hi, nan = x.bounds()
@@ -105,7 +106,7 @@ def rsqrt(x: Floats) -> Floats:
     if x.v is not None:
         return approximate(1 / np.sqrt(x.v), FUNCTION)
     lo, hi, nan = x.bounds()
-    if ((lo <= 0) & (lo <= hi)).any():  # decreases from an infinity on either side of zero
+    if ((lo <= 0) & (lo <= hi)).any():  # rsqrt is -inf at -0.0 and inf at +0.0
         minus_zero = (lo <= 0) & (hi >= 0) & np.signbit(lo)
         low = np.where(minus_zero, -INF, np.where(hi > 0, 1 / np.sqrt(np.where(hi > 0, hi, 1)), INF))
         # The maximum is at zero, or at a positive lower bound. Negative numbers have no value.
@@ -129,15 +130,16 @@ def cos(x: Floats) -> Floats:
 
 
 def _angle(function: Callable[[np.ndarray], np.ndarray], x: Floats) -> Floats:
-    """Returns a function of an angle up to 2^23, NaN beyond. Neither sine nor cosine changes by more than its angle."""
+    """Applies sine or cosine to angles up to 2^23; larger angles give NaN. Bounds use that the function changes by at
+    most the change of the angle."""
     lo, hi, nan = x.bounds()
     only_nan = lo > hi
     first, last = (np.clip(np.where(only_nan, 0, end), -_LARGEST_ANGLE, _LARGEST_ANGLE) for end in (lo, hi))
     inside = ~only_nan & (hi >= -_LARGEST_ANGLE) & (lo <= _LARGEST_ANGLE)
     nan = nan | ~only_nan & ((lo < -_LARGEST_ANGLE) | (hi > _LARGEST_ANGLE))
     (low, most, _), (_, high, _) = (approximate(function(end), ANGLE).bounds() for end in (first, last))
-    reach = last - first  # 0 even between zeros of different signs
-    away = reach + ANGLE[1]  # an end that is zero is exact, but its neighbours are not
+    reach = last - first  # 0 also for the interval from -0.0 to +0.0
+    away = reach + ANGLE[1]  # the function is exact at a bound that is zero, but not beside it
     low = np.where(reach > 0, np.maximum(f32_down(low - away), -_MOST), low)
     high = np.where(reach > 0, np.minimum(f32_up(most + away), _MOST), high)
     # An interval that contains 0 allows zeros of both signs.

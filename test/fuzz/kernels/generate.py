@@ -42,10 +42,11 @@ from syntax import (
 
 _SIZES = {1: 0.5, 2: 2, 3: 2, 4: 3, 5: 2, 6: 1, 7: 2, 8: 4, 12: 1, 16: 4, 17: 1, 24: 1, 31: 1, 32: 3, 33: 1.5, 48: 1, 64: 3, 65: 0.7, 96: 1,
           100: 0.7, 128: 3, 130: 0.4, 192: 0.7, 256: 1, 300: 0.4}  # fmt: skip
-# The last sizes exceed the elements that a lane keeps. Few rows have them (_sizes of generate_calls.py).
+# Sizes of long rows, with their weights in the random choice. The last sizes exceed the elements that a lane keeps in
+# registers; few rows have them (_sizes of generate_calls.py).
 _LARGE = {512: 2, 576: 1, 1000: 1, 1025: 1, 2048: 2, 2050: 1, 4096: 1, 7168: 0.5, 65537: 1, 65544: 1, 128256: 1, 151936: 0.5, 262145: 0.5}
 _LARGE_RATE = 0.03
-_IN_MEMORY = [65536, 65537, 65537, 100000, 131072, 131072]  # bounds of dims whose rows stay in memory, even if they are short
+_IN_MEMORY = [65536, 65537, 65537, 100000, 131072, 131072]  # upper bounds of dims; their rows stay in memory even if a call's rows are short
 
 
 class Generator(Reach):
@@ -55,9 +56,9 @@ class Generator(Reach):
         super().__init__(random.Random(seed))
         self.seed = seed
         self.extents: list[Any] = []
-        self.partial = False  # whether the grid may leave rows of tensors unwritten
+        self.partial = False  # True if the grid may leave rows of tensors unwritten
         self.fixed_sizes: dict[str, int] = {}
-        self.sent = ""  # the tensor to which ranks store
+        self.sent = ""  # the tensor to which ranks store; "" if there is none
 
     def case(self) -> Case:
         self.choose_dims()
@@ -101,7 +102,7 @@ class Generator(Reach):
             self.fixed_sizes["E"] = self.weighted(_SIZES)
         if self.chance(0.04):
             self.row_dims.append(f"e={self.pick([1, 3, 8, 20])}")
-        if self.chance(0.15):  # a row of numbers
+        if self.chance(0.15):  # a dim for rows that are listed number by number
             self.row_dims.append(f"o={self.weighted({1: 1, 2: 2, 3: 2, 4: 3, 5: 1, 7: 1, 8: 3, 9: 1, 16: 1, 33: 0.3, 64: 0.3})}")
         if self.chance(0.35):
             self.choose_product()
@@ -178,7 +179,7 @@ class Generator(Reach):
         return Grid(indices, self.extents, bool(self.segment_index), where, inline)
 
     def chosen(self) -> Node:
-        """Returns a predicate that holds for some of the segments."""
+        """Returns a predicate on segments that is true for some of them."""
         if self.chance(0.4):
             odd = Node("binary", INDEX, [name("b", INDEX), lit(1, INDEX)], {"name": "and"})
             return Node("compare", BOOL, [odd, lit(0, INDEX)], {"ops": [self.pick(["eq", "ne", "le"])]})
@@ -234,7 +235,7 @@ class Generator(Reach):
             op, end = self.pick([("ge", least), ("gt", least - 1)]) if least > -(2**31) else ("ge", least)
         kernel.promises.append(Assume(Node("compare", BOOL, [value, lit(end, value.type)], {"ops": [op]})))
 
-    # -- What all of it needs ----------------------------------------------------------------------------------------
+    # -- Completion --------------------------------------------------------------------------------------------------
 
     def finish(self, kernel: Kernel) -> None:
         """Completes a kernel: adds tensors for all dims whose size is used, declares variables and bases, and drops
@@ -254,10 +255,10 @@ class Generator(Reach):
         dims |= {scalar.at_most for scalar in kernel.scalars if scalar.at_most}
         dims |= {parse_dim(dim)[0] for tensor in kernel.tensors for dim in tensor.dims if is_bounded(dim)}
         if self.product and any(self.product in tensor.dims for tensor in kernel.tensors) | bool(dims & {self.product, "G"}):
-            dims |= {self.product, "G"}  # a call derives the other factor
-        for dim in sorted(dims):  # the order of a set differs between processes
+            dims |= {self.product, "G"}  # a call derives the other factor of a product
+        for dim in sorted(dims):  # sorted, since the iteration order of a set differs between processes
             self.give(kernel, dim)
-        for node in kernel.nodes():  # rows and states that name their dim alone
+        for node in kernel.nodes():  # types name a dim without its fixed size
             if node.type.dim and "=" in node.type.dim:
                 node.type = type(node.type)(node.type.kind, node.type.dtype, parse_dim(node.type.dim)[0], node.type.base)
         used = {tensor.dtype for tensor in kernel.tensors}
@@ -272,7 +273,7 @@ class Generator(Reach):
         self.order(kernel)
 
     def give(self, kernel: Kernel, dim: str) -> None:
-        """Makes sure that a tensor which is always given has the dim."""
+        """Makes sure that a mandatory tensor has the dim."""
         having = [t for t in kernel.tensors if any(parse_dim(d)[0] == dim for d in t.dims)]
         if any(not t.optional for t in having):
             return
@@ -287,7 +288,7 @@ class Generator(Reach):
             self.rng.shuffle(kernel.tensors)
         written = {s.tensor for s in all_statements(kernel.body) if isinstance(s, Store)}
         written |= {part for s in all_statements(kernel.body) if isinstance(s, StoreState) for part in (s.out, s.lse)}
-        # An element of a tensor that is declared but not used must not count as written.
+        # A tensor that is declared but never stored to must not count as written.
         for tensor in kernel.tensors:
             if tensor.access == "Out" and tensor.name not in written:
                 tensor.access = "InOut"

@@ -44,7 +44,8 @@ LONG = 60000
 
 
 def _sliced(kernel: Kernel, dim: str) -> int:
-    """Returns the smallest size for a dim: 1, or enough for all slices of its rows and for the first element of all that is read into them."""
+    """Returns the smallest size for a dim. Rows must contain all their slices, and the first element of every row that
+    is read into them."""
     loads = [(node.attrs["tensor"], node.attrs["slice"]) for node in kernel.nodes() if node.op == "load" and "slice" in node.attrs]
     stores = [(s.tensor, s.slice) for s in all_statements(kernel.body) if isinstance(s, Store) and s.slice]
     begun = [node.attrs["first"] for node in kernel.nodes() if node.op == "load" and node.attrs.get("into") == dim]
@@ -52,16 +53,16 @@ def _sliced(kernel: Kernel, dim: str) -> int:
 
 
 def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list[tuple[str, str]]) -> list[Call]:
-    """Calls that the same compiled kernel serves: an ordinary one, and others with other sizes and layouts. Few have no
-    rows."""
+    """Returns calls that one compiled kernel serves: an ordinary one, and others with different sizes and layouts. Few
+    calls have no rows."""
     dtypes = {variable: rng.choice(_CHOICES.get(variable, FLOAT_CHOICES)) for variable in kernel.variables}
     absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.15]
     bases = {base: rng.choice(["e", "2"]) for base in kernel.bases if rng.random() < 0.4}
     bound = [rng.choice(["m", "r"])] if rng.random() < 0.04 else []
-    held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]  # another choice would need other code
+    held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]  # the same in all calls, since code depends on it
     turn = rng.randrange(2) if kernel.exchanges else 0
     made: list[Call] = []
-    for number in range(_CALLS):  # the first call has rows of every kind
+    for number in range(_CALLS):  # the first call contains rows of every kind
         for _ in range(_TRIES):
             call = Call(_sizes(kernel, rng, fixed, not number), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound), held=list(held), turn=turn)
             if made and bound:
@@ -113,7 +114,8 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int], is_first: 
     sizes["slots"] = rng.randint(1, 9)
     sizes["_"], sizes["k"], sizes["ranks"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED), rng.randint(1, MOST_LISTED)
     for bound in {bound_of(dim) for tensor in kernel.tensors for dim in tensor.dims if is_bounded(dim)}:
-        # Includes sizes around the bounds of code versions for shorter rows. Longer rows take too long.
+        # The choice includes sizes at which another version of the code runs. Rows of more than 300 elements take too
+        # long.
         most = min(bound, 300)
         sizes["r"] = rng.choice([0, 1, most - 1, most, bound, rng.randint(0, most), rng.randint(0, most)])
         if is_first:
@@ -143,10 +145,11 @@ def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
 
 
 def _moved_rows(kernel: Kernel) -> set[str]:
-    """Returns tensors whose last dim must have stride 1, since the kernel moves whole rows of them. A row along the groups of a
-    product has one element per group if the kernel has rows of that product; tensors of such rows are left out. If a
-    loop over a tuple names several tensors, all of them count."""
-    # A branch with a constant condition may contain rows that the compiled kernel does not have.
+    """Returns the tensors whose last dim must have stride 1, since the kernel moves whole rows of them. Omits tensors
+    with one element per group of a product along which the kernel has rows. If a loop over a tuple names several
+    tensors, includes all of them."""
+    # Only statements outside of branches count: the compiled kernel may lack the rows of a branch with a constant
+    # condition.
     stored = [[*node.walk()] for s in kernel.body if isinstance(s, Store) for node in expressions(s)]
     sure = [node for nodes in stored if all(node.op != "ifexp" for node in nodes) for node in nodes]
     groups = {factors(node.type.dim)[0] for node in sure if node.type.kind == "row" and factors(node.type.dim)}
@@ -188,7 +191,7 @@ def _layout(tensor: Tensor, is_moved: bool, rng: random.Random) -> Layout:
 
 
 def _kind(tensor: Tensor, rng: random.Random) -> str:
-    """Returns the kind of a tensor's contents: see contents.py."""
+    """Chooses the kind of a tensor's contents (contents.py)."""
     if tensor.dtype == "M":
         return rng.choice(["garbage", "any", "normal"])
     if tensor.dtype in ("i32", "i64", "I", "i8", "u8", "bool"):
@@ -197,7 +200,8 @@ def _kind(tensor: Tensor, rng: random.Random) -> str:
 
 
 def _aliases(kernel: Kernel, call: Call, rng: random.Random) -> dict[str, str]:
-    """Written tensors that may alias a read one: both are alike, and all accesses of both use the row's own indices."""
+    """Returns pairs {written: read} of tensors that may share memory. They have the same dtype and dims, and each row
+    accesses only its own elements of both."""
     spelled = {tensor: {",".join(n.attrs["name"] if n.op == "name" else "?" for n in nodes) for nodes in lists}
                for tensor, lists in accesses(kernel).items()}  # fmt: skip
     stored = written(kernel)

@@ -15,7 +15,7 @@ from mlafix.dsl.functions import NAMES
 _COMPARE = ["lt", "le", "gt", "ge", "eq", "ne"]
 # Functions that round a number to a dtype.
 ROUNDINGS = ["bf16", "f16", "f8e4m3fn", "f8e5m2", "f8e8m0"]
-_MOST_NUMBERS = 64  # the most numbers in a row of them
+_MOST_NUMBERS = 64  # the most elements of a row that is listed number by number
 FUNCTIONS = [*NAMES, *ROUNDINGS]
 _ROUND = ("floor", "ceil", "trunc", "round", *ROUNDINGS)
 _OF_POSITIVE = ("sqrt", "rsqrt", "log", "log2")
@@ -77,7 +77,7 @@ class Expressions(Loads):
         return self.load(type, 0)
 
     def argument(self, type: Type) -> Node:
-        """Returns a scalar argument. For an index, also a size or an index of the grid."""
+        """Returns a scalar argument. For the type index, may also return a size or an index of the grid."""
         if type.dtype == "index" and self.chance(0.4):
             tensors = [t for t in self.tensors if not t.optional and t.dims]
             if tensors and self.chance(0.5):
@@ -114,22 +114,22 @@ class Expressions(Loads):
 
     def inline_call(self, type: Type, depth: int) -> Node | None:
         functions = [f for f in self.inline_functions if f.result.type == type]
-        if self.in_where:  # there are no rows there
+        if self.in_where:  # a grid's predicate has no rows
             functions = [f for f in functions if all(of.kind == "scalar" for of in f.types) and not _has_rows(f)]
         if not functions:
             return None
         function = self.pick(functions)
         count = len(function.parameters) - (self.rng.randint(0, len(function.defaults)))
         args = [self.expression(of, depth - 1) for of in function.types[:count]]
-        if all(is_number(argument) for argument in args):  # would be refused, since Python would compute the result
+        if all(is_number(argument) for argument in args):  # such a call is refused, since Python would compute the result
             args[0] = self.full(function.types[0], 1)
             if is_number(args[0]):
                 return None
         return Node("call", type, args, {"function": function.name})
 
     def operand(self, type: Type, depth: int) -> Node:
-        """Returns an operand for a row type. A scalar may stand for a row, and a row with one element per group for a row of
-        groups."""
+        """Returns an operand of a row type. Instead of a row, may return a scalar; instead of a row of groups, a row
+        with one element per group."""
         if type.kind == "row" and type.dim == self.product and type.dtype != "M" and self.chance(0.25):
             return self.full(row("G", type.dtype), depth)
         if type.kind == "row" and self.chance(0.25):
@@ -137,7 +137,7 @@ class Expressions(Loads):
         return self.expression(type, depth) if not self.chance(0.15) else self.literal(type.scalar())
 
     def pair(self, type: Type, depth: int) -> list[Node]:
-        """Returns two operands, at least one of which has the type."""
+        """Returns two operands. At least one of them has the type; the other may be a scalar in place of a row."""
         nodes = [self.full(type, depth), self.operand(type, depth)]
         if nodes[0] == nodes[1] and self.chance(0.9):  # most operations on two equal values are constants
             nodes[1] = self.operand(type, depth)
@@ -160,12 +160,12 @@ class Expressions(Loads):
         return node
 
     def choice(self, type: Type, depth: int) -> Node:
-        """where(c, a, b) or a if c else b."""
+        """Returns where(c, a, b) or `a if c else b`."""
         if type.kind == "row" and self.chance(0.5):
             of = "G" if type.dim == self.product and type.dtype != "M" and self.chance(0.3) else type.dim
             return Node("where", type, [self.full(row(of, "bool"), depth), *self.pair(type, depth)])
         condition = self.full(BOOL, depth)
-        # A condition that is known when it is read selects a value without converting it, so both need the type.
+        # A constant condition selects a value at compile time, without converting it. Both values then need the type.
         other = self.full(type, depth) if may_be_constant(condition) else self.operand(type, depth)
         return Node(self.pick(["where", "ifexp"]), type, [condition, self.full(type, depth), other])
 
@@ -223,7 +223,8 @@ class Expressions(Loads):
         return self.leaf(type) if self.pure else self.load(type, depth)
 
     def function(self, type: Type, depth: int) -> Node:
-        """Returns a function of one f32. Most operands are numbers on which it has an effect: not whole for rounding, not negative for roots."""
+        """Returns the call of a function of one f32. Most operands show its effect: fractions for rounding, positive
+        numbers for roots."""
         chosen, operand = self.pick(FUNCTIONS), self.varied(type, depth)
         if operand.op != "lit" and chosen in _ROUND and self.chance(0.85):
             operand = Node("binary", type, [operand, lit(float(np.float32(self.rng.uniform(1, 9))), F32)], {"name": "mul"})
@@ -234,7 +235,7 @@ class Expressions(Loads):
         return Node("unary", type, [operand], {"name": chosen})
 
     def of_groups(self, type: Type, rate: float) -> dict[str, float]:
-        """Adds the option to reduce groups to a row along "G"."""
+        """Returns {"along": rate} if a row of `type` can be made by reducing groups, else {}."""
         is_row = self.product and type.kind == "row" and type.dim == "G"
         return {"along": rate} if is_row and not self.pure and not self.in_where else {}
 
@@ -243,7 +244,7 @@ class Expressions(Loads):
         return Node("reduce", type, [self.flags(row(self.product, dtype), depth) if dtype == "bool" else self.uneven(row(self.product, dtype), depth)], {"kind": self.pick(kinds), "along": along})
 
     def top(self, type: Type, dtype: str, which: int, depth: int) -> Node:
-        """Returns an element that top_k finds, or its index, for a row or for each group."""
+        """Returns the value or the index of one element that top_k finds in a row, or in each group."""
         dim = self.product if type.kind == "row" else self.pick(self.state_dims)
         sizes = [int(text) if text.isdigit() else parse_dim(text)[1] or self.fixed_sizes.get(text, 1) for text in factors(dim) or [dim]]
         most = min(4, sizes[-1] if type.kind == "row" else math.prod(sizes))
@@ -252,17 +253,17 @@ class Expressions(Loads):
         return Node("top", type, [self.uneven(row(dim, dtype), depth)], {"top": (count, which, self.rng.randrange(count)), **along})
 
     def scan(self, type: Type, depth: int) -> Node:
-        """Returns a scan of a row, or of each group of a row along a product."""
+        """Returns a scan along a row, or along each group of a row along a product."""
         along = {"along": type.dim[1:-1].split()[1]} if factors(type.dim) and self.chance(0.6) else {}
         return Node("scan", type, [self.uneven(type, depth)], {"kind": self.pick(["add", "max", "min"]), **along})
 
     def numbers_of(self, type: Type) -> int:
-        """Returns the numbers in a row along a dim of a fixed size; 0 along other dims."""
+        """Returns the number of elements if a row of the type may be listed element by element, else 0."""
         size = parse_dim(type.dim)[1] if type.kind == "row" and type.dtype in ("f32", "i32", "i64", "bool") else None
         return size if size is not None and size <= _MOST_NUMBERS else 0
 
     def row_of(self, type: Type, depth: int) -> Node:
-        """Returns a row of numbers, at least one of which is not a constant."""
+        """Returns a row that is listed element by element. At least one element is not a constant."""
         count = self.numbers_of(type)
         values = [self.expression(type.scalar(), min(depth, 1) if self.chance(3 / count) else 0) for _ in range(count)]
         if all(is_number(value) for value in values) and not self.chance(0.1):
@@ -270,7 +271,7 @@ class Expressions(Loads):
         return Node("row_of", type, values)
 
     def elements(self, type: Type) -> dict[str, float]:
-        """Adds the option to take an element of a row, or of each group."""
+        """Returns the option of taking an element of a row, or of each group, with its weight."""
         if self.pure or self.in_where or type.dtype not in ("f32", "i32", "i64", "bool") or not self.row_dims:
             return {}
         is_each = type.kind == "row" and self.product and type.dim == "G"
@@ -286,8 +287,8 @@ class Expressions(Loads):
         return Node("element", type, [value, *indices])
 
     def blocks(self, dim: str) -> list[int]:
-        """Returns the sizes of blocks that a row along `dim` may swap. Returns None for a row with an element for each group of
-        another."""
+        """Returns the block sizes with which a row along `dim` may be swapped. Returns [] for a row with one element
+        per group of another row."""
         sizes = [int(text) if text.isdigit() else self.fixed_sizes.get(text, 1) for text in factors(dim) or [dim]]
         group = sizes[-1]
         whole = math.prod(sizes) if group & (group - 1) == 0 else group
@@ -458,7 +459,8 @@ class Expressions(Loads):
         return makers[how]()
 
     def state_with_sink(self, type: Type, depth: int) -> Node:
-        """Returns a state with a sink. In a merge exactly one operand has the sink; of two alternatives, one may lack it."""
+        """Returns a state with a sink. In a merge, exactly one operand has the sink. In a choice between two states,
+        one may lack it."""
         plain = dataclasses.replace(type, sink=False)
         options = {"sink": 1.0}
         if depth > 0:
@@ -476,7 +478,7 @@ class Expressions(Loads):
         if how == "rebase":
             return self.rebase(type, depth)
         condition = self.full(BOOL, depth - 1)
-        # A condition that is known when it is read selects a state, and with it whether there is a sink.
+        # A constant condition selects a state at compile time. Then both states need the sink.
         other = type if may_be_constant(condition) else self.pick([type, plain])
         states = [self.state(type, depth - 1), self.state(other, depth - 1)]
         self.rng.shuffle(states)
@@ -488,7 +490,7 @@ class Expressions(Loads):
         return Node("sink", Type("sink", "", type.dim, base or type.base), [self.lse(depth)], {"says": base})
 
     def lse(self, depth: int) -> Node:
-        """Returns an lse as a kernel may compute one."""
+        """Returns an expression for an lse, such as a kernel may compute."""
         return self.full(F32, min(depth, 1)) if self.chance(0.7) else self.literal(F32)
 
     def rebase(self, type: Type, depth: int) -> Node:

@@ -10,7 +10,7 @@ from interpret import Interpreter
 from memory import Cells
 from syntax import INDEX, BOOL, Call, For, If, Kernel, Node, Statement, lit, read_blocks
 
-_ROUNDS = 4  # each for one level of nested statements
+_ROUNDS = 4  # each round reaches one more level of nested statements
 _TRACED = 2  # the number of calls that are traced
 
 
@@ -57,7 +57,7 @@ def _is_dead(body: list[Statement], ran: set[int]) -> bool:
 
 
 def _change(body: list[Statement], ran: set[int], index: Node) -> bool:
-    """Changes statements that run but whose blocks do not. Returns True if there were any."""
+    """Changes each statement that runs although one of its blocks does not. Returns True if it changed any."""
     changed = False
     for s in body:
         dead = [inside for inside in read_blocks(s) if inside and id(inside) not in ran]
@@ -76,7 +76,7 @@ def _every_second(index: Node) -> Node:
 
 
 def _lengthen(s: For) -> bool:
-    """Makes a loop run at least twice. A loop along a dim runs over all of it."""
+    """Makes a loop run at least twice. A loop over a dim then covers the whole dim."""
     type, upper = s.upper.type, s.upper
     if upper.op == "shape":
         return False

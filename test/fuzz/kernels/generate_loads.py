@@ -28,17 +28,17 @@ from syntax import (
 )
 
 
-# The most nodes in an index. A condition repeats the index that it guards, and an index may be loaded at an index of
-# its own.
+# The most nodes in an index. Indices grow fast: a guard repeats its index, and an index may itself be loaded at an
+# index.
 _INDEX_SIZE = 40
-_MOST_INDEXING = 6  # the most tables through which an index goes
+_MOST_INDEXING = 6  # the deepest nesting of loaded indices
 
 
 def may_be_constant(node: Node) -> bool:
     """True if a bool may be known at compile time."""
-    if node.op in ("lit", "call", "present"):  # an optional tensor may later have to be given
+    if node.op in ("lit", "call", "present"):  # an optional tensor may become mandatory later
         return True
-    if node.op == "name":  # a variable or a parameter, but not an argument or an index
+    if node.op == "name":  # variables and parameters may be constant; arguments and indices are not
         return str(node.attrs["name"])[0] in "vp"
     if node.op == "compare":
         return all(may_be_constant(part) for part in node.args)
@@ -58,19 +58,19 @@ class Loads:
         self.tensors: list[Tensor] = []
         self.scalars: list[Scalar] = []
         self.variables: dict[str, Type] = {}  # names in scope
-        self.within: dict[str, set[str]] = {}  # by index name: the dims below whose sizes it is
+        self.within: dict[str, set[str]] = {}  # index name to the dims for which the index is in bounds
         self.row_dims: list[str] = []
         self.product = ""  # the dim in `row_dims` that is a product; its groups lie along "G"
-        self.inner = ""  # the dim of one group: the second factor, or another name for it if that is a number
-        self.own: list[tuple[str, str]] = []  # the grid's indices and the dims they run along
+        self.inner = ""  # the dim of one group: the product's second factor, or a name for it if the factor is a number
+        self.own: list[tuple[str, str]] = []  # (index of the grid, dim along which it runs)
         self.other_dims: list[str] = []  # other dims that tensors may have
         self.indexing = 0  # the nesting depth of the current index
-        self.writes: dict[str, list[Node]] = {}  # by written tensor: the indices of elements that this row owns
-        self.pairs: list[tuple[str, str]] = []  # tensors of payloads with their lses
+        self.writes: dict[str, list[Node]] = {}  # written tensor to the indices of the elements that this row owns
+        self.pairs: list[tuple[str, str]] = []  # (tensor of payloads, tensor of their lses)
         self.single: set[str] = set()  # inputs that no other statement reads
         self.distinct: list[str] = []  # tables of distinct entries
-        self.pure = False  # inside an inline function: no tensors, no grid
-        self.in_where = False  # in a grid's predicate: scalars only
+        self.pure = False  # True inside an inline function, which has no tensors and no grid
+        self.in_where = False  # True in a grid's predicate, which has only scalars
         self.inline_functions: list[Any] = []
         self.segment_index = ""
         self.float_dtypes = ["bf16", "f16", "f32"]
@@ -93,13 +93,13 @@ class Loads:
 
     @property
     def state_dims(self) -> list[str]:
-        """The dims of rows that a state may lie along: those that are known when the kernel is compiled."""
+        """Returns the dims along which a state's payload may lie. Their sizes are known when the kernel is compiled."""
         return [dim for dim in self.row_dims if not is_bounded(dim)]
 
     # -- Tensors -----------------------------------------------------------------------------------------------------
 
     def expression(self, type: Type, depth: int) -> Node:
-        """Returns an expression: generate_expressions.py."""
+        """Returns an expression. Implemented in generate_expressions.py."""
         raise NotImplementedError
 
     def leaf(self, type: Type) -> Node:
@@ -117,14 +117,14 @@ class Loads:
         return tensor
 
     def element(self, tensor: Tensor) -> str:
-        """Returns the type that an element of a tensor has in a body."""
+        """Returns the type of a tensor's elements in a kernel's body."""
         if tensor.dtype in ("I", "J"):
             return "i64"
         return "f32" if tensor.dtype in ("T", "O", *FLOATS, *FP8, FP4) else tensor.dtype
 
     def new_input(self, element: str, row_dim: str) -> Tensor:
-        """Returns a new input whose elements are `element` in a body. It has rows along `row_dim`, or elements if that is
-        ""."""
+        """Adds an input and returns it. Its elements have the type `element` in the kernel's body. The kernel loads
+        rows along `row_dim`, or single elements if `row_dim` is ""."""
         if element == "f32" and row_dim and self.is_even(row_dim) and self.chance(0.06):
             dtype = FP4
         elif element == "f32":
@@ -160,18 +160,18 @@ class Loads:
         return made
 
     def is_even(self, row_dim: str) -> bool:
-        """True if rows along the dim (or their groups) have an even number of elements, and are not rows of one element
+        """True if rows along the dim, or their groups, have an even number of elements. False for rows with one element
         per group."""
         text, fixed = parse_dim(factors(row_dim)[1] if factors(row_dim) else row_dim)
         size = int(text) if text.isdigit() else fixed or self.fixed_sizes.get(text, 1)
         return size % 2 == 0 and row_dim != "G"
 
     def input(self, element: str, row_dim: str, has_halves: bool = True) -> Tensor:
-        """Returns a tensor that is read. `has_halves`: whether two of its elements may share a byte."""
+        """Returns a tensor that the kernel reads. With `has_halves`, two of its elements may share a byte."""
         has_halves &= bool(row_dim)
         usable = [t for t in self.tensors if t.access == "In" and self.element(t) == element and (has_halves or t.dtype != FP4)
                   and (bool(row_dim) <= (t.dims[-1] == row_dim)) and t.name != "cu" and t.name not in self.single]  # fmt: skip
-        if self.in_where:  # segments may have no rows
+        if self.in_where:  # leaves out tensors with the grid's rows, since segments may have none
             own = {dim for _, dim in self.own}
             usable = [t for t in usable if not own & set(t.dims)]
         if usable and (self.chance(0.65) or len(self.tensors) > 8):
@@ -184,7 +184,7 @@ class Loads:
     # -- Indices -----------------------------------------------------------------------------------------------------
 
     def index_for(self, dim: str, depth: int) -> tuple[Node, Node | None]:
-        """Returns an index into a dim, and the condition under which it is in bounds."""
+        """Returns an index into a dim, and the condition under which it is in bounds (None: always)."""
         text, fixed = parse_dim(dim)
         inside = [index for index, dims in self.within.items() if text in dims and index in self.variables]
         if inside and not self.chance(0.12):
@@ -204,7 +204,7 @@ class Loads:
         if index.op == "lit":
             index = Node("convert", index.type, [self.leaf(INDEX)]) if index.type != INDEX else self.leaf_name(INDEX) or index
         wide = index if index.type == INDEX else Node("convert", INDEX, [index])
-        if not may_be_constant(wide) and self.chance(0.05):  # not clamped, since nothing is read out of bounds
+        if not may_be_constant(wide) and self.chance(0.05):  # not clamped, since a load out of bounds reads nothing
             return (wide if self.chance(0.5) else index), None
         if wide.op == "lit" or self.chance(0.78):  # clamped
             top = Node("binary", INDEX, [size, lit(1, INDEX)], {"name": "sub"}) if fixed is None else lit(fixed - 1, INDEX)
@@ -214,14 +214,14 @@ class Loads:
         return (wide if self.chance(0.5) else index), guard
 
     def place(self, tensor: Tensor, is_row: bool, depth: int) -> tuple[list[Node], Node | None]:
-        """Returns indices into a tensor, and the condition under which they are in bounds."""
+        """Returns indices into a tensor, and the condition under which they are in bounds (None: always)."""
         dims = tensor.dims[:-1] if is_row else tensor.dims
         if not is_row and self.is_parted(tensor):
             dims = [*dims[:-1], "G", self.inner]
         return self.places(dims, depth)
 
     def is_parted(self, tensor: Tensor) -> bool:
-        """True if rows of a tensor lie along the product, so that an element has an index for each factor."""
+        """True if rows of the tensor lie along the product. An element then has one index per factor."""
         return bool(self.product) and bool(tensor.dims) and tensor.dims[-1] == self.product
 
     def places(self, dims: list[str], depth: int) -> tuple[list[Node], Node | None]:
@@ -269,9 +269,9 @@ class Loads:
         if guard is None or self.chance(0.3):
             extra = self.expression(BOOL, min(depth - 1, 1))
             guard = extra if guard is None else Node("logic", BOOL, [guard, extra], {"name": "and"})
-        # A condition that is known when it is read would return the other value without conversion, as a number.
+        # With a constant condition, the alternative value would stay a number, without conversion to the type.
         converts = not row_dim and type.dtype not in ("i8", "u8", "M")
-        if self.chance(0.3) and (converts or not may_be_constant(guard)):  # Python would not read this memory
+        if self.chance(0.3) and (converts or not may_be_constant(guard)):  # `a if guard else b` reads nothing if the guard is false
             other = self.expression(type, 0) if self.chance(0.5) else self.literal(type.scalar())
             if other.op == "lit" and may_be_constant(guard):
                 other = Node("convert", type, [other])
@@ -284,8 +284,8 @@ class Loads:
         return Node("load", type, args, attrs)
 
     def own_value(self, type: Type) -> Node:
-        """Returns the contents of this row's own place in a tensor that is always given. No index is out of bounds, and no
-        other row has the place."""
+        """Loads this row's own place in a mandatory tensor. The indices are in bounds, and no other row has this
+        place."""
         row_dims = [type.dim] if type.kind == "row" else []
         dims = [*(dim for _, dim in self.own), *row_dims]
         dtypes = ("f32", "bf16", "T") if type.dtype == "f32" else (type.dtype,)
@@ -298,12 +298,12 @@ class Loads:
         return bound_of(dim) if is_bounded(dim) else parse_dim(dim)[1] or self.fixed_sizes.get(dim, 1)
 
     def sliced_dims(self, but: str, size: int = 0) -> list[str]:
-        """Returns other dims whose rows have slices with this number of elements."""
+        """Returns the dims other than `but` whose rows have slices of `size` elements."""
         named = [dim for dim in self.row_dims if dim != but and not factors(dim) and parse_dim(dim)[1] is None]
         return [dim for dim in named if self.most(dim) >= size and not (self.product and dim == "G")]
 
     def load_slice(self, type: Type, depth: int) -> Node | None:
-        """Returns a slice, as a row along its number of elements."""
+        """Loads a slice of a row. Its dim is its number of elements."""
         size = self.most(type.dim)
         longer = self.sliced_dims(type.dim, size)
         if not longer:
@@ -314,7 +314,8 @@ class Loads:
         return Node("load", type, nodes if guard is None else [*nodes, guard], {**attrs, **({"where": True} if guard is not None else {})})
 
     def load_into(self, type: Type, depth: int, own: Tensor | None = None) -> Node | None:
-        """Returns a row along another dim, possibly written by this row, read into a row of this type from some element on."""
+        """Loads a row along another dim into a row of this type, from some element on. The loaded row may have been
+        written before."""
         shorter = self.sliced_dims(type.dim)
         if not (own or shorter) or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G"):
             return None
@@ -331,13 +332,14 @@ class Loads:
         return Node("load", type, [*nodes, guard], {**attrs, "where": True})
 
     def slice(self, size: int, count: int = 0) -> tuple[int, int]:
-        """Returns bounds of a slice in a row of `size` elements, with `count` elements or any number."""
+        """Returns the bounds [begin, end) of a slice in a row of `size` elements. The slice has `count` elements; 0
+        chooses a random number."""
         count = count or self.rng.randint(1, size)
         begin = self.pick([0, size - count, self.rng.randint(0, size - count), self.rng.randint(0, size - count) // 8 * 8])
         return begin, begin + count
 
     def own_load(self, type: Type) -> Node | None:
-        """Loads elements that this row has written itself, or may have."""
+        """Loads elements that this row has written, or may have written, before."""
         row_dim = type.dim if type.kind == "row" else ""
         if self.product and row_dim in (self.inner, "G") and self.chance(0.6):
             return self.own_part(type, "group" if row_dim == self.inner else "member")
@@ -379,7 +381,7 @@ class Loads:
         usable = [pair for pair in self.pairs if self.tensor_of(pair[0]).dims[-1] == type.dim]
         if usable and (self.chance(0.6) or len(self.tensors) > 8):
             out, lse = (self.tensor_of(part) for part in self.pick(usable))
-        elif self.chance(0.4):  # an index that all rows have
+        elif self.chance(0.4):  # an index that is the same in all rows of the grid
             outer = [dim for _, dim in self.own]
             out = self.add_tensor(self.pick(["f32", "T", "bf16"]), [*outer, type.dim])
             lse = self.add_tensor("f32", outer, prefix="l")
@@ -395,7 +397,7 @@ class Loads:
             self.pairs.append((out.name, lse.name))
         out_nodes, guard = self.place(out, True, min(depth, 1))
         lse_nodes = []
-        for dim in lse.dims:  # if both have the dim, with the same index
+        for dim in lse.dims:  # if payload and lse have the same dim, they get the same index
             if dim in out.dims[:-1]:
                 lse_nodes.append(out_nodes[out.dims.index(dim)])
             else:

@@ -9,21 +9,21 @@ from generate_loads import may_be_constant
 from generate_statements import Statements
 from syntax import BOOL, I32, I64, INDEX, MOST_LISTED, Assign, Each, For, If, Node, Print, Statement, Store, StoreState, Tensor, Type, all_statements, expressions, lit, name
 
-# The degree to which an operation hides its operands: 0 not at all, 1 nearly completely.
+# The degree to which an operation hides errors in its operands: 0 means not at all, 1 nearly completely.
 _HIDES = {"floordiv": 1, "mod": 1, "shl": 1, "shr": 1, "and": 1, "or": 1, "min": 1, "max": 1, "mul": 0.9, "div": 0.9, "copysign": 1,
           "add": 0.4, "sub": 0.4, "xor": 0, "neg": 0, "not": 0, "abs": 0.8}  # fmt: skip
 _HIDES_OF = {"fma": 0.9, "compare": 1, "logic": 1, "ifexp": 1, "where": 1, "top": 1, "splat": 0.3, "swap": 0.3, "row_of": 0.3, "element": 1, "payload": 1, "lse_of": 1, "merge": 0.9,
              "mask": 1, "make_state": 0.9, "sink": 1, "call": 1, "load": 1, "load_state": 1, "rebase": 0.6, "list": 0.5}  # fmt: skip
 _KEPT = {("i32", "f32"), ("i32", "i64"), ("i32", "index"), ("index", "i64"), ("i64", "index"), ("bool", "i32"), ("bool", "i64"), ("bool", "f32")}
 _STORES = 120
-_TOGETHER = 5  # integers in one store
+_TOGETHER = 5  # the number of integers that one store combines
 _STORES_OF_LONG = 6
-_ARGUMENTS = 56  # of the 64 that a kernel may have; tensors for sizes and for a state's lse follow
-_AT_ONCE = 0.6  # the share of assigned values that are stored at once; others are stored if nothing else shows them
+_ARGUMENTS = 56  # a kernel may have 64 arguments; the rest is for tensors of sizes and of lses
+_AT_ONCE = 0.6  # the share of assigned values that are stored immediately; the others are stored only if no statement reads them
 
 
 def hides(node: Node) -> float:
-    """Returns the degree to which a value hides its operands."""
+    """Returns the degree to which an expression hides errors in its operands."""
     if node.op in ("binary", "unary"):
         return _HIDES.get(node.attrs["name"], 0.8)
     if node.op in ("reduce", "scan"):
@@ -42,7 +42,8 @@ def _has(node: Node, *ops: str) -> bool:
 
 
 def targets(statement: Assign) -> dict[str, Type]:
-    """Returns the names to which an assignment gives values, with their types. For a list, the names of its elements."""
+    """Returns the names to which an assignment gives values, with their types. For a list, returns the names of its
+    elements."""
     found: dict[str, Type] = {}
     for variable, value in zip(statement.names, statement.values):
         if value.op == "list":
@@ -57,8 +58,8 @@ class Reach(Statements):
     """Adds stores to a finished body."""
 
     def reach(self, body: list[Statement], seen: dict[str, Type], is_long: bool) -> list[Statement]:
-        """Adds stores of hidden operands, and of values that no statement reads. Some kernels get few stores, since a second use of a value
-        changes what the compiler can do.
+        """Adds stores of hidden operands, and of values that no statement reads. Some kernels get only a few of these
+        stores, since a second use of a value prevents optimisations.
 
         Args:
             seen: names that have values before the body.
@@ -66,10 +67,10 @@ class Reach(Statements):
         """
         self.thoroughness = self.weighted({1.0: 0.96, 0.5: 0.02, 0.0: 0.02})
         self.stores_left = _STORES_OF_LONG if is_long else _STORES
-        # by type: tensors for values, then the indices and the place of the next slot
+        # type to the tensors for its values, their indices, and the place of the next free slot
         self.kept: dict[Type, tuple[list[str], list[Node], list[int], list[int]]] = {}
         self.types = dict(seen)
-        self.stored: set[str] = set()  # names whose values an output holds
+        self.stored: set[str] = set()  # names whose values have been stored to an output
         read = _reads([node for s in all_statements(body) for node in expressions(s)])
         made, unread = self._block(body, set(seen), False)
         made += self._leave(unread | {v for v in seen if v not in read})
@@ -82,7 +83,7 @@ class Reach(Statements):
     # -- Blocks ------------------------------------------------------------------------------------------------------
 
     def _block(self, body: list[Statement], known: set[str], is_loop: bool) -> tuple[list[Statement], set[str]]:
-        """Returns a block with its stores, and the names whose values nothing reads by its end."""
+        """Returns the block with added stores. Also returns the names whose values no statement has read by its end."""
         made: list[Statement] = []
         unread: set[str] = set()
         for statement in body:
@@ -116,7 +117,8 @@ class Reach(Statements):
         return made, unread
 
     def _inner(self, body: list[Statement], known: set[str], is_loop: bool, is_elif: bool = False) -> tuple[list[Statement], set[str]]:
-        """Returns a nested block. Its own names end with it, except for those that the other branch may also assign."""
+        """Adds stores to a nested block. Names that are not known outside are stored at its end. For an elif, they are
+        returned instead, since the other branch may assign them, too."""
         stored = set(self.stored)
         if is_elif and self.chance(0.4):
             (inner,) = body
@@ -144,12 +146,12 @@ class Reach(Statements):
     def _hoist(self, statement: Statement, is_loop: bool) -> list[Statement]:
         """Gives names to hidden operands and stores them. The statement then uses the names."""
         made: list[Statement] = []
-        named: dict[int, tuple[Node, Node]] = {}  # by identity: the original node and its replacement
+        named: dict[int, tuple[Node, Node]] = {}  # id of a node to (node, replacement)
 
         def visit(shared: Node, hidden: float, is_guarded: bool) -> Node:
             if id(shared) in named:
                 return named[id(shared)][1]
-            # An earlier statement may share this node, and new names have no values there.
+            # The node is copied, since an earlier statement may share it, where the new names have no values yet.
             node = dataclasses.replace(shared, args=list(shared.args))
             for i, argument in enumerate(node.args):
                 guarded = is_guarded or (node.op == "ifexp" and i > 0) or (node.op == "logic" and i > 0)
@@ -171,7 +173,8 @@ class Reach(Statements):
         return made + self._together(is_loop)
 
     def _roots(self, s: Statement) -> list[tuple[Any, Any, float]]:
-        """Returns the expressions of a statement, with the degree to which it hides each of them."""
+        """Returns (object, attribute or index, degree) for each expression of a statement. The degree says how much the
+        statement hides the expression's value."""
         if isinstance(s, Assign):
             return [(s.values, i, 0.0) for i in range(len(s.values))]
         if isinstance(s, Store):
@@ -192,7 +195,7 @@ class Reach(Statements):
         return []
 
     def _named(self, node: Node, made: list[Statement], is_loop: bool) -> Node:
-        """Returns names a value and stores it."""
+        """Assigns a value to a new name and stores it. Returns the name."""
         type = node.type
         is_known = node.op == "lit" or type.kind in ("sink", "list") or type.dtype in ("i8", "u8", "M") or all(n.op in ("lit", "convert") for n in node.walk())
         if is_known or self.stores_left <= 0:
@@ -214,7 +217,8 @@ class Reach(Statements):
     # -- Outputs -----------------------------------------------------------------------------------------------------
 
     def _keep(self, value: Node, is_loop: bool, sum_rate: float = 0.0) -> list[Statement]:
-        """Stores a value in its own place. Sometimes adds it to the place, so that in a loop all iterations count."""
+        """Stores a value to an output, at a place of its own. Sometimes adds it to the place, so that every iteration
+        of a loop shows in the result."""
         type = value.type
         if type.kind in ("list", "sink") or type.dtype in ("i8", "u8", "M") or self.stores_left <= 0 or self.arguments() > _ARGUMENTS:
             return []
@@ -235,11 +239,11 @@ class Reach(Statements):
         return [Store(target, nodes, value)]
 
     def arguments(self) -> int:
-        """Returns the number of arguments; a list counts as its tensors."""
+        """Returns the number of arguments. A list counts as many arguments as it has tensors."""
         return len(self.scalars) + sum(MOST_LISTED if tensor.listed else 1 for tensor in self.tensors)
 
     def _together(self, is_loop: bool) -> list[Statement]:
-        """Stores several integers and booleans at once, as a sum that each of them changes."""
+        """Stores several integers and booleans as one sum, which changes with each of them."""
         made: list[Statement] = []
         while self.integers:
             some, self.integers = self.integers[:_TOGETHER], self.integers[_TOGETHER:]
@@ -255,7 +259,7 @@ class Reach(Statements):
         return made
 
     def _slot(self, type: Type) -> tuple[list[str], list[list[Node]]]:
-        """Returns the tensors for values of a type, and the indices of the next free place in them."""
+        """Returns the output tensors for values of the type, and the indices of their next free place."""
         if type not in self.kept:
             self.kept[type] = self._outputs(type)
         tensors, indices, places, count = self.kept[type]

@@ -51,7 +51,7 @@ def _reads(result: Node, body: list[Assign]) -> set[str]:
 
 
 class Statements(Expressions):
-    """Generates statements. Each may use the names in scope and add to them."""
+    """Generates statements. A statement may use the names in scope and add names."""
 
     def value_type(self) -> Type:
         """Returns a type that a variable may hold."""
@@ -75,7 +75,8 @@ class Statements(Expressions):
         return made
 
     def block(self, count: int, nesting: int) -> list[Statement]:
-        """Returns a block whose own names end with it. It changes something outside, if possible."""
+        """Returns a block of statements. Names that it introduces leave the scope at its end. The block stores to
+        memory or assigns an outer name, if possible."""
         outer, within = dict(self.variables), dict(self.within)
         made = self.statements(count, nesting)
         if not any(isinstance(s, (Store, StoreState)) or isinstance(s, Assign) and set(s.names) & set(outer) for s in made):
@@ -100,7 +101,7 @@ class Statements(Expressions):
         return [statement]
 
     def new_list(self, type: Type) -> Statement:
-        """Returns a new list of values. Its elements are variables from then on."""
+        """Returns the assignment of a new list of values. Later statements use its elements like variables."""
         variable, count = self.fresh("v"), self.rng.randint(2, 3)
         over = {"over": count} if self.chance(0.4) else {}
         values = [self.expression(type, 1) for _ in range(1 if over else count)]
@@ -108,7 +109,7 @@ class Statements(Expressions):
         return Assign([variable], [Node("list", Type("list"), values, over)])
 
     def state_change(self, nesting: int, known: dict[str, Type] | None = None) -> list[Statement]:
-        """Returns a new value for an existing variable."""
+        """Returns an assignment to an existing variable."""
         names = [v for v, of in (known or self.variables).items() if v.startswith("v") and v in self.variables]
         if not names:
             return self.state_new(nesting)
@@ -136,7 +137,8 @@ class Statements(Expressions):
         return places
 
     def output(self, dtype: str, row_dim: str, access: str, optional: bool) -> tuple[str, list[Node]]:
-        """Returns a new tensor in which each row of the grid owns a row or an element."""
+        """Adds a tensor in which each row of the grid owns a row or an element. Returns its name and the indices of the
+        owned part."""
         places = self.own_dims()
         nodes, dims = [n for n, _ in places], [d for _, d in places]
         if access == "InOut" and not row_dim and self.chance(0.15):
@@ -175,7 +177,7 @@ class Statements(Expressions):
         element = self.element(Tensor("", dtype, [], access))
         if self.product and row_dim == self.product and dtype not in ("M", FP4) and self.chance(0.7):
             return self.write_parts(target, list(nodes), element, access, where)
-        if dtype in BYTES and self.chance(0.6):  # of another type, and not a constant
+        if dtype in BYTES and self.chance(0.6):  # a value of another type that is not a constant
             of = Type("row" if row_dim else "scalar", self.pick(["f32", "f32", "i32", "i64"]), row_dim)
             return Store(target, list(nodes), self.full(of, 2), where)
         type = row(row_dim, element) if row_dim else Type("scalar", element)
@@ -194,7 +196,7 @@ class Statements(Expressions):
         return bool(self.product) and dim == "G"
 
     def write_slice(self, target: str, nodes: list[Node], type: Type, where: Node | None) -> Statement:
-        """Stores a slice of a row: a number, or a row along a dim of its size."""
+        """Stores to a slice of a row. The value is a number, or a row along a dim of the slice's size."""
         size = self.most(type.dim)
         shorter = [dim for dim in self.row_dims if not factors(dim) and "=" not in dim and not self.is_each(dim) and self.fixed_sizes.get(dim, 1) <= size]
         if shorter and self.chance(0.7):
@@ -203,8 +205,8 @@ class Statements(Expressions):
         return Store(target, nodes, self.expression(type.scalar(), 2), where, slice=self.slice(size))
 
     def write_parts(self, target: str, nodes: list[Node], element: str, access: str, where: Node | None) -> Statement:
-        """Stores groups, members or elements of a row: all of them, in a loop or one by one. For an updated tensor,
-        possibly only one."""
+        """Stores all groups, members or elements of a row, in a loop or one by one. For an updated tensor, may store
+        only one of them."""
         part = self.weighted({"group": 2, "member": 4, "element": 2 if access == "InOut" else 0})
         own, other = ("G", self.inner) if part == "group" else (self.inner, "G")
         text, fixed = parse_dim(own)
@@ -219,7 +221,7 @@ class Statements(Expressions):
             index, guard = self.index_for(own, 1)
             where = guard if where is None else where if guard is None else Node("binary", BOOL, [where, guard], {"name": "and"})
             return store(index)
-        if fixed is not None and fixed <= 4 and self.chance(0.8):  # the condition is constant, so only one of the statements remains
+        if fixed is not None and fixed <= 4 and self.chance(0.8):  # the condition is constant, so only one of the statements is compiled
             order = self.rng.sample(range(fixed), fixed)
             return If(lit(True, BOOL), [store(lit(i, INDEX)) for i in order], [])
         index = self.fresh("r")
@@ -244,7 +246,7 @@ class Statements(Expressions):
         self.variables[index], self.within[index] = INDEX, {parse_dim(row_dim)[0]}
         value = self.expression(Type("scalar", element), 2)
         self.variables, self.within = outer, within
-        # Takes all that exist, but at most a few.
+        # The loop covers the first few elements of the row.
         size = Node("shape", INDEX, [], {"dim": parse_dim(row_dim)[0]})
         end = Node("binary", INDEX, [size, lit(self.rng.randint(1, 6), INDEX)], {"name": "min"})
         step = self.weighted({1: 4, 2: 1, 3: 1})
@@ -269,8 +271,9 @@ class Statements(Expressions):
     # -- Promises, prints --------------------------------------------------------------------------------------------
 
     def state_scatter(self, nesting: int) -> list[Statement]:
-        """Returns a store to the row or element that a table of distinct entries selects."""
-        # Entries past the table's end read as 0, where all rows of a grid with an unbounded count would meet.
+        """Returns a store to a row or an element. Its index is an entry of a table of distinct entries."""
+        # A load past the table's end gives 0. All rows past the end would then store to the same place, so the grid's
+        # count must have a bound.
         uncounted = {scalar.name for scalar in self.scalars if not scalar.at_most}
         places = [(index, dim) for index, dim in self.own if "=" not in dim and f"count_{index}" not in uncounted]
         if not places or self.distinct or self.segment_index:
@@ -288,12 +291,12 @@ class Statements(Expressions):
         return [Store(target.name, [node for node, _ in at], self.full(type, 2), self.lively() if self.chance(0.4) else None)]
 
     def state_print(self, nesting: int) -> list[Statement]:
-        """Returns a print, which only has an effect in debug mode."""
+        """Returns a print statement, which has an effect only in debug mode."""
         types = [self.pick([F32, I32, I64, INDEX, BOOL]) for _ in range(self.rng.randint(1, 2))]
         return [Print(self.pick(["at", "it is", "x ="]), [self.full(type, 1) for type in types])]
 
     def state_promise(self, nesting: int) -> list[Statement]:
-        """Returns a promise that holds: a known fact about the grid's indices."""
+        """Returns a promise (assume) about the grid's indices that is always true."""
         index, dim = self.pick(self.own)
         size = lit(parse_dim(dim)[1], INDEX) if "=" in dim else Node("shape", INDEX, [], {"dim": dim})
         ops = self.pick([["le", "lt"], ["le", "le"]])
@@ -305,8 +308,8 @@ class Statements(Expressions):
         return self.reuse(nesting)
 
     def reuse(self, nesting: int, dim: str | None = None) -> list[Statement]:
-        """Reads a row or an element, writes its memory, and then uses the old value, since a name keeps the value of its assignment. The
-        memory is an updated tensor, or an input for which a call may pass the output."""
+        """Reads a row or an element into a name, writes to its memory, and then uses the name. The name must still have
+        the old value. The memory is an updated tensor, or an input that may alias an output."""
         if dim is None:
             dim = self.pick([*self.row_dims, *(d for d in self.row_dims if is_bounded(d) or self.fixed_sizes.get(d, 0) > 300), *([""] if nesting > 0 else [])])
         type = row(dim) if dim else self.pick([F32, I32])
@@ -337,7 +340,7 @@ class Statements(Expressions):
         return made + new
 
     def reread(self, tensor: str, nodes: list[Node], type: Type) -> Node:
-        """Returns a load of the same place, or of a row that overlaps it, spread or shifted over the same dim."""
+        """Loads the same place again, or a row over the same dim that overlaps it."""
         plain = Node("load", type, list(nodes), {"tensor": tensor})
         if type.kind != "row" or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G") or factors(type.dim) or self.chance(0.7):
             return plain
@@ -346,7 +349,7 @@ class Statements(Expressions):
         return Node("load", type, list(nodes), {"tensor": tensor, **into})
 
     def rewritten(self, tensor: str, nodes: list[Node], old: str, type: Type) -> Node:
-        """Returns the new contents of the memory."""
+        """Returns the value that is written over the old one."""
         how = self.weighted({"old": 3, "again": 1, "other": 1})
         if how == "other":
             return self.full(type, 1)
@@ -382,7 +385,7 @@ class Statements(Expressions):
             orelse = self.block(self.rng.randint(1, 2), nesting)
         elif self.chance(0.4):
             orelse = [If(self.lively(), self.block(1, nesting), self.block(1, nesting) if self.chance(0.6) else [])]
-        if orelse and condition.op != "lit" and self.chance(0.4):  # assigns a name on all paths
+        if orelse and condition.op != "lit" and self.chance(0.4):  # both branches assign the same name
             type, variable = self.value_type(), self.fresh("v")
             then.append(Assign([variable], [self.full(type, 1)]))
             if len(orelse) == 1 and isinstance(orelse[0], If):
@@ -395,7 +398,7 @@ class Statements(Expressions):
         return [If(condition, then, orelse)]
 
     def count(self, type: Type) -> Node:
-        """Returns a bound of a loop: small, except for loops whose index would wrap."""
+        """Returns a bound of a loop. It is small, except in loops whose index would overflow."""
         if type == INDEX:
             options: dict[str, float] = {"literal": 3, "shape": 2, "limited": 2, "grid": 1}
         else:
@@ -424,10 +427,11 @@ class Statements(Expressions):
         return Node("binary", type, [low, lit(self.rng.randint(1, 7), type)], {"name": "min"})
 
     def bounds(self, type: Type) -> tuple[Node, Node, int, int]:
-        """Lower bound, upper bound and step of a loop, and how many of them are written."""
+        """Returns the lower bound, the upper bound and the step of a loop, and how many arguments range gets in the
+        source."""
         step = self.weighted({1: 5, 2: 2, 3: 1, 4: 0.5, 7: 0.5, 100: 0.1})
         spelled = 3 if step != 1 else self.weighted({1: 2, 2: 2, 3: 1})
-        if self.chance(0.02):  # bounds at which the index would wrap
+        if self.chance(0.02):  # bounds near the largest integer, where the index would overflow
             top = 2**31 - 1 if type == I32 else 2**63 - 1
             return lit(top - self.rng.randint(1, 5), type), lit(top - self.rng.randint(0, 1), type), step, 3
         upper = self.count(type)
@@ -523,7 +527,7 @@ class Statements(Expressions):
         if not any(n.op == "name" for n in result.walk()):
             result = name(parameters[0], types[0])
         defaults = [lit(float(self.rng.randint(-4, 4)), F32)] if types[-1] == F32 and len(types) > 1 and self.chance(0.4) else []
-        if not _reads(result, body) & set(parameters[:-1]):  # otherwise a call would be a number, which does not fit where an f32 value does
+        if not _reads(result, body) & set(parameters[:-1]):  # a call would return its default, a number without a type
             defaults = []
         self.variables, self.within, self.pure = outer
         return Inline(f"g{number}", parameters, types, [*body], result, defaults)

@@ -1,4 +1,4 @@
-"""Integers and booleans that are either known or may be anything."""
+"""Arrays of integers and booleans. Each element is either known exactly, or may be anything."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Ints:
-    """int64 values. `unknown` marks those that may be anything; None means that there are none."""
+    """int64 values. `unknown` is a mask of the values that may be anything; None means that all are known."""
 
     __slots__ = ("v", "unknown")
 
@@ -16,7 +16,7 @@ class Ints:
 
 
 class Bools:
-    """Booleans. `unknown` marks those that may be either; None means that there are none."""
+    """Booleans. `unknown` is a mask of the values that may be true or false; None means that all are known."""
 
     __slots__ = ("v", "unknown")
 
@@ -34,7 +34,7 @@ class Bools:
 
 
 def either(*parts: np.ndarray | None) -> np.ndarray | None:
-    """Returns the union of the unknown elements of several values."""
+    """Returns the union of masks of unknown elements. Returns None if all masks are None."""
     known = [part for part in parts if part is not None]
     result = known[0] if known else None
     for part in known[1:]:
@@ -51,7 +51,8 @@ def wrap(v: np.ndarray, width: int) -> np.ndarray:
 
 
 def floor_divide(a: np.ndarray, b: np.ndarray, remainder: bool) -> np.ndarray:
-    """Returns the quotient rounded down, or the remainder. a // 0 is a, a % 0 is 0, and the smallest integer over -1 wraps."""
+    """Returns the quotient rounded down, or with `remainder` the remainder. a // 0 is a, and a % 0 is 0. The smallest
+    integer divided by -1 wraps."""
     safe = np.where((b == 0) | (b == -1), 1, b)
     if remainder:
         return np.where((b == 0) | (b == -1), 0, np.mod(a, safe))
@@ -59,7 +60,8 @@ def floor_divide(a: np.ndarray, b: np.ndarray, remainder: bool) -> np.ndarray:
 
 
 def shift(a: np.ndarray, b: np.ndarray, width: int, left: bool) -> np.ndarray:
-    """Shifts values. Amounts are unsigned; from the width on, 0 or copies of the sign remain."""
+    """Shifts values. Amounts are unsigned. An amount of at least `width` gives 0, or copies of the sign for a right
+    shift."""
     amount = np.where((b < 0) | (b >= width), width, b)
     most = np.minimum(amount, width - 1)
     return np.where(amount == width, 0, np.left_shift(a, most)) if left else np.right_shift(a, most)
@@ -104,7 +106,7 @@ def scan(kind: str, x: Ints, width: int) -> Ints:
 
 
 def index_of_extreme(x: Ints, largest: bool) -> Ints:
-    """Returns the first index of the extreme element; 0 without elements."""
+    """Returns the index of the first largest or smallest element of each row. Returns 0 for rows without elements."""
     if x.v.shape[-1] == 0:
         return Ints(np.zeros(x.v.shape[:-1], np.int64))
     unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
@@ -112,8 +114,8 @@ def index_of_extreme(x: Ints, largest: bool) -> Ints:
 
 
 def greatest(x: Ints, at: int) -> tuple[Ints, Ints]:
-    """Returns the element of the last axis at a rank of the descending order, and its index. Equal elements are ordered by
-    index."""
+    """Returns the element at rank `at` (0: the largest) of each row, sorted in descending order, and its index. Equal
+    elements are ordered by index."""
     unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
     index = np.argsort(-x.v.astype(np.int64), axis=-1, kind="stable")[..., at]
     value = np.take_along_axis(x.v, index[..., None], -1)[..., 0]
@@ -124,7 +126,7 @@ def greatest(x: Ints, at: int) -> tuple[Ints, Ints]:
 
 
 def any_or_all(kind: str, x: Bools) -> Bools:
-    """Reduces the last axis by any or all."""
+    """Reduces the last axis. `kind` is "any" or "all"."""
     function = np.any if kind == "any" else np.all
     surely, perhaps = function(x.surely, axis=-1), function(x.perhaps, axis=-1)
     return Bools(surely, perhaps & ~surely)

@@ -1,7 +1,7 @@
 """Interprets a kernel: all rows at once, in f64 with bounds, as docs/Python.md and docs/Dialect.md define it.
 
-A statement runs under two masks: rows that surely run it, and rows that possibly do. A row with an unknown index or loop bound
-is given up: everything that it may write may hold anything.
+A statement runs under two masks: rows that surely run it, and rows that possibly do. A row with an unknown index or
+loop bound is given up: every element that it may write is then unknown.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Interpreter(Expressions):
         return list(mesh), np.array(surely, bool)
 
     def _spoil(self, indices: list[np.ndarray]) -> None:
-        """Marks the elements that a row which was given up may have written."""
+        """Marks as unknown all elements that given-up rows may have written."""
         names = dict(zip(self.kernel.grid.indices, indices))
         for row in np.flatnonzero(self.dead):
             for statement in all_statements(self.kernel.body):
@@ -135,7 +135,7 @@ class Interpreter(Expressions):
                 self.assign(name, value)
 
     def do_Assume(self, statement: Any) -> None:
-        """Does nothing, since the promise holds."""
+        """Does nothing, since generated promises are true."""
 
     def do_Print(self, statement: Print) -> None:
         values = [self.eval(node) for node in statement.values]
@@ -163,7 +163,7 @@ class Interpreter(Expressions):
                     self.write(tensor, index, is_row, value)
 
     def do_If(self, statement: If) -> None:
-        if statement.condition.op == "lit":  # a front end does not read the other branch
+        if statement.condition.op == "lit":  # the front end skips the other branch
             self.block(statement.then if statement.condition.attrs["value"] else statement.orelse)
             return
         condition = self.eval(statement.condition)

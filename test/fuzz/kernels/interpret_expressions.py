@@ -28,8 +28,8 @@ class Expressions:
 
     Args:
         kernel, call: the kernel and its arguments.
-        tensors: the cells of each given tensor; aliases share theirs.
-        bases: the bindings of the bases' names.
+        tensors: the cells of each passed tensor; tensors that alias share cells.
+        bases: name of a base to its value, "e" or "2".
     """
 
     def __init__(self, kernel: Kernel, call: Call, tensors: dict[str, Cells], bases: dict[str, str]) -> None:
@@ -41,7 +41,7 @@ class Expressions:
         self.inlines = {inline.name: inline for inline in kernel.inlines}
 
     def block(self, statements: list[Any]) -> None:
-        """Runs statements: interpret.py."""
+        """Runs statements. Implemented in interpret.py."""
         raise NotImplementedError
 
     def masked(self, must: np.ndarray, may: np.ndarray) -> Masks:
@@ -51,8 +51,8 @@ class Expressions:
         self.dead |= rows & self.may
 
     def size(self, name: str) -> int:
-        """Returns the size of a dim, from the first tensor that is always given and has it. A fixed size may come from an
-        optional tensor."""
+        """Returns the size of a dim, read from the first mandatory tensor that has the dim. A fixed size may also come
+        from an optional tensor."""
         if name.isdigit():
             return int(name)
         if factors(name):
@@ -71,11 +71,13 @@ class Expressions:
     # -- Memory ------------------------------------------------------------------------------------------------------
 
     def tensor_name(self, name: str) -> str:
-        """Returns the name of a tensor, which a loop over a tuple may have replaced."""
+        """Returns the tensor for which `name` stands. In a loop over a tuple, the loop variable stands for another
+        tensor in each iteration."""
         return self.env[name] if isinstance(self.env.get(name), str) else name
 
     def parted(self, tensor: str, part: str | tuple[int, int]) -> str:
-        """Returns the name of the tensor whose rows are groups, members or slices of rows of another tensor."""
+        """Returns the name under which parts of a tensor's rows (groups, members or a slice) are stored as a tensor of
+        their own."""
         if not part:
             return tensor
         if isinstance(part, tuple):  # a slice
@@ -94,8 +96,8 @@ class Expressions:
         return tuple(self.eval(node) for node in nodes), len(nodes) < len(self.kernel.tensor(name).dims) + bool(part)
 
     def inside(self, tensor: str, index: tuple[Ints, ...]) -> np.ndarray:
-        """Returns a mask of the rows whose indices are in bounds. Unknown indices count as in bounds. Out of bounds nothing is
-        read or written."""
+        """Returns a mask of the rows whose indices are in bounds. Unknown indices count as in bounds. The other rows
+        neither read nor write."""
         inside = np.ones(self.rows, bool)
         for part, size in zip(index, self.tensors[tensor].shape):
             inside &= (part.v >= 0) & (part.v < size)
@@ -108,7 +110,7 @@ class Expressions:
         return Bools(np.ones(self.rows, bool)) if node is None else self.eval(node)
 
     def read(self, node: Node, tensor: str, nodes: list[Node], where: Bools) -> Value:
-        """Returns the loaded value: zeros where nothing is read, anything where the index is unknown."""
+        """Returns the loaded value. Rows that do not read get zeros. Rows with an unknown index get unknown values."""
         index, is_row = self.index(tensor, nodes)
         zero = self.constant(0, node)
         if tensor not in self.tensors:
@@ -158,8 +160,8 @@ class Expressions:
         return Ints(np.full(shape, value, np.int64))
 
     def operands(self, *values: Value) -> list[Value]:
-        """Converts numbers beside rows to rows, and rows of one element per group beside rows of groups to the
-        latter."""
+        """Brings operands to one shape. Spreads a number over a row, and a row with one element per group over the
+        elements of the groups."""
         widest = widest_of(*values)
         return [spread_to(value, widest) for value in values]
 
@@ -219,7 +221,7 @@ class Expressions:
         shape, first = self.size_of(node), node.attrs["first"]
         places = (np.arange(shape[1]) - first) // node.attrs["each"]
         there = np.arange(shape[1]) >= first
-        if is_bounded(shorter) and "slice" not in node.attrs:  # a row along a bounded dim is not repeated
+        if is_bounded(shorter) and "slice" not in node.attrs:  # a row along a bounded dim is padded, not repeated
             there &= places < size
         if size == 0:
             return self.constant(0, node)
@@ -331,7 +333,7 @@ class Expressions:
         return result
 
     def eval_logic(self, node: Node) -> Bools:
-        """Evaluates and/or. Memory is read only if the preceding condition requires it."""
+        """Evaluates and/or. The second operand reads memory only if the first does not decide the result."""
         result = self.eval(node.args[0])
         for argument in node.args[1:]:
             if node.attrs["name"] == "and":
@@ -381,7 +383,7 @@ class Expressions:
         return integers.reduce(node.attrs["kind"], value, WIDTHS[node.type.dtype])
 
     def eval_top(self, node: Node) -> Value:
-        """Returns one of the largest elements of the row or of each group, or its index."""
+        """Returns the value or the index of one of the largest elements of the row, or of each group."""
         value = self.eval(node.args[0])
         _, which, at = node.attrs["top"]
         rows, size = shape_of(value)
@@ -403,11 +405,12 @@ class Expressions:
         return map_parts(scanned, lambda part: part.reshape(rows, size))
 
     def eval_row_of(self, node: Node) -> Value:
-        """Returns a row of numbers."""
+        """Returns a row that is listed element by element."""
         return stacked([self.eval(argument) for argument in node.args])
 
     def eval_element(self, node: Node) -> Value:
-        """Returns an element of a row or of each of its groups. 0 out of bounds, anything if the index is unknown."""
+        """Returns an element of a row, or of each of its groups. Returns 0 if the index is out of bounds, and an
+        unknown value if it is unknown."""
         row, *indices = (self.eval(argument) for argument in node.args)
         rows, size = shape_of(row)
         dims = factors(node.args[0].type.dim)

@@ -1,5 +1,5 @@
-"""Tells a spoiled kernel from the original by the interpreter alone: its results must differ from all that the original may
-give."""
+"""Compares a kernel with a planted fault to the original by the interpreter alone. A fault is detected if a result of
+the changed kernel cannot be a result of the original."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from syntax import Case, Kernel
 
 
 def is_told(case: Case, spoiled: Kernel) -> bool:
-    """True if a call tells the kernels apart, by contents that it surely leaves in a tensor or by texts that rows
-    surely print."""
+    """True if some call must give different results for the two kernels, in an element of a tensor or in a printed
+    text."""
     with np.errstate(all="ignore"):
         for call in case.calls:
             made = contents(case.kernel, call)

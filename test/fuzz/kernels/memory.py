@@ -18,8 +18,8 @@ class Cells:
     Args:
         dtype: a storage dtype.
         initial: the contents before the call, in that dtype.
-        moved: whether elements are only moved; they are then represented by the integers with their bits.
-        of_variable: whether the dtype is that of a variable; a body that only moves its elements keeps their
+        moved: True if the kernel only moves elements. Their bits are then stored as integers.
+        of_variable: True if the dtype was bound to a dtype variable. A body that only moves such elements keeps their
             infinities.
     """
 
@@ -44,7 +44,8 @@ class Cells:
         return np.ascontiguousarray(array).view(self.moved) if self.moved else array
 
     def parted(self, group: int, by_member: bool) -> Cells:
-        """Returns the cells as groups of `group`: [..., groups, members], or [..., members, groups]."""
+        """Views each row as groups of `group` cells, in the shape [..., groups, members], or with `by_member` [...,
+        members, groups]."""
         made = copy.copy(self)
         for name in ("lo", "hi", "nan", "v", "unknown", "written", "touched"):
             if hasattr(self, name):
@@ -54,7 +55,7 @@ class Cells:
         return made
 
     def sliced(self, begin: int, end: int) -> Cells:
-        """Returns the cells in [begin, end) of each row. Returns None unless all of them exist."""
+        """Returns the cells in [begin, end) of each row. The result has no cells if rows are shorter than `end`."""
         made = copy.copy(self)
         if end > self.shape[-1]:
             begin = end = 0
@@ -74,8 +75,9 @@ class Cells:
         return Ints(self.v[index], self.unknown[index])
 
     def write(self, index: tuple[np.ndarray, ...], value: Floats | Ints | Bools, surely: np.ndarray) -> None:
-        """Writes rows of cells, each by one row of the grid. Where a write is only possible, the old value may stay."""
-        if self.dtype in ("i8", "u8"):  # rounds to the nearest
+        """Writes one row of cells for each row of the grid. Rows outside `surely` possibly write, so their cells may
+        also keep the old value."""
+        if self.dtype in ("i8", "u8"):  # a float is rounded to the nearest integer
             low, high = formats.limits(self.dtype)
             value = floats.to_byte(value, low, high) if isinstance(value, Floats) else Ints(np.clip(value.v, low, high), value.unknown)
         if isinstance(value, Floats):
@@ -86,7 +88,7 @@ class Cells:
             lo = np.where(only_nan, np.inf, formats.round_to(self.dtype, np.where(only_nan, 0, lo)))
             hi = np.where(only_nan, -np.inf, formats.round_to(self.dtype, np.where(only_nan, 0, hi)))
             lo, hi = np.where(is_low, -np.inf, lo), np.where(is_high, np.inf, hi)
-            if self.dtype == "f4e2m1":  # NaN becomes 6
+            if self.dtype == "f4e2m1":  # the format has no NaN; a store writes 6
                 hi = np.where(nan, 6.0, hi)
                 lo, nan = np.where(only_nan, 6.0, lo), np.zeros(nan.shape, bool)
             new = Floats(None, lo, hi, nan)
@@ -119,7 +121,7 @@ class Cells:
     # -- Afterwards --------------------------------------------------------------------------------------------------
 
     def wrong(self, got: np.ndarray) -> np.ndarray:
-        """Returns a mask of wrong results."""
+        """Returns a mask of the elements of `got` that are not allowed."""
         got = self._seen(got)
         bits, before = formats.bits(got).reshape(self.shape), formats.bits(self.initial).reshape(self.shape)
         same = bits == before
@@ -142,7 +144,7 @@ class Cells:
         return np.where(is_nan, self.nan, inside & ~((value == 0) & (below | above)))
 
     def expected(self, position: tuple[int, ...]) -> str:
-        """Returns the values that an element may have, in words."""
+        """Describes the values that the element at `position` may have."""
         if not self.touched[position]:
             return f"untouched: bits {formats.bits(self.initial).reshape(self.shape)[position]:#x}"
         if not formats.is_float(self.dtype):

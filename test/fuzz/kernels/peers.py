@@ -1,19 +1,19 @@
-"""A group of ranks in which this process is rank 0. The other ranks have already arrived at each launch, and have read or stored their
-rows."""
+"""A group of ranks in which this process is rank 0. The other ranks do not run. The workspaces look as if they had
+already arrived at each launch and had read or stored their rows."""
 
 from __future__ import annotations
 
 import numpy as np
 from mlafix._runtime import GROUP_BYTES, PeerGroup
 
-# The number, in u64s, of the first flag that other ranks write to a workspace (docs/UnitFormat.md, "Groups").
+# The offset, in u64s, of the first flag that other ranks write to a workspace (docs/UnitFormat.md, "Groups").
 FIRST_FLAG = 32
-# The blocks of a launch. A row takes at most one.
+# The most blocks of a launch. A row of the grid needs at most one.
 _SLOTS = 1024
 
 
 def words_of(ranks: int) -> int:
-    """Returns the 64-bit words of a workspace."""
+    """Returns the size of a workspace in 64-bit words."""
     return -(-(GROUP_BYTES // 8 + _SLOTS * ranks) // 16) * 16
 
 

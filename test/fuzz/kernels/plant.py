@@ -47,12 +47,14 @@ def _rename(node: Node) -> Node:
 
 
 def _less(node: Node) -> Node:
-    """Subtracts one. Adding one would be no fault in a loop over ranks, where a store to a missing rank has no effect."""
+    """Subtracts one. Adding one would not be a fault in a loop over ranks, since a store to a missing rank has no
+    effect."""
     return Node("binary", node.type, [node, lit(1, node.type)], {"name": "sub"})
 
 
 def _more(node: Node) -> Node:
-    """Another number: one more, or for a float its distance to 1, which differs even for huge numbers."""
+    """Replaces a number: an integer by the next one, a float by its distance to 1, which differs even for huge
+    numbers."""
     one = lit(1.0 if node.type.dtype == "f32" else 1, node.type.scalar())
     return Node("binary", node.type, [one, node], {"name": "sub"}) if node.type.dtype == "f32" else Node("binary", node.type, [node, one], {"name": "add"})
 
@@ -78,7 +80,7 @@ def _other_last(node: Node) -> Node:
 
 
 def _without_one(node: Node) -> Node:
-    """Removes the last operand that is not `identity(…)`. Removing an identity would be no fault."""
+    """Removes the last operand that is not `identity(…)`. Removing an identity would not change the result."""
     at = max((i for i, argument in enumerate(node.args) if argument.op != "identity"), default=0)
     del node.args[at]
     return node
@@ -118,19 +120,20 @@ def _unmasked(node: Node) -> Node:
 
 
 def _twice(node: Node) -> Node:
-    """Returns the state with twice its weight."""
+    """Returns the state with its weight doubled."""
     return Node("merge", node.type, [node, node])
 
 
 def _other_element(node: Node) -> Node:
-    """Another element of those that top_k finds, or its index instead of its value."""
+    """Selects another of the elements that top_k finds. If it finds only one, changes the result by one."""
     count, which, at = node.attrs["top"]
     node.attrs["top"] = (count, which, (at + 1) % count)
     return node if count > 1 else _more(node)
 
 
 def _elsewhere(node: Node) -> Node:
-    """Returns the complement of a mask. Changing the other value would be no fault if the predicate always holds."""
+    """Negates the predicate of a load. Changing the alternative value would not be a fault if the predicate is always
+    true."""
     at = -2 if node.attrs.get("other") else -1
     node.args[at] = _negated(node.args[at])
     return node
@@ -153,7 +156,8 @@ def _other_order(node: Node) -> Node:
 
 
 def _other_place(node: Node) -> Node:
-    """Returns the previous element. The next one if the index is a number, which must not become negative."""
+    """Selects the previous element. If the index is a literal, changes the element's value instead, since the index
+    must not become negative."""
     index = node.args[-1]
     if index.op != "lit":
         node.args[-1] = _less(index)
@@ -165,17 +169,19 @@ _NUMBER = ("f32", "i32", "i64", "index")
 
 
 def _is(op: str, name: str = "") -> Callable[[Node], bool]:
-    """Matches nodes of an operation, with this function or kind."""
+    """Returns a predicate on nodes: true for nodes with the operation `op` and, if given, the function or kind
+    `name`."""
     return lambda node: node.op == op and (not name or name in (node.attrs.get("name"), node.attrs.get("kind")))
 
 
 def _names(node: Node, what: str) -> bool:
-    """True if a node asks for the number of tensors, of ranks or of a list."""
+    """True if a node is the number `what` of tensors, ranks or list elements."""
     is_asked = node.op == "shape" and node.attrs.get("tensor", "").startswith(("parts", "sent"))
     return is_asked and (what == "ranks") == node.attrs["tensor"].startswith(("parts_of_rank", "sent"))
 
 
-# Kinds of fault: the nodes that can have it, and the replacement.
+# Kinds of fault in an expression, each with a predicate on nodes that can have the fault and a function that replaces
+# such a node.
 NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     **{name: ((lambda node, name=name: node.op in ("binary", "unary") and node.attrs["name"] == name), _rename) for name in _SWAPS},
     **{name: ((lambda node, name=name: node.op == "binary" and node.attrs["name"] == name and _moves_bits(node)), _rename) for name in ("shl", "shr")},
@@ -229,7 +235,7 @@ def _more_stored(s: Any) -> None:
 
 
 def _other_state(s: Any) -> None:
-    """Changes the scale. Without one, merges a non-empty state into the stored one."""
+    """Changes the scale of a stored state. If it has none, merges a non-empty state into the stored state."""
     if s.scale is None:
         s.state = Node("merge", s.state.type, [s.state, _full(Node("identity", dataclasses.replace(s.state.type, sink=False)))])
     else:
@@ -237,7 +243,7 @@ def _other_state(s: Any) -> None:
 
 
 def _shorter(s: Any) -> None:
-    """Drops the last iteration."""
+    """Drops the last iteration of a loop."""
     s.upper = Node("binary", s.upper.type, [s.upper, lit(s.step, s.upper.type)], {"name": "sub"})
 
 
@@ -260,13 +266,13 @@ STATEMENTS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], None]]] = {
 
 
 def _one_row_less(kernel: Kernel) -> None:
-    """Makes the first row along the last index do nothing."""
+    """Skips the first row along the grid's last index."""
     index = name(kernel.grid.indices[-1], INDEX)
     kernel.body = [If(Node("compare", BOOL, [index, lit(0, INDEX)], {"ops": ["ne"]}), kernel.body, [])]
 
 
 def _other_segments(kernel: Kernel) -> None:
-    """Drops the selected segments, or every second one if all are selected."""
+    """Skips the segments that the grid's predicate selects. Without a predicate, skips every second segment."""
     odd = Node("binary", INDEX, [name(kernel.grid.indices[0], INDEX), lit(1, INDEX)], {"name": "and"})
     where = kernel.grid.where
     kernel.grid.where = Node("compare", BOOL, [odd, lit(0, INDEX)], {"ops": ["ne"]}) if where is None else _negated(where)
@@ -276,7 +282,8 @@ def _promises(kernel: Kernel, kind: type) -> list[Any]:
     return [promise for promise in kernel.promises if isinstance(promise, kind)]
 
 
-# Faults of a whole kernel: whether the kernel has the part that is spoiled, and the change.
+# Kinds of fault in a whole kernel, each with a predicate on kernels that can have the fault and a function that changes
+# the kernel.
 KERNELS: dict[str, tuple[Callable[[Kernel], bool], Callable[[Kernel], None]]] = {
     "grid": (lambda kernel: not kernel.grid.segments and not kernel.exchanges, _one_row_less),
     "segments": (lambda kernel: kernel.grid.segments, _other_segments),
@@ -285,11 +292,11 @@ KERNELS: dict[str, tuple[Callable[[Kernel], bool], Callable[[Kernel], None]]] = 
     "distinct": (lambda kernel: bool(_promises(kernel, Distinct)), lambda kernel: kernel.promises.remove(_promises(kernel, Distinct)[0])),
 }
 KINDS = [*NODES, *STATEMENTS, *KERNELS]
-_LEAVING = ("grid", "for")  # faults that leave elements of outputs unwritten, which is an error unless the kernel updates them
+_LEAVING = ("grid", "for")  # these faults leave elements unwritten, which is an error unless the tensor is updated (InOut)
 # Faults that the compiler or the launch must refuse. All others show in the kernel's results.
 REFUSED = ("exchange", "assume", "distinct")
 
-# The kinds of fault for functions in the index of docs/Python.md whose names are not kinds.
+# The kinds of fault for words in the index of docs/Python.md that are not themselves names of kinds.
 _OF_WORD = {
     "max": ("max", "reduce-max"), "min": ("min", "reduce-min"), "sum": ("reduce-add",), "cumsum": ("scan-add",), "cummax": ("scan-max",),
     "cummin": ("scan-min",), "top_k": ("top",), "load": ("load", "load-bool", "load-where", "load-into"), "store": ("store", "store-where"),
@@ -299,7 +306,8 @@ _OF_WORD = {
 
 
 def kinds_of(word: str) -> tuple[str, ...]:
-    """Returns the kinds of fault for a word of the language. Returns an empty list if no fault can be planted for it."""
+    """Returns the kinds of fault for a word of the language. Returns an empty tuple if no fault can be planted for
+    it."""
     return _OF_WORD.get(word) or ((word,) if word in KINDS else ())
 
 
@@ -320,7 +328,7 @@ def plant(case: Case, kind: str, seed: int) -> str | None:
 
 def spoil(kernel: Kernel, kind: str, seed: int) -> Kernel | None:
     """Returns the kernel with a fault. Returns None if it has no such operation."""
-    if not has(kernel, kind):  # checked first, since copying takes longer
+    if not has(kernel, kind):  # checked before the copy, which takes longer
         return None
     rng, spoiled = random.Random(seed), copy.deepcopy(kernel)
     for tensor in spoiled.tensors if kind in _LEAVING else []:
@@ -348,6 +356,6 @@ def has(kernel: Kernel, kind: str) -> bool:
 
 
 def _slots(kernel: Kernel) -> list[tuple[Any, Any]]:
-    """Returns the places of expressions that a front end reads, since a fault in an excluded branch is none. Leaves out promises, because a launch
-    refuses false ones."""
+    """Returns the places of the expressions that the front end reads; a fault in a skipped branch would have no effect.
+    Leaves out promises, since a launch refuses false ones."""
     return slots(dataclasses.replace(kernel, promises=[]), read=True)

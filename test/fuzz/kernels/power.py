@@ -61,12 +61,14 @@ class Power:
             self.plain[answer["seed"]] = answer["kind"]
 
     def share(self, kinds: tuple[str, ...]) -> tuple[int, int]:
-        """Returns the number of faults of these kinds that were detected, and planted in kernels that are otherwise right."""
+        """Returns (detected, planted): the numbers of faults of these kinds in kernels that are right without the
+        fault."""
         counted = [a for a in self.planted if a["plant"] in kinds and self.plain.get(a["seed"]) == "ok" and is_valid(a)]
         return sum(map(is_seen, counted)), len(counted)
 
     def table(self) -> str:
-        """Returns the table in Markdown: the words of the index, then the kinds without a word there."""
+        """Returns the results as a Markdown table, by word of the index in docs/Python.md. Kinds of fault without a
+        word follow."""
         words = plant.index(PAGE.read_text(encoding="utf-8"))
         listed = {kind for word in words for kind in plant.kinds_of(word)}
         rows = [(word, plant.kinds_of(word)) for word in words] + [(kind, (kind,)) for kind in self.kinds if kind not in listed]
@@ -81,7 +83,8 @@ class Power:
 
 
 def measure(each: int, kinds: list[str], jobs: int, where: str, late: Any, limit: float, first: int = FIRST) -> Power:
-    """Runs kernels with faults. On the device "interpreter", only compares their meanings."""
+    """Runs kernels with faults. On the device "interpreter", nothing is compiled: only the interpreter's results with
+    and without the fault are compared."""
     power = Power(each, kinds, first)
     if where == "interpreter":
         _interpret_all(power, jobs, late)
@@ -92,7 +95,8 @@ def measure(each: int, kinds: list[str], jobs: int, where: str, late: Any, limit
 
 
 def _interpret_all(power: Power, jobs: int, late: Any) -> None:
-    """Interprets, for each kind, the first kernels that have it. Kernels without a fault count as right."""
+    """Interprets, for each kind of fault, the first kernels in which it can be planted. The kernels without a fault
+    count as right."""
     power.kinds = [kind for kind in power.kinds if kind not in plant.REFUSED]
     size = 4 * jobs
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
@@ -109,7 +113,7 @@ def _interpret_all(power: Power, jobs: int, late: Any) -> None:
 
 
 def interpret(seed: int, kinds: list[str]) -> list[dict[str, Any]]:
-    """Returns the answers for a seed's kernel, for those kinds that it has."""
+    """Returns an answer for each of `kinds` that can be planted in the seed's kernel."""
     from meaning import is_told
 
     case = generate(seed)

@@ -11,12 +11,13 @@ from floats import Floats
 from integers import Bools
 from interpret import Interpreter
 
-_ERROR = 1e-5  # of floats; debug mode computes functions as in constant folding
+_ERROR = 1e-5  # the relative error of printed floats; debug mode computes functions as constant folding does
 _BOOLS = {"true": 1, "false": 0, "True": 1, "False": 0, "1": 1, "-1": 1, "0": 0}
 
 
 def compare(interpreter: Interpreter, report: Any) -> str:
-    """Describes the first text that a row may not print; "" if there is none. `report` is a mlafix.DebugReport."""
+    """Describes the first text that no row should print. Returns "" if there is none. `report` is a
+    mlafix.DebugReport."""
     if report.printed_more or not report.is_whole:
         return ""
     found: dict[tuple[int, ...], list[str]] = collections.defaultdict(list)

@@ -19,7 +19,7 @@ from ptx import emulated  # noqa: E402
 
 
 class PtxDevice:
-    """A CUDA device whose memory is the host's. There is one per process."""
+    """A CUDA device whose memory is host memory. A process has only one."""
 
     may_reverse = True
     may_exchange = True
@@ -40,7 +40,7 @@ class PtxDevice:
     def of_ranks(self, tensor: Tensor, array: Any, turn: int) -> Any:
         if self.group is None:
             ranks, words = len(array), peers.words_of(len(array))
-            # Kept as long as the group, since kernels may access it.
+            # The workspaces are kept as long as the group, since kernels may access them.
             self.workspaces = self.device.array(ranks * words * 8).view(np.int64).reshape(ranks, words)
             peers.fill(self.workspaces, turn)
             self.group = peers.group_of([one.ctypes.data for one in self.workspaces])

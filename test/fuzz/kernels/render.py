@@ -10,8 +10,8 @@ from syntax import COMPUTED, MOST_LISTED, Assign, Assume, Case, Distinct, Each, 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "and": "&",
           "or": "|", "xor": "^"}  # fmt: skip
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
-_DEFAULT = ("f32", "i32", "bool")  # dtypes of constants that stand alone
-# Constants of the module by which a kernel's literals may be spelled.
+_DEFAULT = ("f32", "i32", "bool")  # the dtypes that constants get from their spelling alone
+# Names for constants; a kernel's source may use the name in place of the literal.
 CONSTANTS = {"LIMIT": 5, "HALF": 0.5, "YES": True, "NO": False, "math.inf": math.inf, "math.pi": math.pi}
 
 HEADER = """import math
@@ -28,7 +28,7 @@ def _conversion(dtype: str) -> str:
 
 
 def _literal(node: Node) -> str:
-    """Returns a constant, without its type."""
+    """Returns the text of a constant, without its type."""
     value = node.attrs["value"]
     if "spelled" in node.attrs:
         return node.attrs["spelled"]
@@ -45,19 +45,21 @@ def _literal(node: Node) -> str:
 
 
 def _typed(node: Node) -> str:
-    """Returns an expression whose value has its type even if it is a constant."""
+    """Returns the text of an expression. Gives a constant its type explicitly."""
     if node.op == "lit":
         return f"{_conversion(node.type.dtype)}({_literal(node)})" if node.type.dtype != "bool" else _literal(node)
     return expression(node)
 
 
 def _alone(node: Node) -> str:
-    """Returns an expression in a place where a constant gets its default type."""
+    """Returns the text of an expression. Gives a constant its type explicitly unless that is the default for its
+    spelling."""
     return _literal(node) if node.op == "lit" and node.type.dtype in _DEFAULT else _typed(node)
 
 
 def _operands(nodes: list[Node]) -> list[str]:
-    """Operands that take each other's type, so that a constant beside a value needs no type."""
+    """Returns the texts of operands that have the same type. A constant beside a value that is not constant needs no
+    explicit type."""
     texts = [_literal(node) if node.op == "lit" else expression(node) for node in nodes]
     for i, node in enumerate(nodes):
         if node.op == "lit" and (i == 0 and len(nodes) > 1 and nodes[1].op == "lit" or i > 0 and nodes[i - 1].op == "lit"):
@@ -331,7 +333,8 @@ def _do_For(s: For) -> list[str]:
 
 
 def _bound_texts(s: For) -> list[str]:
-    """Returns the bounds of a loop, which share a type: that of the bounds that are not constants, else index."""
+    """Returns the texts of a loop's bounds. They all have the type of the bounds that are not constants, or index if
+    all are constants."""
     both = s.lower.op == "lit" and s.upper.op == "lit"
     texts = [_literal(node) if node.op == "lit" and (not both or node.type.dtype == "index") else _typed(node) for node in (s.lower, s.upper)]
     if s.spelled == 1:
@@ -416,7 +419,7 @@ def _inline(inline: Inline) -> list[str]:
 
 
 def source(kernel: Kernel, name: str = "k") -> str:
-    """Returns the text of a module that defines the kernel."""
+    """Returns the source of a module that defines the kernel."""
     lines = [f'{v} = DType("{v}"{f", default={d}" if d else ""})' for v, d in kernel.variables.items()]
     lines += [f'{b} = Base("{b}", default={d if d == "2" or d in kernel.bases else repr(d)})' for b, d in kernel.bases.items()]
     lines += ["", ""]

@@ -1,4 +1,4 @@
-"""The findings of a run, counted."""
+"""Counts the results of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FINE = ("ok", "limit")  # outcomes that are not failures
 
 
 def group(kind: str, message: str) -> str:
-    """Returns the key of similar failures: the first line of a message without its numbers and places."""
+    """Returns the key by which failures are grouped: the first line of the message without numbers and places."""
     if kind in ("ok", "wrong"):
         return kind
     text = message
@@ -77,7 +77,7 @@ class Report:
         return "\n".join(lines)
 
     def coverage(self) -> str:
-        """Returns the number of kernels that used each word."""
+        """Returns a text with the number of kernels that used each word."""
         missing = [word for word in WORDS if not self.words[word]]
         known = ", ".join(f"{word} {self.words[word]}" for word in WORDS if self.words[word])
         return f"kernels by word: {known}\nwords not met: {', '.join(missing) or 'none'}"

@@ -6,8 +6,8 @@ from syntax import PART_INDICES, Case, Distinct, Each, Kernel, Node, Store, Stor
 
 
 def accesses(kernel: Kernel) -> dict[str, list[list[Node]]]:
-    """Returns the indices of every load and store, by tensor, except for indices of parts of a row. Loads in a loop over a tuple are
-    listed under the loop's name for the tensor."""
+    """Returns tensor to the indices of each of its loads and stores. Leaves out indices of parts of a row. In a loop
+    over a tuple, the key is the loop variable."""
     found: dict[str, list[list[Node]]] = {}
 
     def note(tensor: str, nodes: list[Node], part: str = "") -> None:
@@ -39,8 +39,8 @@ def written(kernel: Kernel) -> set[str]:
 
 
 def may_race(case: Case) -> bool:
-    """True if a row may write an element that another row reads or writes. Rows are separate if every access of a written
-    tensor has each index of the grid at a fixed place. Tensors that a call aliases count as one."""
+    """True if a row may write an element that another row reads or writes. Rows are separate if all accesses of a
+    written tensor have each index of the grid at the same position. Tensors that may alias count as one tensor."""
     kernel = case.kernel
     found = accesses(kernel)
     for s in all_statements(kernel.body):
@@ -49,7 +49,7 @@ def may_race(case: Case) -> bool:
                 for short, node in zip(s.names, item):
                     if node.op == "tensor":
                         found.setdefault(node.attrs["name"], []).extend(found.get(short, []))
-    own = kernel.grid.indices[1:] if kernel.grid.segments else kernel.grid.indices  # a segment has its own rows
+    own = kernel.grid.indices[1:] if kernel.grid.segments else kernel.grid.indices  # without the segment's index, since segments have different rows
     tables = {promise.table for promise in kernel.promises if isinstance(promise, Distinct)}
     for tensor in written(kernel):
         same = {tensor} | {call.aliases[tensor] for call in case.calls if tensor in call.aliases}
@@ -60,8 +60,8 @@ def may_race(case: Case) -> bool:
 
 
 def _shared_places(index: str, lists: list[list[Node]], tables: set[str]) -> set[int]:
-    """Returns positions at which all of these lists have the same grid index, or its entry in the same table of distinct
-    entries."""
+    """Returns the positions at which all lists have the grid index `index`, or all have table[index] with the same
+    table of distinct entries."""
 
     def text(node: Node) -> str:
         if node.op == "load" and node.attrs["tensor"] in tables and [n.attrs.get("name") for n in node.args] == [index]:

@@ -29,11 +29,11 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "python" / "rows"))
 import refused  # noqa: E402
 
 _MOST_SHOWN = 4
-# The target of kernels that no CPU can run.
+# The target that compiles kernels which CPUs do not support.
 _ANY_GPU = "sm_90"
 # Refusals that docs/Limits.md allows: rows that are too long, or too many at once.
 _LIMITS = re.compile("error: expected (rows of at most|at most .* bytes of rows)")
-# Warnings that no kernel on a dense grid may get, since its rows write different elements.
+# Warnings about races. No kernel on a dense grid may get one, since its rows write different elements.
 _RACES = re.compile("(expected one row to write|expected the rows of)(?!.*too many cases)")
 
 
@@ -44,9 +44,10 @@ class Outcome:
     Args:
         kind: "ok", "wrong" (a result is out of bounds), "error" (an unexpected exception), "limit" (an expected one), "invalid" (a fault of
             the generator). The caller sets "crash" and "hang".
-        message: the description of the failure; first: its first line without numbers, by which cases are grouped.
-        seconds: the time of compiling; refused: the number of aliased calls that the runtime refused; vague: the share of written elements
-            that may be anything.
+        message: the description of the failure; first: the first line of `message` without numbers, by which cases are
+            grouped.
+        seconds: the time that compiling took; refused: the number of aliased calls that the runtime refused; vague: the
+            share of written elements that may be anything.
     """
 
     kind: str
@@ -72,8 +73,8 @@ class Device:
     may_exchange = False
 
     def of_ranks(self, tensor: Tensor, array: Any, turn: int) -> Any:
-        """Makes the argument of a call from `array`, which holds the tensors of all ranks, in turn `turn`. If ranks store to the tensor,
-        it stays a single tensor (`without_ranks`)."""
+        """Makes the argument of a call from `array`, which holds the tensors of all ranks. A tensor to which ranks
+        store stays one array on CPUs (`without_ranks`). `turn` is 0 or 1."""
         return array if tensor.access == "InOut" else list(array)
 
     def end(self) -> np.ndarray:
@@ -153,8 +154,8 @@ def without_ranks(text: str, turn: int) -> str:
 
 
 def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Arena) -> tuple[dict[str, Cells], Interpreter]:
-    """Interprets the call. Returns the cells of each tensor after it, and the interpreter, which has the printed texts. Raises
-    Invalid."""
+    """Interprets the call. Returns the cells of each tensor after the call, and the interpreter, which has the printed
+    texts. Raises Invalid if the call reads out of bounds or never ends."""
     cells: dict[str, Cells] = {}
     for name, view in arena.views.items():
         if name not in call.aliases:
@@ -168,7 +169,7 @@ def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Are
 
 
 def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np.ndarray) -> str:
-    """Describes the wrong bytes after a call; "" if there are none."""
+    """Describes the wrong bytes of the buffer after a call. Returns "" if there are none."""
     lines: list[str] = []
     rest = after.copy()
     for name, view in arena.views.items():
@@ -186,7 +187,7 @@ def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np
 
 
 def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
-    """Returns the bindings that a call's arguments give, for compiling ahead of the call."""
+    """Returns the bindings that follow from a call's arguments, so that the kernel can be compiled before the call."""
     given = [tensor for tensor in kernel.tensors if tensor.name not in call.absent]
     dims = {name for tensor in given for dim in tensor.dims for name in names_of(dim)}
     found: dict[str, object] = {dim: size for dim, size in call.sizes.items() if dim in dims and dim[0].isupper()}
@@ -197,8 +198,8 @@ def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
 
 
 def known(kernel: mlafix.Kernel, bases: dict[str, str]) -> dict[str, str]:
-    """Returns the bases that are names of the kernel. A base is not one if only branches that a constant condition excludes use it. If the
-    kernel lacks a base by mistake, its default applies and the values differ."""
+    """Returns those of `bases` that the compiled kernel has. It lacks a base that only skipped branches use. If it
+    lacks another base by mistake, the default applies and the comparison fails."""
     return {name: base for name, base in bases.items() if name in kernel.signature["names"]}
 
 
@@ -218,7 +219,7 @@ class Runner:
         self.device, self.text_rate, self.folder, self.target = device(where), text_rate, folder, target
 
     def run(self, case: Case, text: str = "", number: int = 0) -> Outcome:
-        """Runs a case. `text`, if given, is compiled in place of the case's kernel."""
+        """Runs a case. If `text` is not empty, this source is compiled in place of the case's kernel."""
         with np.errstate(all="ignore"), warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")
             outcome = self._run(case, text, number)
@@ -264,7 +265,8 @@ class Runner:
         return calls if self.calls >= len(calls) else (calls[first:] + calls[:first])[: self.calls]
 
     def _compile(self, kernel: mlafix.Kernel, target: str, names: dict[str, object]) -> str:
-        """Compiles the kernel for a target. Returns instructions in its code that GPUs refuse, or ""."""
+        """Compiles the kernel for a target. Returns the instructions in the code that GPUs refuse, or "" if there are
+        none."""
         path = self.folder / "unit.mlafix"
         kernel.save(path, [target], **names)
         return "".join(f"{target}: {found}\n" for found in refused.search(path.read_bytes()))
@@ -307,8 +309,8 @@ class Runner:
         return wrong
 
     def _watch(self, kernel: mlafix.Kernel, made: Kernel, call: Call, arena: Arena, before: np.ndarray, interpreter: Interpreter) -> str:
-        """Describes the fault in the findings and prints of debug mode; "" if there is none. Cases contain accesses out of bounds, NaN and
-        infinities on purpose, so these do not count."""
+        """Describes what is wrong with the findings and prints of debug mode. Returns "" if nothing is. Findings about
+        accesses out of bounds, NaN and infinities do not count, since cases contain these on purpose."""
         self.device.begin(before)
         with contextlib.redirect_stdout(None):
             report = kernel.debug(*arguments(arena, made, call, self.device.view, lambda tensor, array: list(array)))

@@ -1,4 +1,4 @@
-"""Makes failing cases small: removes everything without which the failure stays."""
+"""Makes failing cases small: removes everything that the failure does not need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Shrinker:
     """Makes one case small.
 
     Args:
-        fails: whether a case fails like the first one.
+        fails: Returns True if a case fails like the original one.
     """
 
     def __init__(self, fails: Callable[[Case], bool], seconds: float = _SECONDS) -> None:
@@ -46,7 +46,7 @@ class Shrinker:
             tried = 0
             while time.monotonic() < self.end:
                 edits = list(kind(case))
-                found, image = None, pickle.dumps(case)  # copying from it takes a fifth of the time of a deep copy
+                found, image = None, pickle.dumps(case)  # unpickling takes a fifth of the time of a deep copy
                 for i in range(tried, len(edits)):
                     found = self._try(pickle.loads(image), edits[i])
                     tried = i
@@ -73,7 +73,7 @@ class Shrinker:
 
 
 def shrink_one(case: Case, answer: dict[str, Any], where: str, target: str = "", seconds: float = _SECONDS) -> tuple[Case, dict[str, Any]]:
-    """Returns the small case and its failure."""
+    """Makes the case small. Returns the small case and the answer that describes its failure."""
     wanted = group(answer["kind"], answer["message"])
     worker = workers.Worker(where, 0, target)
     last = answer
@@ -93,7 +93,7 @@ def shrink_one(case: Case, answer: dict[str, Any], where: str, target: str = "",
 
 
 def shrink_all(report: Report, options: argparse.Namespace) -> None:
-    """Makes one case of each kind of failure small and prints it. Saves it if a folder is given."""
+    """Makes one case of each kind of failure small and prints it. Also saves it if the options name a folder."""
     for name, answers in report.groups.items():
         answer = answers[0]
         case, last = shrink_one(generate(answer["seed"]), answer, options.device, options.target)

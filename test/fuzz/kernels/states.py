@@ -1,8 +1,9 @@
-"""Partial attention states: the contract N1 to N8 and N10 on values with bounds.
+"""Partial attention states with bounds, according to the rules N1 to N8 and N10 (docs/Dialect.md).
 
-A state is a multiset of *terms*, the states that were loaded or made. Merging is associative and commutative, so nested merges, in an
-expression, over branches or in a loop, are one merge of all their terms. The allowed results are computed once, when the state is stored:
-N10 bounds the error against an f64 reference, however an implementation groups the merges.
+A state is a multiset of *terms*: the loaded and the made states from which it was merged. Merging is associative and
+commutative. Nested merges, in an expression, over branches or in a loop, are therefore one merge of all their terms.
+The allowed results are computed once, when the state is stored. N10 bounds the error against an f64 reference, however
+an implementation groups the merges.
 """
 
 from __future__ import annotations
@@ -15,23 +16,24 @@ from integers import Bools
 
 ERROR = 4e-6  # N10
 FAR_ERROR = 1.6e-7 * np.log(2)  # the error of a term's weight per bit, in a merge of three or more in base e
-SMALLEST = 2.0**-126  # smaller errors count as this
-# The exponents of two between which a weight may be either a number or zero: subnormal numbers, and a margin.
+SMALLEST = 2.0**-126  # the smallest error that is allowed
+# A weight 2^x is surely zero for x below the first number, and surely nonzero above the second one. Between them it may
+# be a subnormal number or zero.
 SURELY_ZERO, SURELY_THERE = -151.0, -124.0
 WIDEST = 0.25  # the most bits by which a weight may be uncertain; beyond that, anything is allowed
 REBASED = 2.0**-22  # the relative error of a product with a rounded constant
-MOST_TERMS = 256  # different terms; a state with more may be anything
-MOST_TIMES = 2.0**126  # all terms together, since the sum of their weights may overflow (docs/Dialect.md, the ends of N10)
+MOST_TERMS = 256  # the most different terms; a state with more may be anything
+MOST_TIMES = 2.0**126  # the most terms with repetitions, since the sum of their weights may overflow (docs/Dialect.md, the ends of N10)
 
 
 class Term:
-    """A state as it was loaded or made, for all rows.
+    """A state that was loaded or made, in each row.
 
     Args:
-        payload: [rows, D]. lo, hi: [rows], bounds of the lse in f64; only NaN if lo is above hi.
-        unknown: [rows], whether the term makes any result possible.
+        payload: [rows, D]. lo, hi: [rows], bounds of the lse in f64. If lo exceeds hi, the lse is NaN.
+        unknown: [rows], a mask of rows where the term makes any result possible.
         shift: [rows], an error of the lse that all terms of its group share.
-        group: identifies the rebase that this term and others went through together; None without one.
+        group: identifies the rebase that converted this term together with others; None if no rebase did.
     """
 
     __slots__ = ("payload", "lo", "hi", "unknown", "shift", "group")
@@ -41,12 +43,12 @@ class Term:
 
 
 class States:
-    """States of some rows. A state without terms is empty.
+    """One state for each row. A state without terms is empty.
 
     Args:
-        terms: how often each term takes part, [rows] for each term.
+        terms: for each term, [rows]: how often it takes part in the merge.
         shape: (rows, D).
-        unknown: [rows], whether any result is possible.
+        unknown: [rows], a mask of rows where any result is possible.
         merges: the nesting depth of merges.
         base: "e" or "2".
     """
@@ -62,7 +64,7 @@ def identity(rows: int, size: int, base: str) -> States:
 
 
 def make(payload: Floats, lse: Floats, base: str) -> States:
-    """Makes a state. Both infinities mean empty (N2)."""
+    """Makes a state. An lse of -inf or +inf makes it empty (N2)."""
     lo, hi, nan = lse.bounds()
     empty = np.isinf(lo) & (lo == hi) & ~nan
     unknown = (lo <= hi) & ~empty & (nan | np.isinf(lo) | np.isinf(hi))
@@ -100,8 +102,8 @@ def select(condition: Bools, a: States, b: States) -> States:
 
 
 def rebase(state: States, base: str) -> States:
-    """Multiplies the lse by log2(e), or divides it by that; the payload stays (N8). An implementation multiplies only the
-    largest lse."""
+    """Converts the lse to another base, by multiplication with log2(e) or its reciprocal. The payload stays (N8). An
+    implementation multiplies only the largest lse of a merge."""
     if base == state.base:
         return state
     factor = np.log2(np.e) if base == "2" else np.log(2)
@@ -140,12 +142,12 @@ def merge(*states: States) -> States:
 
 
 def stored(state: States, scale: Floats | None) -> tuple[Floats, Floats]:
-    """Returns the written values (payload, lse), both in f32. An empty state gives +0.0 and -inf (N1)."""
+    """Returns the values (payload, lse) that a store writes, both in f32. An empty state gives +0.0 and -inf (N1)."""
     times = np.array([*state.terms.values(), np.zeros(state.shape[0])])
     count = times.sum(axis=0)
     unknown = state.unknown.copy()
     payload, lse = Floats(np.zeros(state.shape)), Floats(np.full(state.shape[0], -INF))
-    for term, there in zip(state.terms, times):  # N3, N4: a single term, bit for bit
+    for term, there in zip(state.terms, times):  # a single term is copied bit for bit (N3, N4)
         unknown |= (there > 0) & term.unknown
         alone = (there == 1) & (count == 1)
         payload = floats.select(_across(alone, state.shape), term.payload, payload)
@@ -158,7 +160,7 @@ def stored(state: States, scale: Floats | None) -> tuple[Floats, Floats]:
         payload, lse = floats.select(_across(several, state.shape), merged, payload), floats.select(Bools(several), merged_lse, lse)
     if scale is not None:
         payload = _scaled(payload, scale, count)
-    # N6. A scale that is NaN or zero does not change the identity (N1).
+    # NaN in an lse makes the result NaN (N6). A scale that is NaN or zero does not change the identity (N1).
     for rows, value, its_lse in ((count == 0, Floats(np.zeros(state.shape)), Floats(np.full(count.shape, -INF))),
                                  (nan, Floats(np.full(state.shape, np.nan)), Floats(np.full(count.shape, np.nan))),
                                  (unknown, Floats.anything(state.shape), Floats.anything(count.shape))):  # fmt: skip
@@ -178,8 +180,8 @@ def _shifted(term: Term) -> Floats:
 
 
 def _scaled(payload: Floats, scale: Floats, count: np.ndarray) -> Floats:
-    """Multiplies by the rounded reciprocal of the scale. In a merge, this is first multiplied by the reciprocal of the
-    sum, which adds two roundings."""
+    """Multiplies the payload by the rounded reciprocal of the scale. In a merge, that reciprocal is first multiplied by
+    the reciprocal of the sum of weights, which adds two roundings."""
     factor = floats.divide(Floats(np.ones(scale.shape)), scale).map(lambda part: part[:, None])
     scaled = floats.mul(payload, factor)
     again = (count > 1)[:, None]
@@ -196,7 +198,8 @@ def _scaled(payload: Floats, scale: Floats, count: np.ndarray) -> Floats:
 
 
 def _merged(state: States, times: np.ndarray, rows: np.ndarray) -> tuple[Floats, Floats, np.ndarray]:
-    """Returns the merge of the terms in rows with several of them, and a mask of rows whose weights are too uncertain."""
+    """Returns payload and lse of the merge in `rows`, which have several terms. Also returns a mask of rows whose
+    weights are too uncertain."""
     there = (times[:-1] > 0) & rows
     per_bit = np.log2(np.e) if state.base == "e" else 1.0
     lo, hi, shift = (np.array([getattr(term, part) for term in state.terms]) for part in ("lo", "hi", "shift"))
@@ -213,7 +216,7 @@ def _merged(state: States, times: np.ndarray, rows: np.ndarray) -> tuple[Floats,
     radius = own + shift.max(axis=0) + ERROR * np.maximum(np.abs(center), 1.0)
     lse = Floats.between(f32_down(center - radius), f32_up(center + radius), np.zeros(center.shape, bool))
     gone = ~there | _gone(gap, slack, state.merges > 1)
-    slack = np.where((~gone).sum(axis=0) > 1, slack, 0.0)  # a term alone has all of the weight
+    slack = np.where((~gone).sum(axis=0) > 1, slack, 0.0)  # a single term has all of the weight, whatever its lse
     payload = _mean(state, times[:-1] * rows, gap, slack, weight / total, gone)
     return payload, lse, rows & (slack > WIDEST)
 
@@ -227,8 +230,8 @@ def _together(state: States, there: np.ndarray) -> np.ndarray:
 
 
 def _gone(gap: np.ndarray, slack: np.ndarray, is_nested: bool) -> np.ndarray:
-    """Returns a mask of terms whose weight is surely zero. In nested merges, a term may reach the largest lse in steps, one for each lse
-    between. It vanishes if one step is too large in every order."""
+    """Returns a mask of terms whose weight is surely zero. In nested merges, a term may first be merged with terms of
+    slightly larger lse, and so reach the largest lse in small steps. It vanishes if one of these steps is too large."""
     if not is_nested:
         high = gap + 2 * slack
         return high + np.abs(high) * 1e-6 < SURELY_ZERO
@@ -242,21 +245,21 @@ def _gone(gap: np.ndarray, slack: np.ndarray, is_nested: bool) -> np.ndarray:
 
 
 def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, weight: np.ndarray, gone: np.ndarray) -> Floats:
-    """Returns the weighted mean of the payloads. A term of weight zero contributes nothing (N5). If the weight may be zero or tiny,
-    the mean with the term and the mean without it are both allowed."""
+    """Returns the weighted mean of the payloads. A term of weight zero contributes nothing (N5). If a term's weight may
+    be zero or subnormal, the mean may include the term or leave it out."""
     center, size, error, largest = (np.zeros(state.shape) for _ in range(4))
     anything = np.zeros(state.shape, bool)
     count = times.sum(axis=0)
     low = gap - 2 * slack
     maybe = ~gone & ~(low - np.abs(low) * 1e-6 > SURELY_THERE)
-    # Code for three or more states computes like this even if some are empty.
+    # Code that merges three or more states has this error even if some of them are empty.
     is_many = state.merges > 1 or sum(max(1, most) for most in times.max(axis=1)) >= 3
     is_far = np.isfinite(low) & (state.base == "e") & is_many
     far = np.maximum(0, np.where(is_far, -low, 0) * FAR_ERROR - ERROR)
     for term, w, is_gone, is_maybe, far_error in zip(state.terms, weight[..., None], gone[..., None], maybe[..., None], far[..., None]):
         lo, hi, nan = term.payload.bounds()
         finite = np.isfinite(lo) & np.isfinite(hi) & ~nan
-        # A certain NaN or infinity takes part with its value.
+        # A payload that is surely NaN or infinite enters the mean. One that may be either makes the result unknown.
         point = (lo > hi) | ((lo == hi) & ~nan)
         anything |= ~is_gone & ~finite & (~point | is_maybe)
         middle = np.where(finite, lo / 2 + hi / 2, np.where(lo > hi, np.nan, lo))
@@ -268,7 +271,7 @@ def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, 
         largest = np.maximum(largest, here)
     spread = np.expm1(2 * np.minimum(slack, WIDEST) * np.log(2))[:, None]
     radius = error + size * (ERROR + spread) + SMALLEST
-    # Accumulators are not normalised (docs/Dialect.md, the ends of N7), so they may overflow beyond this.
+    # Accumulators are not normalised (docs/Dialect.md, the ends of N7), so sums beyond LARGEST may overflow.
     anything |= largest * count[:, None] > LARGEST
     finite = np.isfinite(center)
     known = ~np.isnan(center)

@@ -12,13 +12,13 @@ from typing import Any
 
 FLOATS = ("bf16", "f16", "f32")
 FP8 = ("f8e4m3fn", "f8e5m2", "f8e8m0")
-FP4 = "f4e2m1"  # only in rows, and never bound to a dtype variable
+FP4 = "f4e2m1"  # occurs only in rows, and never as the value of a dtype variable
 STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
-COMPUTED = ("add", "mul")  # operations in a computed extent
+COMPUTED = ("add", "mul")  # operations in an extent that is an expression
 OF_B = "BaseOfB"  # the Base that defaults to the base B
-MOST_LISTED = 5  # the most tensors of a list or of ranks
+MOST_LISTED = 5  # the most tensors in a list, or ranks in a group
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,10 +28,11 @@ class Type:
     Args:
         kind: "scalar", "row", "state", "list", or "sink" for a sink that takes its dim from the states with which it is
             merged.
-        dtype: "f32", "i32", "i64", "index", "bool", "i8" or "u8"; "M", an element that is only moved; "" for a state.
+        dtype: "f32", "i32", "i64", "index", "bool", "i8" or "u8"; "M", for elements that are only moved; "" for a
+            state.
         dim: the dim along which a row or a state's payload lies.
         base: for a state: "e", "2", or the name of a Base.
-        sink: whether a state may include a sink.
+        sink: True if a state may include a sink.
     """
 
     kind: str
@@ -56,11 +57,11 @@ class Node:
     """An expression.
 
     Args:
-        op: the operation; `interpret.py` has one method for each.
+        op: the name of the operation; the interpreter has one method for each.
         type: the type of the result.
         args: the operands. For an access: the indices, then the predicate if `where` is set, then the alternative value
             if `other` is set.
-        attrs: everything that is not an operand: a name, a literal's value, its spelling.
+        attrs: everything that is not an operand, for example a name, or a literal's value and spelling.
     """
 
     op: str
@@ -77,8 +78,8 @@ class Node:
             pending += node.args[::-1]
 
     def access(self) -> tuple[list[Node], Node | None, Node | None]:
-        """Returns the indices, the predicate and the alternative value of a load. The indices of a part of a row (the attribute "part")
-        come last."""
+        """Returns the indices, the predicate and the alternative value of a load. If the attribute "part" is set, the
+        last indices select the part of a row."""
         rest = list(self.args)
         other = rest.pop() if self.attrs.get("other") else None
         where = rest.pop() if self.attrs.get("where") else None
@@ -98,7 +99,7 @@ def name(text: str, type: Type) -> Node:
 
 @dataclasses.dataclass
 class Assign:
-    """``a, b = x, y``; with `aug`, ``a += x``."""
+    """``a, b = x, y``; if `aug` is set, ``a += x``."""
 
     names: list[str]
     values: list[Node]
@@ -113,17 +114,17 @@ class Store:
     indices: list[Node]
     value: Node
     where: Node | None = None
-    part: str = ""  # part of a row along a product: "group", "member" or "element", with one or two further indices
-    slice: tuple[int, int] | None = None  # part of another row: the first element, and one past the last
+    part: str = ""  # the stored part of a row along a product: "group", "member" or "element"; "" stores the row
+    slice: tuple[int, int] | None = None  # [first, end) of the stored slice of the row; None stores the row
 
 
-# The number of indices that a part of a row has in addition to the row's.
+# The number of indices that select a part of a row, in addition to the row's own indices.
 PART_INDICES = {"": 0, "group": 1, "member": 1, "element": 2}
 
 
 @dataclasses.dataclass
 class StoreState:
-    """``store_state(state, out[…], lse[…], where=…, scale=…)``. "" omits the payload or the lse."""
+    """``store_state(state, out[…], lse[…], where=…, scale=…)``. "" for `out` or `lse` omits that tensor."""
 
     state: Node
     out: str
@@ -143,7 +144,7 @@ class If:
 
 @dataclasses.dataclass
 class For:
-    """``for name in range(lower, upper, step)``; `spelled` is how many of the bounds are written."""
+    """``for name in range(lower, upper, step)``; `spelled` is the number of arguments that range gets in the source."""
 
     name: str
     lower: Node
@@ -155,7 +156,7 @@ class For:
 
 @dataclasses.dataclass
 class Each:
-    """``for a, b in ((x0, y0), (x1, y1))``: items are expressions, or tensors (op "tensor")."""
+    """``for a, b in ((x0, y0), (x1, y1))``: the items are expressions, or nodes with the op "tensor" for tensors."""
 
     names: list[str]
     items: list[list[Node]]
@@ -169,7 +170,8 @@ class Exchange:
 
 @dataclasses.dataclass
 class Assume:
-    """``assume(condition)``. A launch checks it if it is before the grid; inside the grid it is taken as true."""
+    """``assume(condition)``. Before the grid, a launch checks the condition. Inside the grid, the compiler takes it as
+    true."""
 
     condition: Node
 
@@ -183,7 +185,7 @@ class Distinct:
 
 @dataclasses.dataclass
 class Print:
-    """``print("text", a, b)`` of numbers, in debug mode."""
+    """``print("text", a, b)``, where a and b are numbers. It prints only in debug mode."""
 
     text: str
     values: list[Node]
@@ -193,14 +195,14 @@ Statement = Any
 
 
 def blocks(statement: Statement) -> list[list[Statement]]:
-    """Returns the statement lists inside a statement."""
+    """Returns the lists of statements nested in a statement."""
     if isinstance(statement, If):
         return [statement.then, statement.orelse]
     return [statement.body] if isinstance(statement, (For, Each)) else []
 
 
 def read_blocks(statement: Statement) -> list[list[Statement]]:
-    """Returns the blocks that a front end reads. It skips those that a constant condition excludes."""
+    """Returns the nested blocks that the front end reads. It skips blocks that a constant condition excludes."""
     inside = blocks(statement)
     if isinstance(statement, If) and statement.condition.op == "lit":
         return inside[:1] if statement.condition.attrs["value"] else inside[1:]
@@ -208,7 +210,7 @@ def read_blocks(statement: Statement) -> list[list[Statement]]:
 
 
 def expressions(statement: Statement) -> list[Node]:
-    """Returns a statement's own expressions; those of nested statements are not included."""
+    """Returns a statement's own expressions, without those of nested statements."""
     if isinstance(statement, Assign):
         return list(statement.values)
     if isinstance(statement, Store):
@@ -230,7 +232,7 @@ def expressions(statement: Statement) -> list[Node]:
 
 
 def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statement]:
-    """Yields every statement of a body; with `read`, only those that a front end reads."""
+    """Yields every statement of a body. With `read`, skips blocks that a constant condition excludes."""
     for statement in body:
         yield statement
         for block in read_blocks(statement) if read else blocks(statement):
@@ -246,9 +248,10 @@ TILED = {128: "tile=128", 8: "tile8=24"}
 
 @dataclasses.dataclass
 class Tensor:
-    """A tensor argument. `dtype` is one of the storage dtypes or the name of a variable; `dims` are names, "two=2", "r<=40" or
-    "_". The first dim of a list of tensors counts them; it is "ranks" if each rank has one. `tiles` is the number of rows of a tile, and the
-    first dim is then that of TILED; 0 if the tensor does not lie in tiles."""
+    """A tensor argument. `dtype` is a storage dtype or the name of a dtype variable. `dims` are names, "two=2", "r<=40"
+    or "_". In a list of tensors, the first dim is the number of tensors; its name is "ranks" if each rank has one.
+    `tiles` is the number of rows of a tile, or 0 if the tensor does not lie in tiles. With tiles, the first dim is that
+    of TILED."""
 
     name: str
     dtype: str
@@ -265,7 +268,8 @@ class Tensor:
 
 @dataclasses.dataclass
 class Scalar:
-    """A scalar argument; `at_most` names a dim or is "". `from_tensor`: a call may pass a tensor that holds it (`.or_tensor`)."""
+    """A scalar argument. `at_most` is the dim that bounds its value, or "". If `from_tensor` is set, a call may pass a
+    tensor that holds the scalar (`.or_tensor`)."""
 
     name: str
     dtype: str
@@ -275,7 +279,7 @@ class Scalar:
 
 @dataclasses.dataclass
 class Inline:
-    """An inline function of values. `defaults` are literals of the last parameters."""
+    """An inline function whose parameters are values. `defaults` are literals for the last parameters."""
 
     name: str
     parameters: list[str]
@@ -307,8 +311,8 @@ class Kernel:
     grid: Grid
     body: list[Statement]
     inlines: list[Inline] = dataclasses.field(default_factory=list)
-    variables: dict[str, str] = dataclasses.field(default_factory=dict)  # dtype variables: name to default ("" for none)
-    bases: dict[str, str] = dataclasses.field(default_factory=dict)  # bases: name to default
+    variables: dict[str, str] = dataclasses.field(default_factory=dict)  # name of a dtype variable to its default, or "" without one
+    bases: dict[str, str] = dataclasses.field(default_factory=dict)  # name of a Base to its default
     promises: list[Assume | Distinct] = dataclasses.field(default_factory=list)  # before the grid
 
     @property
@@ -333,8 +337,8 @@ class Kernel:
 
 @dataclasses.dataclass
 class Layout:
-    """The layout of a tensor: the memory order of its outer dims (outermost first), the gap in elements after each row
-    (or element), dims of stride 0, reversed dims, and the number of elements before the first one."""
+    """The layout of a tensor in memory: the order of its dims (outermost first), the gap after each row or element, the
+    dims of stride 0, the reversed dims, and the offset of the tensor. Gap and offset are in elements."""
 
     order: list[int]
     gap: int = 0
@@ -349,11 +353,13 @@ class Call:
     """The arguments of a kernel's call.
 
     Args:
-        sizes: the sizes of dims; absent: omitted optional tensors; dtypes: the dtypes of variables; bases: bases that specialize binds.
-        scalars: values of scalar arguments; held: scalars that are passed as tensors; layouts: the layouts of tensors, contiguous by
-            default.
-        seed: the seed of the contents; values: explicit contents (bits, in order), by tensor.
-        aliases: written tensors that share the memory of a read one: {"y": "x"}.
+        sizes: dim to size; absent: the omitted optional tensors; dtypes: dtype variable to dtype; bases: Base to the
+            value that specialize binds.
+        scalars: the values of scalar arguments; held: the scalars that are passed as tensors; layouts: the layouts of
+            tensors, contiguous by default.
+        seed: the seed of the tensors' contents; values: tensor to explicit contents (the bits of its elements in
+            order).
+        aliases: {"y": "x"} if the written tensor y shares the memory of the read tensor x.
         bound: dynamic dims that specialize binds to their sizes.
         turn: 0 or 1, for kernels whose ranks store to each other.
     """
@@ -368,7 +374,7 @@ class Call:
     values: dict[str, list[int]] = dataclasses.field(default_factory=dict)
     aliases: dict[str, str] = dataclasses.field(default_factory=dict)
     bound: list[str] = dataclasses.field(default_factory=list)
-    kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # the kind of each tensor's contents
+    kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # tensor to the kind of its contents (contents.py)
     held: list[str] = dataclasses.field(default_factory=list)
     turn: int = 0
 
@@ -380,7 +386,7 @@ class Case:
 
 
 def parse_dim(text: str) -> tuple[str, int | None]:
-    """Returns a dim's name ("" for "_") and its fixed size. Returns None for "r<=40"."""
+    """Returns a dim's name ("" for "_") and its fixed size. The size is None if it is not fixed."""
     if is_bounded(text):
         return text.partition("<=")[0], None
     text, _, size = text.partition("=")
@@ -388,7 +394,7 @@ def parse_dim(text: str) -> tuple[str, int | None]:
 
 
 def is_bounded(dim: str) -> bool:
-    """True for a dim with a bound whose size only the launch knows: "r<=40"."""
+    """True for a dim such as "r<=40": only its bound is known before the launch."""
     return "<=" in dim
 
 
@@ -398,7 +404,8 @@ def bound_of(dim: str) -> int:
 
 
 def factors(dim: str) -> list[str]:
-    """Returns the factors of a product, "(G 12)" or "(G J)": names and numbers. Returns an empty list for any other dim."""
+    """Returns the factors of a product such as "(G 12)" or "(G J)", names or numbers, as text. Returns an empty list
+    for any other dim."""
     return dim[1:-1].split() if dim.startswith("(") else []
 
 
@@ -408,7 +415,7 @@ def names_of(dim: str) -> list[str]:
 
 
 def size_of(dim: str, sizes: dict[str, int]) -> int:
-    """Returns a dim's size in a call. "_" has its own size, stored as "_"."""
+    """Returns a dim's size in a call. `sizes` also has an entry for "_"."""
     if factors(dim):
         return math.prod(int(factor) if factor.isdigit() else sizes[factor] for factor in factors(dim))
     text, fixed = parse_dim(dim)

@@ -1,4 +1,4 @@
-"""Bounds include the results of all numbers between them."""
+"""Tests the bounds of float operations: they contain the results for all numbers between the operands' bounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENDS = np.array([-np.inf, -LARGEST, -2.0, -(2.0**-149), -0.0, 0.0, 2.0**-149, 2.
 
 
 def _operands() -> tuple[Floats, list[np.ndarray]]:
-    """Returns every interval between two of ENDS, with members of each."""
+    """Returns the intervals between all pairs of ENDS, and arrays of numbers in each of them."""
     pairs = [(i, j) for i in range(len(ENDS)) for j in range(i, len(ENDS))]
     lo, hi = (ENDS[[pair[k] for pair in pairs]] for k in (0, 1))
     members = [np.where([i <= k <= j for i, j in pairs], ENDS[k], lo) for k in range(len(ENDS))]

@@ -1,4 +1,4 @@
-"""Formats whose rounding numpy's types do not cover."""
+"""Tests the rounding to formats that numpy's types do not cover."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ OUT = Tensor("y", "f32", ["n", "D"], "Out")
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """Silences warnings, since overflow and NaN are tested here."""
+    """Silences numpy's warnings, since the tests use overflow and NaN on purpose."""
     old = np.seterr(all="ignore")
     yield
     np.seterr(**old)
@@ -85,7 +85,7 @@ def test_intervals_hold_what_their_points_become() -> None:
     unary = [floats.neg, floats.absolute, *(getattr(functions, name) for name in FUNCTIONS)]
     binary = [floats.add, floats.sub, floats.mul, floats.divide, floats.copysign, lambda a, b: floats.extreme(a, b, True)]
     menu = np.array([0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, 1e-40, 3e38, -3e38, 0.7, 12.0])
-    shape = (2, 2, 300)  # lower and upper ends, two operands, number of samples
+    shape = (2, 2, 300)  # (lower and upper bounds, two operands, samples)
     special = rng.random(shape) < 0.5
     drawn = formats.f32(np.where(special, menu[rng.integers(0, len(menu), shape)], rng.standard_normal(shape) * 4))
     ends = np.array([floats.lower(*drawn), floats.upper(*drawn)])
@@ -193,7 +193,7 @@ def state(payload: list[float], lse: float, base: str = "e") -> states.States:
 
 
 def test_merging_with_an_empty_state_copies() -> None:
-    """N2 to N5: bit for bit, whatever the empty side contains."""
+    """A merge with an empty state returns the other state bit for bit, whatever the empty state contains (N2 to N5)."""
     for empty in (math.inf, -math.inf):
         merged = states.merge(state([math.nan, math.inf], empty), state([-0.0, 2.0**-149], 3.0))
         payload, lse = states.stored(merged, None)
@@ -218,8 +218,8 @@ def test_nan_in_a_live_lse_stays_and_a_weight_of_zero_hides_a_payload() -> None:
 
 
 def test_merges_of_merges_are_one_merge_of_all() -> None:
-    """The error is relative to the magnitudes of all payloads, whatever is merged first. Here the two with little weight
-    cancel."""
+    """The allowed error is relative to the magnitudes of all payloads, in any order of merging. Here the two payloads
+    with little weight cancel."""
     a, b, c = state([1.0, 2.0], 0.0), state([-1.0, 1.0], 0.0), state([0.0, 5.0], 65.0)
     flat = states.stored(states.merge(a, b, c), None)
     for nested in (states.merge(states.merge(a, b), c), states.merge(a, states.merge(c, b)), states.merge(states.merge(c, a), states.identity(1, 2, "e"), b)):
@@ -230,7 +230,7 @@ def test_merges_of_merges_are_one_merge_of_all() -> None:
 
 
 def test_a_merge_of_three_is_one_where_one_of_them_is_empty() -> None:
-    """Code for three states has the same error in weights even if one state is empty."""
+    """A merge of three states allows the same error of weights if one state is empty."""
     heavy, light, empty = state([0.0], 0.0), state([1.0], -60.0), state([1.0], -math.inf)
     two = states.stored(states.merge(heavy, light), None)[0]
     for merged in (states.merge(heavy, light, empty), states.merge(states.merge(heavy, empty), light)):
@@ -255,7 +255,8 @@ def test_a_state_that_doubles_until_its_weight_overflows_may_be_anything() -> No
 
 
 def test_an_infinite_payload_may_outlive_its_weight_by_steps_alone() -> None:
-    """2^-100 twice: an infinity survives two merges, but not one merge of all. No single step spans 2^-200."""
+    """The weights are 2^-100 relative to the next term. An infinite payload survives two merges of 2^-100 each, but not
+    one merge in which its weight is 2^-200."""
     for far, is_known in ((-200.0, False), (-500.0, True)):
         a, b, c = state([math.inf], far, "2"), state([1.0], -100.0, "2"), state([1.0], 0.0, "2")
         assert states.stored(states.merge(a, b, c), None)[0].hi[0, 0] < 1.1
@@ -371,19 +372,20 @@ def test_an_arena_keeps_tensors_apart() -> None:
 
 
 def test_a_presence_may_turn_out_to_be_a_constant() -> None:
-    """The generator later makes optional tensors mandatory if it needs their sizes, so both values of a choice must have its
-    type (seed 200788)."""
+    """The generator may make an optional tensor mandatory later, which makes `x is None` constant. Both values of a
+    choice must therefore have its type (seed 200788)."""
     assert may_be_constant(Node("present", BOOL, [], {"tensor": "x", "style": "present"}))
 
 
 def test_indices_of_indices_stay_small() -> None:
-    """Conditions that repeat loaded indices of loaded indices made 1 MB of a single expression (seed 708573)."""
+    """Guards repeat their indices, and indices are loaded at other indices. Without a limit, one expression had 1 MB
+    (seed 708573)."""
     assert len(source(generate(708573).kernel)) < 20_000
 
 
 def test_no_inline_function_returns_its_default() -> None:
-    """A call of such a function was a number, and -3.0 was stored to i8. In this seed, a function returns a parameter that
-    may have a default."""
+    """No generated function returns its default, since the call would then be a number without a type; -3.0 was stored
+    to i8. In this seed, a function returns a parameter that may have a default."""
     returned = [function for function in generate(61000300).kernel.inlines if function.result == name(function.parameters[-1], F32)]
     assert returned and not any(function.defaults for function in returned)
 
@@ -411,8 +413,8 @@ def test_every_word_of_the_index_has_a_planting() -> None:
 
 
 def test_a_planted_fault_is_seen() -> None:
-    """For each kind, at least one of the first six kernels with such an operation gives other results when spoiled. Most of them do
-    (--power)."""
+    """For each kind of fault, at least one of the first six kernels in which it can be planted gives different results.
+    Most of them do (--power)."""
     wanting = [kind for kind in plant.KINDS if kind not in plant.REFUSED]
     tried: collections.Counter[str] = collections.Counter()
     for seed in itertools.count(FIRST):

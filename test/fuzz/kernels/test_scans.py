@@ -1,4 +1,4 @@
-"""Scans in the interpreter."""
+"""Tests the interpreter's scans."""
 
 from __future__ import annotations
 

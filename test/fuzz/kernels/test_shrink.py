@@ -1,4 +1,4 @@
-"""The results of the shrinker still fail, and the generator could have made them."""
+"""Tests the shrinker: its results still fail, and the generator could have made them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def reads_what_it_writes(case: Case) -> bool:
 
 
 def test_rows_of_a_small_case_keep_apart() -> None:
-    """An index that became a constant made every row read or write the same row's element."""
+    """The shrinker keeps the grid's indices: with a constant index, all rows would access the same element."""
     cases = list(itertools.islice(filter(reads_what_it_writes, map(generate, range(400))), 2))
     assert len(cases) == 2
     for case in cases:
@@ -116,14 +116,14 @@ def test_every_drawn_case_is_well_formed_and_so_is_every_smaller_one() -> None:
     for seed in range(60):
         case = generate(seed)
         assert is_well_formed(case), seed
-        if seed % 4 == 0 and sum(1 for _ in case.kernel.nodes()) < 150:  # small kernels, which are quick to edit
+        if seed % 4 == 0 and sum(1 for _ in case.kernel.nodes()) < 150:  # only small kernels, which are quick to edit
             with contextlib.suppress(InterruptedError):
                 Shrinker(fails, NO_END).shrink(case)
     assert len(tried) > 600 and all(map(is_well_formed, tried))
 
 
 def test_tensors_of_two_dtypes_are_not_one() -> None:
-    """A tensor that becomes f32 no longer aliases another one."""
+    """When the shrinker changes a tensor's dtype to f32, the tensor no longer aliases another one."""
     call = Call({"n": 2, "H": 2}, dtypes={"T": "f16"}, aliases={"z": "x"})
     made = kernel(Store("z", [T, H], load("x", T, H)))
     for tensor in made.tensors:

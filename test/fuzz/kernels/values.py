@@ -1,4 +1,5 @@
-"""Values of either kind, floats and integers, by their shapes: one number per row, or a row per row."""
+"""Changes the shapes of values, floats or integers. A value has one number, or one row of elements, for each row of the
+grid."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def widest_of(*values: Value) -> tuple[int, ...]:
 
 
 def spread_to(value: Value, shape: tuple[int, ...]) -> Value:
-    """Spreads a number to a row, or a row of one element per group to a row of groups."""
+    """Spreads a number over a row, or a row with one element per group over the elements of the groups."""
     if shape_of(value) == shape:
         return value
 
@@ -43,7 +44,7 @@ def spread_to(value: Value, shape: tuple[int, ...]) -> Value:
 
 
 def stacked(values: list[Value]) -> Value:
-    """Stacks one number per row to rows."""
+    """Joins several values of one number per row to a value of one row per row."""
     if isinstance(values[0], Floats):
         return floats.stacked(values)
     unknown = None

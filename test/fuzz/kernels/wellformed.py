@@ -1,5 +1,5 @@
-"""The rules that the generator and the shrinker keep in every kernel: rows are separate, names have values where they are used, and no
-number is computed from numbers alone, since Python would do so in its own arithmetic."""
+"""Checks the rules that every generated or shrunk kernel obeys. Rows are separate, names have values where they are
+used, and no operation has only numbers as operands, since Python would compute it in its own arithmetic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from generate_loads import may_be_constant
 from rows import may_race
 from syntax import Assign, Case, Each, For, If, Kernel, Node, Statement, expressions
 
-# The number of operands that must not be literals. Other operations may have only literals.
+# Operation to the number of its first operands that must not all be literals. Other operations may have only literals.
 _NO_LITERALS = {"unary": 1, "binary": 1, "fma": 1, "compare": 1, "logic": 1, "reduce": 1, "scan": 1, "swap": 1, "top": 1, "element": 1}
 
 
@@ -20,7 +20,7 @@ def _is_typed(node: Node) -> bool:
     literals = [argument.op == "lit" for argument in node.args]
     if node.op in ("ifexp", "where") and node.type.dtype != "M":
         condition = node.args[0]
-        is_known = condition.type.kind == "scalar" and may_be_constant(condition)  # it then selects a value without conversion
+        is_known = condition.type.kind == "scalar" and may_be_constant(condition)  # such a condition selects a value without conversion
         return not any(literals[1:]) if is_known else not all(literals[1:])
     return literals.count(False) >= _NO_LITERALS.get(node.op, 0)
 
@@ -47,7 +47,7 @@ def _uses(node: Node) -> set[str]:
 
 
 def _after(body: list[Statement], known: set[str]) -> set[str] | None:
-    """Returns the names that have values after statements. Returns None if a name without a value is used."""
+    """Returns the names that have values after `body`. Returns None if a name without a value is used."""
     for s in body:
         if any(not _uses(node) <= known for node in expressions(s)):
             return None
@@ -63,7 +63,7 @@ def _after_statement(s: Statement, known: set[str]) -> set[str] | None:
         return known | _assigned(s) if not s.aug or s.names[0] in known else None
     if isinstance(s, If):
         read = [s.then, s.orelse]
-        if s.condition.op == "lit":  # a front end does not read the other branch
+        if s.condition.op == "lit":  # the front end skips the other branch
             read = read[:1] if s.condition.attrs["value"] else read[1:]
         ends = [end for end in (_after(branch, known) for branch in read) if end is not None]
         return set.intersection(*ends) if len(ends) == len(read) else None
@@ -75,7 +75,7 @@ def _after_statement(s: Statement, known: set[str]) -> set[str] | None:
 
 
 def _assigned(s: Assign) -> set[str]:
-    """Returns the names to which an assignment gives values. For a list, the names of its elements."""
+    """Returns the names to which an assignment gives values. For a list, returns the names of its elements."""
     found: set[str] = set()
     for variable, value in zip(s.names, s.values):
         count = len(value.args) * value.attrs.get("over", 1) if value.op == "list" else 0

@@ -6,7 +6,7 @@ from syntax import COMPUTED, FP4, STORED, Assign, Assume, Case, Each, Exchange, 
 
 from mlafix.dsl.functions import NAMES
 
-# All words that may occur. A report shows those that did not.
+# All words that a case may contain. A report lists the words that no case contained.
 WORDS = (
     "grid segments segments-where segments-inline extent-scalar extent-number extent-computed at_most or_tensor held if else elif constant-if for for-step for-i32 for-i64 "
     "for-index for-nested each-tensors each-values assume assume-in-grid distinct print aug tuple-assign list list-comprehension list-element inline inline-default load load-where load-otherwise load-row load-colon "
@@ -19,7 +19,7 @@ WORDS = (
 ).split()
 
 
-IN_REGISTERS = 65536  # elements; longer rows, and rows along dims with larger bounds, are read from memory at each use
+IN_REGISTERS = 65536  # in elements: longer rows, and rows along dims with larger bounds, are read from memory at each use
 
 
 def words(case: Case) -> set[str]:

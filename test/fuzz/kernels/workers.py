@@ -23,13 +23,13 @@ _SERVES = 1500
 
 
 def work(where: str, text_rate: int, folder: Path, target: str, calls: int) -> None:
-    """The loop of a worker: reads a job per line, and writes an answer per line."""
+    """Runs a worker's loop: reads one job per line from stdin, and writes one answer per line to stdout."""
     from run import Runner
     from syntax import Case  # noqa: F401 (cases are evaluated)
 
     runner = Runner(where, text_rate, folder, target, calls)
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # keeps the compiler's output apart from the answers
+    os.dup2(2, 1)  # redirects the compiler's output to stderr, since stdout is for answers
     for line in sys.stdin:
         job = json.loads(line)
         answers.write(json.dumps(_serve(runner, job)) + "\n")
@@ -54,7 +54,7 @@ def _serve(runner: Any, job: dict[str, Any]) -> dict[str, Any]:
         text = planted
     try:
         answer = dataclasses.asdict(runner.run(case, text, job.get("seed", 0)))
-    except Exception:  # a fault of the instrument, or an unexpected exception of a kernel
+    except Exception:  # a bug in the test itself, or an unexpected exception of a kernel
         answer = {**dataclasses.asdict(Outcome("invalid")), "message": traceback.format_exc(limit=-3)}
     if "case" not in job:
         answer["words"] = sorted(words(case))
@@ -62,7 +62,7 @@ def _serve(runner: Any, job: dict[str, Any]) -> dict[str, Any]:
 
 
 class Worker:
-    """A process and its current job."""
+    """A worker process and its current job."""
 
     def __init__(self, where: str, text_rate: int, target: str = "", calls: int = 4) -> None:
         self.where, self.text_rate, self.target, self.calls = where, text_rate, target, calls
@@ -88,7 +88,7 @@ class Worker:
             self.process.stdin.write(json.dumps(job) + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # detected when its answer is read
+            pass  # a dead process is detected when its answer is read
 
     def stop(self) -> int:
         """Stops the process and returns its exit status."""
@@ -115,7 +115,7 @@ class Worker:
 
 
 def ask(worker: Worker, job: dict[str, Any], limit: float = _LIMIT) -> dict[str, Any]:
-    """Returns the answer of one worker to one job."""
+    """Sends one job to a worker and returns its answer."""
     worker.give(job)
     with selectors.DefaultSelector() as selector:
         selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
@@ -133,8 +133,8 @@ def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, 
     """Yields the answers to jobs, in the order in which they come.
 
     Args:
-        target, calls: see Runner; count: the number of processes; until: whether to start no further jobs; limit:
-        seconds per job.
+        target, calls: see Runner; count: the number of processes; until: returns True once no further jobs should
+        start; limit: the most seconds per job.
     """
     waiting = iter(jobs)
     workers = [Worker(where, text_rate, target, calls) for _ in range(count)]
@@ -152,7 +152,7 @@ def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, 
                     answer = json.loads(line)
                     lost = answer["kind"] in ("error", "invalid") and ("CUDA" in answer["message"] or "DriverError" in answer["message"])
                     yield {**answer, "kind": "crash"} if lost else answer
-                    # After a fault on the GPU, the process runs nothing else.
+                    # After a fault on the GPU, a process can run nothing else there, so a new one replaces it.
                     if lost or worker.served >= _SERVES:
                         _again(worker, selector)
                 else:
@@ -185,7 +185,7 @@ def _again(worker: Worker, selector: selectors.BaseSelector) -> None:
 
 
 def _ended(worker: Worker, selector: selectors.BaseSelector, kind: str) -> dict[str, Any]:
-    """Returns the answer for a worker that gave none."""
+    """Returns the answer that is recorded for a worker that crashed or hung."""
     job, words = worker.job or {}, worker.last_words()
     selector.unregister(worker.process.stdout)
     code = worker.stop()

@@ -2,9 +2,10 @@
 
     python test/fuzz/mutants MLAFIX_OPT [--jobs N] [--sizes N] [--list] [KERNEL.mlir...]
 
-Everything about a library kernel is proved or promised. A mutant for which this fails is refused. An accepted mutant must be
-right in all small launches, which `mlafix-prove=exhaustive=N` runs without the proofs' reasoning. Prints how many mutants of
-each kind were refuted, left unknown or accepted. Fails if a run contradicts a proof, or if an unchanged kernel is not proved.
+All properties of a library kernel are proved or promised. A mutant is accepted if all its properties still are. An
+accepted mutant must be right in all small launches, which `mlafix-prove=exhaustive=N` enumerates without the proofs.
+Prints how many mutants of each kind were refuted, left unknown or accepted. Fails if a run contradicts a proof, or if
+an unchanged kernel is not proved.
 """
 import argparse
 import collections
@@ -22,7 +23,8 @@ FAILURE = re.compile(r": (?:remark|error): (\w+): ([a-z ]+): fails for ")
 
 
 class Result:
-    """The answers of mlafix-opt about one source: a verdict for each (argument, question), and those that fail in a run."""
+    """The answers of mlafix-opt about one source: (argument, question) to verdict, and the pairs that fail in an
+    enumerated launch."""
 
     def __init__(self, opt, source, sizes):
         command = [opt, "-", "--mlafix-define-edge-cases", "--canonicalize", f"--mlafix-prove=exhaustive={sizes}", "-o", "/dev/null"]
@@ -33,13 +35,13 @@ class Result:
         self.is_kernel = bool(self.answers)
 
     def verdict(self):
-        """The worst answer: "refuted", "unknown", or "accepted" if all are proved or promised."""
+        """Returns the worst verdict: "refuted", "unknown", or "accepted" if all are proved or promised."""
         return next((word for word in ("refuted", "unknown") if word in self.answers.values()), "accepted")
 
 
 def check(opt, sizes, mutant):
-    """The verdict on a mutant, or None if the verifier refuses it. Also returns contradictions between run and
-    proof."""
+    """Returns the verdict on a mutant, or None if the verifier refuses it. Also returns the contradictions between
+    enumerated launches and proofs."""
     result = Result(opt, mutant.source, sizes)
     if not result.is_kernel:
         return mutant, None, ""

@@ -1,4 +1,4 @@
-"""Small changes: each takes the lines of a kernel and returns its mutants."""
+"""Functions that make small changes. Each takes the lines of a kernel and returns mutants of it."""
 import dataclasses
 import re
 
@@ -11,7 +11,7 @@ COMPARISONS = {"slt": ("sle", "sgt"), "sle": ("slt", "sge"), "sge": ("sgt", "slt
 @dataclasses.dataclass
 class Mutant:
     kind: str
-    what: str  # the original line and its place
+    what: str  # the original line and its number
     source: str
 
 
@@ -124,7 +124,7 @@ def changed_extents(lines):
 
 
 def mutate(source):
-    """All mutants of a kernel's source."""
+    """Returns all mutants of a kernel's source."""
     lines = source.split("\n")
     for edit in (dropped_stores, dropped_predicates, inverted_predicates, dropped_branches, changed_comparisons, changed_loops,
                  changed_indices, changed_extents):
