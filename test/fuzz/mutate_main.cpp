@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Stands in for libFuzzer's main where the compiler is not Clang:
+// Replaces libFuzzer's main if the compiler is not Clang:
 //
 //   FUZZER [-runs=N] [-seed=S] [-crash=FILE] FILE...
 //
-// With -runs=0 (the default) each FILE is tried once. Otherwise N inputs are
-// made from them by changing tokens, and tried; the seed makes it repeatable.
-// A fuzzer that validates its input must then accept every FILE: what is made
-// from one that it refuses would be refused, too.
-// The input under trial is written to -crash when the process dies.
+// With -runs=0 (the default), the fuzzer gets each FILE once. Otherwise it also
+// gets N inputs that are made from the files by changing tokens. The seed makes
+// the changes repeatable. With -runs, a fuzzer that validates its input must
+// accept every FILE, since inputs made from an invalid FILE would be invalid,
+// too. If the process dies, the current input is written to the file of -crash.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/// A fuzzer may say whether its last input was valid: changes then pile up.
+/// A fuzzer may define this to return true if its last input was valid. Valid
+/// inputs are then changed further.
 extern "C" __attribute__((weak)) bool mlafixFuzzAccepted();
 
 using Tokens = std::vector<std::string>;
@@ -40,7 +41,7 @@ using Tokens = std::vector<std::string>;
 static std::string current;
 static std::string crashPath = "crash-input";
 
-/// Saves the input under trial. Called as the process dies.
+/// Writes the current input to `crashPath`. Called when the process dies.
 static void saveInput() {
   if (FILE *file = std::fopen(crashPath.c_str(), "wb")) {
     std::fwrite(current.data(), 1, current.size(), file);
@@ -59,7 +60,7 @@ static void onSignal(int signal) {
 extern "C" void __sanitizer_set_death_callback(void (*callback)());
 #endif
 
-/// Words, numbers, runs of blanks, and single other characters.
+/// Splits a text into words, numbers, runs of blanks, and other characters.
 static Tokens split(const std::string &text) {
   Tokens tokens;
   auto isWord = [](char c) {
@@ -99,7 +100,8 @@ public:
     return text;
   }
 
-  /// Takes a valid input in, in place of an earlier one once there are many.
+  /// Adds a valid input to the corpus. Once the corpus is full, replaces a
+  /// random earlier addition.
   void keep(const std::string &text) {
     constexpr size_t most = 2000, longest = 1 << 15;
     if (text.size() > longest)
@@ -113,7 +115,7 @@ public:
 private:
   size_t below(size_t bound) { return random() % bound; }
 
-  /// Number literals at which things go wrong.
+  /// Returns a number literal near a limit of some type.
   std::string number() {
     static const char *const numbers[] = {"0",
                                           "1",
@@ -143,28 +145,28 @@ private:
         1 + below(std::min<size_t>(tokens.size() - at, 1 + below(12)));
     auto begin = tokens.begin() + at, end = begin + length;
     switch (below(9)) {
-    case 0: // forget something
+    case 0: // delete some tokens
       tokens.erase(begin, end);
       break;
-    case 1: { // say it twice
+    case 1: { // duplicate some tokens
       Tokens copy(begin, end);
       tokens.insert(end, copy.begin(), copy.end());
       break;
     }
-    case 2: // say another word
+    case 2: // replace a token by a word
     case 3:
       tokens[at] = dictionary[below(dictionary.size())];
       break;
-    case 4: // swap two words
+    case 4: // swap two tokens
       std::swap(tokens[at], tokens[below(tokens.size())]);
       break;
-    case 5: // another number, here or at the next number
+    case 5: // replace this or the next number
       while (at + 1 < tokens.size() &&
              !std::isdigit(static_cast<unsigned char>(tokens[at][0])))
         ++at;
       tokens[at] = number();
       break;
-    case 6: { // a piece of another text
+    case 6: { // insert a piece of another text
       const Tokens &other = corpus[below(corpus.size())];
       size_t from = below(other.size());
       size_t count = 1 + below(std::min<size_t>(other.size() - from, 24));
@@ -172,7 +174,7 @@ private:
       tokens.insert(begin, piece.begin(), piece.end());
       break;
     }
-    case 7: { // a piece many times: brackets, operators, digits
+    case 7: { // repeat a piece many times
       std::string piece, text;
       for (auto token = begin; token != end; ++token)
         piece += *token;
@@ -181,7 +183,7 @@ private:
       tokens.insert(begin, text);
       break;
     }
-    default: // another character
+    default: // change a character
       if (!tokens[at].empty())
         tokens[at][below(tokens[at].size())] =
             static_cast<char>(below(4) ? 32 + below(95) : below(256));
@@ -196,7 +198,7 @@ private:
 
 static bool run(std::string input) {
   current = std::move(input);
-  // A copy of exactly this size, so that reading past its end is seen.
+  // AddressSanitizer detects reads past the end of an exact copy.
   std::vector<uint8_t> bytes(current.begin(), current.end());
   return LLVMFuzzerTestOneInput(bytes.data(), bytes.size()) == 0;
 }

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A libFuzzer target: parses its input, verifies it and takes it through the
-// whole pipeline, for a CPU or a GPU. Whatever the text, the compiler answers
-// with the lowered module or with diagnostics.
+// A libFuzzer target. It parses its input, verifies it and runs the whole
+// pipeline, for a CPU or a GPU. For any text, the compiler must return the
+// lowered module or diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,18 +21,19 @@ using namespace mlafix;
 
 static bool accepted = false;
 
-/// True if the last input was a kernel: the driver goes on from such ones.
+/// Returns true if the last input was a kernel. The driver changes such inputs
+/// further.
 extern "C" bool mlafixFuzzAccepted() { return accepted; }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string_view source(reinterpret_cast<const char *>(data), size);
   CompileOptions options;
   options.emit = Emit::MLIR;
-  // The sum of the bytes chooses: half of the inputs, and the same half each
-  // time.
+  // The sum of the bytes selects the target, so an input always gets the same
+  // one.
   bool gpu = std::accumulate(data, data + size, 0u) % 2;
   options.targets = {gpu ? "sm_90" : "x86-64-v3"};
-  // The names that the kernel library uses, as far as the input has them.
+  // Bindings for the names of the kernel library that occur in the input.
   Bindings names;
   for (auto [name, value] : {std::pair("H", "3"),
                              {"D", "24"},
@@ -42,13 +43,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (source.find('"' + std::string(name) + '"') != source.npos)
       names.push_back({name, value});
   options.specializations = {names};
-  // And now and then an optional argument that most of it has.
+  // Sometimes sets an optional argument that most library kernels have.
   if (size % 4 < 2 && source.find("%out_lse") != source.npos)
     options.specializations.front().push_back(
         {"out_lse", size % 4 ? "absent" : "present"});
   CompileResult result = compile(source, "fuzz.mlir", options);
   accepted = result.ok;
-  // A refusal without a reason is a bug too.
+  // A refusal without an error message is a bug, too.
   if (!result.ok && result.diagnostics.find("error: ") == std::string::npos) {
     std::fprintf(stderr, "refused without an error: '%s'\n",
                  result.diagnostics.c_str());

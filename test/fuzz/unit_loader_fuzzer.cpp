@@ -7,12 +7,11 @@
 //
 // A libFuzzer target. Its input is one of
 //   - a manifest (it begins with '{'), around which UnitWriter.h makes a unit;
-//   - a unit (it begins with the magic), whose size field is put right, so that
-//     inputs that grow or shrink get past the header;
-//   - anything else: a cubin, as an image of a unit.
-// The checksum is not looked at. What loads is described, validated, bound and
-// launched on a CUDA driver that only takes notes; its CPU code is mapped but,
-// of course, not run.
+// - a unit (it begins with the magic). The target corrects its size field, so
+// that inputs of any size pass the check of the header; - anything else: a
+// cubin, as an image of a unit. The checksum is not compared. If a unit loads,
+// its kernels are described, validated, bound and launched on a fake CUDA
+// driver that only records the calls. CPU code is mapped but not executed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +34,7 @@ std::vector<uint8_t> unitFromManifest(const std::string &text) {
     writer.manifest = json::parse(text);
     return writer.finish();
   } catch (const json::exception &) {
-    return wrapUnit(text, ""); // no JSON, or none that images can be put in
+    return wrapUnit(text, ""); // not JSON, or without a place for images
   }
 }
 
@@ -54,8 +53,8 @@ std::vector<uint8_t> makeUnit(const uint8_t *data, size_t size) {
   return writer.finish();
 }
 
-/// Plausible arguments from the signature: 3 for every open size. Nothing looks
-/// at what the addresses hold.
+/// Makes plausible arguments from a signature, with size 3 for every dynamic
+/// dim. Nothing reads or writes the memory at the addresses.
 struct Arguments {
   explicit Arguments(const mlafix_kernel *kernel, mlafix_device device) {
     count = mlafix_kernel_num_args(kernel);
@@ -118,7 +117,8 @@ void exercise(const mlafix_kernel *kernel) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FakeCuda fake;
   fake.computeCapability = 90;
-  // A driver that knows parameters would refuse most changed signatures.
+  // A driver that knows the sizes of parameters would refuse most changed
+  // signatures.
   fake.hasParamInfo = false;
   fake.paramSizes.clear();
   fake.rebuildTable();

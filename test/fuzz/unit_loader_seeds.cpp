@@ -23,7 +23,7 @@ static bool write(const std::string &path, const std::string &bytes) {
   return static_cast<bool>(file);
 }
 
-/// A second kernel with everything that add_bias lacks.
+/// Returns a second kernel, with the features of manifests that add_bias lacks.
 static json raggedKernel() {
   json kernel = addBiasUnit().kernel();
   kernel["name"] = "ragged";
@@ -62,8 +62,8 @@ static json raggedKernel() {
   return kernel;
 }
 
-/// A third, specialised for calls without its optional argument, whose rows
-/// clusters of blocks share.
+/// Returns a third kernel. It is specialised for calls without its optional
+/// argument, and clusters of blocks share its rows.
 static json absentKernel() {
   json kernel = addBiasUnit().kernel();
   for (json &variant : kernel["code"][1]["variants"]) {
@@ -75,7 +75,7 @@ static json absentKernel() {
   return kernel;
 }
 
-/// A fourth, whose rows groups of lanes share.
+/// Returns a fourth kernel, in which groups of lanes share rows.
 static json sharedKernel() {
   json kernel = addBiasUnit().kernel();
   kernel["name"] = "shared";

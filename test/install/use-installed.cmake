@@ -1,6 +1,6 @@
 # Installs BUILD into PREFIX and builds a copy of test/install/project against it, once through find_package(mlafix) and
-# once with make and the flags of pkg-config; all programs must run. PYTHON, if there is one, has the package below
-# PYTHON_PATH: then a kernel in Python is compiled, too.
+# once with make and the flags of pkg-config; all programs must run. If PYTHON is set, it also compiles a kernel in
+# Python, with the package from PYTHON_PATH.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
@@ -10,7 +10,7 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# expect(TEXT command...): runs a program that must print TEXT.
+# expect(TEXT command...) runs a program, which must print TEXT.
 function(expect text)
   run(${ARGN})
   if(NOT output MATCHES "${text}")
@@ -29,7 +29,7 @@ set(project ${WORK}/project)
 set(configure ${CMAKE_COMMAND} -S ${project} -B ${WORK}/cmake-build -DCMAKE_PREFIX_PATH=${PREFIX}
     -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX})
 if(PYTHON)
-  # A Python without the package is told what is missing.
+  # Without the package, the configuration fails with a message that names it.
   execute_process(COMMAND ${configure} -DPYTHON_KERNEL=ON -DMLAFIX_PYTHON=${PYTHON} -DMLAFIX_PYTHON_PATH=/nowhere
                   RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE error)
   string(REGEX REPLACE "[ \n]+" " " error "${error}")
@@ -46,7 +46,7 @@ expect("argument \"x\": expected dtype f32, got i32.*${right}" ${WORK}/cmake-bui
 expect("expected [^\n]*size.*${right}" ${WORK}/cmake-build/typed_cpp)
 expect("no CUDA device|${right}" ${WORK}/cmake-build/gpu)
 
-# The sources of a kernel are dependencies of the build: its source, and what a source in Python imports.
+# A change of a kernel's source, or of a module that a kernel in Python imports, causes a rebuild.
 if(PYTHON)
   expect("1 7" ${WORK}/cmake-build/from_python)
   file(WRITE ${project}/factor.py "HALF = 0.25\n")

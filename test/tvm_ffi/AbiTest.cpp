@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <type_traits>
 
-// lib/TvmFfi/Abi.h declares the functions again: the types must agree.
+// lib/TvmFfi/Abi.h declares TVM-FFI's functions again, with the same types.
 static_assert(std::is_same<decltype(&TVMFFIEnvGetStream),
                            void *(*)(int32_t, int32_t)>::value);
 static_assert(std::is_same<decltype(&TVMFFIErrorSetRaisedFromCStr),
@@ -25,7 +25,7 @@ static_assert(std::is_same<decltype(&TVMFFIErrorSetRaisedFromCStr),
 namespace ours = mlafix::tvm_ffi;
 namespace dlpack = mlafix::dlpack;
 
-/// Of two enumerations.
+/// Returns true if constants of two enumerations have the same value.
 template <typename A, typename B> constexpr bool same(A a, B b) {
   return static_cast<int>(a) == static_cast<int>(b);
 }

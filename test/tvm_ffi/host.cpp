@@ -19,7 +19,7 @@
 
 namespace {
 
-/// A tensor of f32 on the CPU over `data`.
+/// Returns a CPU tensor of f32 that refers to `data`.
 template <size_t Rank> DLTensor tensorOf(float *data, int64_t (&shape)[Rank]) {
   return {data,
           {kDLCPU, 0},
@@ -45,7 +45,8 @@ int main(int argc, char **argv) {
   auto module = tvm::ffi::Module::LoadFromFile(argv[1]);
   auto merge = module->GetFunction("merge_attn_states").value();
   merge(&o, nullptr, &p, &l, &s, &l, 2);
-  // The first token's, and the last one's, which has no prefix.
+  // Checks an element of the first token, and one of the last token, which has
+  // no prefix.
   if (out[0] != 3.0f || out[47] != 4.0f) {
     std::printf("expected 3 and 4, got %g and %g\n", out[0], out[47]);
     return 1;

@@ -1,4 +1,5 @@
-// y[t] = factor * x[t] + bias[t] in the first `count` rows, if `on`; zeros elsewhere. With every kind of scalar.
+// y[t] = factor * x[t] + bias[t] in the first `count` rows if `on` is true, else 0. The arguments include every
+// kind of scalar.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !biases = memref<?xf32, strided<[?], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>

@@ -1,4 +1,5 @@
-"""A folder of Hugging Face's kernels: its functions against f64, and how the package `kernels` loads it, where that is installed."""
+"""Tests a folder for Hugging Face's `kernels`: compares its functions with f64, and loads it with the package `kernels`
+if that is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A library of TVM-FFI functions as a call of JAX, through jax-tvm-ffi."""
+"""Calls a library of TVM-FFI functions from JAX, through jax-tvm-ffi."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_jitted_function_calls_a_kernel() -> None:
         return out + 1, lse
 
     states = (np.full((N, HEADS, DIM), 1, np.float32), np.zeros((HEADS, N), np.float32),
-              np.full((N, HEADS, DIM), 4, np.float32), np.full((HEADS, N), np.log(2), np.float32))  # weights 1 and 2
+              np.full((N, HEADS, DIM), 4, np.float32), np.full((HEADS, N), np.log(2), np.float32))  # weights: 1 of the prefix, 2 of the suffix
     out, lse = merged(*states)
     assert (np.asarray(out)[:3] == 4).all() and (np.asarray(out)[3:] == 5).all()
     np.testing.assert_allclose(np.asarray(lse)[:, :3], np.log(3), rtol=1e-6)

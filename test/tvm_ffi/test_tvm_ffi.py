@@ -1,4 +1,4 @@
-"""TVM-FFI function libraries called from Python: results, refused calls and streams."""
+"""Calls libraries of TVM-FFI functions from Python: results, refused calls and streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def scale() -> Any:
 
 
 def states(dtype: Any = torch.float32, dim: int = 8, device: str = "cpu") -> list[Any]:
-    """prefix of 1.0 with weight 1, its lse, suffix of 4.0 with weight 2, its lse: five rows of two heads."""
+    """Returns (prefix, its lse, suffix, its lse) with five rows of two heads. The prefix is 1.0 with weight 1, the
+    suffix 4.0 with weight 2."""
     return [
         torch.full((5, 2, dim), 1.0, dtype=dtype, device=device),
         torch.zeros(2, 5, device=device),
@@ -97,7 +98,7 @@ def test_every_kind_of_scalar(scale: Any) -> None:
     scale(y, x, bias, 0.5, 2, True, 3)
     assert torch.equal(y[:2], 0.5 * x[:2] + bias[:2, None])
     assert torch.equal(y[2], torch.zeros(4))
-    scale(y, x, None, 2, 3, True, 3)  # an int for an f32
+    scale(y, x, None, 2, 3, True, 3)  # an int is passed for an f32
     assert torch.equal(y, 2 * x)
     scale(y, x, None, 2.0, 3, False, 3)
     assert torch.equal(y, torch.zeros(3, 4))
@@ -130,7 +131,7 @@ def test_the_current_stream_of_torch_on_cuda(merge: Any) -> None:
     graph = torch.cuda.CUDAGraph()
     merge(out, None, *arguments, 5)  # loads the code before the capture
     torch.cuda.synchronize()
-    # A capture records launches on its stream, and refuses launches on another.
+    # A graph capture records launches on its own stream, and fails if another stream gets a launch.
     with torch.cuda.graph(graph, stream=stream):
         merge(out, None, *arguments, 5)
     out.zero_()

@@ -1,12 +1,13 @@
-"""Tests of an installed wheel; scripts/test-wheels runs it in bare systems, with the Python that has the wheel.
+"""Tests an installed wheel. scripts/test-wheels runs this file in bare systems, with the Python in which the wheel is
+installed.
 
     check.py runtime     with mlafix alone: no compiler, no torch, no ml_dtypes
     check.py functions   with mlafix alone and ml_dtypes: every call that the wheel serves (wheel_calls.py, beside this file); if torch
                          has a GPU, there as well
     check.py compiler    with mlafix-compiler as well
-    check.py peers       with mlafix alone and torch: the engines' functions of shapes that travel compiled, on a GPU if there is one
-    check.py together    beside torch and Triton, whose LLVMs are other ones
-    check.py PAGE.md     the page's code, as it stands there, prints what the page says
+    check.py peers with mlafix alone and torch: the engines' functions, with shapes for which the wheel has compiled
+    code; on a GPU if there is one check.py together beside torch and Triton, which have other versions of LLVM check.py
+    PAGE.md the code of the page prints the output that the page shows
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def double(y: Out[f32, "n D"], x: In[f32, "n D"]):
 
 
 def merge(heads: int, dim: int) -> None:
-    """A merge of two states whose weights are equal: the result is the mean."""
+    """Merges two states of equal weight. The result is their mean."""
     n = 4
     lse = np.zeros((heads, n), np.float32)
     one, three = (np.full((n, heads, dim), x, np.float16) for x in (1, 3))
@@ -68,8 +69,8 @@ def check_runtime() -> None:
 
 
 def check_entry_points() -> None:
-    """The engines find their plugins in the metadata. The plugins import nothing and do nothing unless a variable
-    enables them."""
+    """Checks that the package's metadata lists the plugins for engines. A plugin imports nothing and does nothing
+    unless an environment variable enables it."""
     for group in ("vllm.general_plugins", "sglang.srt.plugins"):
         (entry,) = [point for point in metadata.entry_points(group=group) if point.name == "mlafix"]
         assert entry.load()() is None and not {"torch", "vllm", "sglang"} & set(sys.modules)
@@ -114,7 +115,7 @@ def has_gpu() -> bool:
 def on_gpu(array: np.ndarray) -> object:
     import torch
 
-    is_known = array.dtype.kind in "biuf" and not array.dtype.name.startswith("float8")  # numpy's own dtypes
+    is_known = array.dtype.kind in "biuf" and not array.dtype.name.startswith("float8")  # True for the dtypes of numpy itself
     tensor = torch.from_numpy(array if is_known else array.view(f"i{array.itemsize}"))
     return (tensor if is_known else tensor.view(getattr(torch, array.dtype.name))).cuda()
 
@@ -136,7 +137,8 @@ def arrays_of(*values: object) -> list[np.ndarray]:
 
 
 def check_peers() -> None:
-    """Compares payloads and lses with f64. No call may compile, since there is no compiler."""
+    """Compares payloads and lses of the engines' functions with f64. No call may compile, since there is no
+    compiler."""
     import torch
 
     from mlafix.compat import flash_attn, flashinfer, sglang, vllm
@@ -147,7 +149,7 @@ def check_peers() -> None:
     n, k, heads, dim = 64, 4, 16, 128
     v = torch.randn(n, k, heads, dim, device=device).bfloat16()
     s = torch.randn(n, k, heads, device=device) * 4
-    s[3, :2], s[5] = -torch.inf, -torch.inf  # a row whose first two states are empty, and one that is empty
+    s[3, :2], s[5] = -torch.inf, -torch.inf  # one row with two empty states, and one with only empty states
     v[5] = torch.nan
 
     def want(parts: int, base: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -203,7 +205,7 @@ def check_compiler() -> None:
 
 
 def check_together() -> None:
-    """Uses three LLVMs in one process (torch's, Triton's and ours), each after the others were loaded."""
+    """Uses three LLVMs in one process: torch's, Triton's and ours. Each is used after the others were loaded."""
     import torch
     import triton
     from triton._C import libtriton
@@ -220,7 +222,7 @@ def check_together() -> None:
 
 
 def check_page(page: Path) -> None:
-    """A reader puts the page's code into one file and runs it."""
+    """Runs all code of the page as one program, like a reader who copies it into a file."""
     blocks = {kind: re.findall(rf"^```{kind}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S) for kind in ("python", "text")}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.py"

@@ -7,7 +7,8 @@ from generate_loads import may_be_constant
 from rows import may_race
 from syntax import Assign, Case, Each, For, If, Kernel, Node, Statement, expressions
 
-# Operation to the number of its first operands that must not all be literals. Other operations may have only literals.
+# Operation to the least number of operands that are not literals. Operations that are not listed may have only
+# literals.
 _NO_LITERALS = {"unary": 1, "binary": 1, "fma": 1, "compare": 1, "logic": 1, "reduce": 1, "scan": 1, "swap": 1, "top": 1, "element": 1}
 
 

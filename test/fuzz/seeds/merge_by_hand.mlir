@@ -1,4 +1,5 @@
-// A merge written by hand: arithmetic on lses in a loop, which is looked at for NaN.
+// A merge that is written without states: arithmetic on lses in a loop, which the
+// analysis of NaN examines.
 !mat = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !mats = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>

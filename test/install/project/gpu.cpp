@@ -1,5 +1,5 @@
-// Calls scale_rows by name on the first CUDA device, on a stream of its own;
-// says so where there is none. Needs no header and no library of CUDA.
+// Calls scale_rows by name on the first CUDA device, on a new stream. If there
+// is no device, prints that. Needs no header and no library of CUDA.
 #include "scale.h"
 
 #include <cstdio>
@@ -19,7 +19,7 @@ int main() {
     return 0;
   }
   void *context = nullptr, *stream = nullptr;
-  unsigned long long memory = 0; // managed: the host reads and writes it, too
+  unsigned long long memory = 0; // managed: the host can access it, too
   call("cuDevicePrimaryCtxRetain", 7000, &context, 0);
   call("cuCtxSetCurrent", 4000, context);
   call("cuStreamCreate", 2000, &stream, 1u);

@@ -1,4 +1,4 @@
-"""A kernel in Python whose factor comes from another module."""
+"""Defines a kernel whose factor is imported from another module."""
 
 from factor import HALF
 

@@ -1,4 +1,4 @@
-// y[t] = 2 x[t], rows of D elements.
+// y[t] = 2 x[t] for each row t of D elements.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 

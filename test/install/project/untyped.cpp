@@ -1,4 +1,5 @@
-// Launches scale_rows of a unit that is a file: untyped scale_rows.mlafix
+// Launches scale_rows from a unit file, without the generated header. Usage:
+// untyped scale_rows.mlafix
 #include "mlafix/runtime.hpp"
 
 #include <cstdio>
