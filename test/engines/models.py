@@ -1,5 +1,5 @@
-"""Small models with random weights, scaled so that attention matters. With weights near 0, a wrong merge would change no
-token."""
+"""Makes small models with random weights. The weights are scaled so that a wrong merge of attention states changes the
+generated tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMMON = {"vocab_size": 4096, "num_hidden_layers": 2, "hidden_act": "silu", "max
 
 
 def config(kind: str, heads: int, hidden: int = 1024) -> dict[str, Any]:
-    """Returns the configuration of a DeepSeek-V2 with MLA and dense layers, or of a Llama."""
+    """Returns the configuration of a DeepSeek-V2 with MLA and dense layers, or of a Llama with GQA."""
     sizes = {"hidden_size": hidden, "intermediate_size": 2 * hidden, "num_attention_heads": heads}
     if kind == "gqa":
         return {**COMMON, **sizes, "architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_key_value_heads": max(heads // 4, 1), "head_dim": 128,
@@ -26,7 +26,7 @@ def config(kind: str, heads: int, hidden: int = 1024) -> dict[str, Any]:
 
 
 def matrices(made: dict[str, Any]) -> Iterator[tuple[str, int, int, float]]:
-    """Yields names, rows, columns and gains of all weights except norms."""
+    """Yields (name, rows, columns, gain) of each weight matrix. Norms are not included."""
     hidden, heads = made["hidden_size"], made["num_attention_heads"]
     yield "model.embed_tokens", made["vocab_size"], hidden, math.sqrt(hidden)
     yield "lm_head", made["vocab_size"], hidden, 2.0
@@ -53,7 +53,7 @@ def norms(made: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def write(folder: Path, kind: str, heads: int) -> None:
-    """Writes the model's config.json and model.safetensors with the same bytes each time."""
+    """Writes the model's config.json and model.safetensors. Their bytes are the same in every run."""
     import torch
     from safetensors.torch import save_file
 

@@ -53,12 +53,13 @@ def engine(options: argparse.Namespace, number: int, **more: Any) -> Any:
 
 
 def flush(server: Any) -> None:
-    """Empties the prefix cache. SGLang refuses this while a request is ending."""
+    """Empties the prefix cache. Retries, since SGLang refuses this until all requests have ended."""
     wait_until(lambda: getattr(server.flush_cache(), "success", True), 5, 0.01)
 
 
 def seconds_of(server: Any, first: list[int], requests: list[list[int]], tokens: int) -> float:
-    """Returns the seconds until each request has this many tokens. Only the prefix that some of them share is cached."""
+    """Returns the seconds until every request has `tokens` tokens. The cache contains only `first`, the prefix that
+    some requests share."""
     flush(server)
     server.generate(input_ids=[first], sampling_params=sampling(1))
     begin = time.perf_counter()
@@ -77,7 +78,7 @@ def generate(server: Any, requests: list[list[int]], tokens: int) -> list[dict[s
 
 
 def kernels(server: Any, folder: Path, first: list[int], requests: list[list[int]]) -> dict[str, list[float]]:
-    """Returns the launches and microseconds of each kernel in a prefill."""
+    """Returns kernel name to [launches, microseconds] in a prefill."""
     flush(server)
     generate(server, [first], 1)
     server.start_profile(output_dir=str(folder), activities=["GPU"])
@@ -114,7 +115,7 @@ def run(options: argparse.Namespace) -> None:
         (options.out / f"turn-done-{at}").touch()
     (options.out / f"{options.run}.json").write_text(json.dumps(result), encoding="utf-8")
     if options.run == "compare":
-        log = options.out / "compare.log"  # SGLang kills its processes, so the plugin reports every ten seconds.
+        log = options.out / "compare.log"  # the plugin writes a report every ten seconds, since SGLang kills its processes
         wait_until(lambda: "; compared " in log.read_text(encoding="utf-8", errors="replace"), 15)
     if options.run in TIMED:
         if not wait_until(lambda: len(list(options.out.glob("turn-done-*"))) == len(RUNS), 180):
@@ -129,7 +130,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def said(options: argparse.Namespace, name: str) -> list[str]:
-    """Returns the lines that the plugin logged."""
+    """Returns the lines that the plugin wrote to the log of the run `name`."""
     text = (options.out / f"{name}.log").read_text(encoding="utf-8", errors="replace")
     return list(dict.fromkeys(line[line.index("mlafix: ") :] for line in text.splitlines() if "mlafix: " in line))
 

@@ -56,7 +56,7 @@ def arguments() -> argparse.Namespace:
 
 
 def prompts(model: str) -> list[list[int]]:
-    """Requests that share the whole prefix, a part of it, or nothing, in a mixed order."""
+    """Returns requests that share a whole prefix, a part of it, or nothing, in a mixed order."""
     import torch
 
     generator = torch.Generator().manual_seed(5)
@@ -103,8 +103,8 @@ def wait_until(is_so: Callable[[], Any], seconds: float, step: float = 0.1) -> A
 
 @contextlib.contextmanager
 def turn(file: Path, engines: int) -> Iterator[None]:
-    """Waits until this many engines are ready (or three minutes), then for those before this one, so that only one process is
-    timed at a time."""
+    """Waits until `engines` engines are ready, or for three minutes. Then runs the body while no other engine does, so
+    that only one is timed at a time."""
     file.with_name(f"{file.name}.{os.getpid()}").touch()
     wait_until(lambda: len(list(file.parent.glob(f"{file.name}.*"))) >= engines, 180)
     with file.open("w") as lock:
@@ -113,7 +113,8 @@ def turn(file: Path, engines: int) -> Iterator[None]:
 
 
 def kernels(llm: Any, requests: list[list[int]], tokens: int) -> dict[str, Any]:
-    """Returns the work of the GPU for these requests: launches and microseconds in total and by kernel name, and the engine's steps."""
+    """Returns the GPU's work for these requests: launches and microseconds, in total and by kernel name. Also returns
+    the number of the engine's steps."""
     import torch
 
     steps, own = [], llm.llm_engine.step
@@ -132,7 +133,8 @@ def kernels(llm: Any, requests: list[list[int]], tokens: int) -> dict[str, Any]:
 
 
 def seconds_of(llm: Any, first: list[int], requests: list[list[int]], tokens: int) -> float:
-    """Returns the seconds until each request has this many tokens. Only the prefix that some of them share is cached."""
+    """Returns the seconds until every request has `tokens` tokens. The cache contains only `first`, the prefix that
+    some requests share."""
     import torch
 
     llm.reset_prefix_cache()
@@ -145,14 +147,15 @@ def seconds_of(llm: Any, first: list[int], requests: list[list[int]], tokens: in
 
 
 def serving(seconds: Callable[[list[list[int]], int], float], shared: list[int], rounds: Iterable[Any]) -> dict[str, list[float]]:
-    """By number of requests: the milliseconds until all have their first token, and per further token, as medians of
-    rounds.
+    """Returns the number of requests to two medians over the rounds: the milliseconds until all requests have their
+    first token, and the milliseconds per further token.
 
     Each request has 128 tokens of its own, and every second one begins with the shared prefix.
 
     Args:
-        seconds: serves requests until each has so many tokens.
-        rounds: yields when a round may begin. The first one is not counted: some code is compiled or captured at first use.
+        seconds: serves requests until each has the given number of tokens, and returns the seconds.
+        rounds: yields when a round may begin. The first round is not counted, since some code is compiled or captured
+            at first use.
     """
     import torch
 
@@ -169,8 +172,8 @@ def serving(seconds: Callable[[list[list[int]], int], float], shared: list[int],
 
 
 def alternately(file: Path, at: int, engines: int, rounds: int, limit: float = 240.0) -> Iterator[int]:
-    """Yields the number of each round once the engines before this one have finished theirs. This engine is number
-    `at`."""
+    """Yields the number of each round once it is this engine's turn. Engines take turns in each round, and this engine
+    is number `at`."""
     for number in range(rounds):
         mine = number * engines + at
         if not wait_until(lambda mine=mine: (int(file.read_text(encoding="utf-8") or 0) if file.exists() else 0) == mine, limit, 0.01):
@@ -216,8 +219,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def difference(a: list[Any], b: list[Any]) -> tuple[int, float]:
-    """Returns the number of requests whose tokens differ, and the largest difference of a logprob up to the first different
-    token."""
+    """Returns the number of requests whose tokens differ. Also returns the largest difference of a logprob up to the
+    first different token of a request."""
     differ, largest = 0, 0.0
     for one, other in zip(a, b):
         first = next((at for at, pair in enumerate(zip(one["tokens"], other["tokens"])) if pair[0] != pair[1]), None)
@@ -233,7 +236,7 @@ def print_serving(name: str, result: dict[str, Any]) -> None:
 
 
 def print_times(theirs: dict[str, Any], mine: dict[str, Any]) -> None:
-    """Prints the times and launches of both, and the kernels that only one of them runs."""
+    """Prints the times and launches of both runs, and the kernels that only one of them launches."""
     for name, one in (("vllm", theirs), ("mlafix", mine)):
         print(f"{name:11} started in {one['seconds to start']} s; the requests above {1e3 * one['seconds']:.2f} ms")
         print_serving(name, one)
@@ -271,12 +274,12 @@ def summary(results: dict[str, Any], allow: int) -> list[str]:
 
 
 def run_all(out: Path, runs: Mapping[str, str], variable: str, environment: Mapping[str, str], summary: Callable[[dict[str, Any]], list[str]]) -> int:
-    """Starts this program once for each of `runs`, with that value of `variable`. Returns exit status 1 if one fails, or if `summary`
-    reports errors in the results that they wrote to `out`."""
+    """Starts this program once for each of `runs`, with the run's value in the environment variable `variable`. Returns
+    exit status 1 if a run fails, or if `summary` finds errors in the results in the folder `out`."""
     for old in out.glob("turn*"):
         old.unlink()
     running = {}
-    for name, value in runs.items():  # all at once, since an engine takes long to start; only one at a time uses the GPU
+    for name, value in runs.items():  # the runs start together, since an engine starts slowly; they take turns on the GPU
         with (out / f"{name}.log").open("w", encoding="utf-8") as log:
             command = [sys.executable, *sys.argv, "--run", name]
             running[name] = subprocess.Popen(command, env={**os.environ, **environment, variable: value}, stdout=log, stderr=subprocess.STDOUT)

@@ -2,8 +2,9 @@
 
     python test/engines/watch_sglang.py --out FOLDER [--model mla|gqa] [--backends fa3 triton]
 
-README.md beside this file explains the output. SGLang runs the model in a separate process, where this file is a plugin. It reads orders from a
-file, spoils the engine's functions below the watch, and records the spoiled step and request.
+README.md beside this file explains the output. SGLang runs the model in a separate process, where this file is a
+plugin. The plugin reads orders from a file. It injects faults into the engine's functions below the watch, and records
+the step and the request of each fault.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CAPACITY = int(ENVIRONMENT["SGLANG_MAX_KV_CHUNK_CAPACITY"])
 
 
 class Fault(NamedTuple):
-    """The expected contents of the first report."""
+    """A fault, described by the expected contents of the first report."""
 
     seam: str
     name: str
@@ -55,7 +56,7 @@ BAD = {"rows": float("nan"), "scale": 1.5}
 
 
 class State:
-    """The current order, and the engine's progress."""
+    """The current order of the client, and the engine's progress."""
 
     def __init__(self) -> None:
         self.file = Path(os.environ.get("MLAFIX_TEST_ORDER", "order.json"))
@@ -79,7 +80,7 @@ class State:
         return self.is_on and self.order["name"] == name and self.layer == LAYER
 
     def done(self, index: int | None) -> None:
-        """Records the spoiled step and request."""
+        """Writes the step and the request (None: no request) of the injected fault to a file."""
         self.is_done = True
         new = self.file.with_suffix(".new")
         new.write_text(json.dumps({"order": self.order, "step": self.step, "request": "" if index is None else self.batch.rids[index]}), encoding="utf-8")
@@ -100,8 +101,8 @@ def around_step(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_layer(own: Any, given: dict[str, Any]) -> Any:
-    """Sets the layer's number for the functions inside. Puts NaN in the first page of request 1, and repairs it after
-    the layer."""
+    """Records the number of the current layer. For the fault "page", puts NaN in the first page of request 1, and
+    repairs the page after the layer."""
     state.layer, calls = given["layer"].layer_id, state.flash_calls
     backend, batch = given["self"], given["forward_batch"]
     if not state.does("page"):
@@ -122,7 +123,7 @@ def around_layer(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_pages(own: Any, given: dict[str, Any]) -> Any:
-    """Spoils the rows of request 1 in a decode."""
+    """Multiplies the rows of request 1 in a decode by a bad factor."""
     state.flash_calls += 1
     result = own()
     name = next((name for name in BAD if state.does(name)), "")
@@ -133,7 +134,7 @@ def around_pages(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_varlen(own: Any, given: dict[str, Any]) -> Any:
-    """Spoils the rows of a request without keys in a chunk, as if they were left over from another request."""
+    """Overwrites the rows of a request that has no keys in a chunk, as if another request had left its rows there."""
     state.flash_calls += 1
     result = own()
     if state.does("stale") and not given.get("causal"):
@@ -156,7 +157,7 @@ def around_merge(own: Any, given: dict[str, Any]) -> Any:
 
 
 def spoil() -> None:
-    """The plugin: wraps the engine's functions before the hooks of the watch are applied."""
+    """The entry point of the plugin. It wraps the engine's functions before the watch installs its hooks."""
     global state
     if os.environ.get("MLAFIX_TEST_ORDER") is None:
         return
@@ -179,7 +180,7 @@ def spoil() -> None:
 
 
 class Client:
-    """Gives orders to the model's process, and reads what that process and the watch wrote."""
+    """Gives orders to the model's process. Reads the files that this process and the watch wrote."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.order, self.reports = options.out / f"{options.run}.order", options.out / f"{options.run}.jsonl"
@@ -204,7 +205,8 @@ class Client:
         self.server.generate(input_ids=prompts, sampling_params=sampling(tokens), rid=[f"r{self.serial}-{at}-{time.monotonic_ns()}" for at in range(len(prompts))])
 
     def found(self, seconds: float) -> list[dict[str, Any]]:
-        """Returns the reports since the last call, once there is one or time is up. Each is written one or two steps late."""
+        """Waits until there is a report or `seconds` have passed. Returns the reports since the last call. The watch
+        writes a report one or two steps after the fault."""
 
         def lines() -> list[str]:
             self.generate([ids(30, 5)], 3)
@@ -230,7 +232,7 @@ def line_of(record: dict[str, Any]) -> str:
 
 
 def run_fault(client: Client, name: str, want: Fault) -> tuple[bool, list[str]]:
-    """Runs a few requests with one fault. Returns true if the first report is the expected one."""
+    """Runs a few requests with one fault. Returns True and messages if the first report is the expected one."""
     flush(client.server)
     prompts = [ids(count, 10 + count) for count in (40, 41, 42, 43)]
     if name in CONTEXTS:
@@ -252,7 +254,8 @@ def run_fault(client: Client, name: str, want: Fault) -> tuple[bool, list[str]]:
 
 
 def run_clean(client: Client, seconds: float) -> tuple[bool, list[str]]:
-    """Runs requests of many lengths until time is up, some with a shared prefix. Returns true if there was no report."""
+    """Runs requests of many lengths until time is up, some with a shared prefix. Returns True and messages if there was
+    no report."""
     import torch
 
     draw, shared = torch.Generator().manual_seed(3), ids(1536, 1)

@@ -1,5 +1,5 @@
-"""Tests the watch in vLLM: it must name faults that are injected into the running engine, must not report clean steps,
-and is timed.
+"""Tests the watch in vLLM: it must name faults that are injected into the running engine, and must not report clean
+steps. Also measures what the watch costs.
 
     python test/engines/watch_vllm.py --model gqa|mla [--graphs] [--device cpu] --out FOLDER [faults] [clean] [cost]
 
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import models
 from run_vllm import ENVIRONMENT, run_all, turn
 
-FAULTY_STEP = 4  # counted from the prefill of the requests, which is the first
+FAULTY_STEP = 4  # counted from the prefill of the requests, which is step 1
 LAYER = "model.layers.1.self_attn.attn"
 WORK = ("faults", "clean", "cost")
 RUNS = {"faults": "1", "off": "0", "on": "1"}
@@ -57,7 +57,7 @@ other steps."""
 
 
 class State:
-    """The current fault. Wrappers of the engine's functions below the watch read it."""
+    """The current fault. The wrapped functions of the engine, which run below the watch, read it."""
 
     def __init__(self) -> None:
         self.now, self.at, self.layer, self.layers = "", 0, "", {}  # type: ignore[var-annotated]
@@ -92,7 +92,7 @@ state = State()
 
 
 def wrapped(holder: Any, name: str, around: Any) -> None:
-    """Replaces a function by around(own, arguments by name…)."""
+    """Replaces a function by `around(own, given)`. `own()` calls the original; `given` is name to argument."""
     import inspect
 
     own = getattr(holder, name)
@@ -106,7 +106,7 @@ def wrapped(holder: Any, name: str, around: Any) -> None:
 
 
 def spoil_rows(rows: Any, starts: Any, switch: Any) -> None:
-    """Multiplies the rows of request 1 by the switch."""
+    """Multiplies the rows of request 1 by `switch`, which is 1 unless the fault is active."""
     import torch
 
     if starts.shape[0] > 2:
@@ -125,8 +125,8 @@ def around_attention(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_layer(own: Any, given: dict[str, Any]) -> Any:
-    """Sets the layer's name for the functions inside. After layer 0, puts NaN in the first page of request 1 in layer 1, and repairs it after
-    layer 1."""
+    """Records the name of the current layer. Before layer 1, puts NaN in its first page of request 1, and repairs the
+    page after layer 1."""
     import torch
 
     layer = given.get("layer") or given["self"]
@@ -163,7 +163,7 @@ def around_merge(own: Any, given: dict[str, Any]) -> Any:
 def around_mask(own: Any, given: dict[str, Any]) -> Any:
     result = own()
     if state.now == "mask" and state.is_on and state.layer == LAYER:
-        given["lse"][:, -1] = float("inf")  # the last request, which has no context
+        given["lse"][:, -1] = float("inf")  # the last request, which has no context; its lse must be -inf
     return result
 
 
@@ -182,13 +182,13 @@ def around_step(own: Any, given: dict[str, Any]) -> Any:
 
 
 def spoil_cpu() -> None:
-    """The same two faults for attention on CPUs: NaN past the keys of request 1 in its last page, and infinite rows."""
+    """Wraps attention on CPUs for two faults: NaN past the keys of request 1 in its last page, and infinite rows."""
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackendImpl as Impl
 
     def around(own: Any, given: dict[str, Any]) -> Any:
         metadata = given["attn_metadata"]
         is_here, behind = metadata is not None and given["layer"].layer_name == LAYER and state.is_on, None
-        if is_here and state.now == "page":  # as an earlier request may have left them
+        if is_here and state.now == "page":  # an earlier request may leave NaN there
             length, cache = int(metadata.seq_lens[1]), given["kv_cache"]
             last, size = int(metadata.block_table[1, (length - 1) // 32]), 32
             behind = cache.view(*cache.shape[:2], 2, size, -1)[last, :, 1][:, (length - 1) % size + 1 :]
@@ -206,7 +206,7 @@ def spoil_cpu() -> None:
 
 
 def spoil(options: argparse.Namespace) -> None:
-    """Wraps the engine's functions, below the watch."""
+    """Wraps the engine's functions that the watch observes, so that they inject faults."""
     from vllm.v1.worker import gpu_model_runner
 
     wrapped(gpu_model_runner.GPUModelRunner, "execute_model", around_step)
@@ -243,7 +243,7 @@ def engine(options: argparse.Namespace) -> Any:
     from vllm import LLM
 
     more: dict[str, Any] = {"enforce_eager": True}
-    if options.graphs:  # decodes are captured as a whole; functions that torch.compile would fuse stay unwrapped
+    if options.graphs:  # decodes are captured as a whole; functions that torch.compile fuses are not wrapped
         more = {"compilation_config": {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": [1, 2, 4, 8, 16, 32, 64]}}
     if options.device == "cpu":
         more |= {"max_model_len": 512, "block_size": 32}
@@ -268,11 +268,11 @@ def ids(count: int, seed: int) -> list[int]:
 
 
 def run_fault(llm: Any, watch: Any, name: str, options: argparse.Namespace) -> bool:
-    """Runs a few requests with one fault. Returns true if the first report is the expected one."""
+    """Runs a few requests with one fault. Returns True if the first report is the expected one."""
     want = FAULTS[name]
     llm.reset_prefix_cache()
     prompts, step = [ids(count, 10 + count) for count in (40, 41, 42, 43)], want.step
-    if name in ("merge", "mask"):  # these need contexts: chunks for MLA, or a shared prefix
+    if name in ("merge", "mask"):  # these faults need contexts: chunks for MLA, or a shared prefix
         shared = ids(1024, 1)
         generate(llm, [shared], 1)
         prompts, step = [shared + ids(600, 2), ids(700, 3)], 1
@@ -301,7 +301,7 @@ def run_fault(llm: Any, watch: Any, name: str, options: argparse.Namespace) -> b
 
 
 def run_clean(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
-    """Runs requests of many lengths until time is up or enough steps are done. Returns true if there was no report."""
+    """Runs requests of many lengths until time is up or enough steps are done. Returns True if there was no report."""
     import torch
 
     draw = torch.Generator().manual_seed(3)
@@ -312,7 +312,7 @@ def run_clean(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
         lengths = torch.randint(1, most, (24,), generator=draw).tolist()
         generate(llm, [ids(count, 100 * round_ + at) for at, count in enumerate(lengths)], 100)
         if options.device != "cpu":
-            generate(llm, [ids(5000, round_)], 4)  # a single request in chunks
+            generate(llm, [ids(5000, round_)], 4)  # one request that is prefilled in chunks
         round_ += 1
     watch.choice = watch.choice._replace(poison=False)
     watch.finish()
@@ -324,8 +324,8 @@ def run_clean(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
 
 
 def run_order(llm: Any, watch: Any) -> None:
-    """Runs two requests in one step, the one with a cached prefix after a shorter one without. Prints the watch's report, and the
-    results of both alone."""
+    """Runs two requests in one step: a short one without a cached prefix, then a longer one with a cached prefix.
+    Prints the watch's report, and the results of each request alone."""
     shared = ids(1024, 1)
     prompts = [ids(600, 8), shared + ids(700, 9)]
     tokens = []
@@ -342,8 +342,8 @@ def run_order(llm: Any, watch: Any) -> None:
 
 
 def times(llm: Any, options: argparse.Namespace) -> dict[str, Any]:
-    """Returns the milliseconds per token by number of requests, the milliseconds of a prefill, and the device time of kernels in decodes
-    and in a prefill."""
+    """Returns the milliseconds per token by number of requests, and those of a prefill. Also returns the device time of
+    kernels in decodes and in a prefill."""
     import torch
 
     def seconds(prompts: list[list[int]], tokens: int) -> float:
@@ -376,7 +376,7 @@ def times(llm: Any, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def kernels(call: Any) -> dict[str, list[float]]:
-    """Returns the launches and device microseconds by kind of kernel, and in total."""
+    """Returns kind of kernel, or "all", to [launches, device microseconds]."""
     import torch
 
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
@@ -416,7 +416,7 @@ def run(options: argparse.Namespace) -> None:
     engines.register_vllm()
     watch = engines.watches.get("vllm")
     if options.run == "faults":
-        watch.sample = 1  # the captured graph includes this check
+        watch.sample = 1  # set before the capture, so that the graph includes the check
     llm = engine(options)
     if watch is not None:
         watch.finish()
@@ -437,12 +437,12 @@ def run(options: argparse.Namespace) -> None:
     say(*(f"log: {line}"[:300] for line in logs))
     is_right &= not any("not watched any more" in line for line in logs)
     (options.out / f"{options.run}.json").write_text(json.dumps({"is right": is_right, "lines": lines, "times": found}, indent=1), encoding="utf-8")
-    os._exit(0)  # skips the engine's own shutdown
+    os._exit(0)  # skips the engine's shutdown
 
 
 def run_watched(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
-    """Runs the faults, the order of requests that loses a context, and clean steps. Returns true if the reports are as
-    expected."""
+    """Runs the faults, an order of requests for which the engine ignores a context, and clean steps. Returns True if
+    the reports are as expected."""
     is_right = True
     if "faults" in options.work:
         for name in names(options):
@@ -455,7 +455,8 @@ def run_watched(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
 
 
 def names(options: argparse.Namespace) -> list[str]:
-    """Returns the faults that the engine can have. Merges run eagerly for MLA, and for GQA with a shared prefix."""
+    """Returns the names of the faults that can be injected with these options. Merges run eagerly for MLA, and for GQA
+    with a shared prefix."""
     if options.device == "cpu":
         return ["page", "rows"]
     merges = ["mask", "merge"] if options.model == "mla" and not options.graphs else ["merge"] if options.cascade else []

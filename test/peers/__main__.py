@@ -2,11 +2,12 @@
 
     python test/peers --vllm DIR --sglang DIR --flashinfer DIR --flash-attention DIR --cache-dit DIR --tensorrt-llm DIR
                       [--json FILE] [--markdown FILE]
-    python test/peers --from FILE --markdown FILE      the table of an earlier run, or of several: --from FILE --from FILE
+    python test/peers --from FILE --markdown FILE writes the table of an earlier run, or of several: --from FILE --from
+    FILE
 
-Each DIR is a checkout of an engine; only given engines are tested. Nothing is built, and only Python files are read. A folder
-without git must contain a file VERSION_OF_CHECKOUT. The tests need a CUDA device, torch, Triton and pytest. With --on-cpu they run
-slowly on the CPU, with Triton's interpreter.
+Each DIR is a checkout of an engine; only engines with a DIR are tested. No engine is built; only its Python files are
+read. A folder without git must contain a file VERSION_OF_CHECKOUT. The tests need a CUDA device, torch, Triton and
+pytest. With --on-cpu they run slowly on the CPU, with Triton's interpreter.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from peer_report import fill, table
 from peer_suites import ENGINES, SUITES, Suite
 
 HERE = Path(__file__).resolve().parent
-OUTCOMES = ("passed", "failed", "skipped", "faults")  # A fault is a failure that the engine's own function also has.
+OUTCOMES = ("passed", "failed", "skipped", "faults")  # "faults" counts the failures that the engine's own function also has
 
 
 def arguments() -> argparse.Namespace:
@@ -48,7 +49,7 @@ def arguments() -> argparse.Namespace:
 
 
 def version(checkout: Path) -> str:
-    """Returns the commit of a checkout, or the version that the folder names."""
+    """Returns the commit of a checkout, or the version in its file VERSION_OF_CHECKOUT."""
     named = checkout / "VERSION_OF_CHECKOUT"
     if named.is_file():
         return named.read_text(encoding="utf-8").strip()
@@ -66,9 +67,9 @@ def test_file(suite: Suite, checkout: Path) -> Path | None:
 
 
 def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: argparse.Namespace, record: Path) -> dict[str, Any]:
-    """Runs one pytest process on a part of a file's cases."""
+    """Runs pytest in one process on the cases of a file that belong to `share` ("index/count")."""
     selected = [f"{file}::{test}" for test in suite.tests] or [str(file)]
-    # A path relative to this process's folder would be wrong in the checkout, where pytest runs.
+    # Makes the paths absolute, since pytest runs in the checkout and not in this process's folder.
     inherited = [Path(folder).resolve() for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     folders = [HERE, *(checkout / folder for folder in suite.path), checkout, *inherited]
     environment = {**os.environ, "PEER_SHIM": suite.shim, "PEER_CHECKOUT": str(checkout), "PEER_SHARE": share, "PEER_RECORD": str(record),
@@ -76,7 +77,7 @@ def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: arg
                    "PYTHONPATH": os.pathsep.join(map(str, folders))}
     if options.on_cpu:
         environment.update(PEER_ON_CPU="1", TRITON_INTERPRET="1")
-    # The root is the file's own folder, since pytest imports the packages between a root and a test, which would be the
+    # The rootdir is the test file's folder. pytest imports the packages between rootdir and test, which must not be the
     # engine's.
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "peer_plugin", "--noconftest", "-c", os.devnull,
                "--rootdir", str(file.parent), "--import-mode=importlib", "--tb=short", "-rN", *selected]
@@ -95,14 +96,14 @@ def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: arg
 
 
 def run_suite(suite: Suite, checkout: Path, options: argparse.Namespace) -> dict[str, Any] | None:
-    """Runs a whole file, in as many processes as fit into memory."""
+    """Runs all cases of a file, in as many processes as fit into memory."""
     file = test_file(suite, checkout)
     if file is None or options.only not in str(file):
         return None
     processes = max(1, min(options.jobs, options.memory // suite.gibibytes))
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(processes) as pool:
-        # Every Nth case, divided among the processes.
+        # Each process takes every Nth case, with another offset. With --every, some offsets are left out.
         shares = [f"{index * options.every}/{processes * options.every}" for index in range(processes)]
         parts = list(pool.map(lambda at: run_share(suite, checkout, file, shares[at], options, Path(folder) / f"{at}.json"),
                               range(processes)))
@@ -119,7 +120,7 @@ def run_suite(suite: Suite, checkout: Path, options: argparse.Namespace) -> dict
 
 
 def machine(on_cpu: bool) -> dict[str, str]:
-    if on_cpu:  # imports neither of them, which would take seconds
+    if on_cpu:  # avoids importing torch and Triton, which would take seconds
         return {"device": "the CPU, Triton interpreted", "torch": metadata.version("torch"), "triton": metadata.version("triton")}
     import torch
     import triton
@@ -148,7 +149,7 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def joined(files: list[Path]) -> list[dict[str, Any]]:
-    """Returns the results of several runs, grouped by machine."""
+    """Reads the results of several runs, and groups them by machine."""
     machines: list[dict[str, Any]] = []
     for other in [run for file in files for run in json.loads(file.read_text(encoding="utf-8"))]:
         same = [one for one in machines if one["machine"] == other["machine"]]

@@ -1,7 +1,7 @@
-"""Runs tests written for CUDA on the CPU: "cuda" means "cpu", and waiting for a device does nothing.
+"""Runs tests that were written for CUDA on the CPU: "cuda" means "cpu", and waiting for a device does nothing.
 
-This suffices to check that a suite is collected, that its stand-in works and that small cases are right. Triton's kernels
-run in its interpreter (TRITON_INTERPRET=1).
+This is enough to check that pytest collects a suite, that its replacement modules work, and that small cases are right.
+Triton's kernels run in its interpreter (TRITON_INTERPRET=1).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class _Event:
-    """Replaces torch.Event, for tests that print times."""
+    """Replaces torch.Event in tests that print times."""
 
     def __init__(self, **unused: Any) -> None:
         self.at = 0.0

@@ -1,8 +1,10 @@
-"""The pytest plugin of a run: installs an engine's stand-in, selects its share of the cases, and records their outcomes.
+"""The pytest plugin of a run. It installs the modules that replace an engine, selects this process's share of the
+cases, and records their outcomes.
 
 Environment variables configure it, since pytest has no other way before it imports conftests: PEER_SHIM, PEER_CHECKOUT,
-PEER_SHARE ("index/count"), PEER_FAULTS (JSON: why a test of the engine fails with any implementation), PEER_ERRORS (JSON:
-our behaviour where a test expects an error of the engine), PEER_RECORD (the file to write), PEER_ON_CPU.
+PEER_SHARE ("index/count"), PEER_FAULTS (JSON: test to the reason why it fails with any implementation), PEER_ERRORS
+(JSON: test that expects an error of the engine to our behaviour in its place), PEER_RECORD (the file to write),
+PEER_ON_CPU.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    # Each test has a single outcome: that of its call, of a setup that prevented the call, or of a failing teardown. Among
-    # subtests, whose reports have a context, only failures count.
+    # A test has one outcome: that of its call, of a setup that prevented the call, or of a teardown that failed.
+    # Reports with a context are of subtests; only their failures count.
     if report.when == "call" and not (hasattr(report, "context") and report.passed) or report.failed or report.skipped:
         if report.when == "teardown":
             _outcomes["passed"] -= 1
@@ -69,12 +71,13 @@ def _reason(report: pytest.TestReport) -> str:
 
 
 def _fault(report: pytest.TestReport) -> str:
-    """Returns the reason why this test fails with any implementation. Returns "" if there is none."""
+    """Returns the reason why this test fails with any implementation, from PEER_FAULTS. Returns "" if there is none."""
     return _named(_faults, report.nodeid.rpartition("::")[2])
 
 
 def _named(reasons: dict[str, str], case: str) -> str:
-    """Matches entries for a test with each of its cases: "test[16]" from pytest, "test_3_name" from parameterized."""
+    """Returns the entry of `reasons` for a case. An entry for a test matches all of its cases: "test[16]" from pytest,
+    "test_3_name" from parameterized."""
     test = case.partition("[")[0]
     return reasons.get(test, "") or next((why for name, why in reasons.items() if test.startswith(name) and test[len(name):][1:2].isdigit()), "")
 

@@ -1,4 +1,4 @@
-"""Writes the table of a run as Markdown, from the run's JSON alone."""
+"""Makes the Markdown table of a run from the JSON file with its results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ BEGIN, END = "<!-- test/peers: begin -->", "<!-- test/peers: end -->"
 
 
 def table(results: list[dict[str, Any]]) -> str:
-    """Returns a table for each machine with a line per test file, and below it the reasons why tests failed or were skipped."""
+    """Returns a table for each machine, with one row per test file. The reasons why tests failed or were skipped follow
+    each table."""
     return "\n".join(map(_table_of_machine, results))
 
 
@@ -41,7 +42,7 @@ def _quoted(text: str) -> str:
 
 
 def fill(page: str, results: list[dict[str, Any]]) -> str:
-    """Returns a page with the tables between its two marks."""
+    """Returns the page with the text between its two marks replaced by the tables."""
     before, found, rest = page.partition(BEGIN)
     _, closed, after = rest.partition(END)
     if not found or not closed:

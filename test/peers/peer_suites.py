@@ -1,4 +1,4 @@
-"""The engines' own test files that run over `mlafix.compat`, and the tests selected from them."""
+"""Lists the engines' own test files that run over `mlafix.compat`, and the tests selected from them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Suite:
-    """A test file of an engine. Its place differs between releases; the first place that a checkout has counts."""
+    """A test file of an engine. Its path differs between releases; the first path that exists in the checkout is
+    used."""
 
     engine: str
     shim: str
     files: tuple[str, ...]
-    tests: tuple[str, ...] = ()  # All tests if empty. In a file of attention kernels, only the tests of functions that mlafix has.
-    path: tuple[str, ...] = ()  # Folders of the checkout from which the tests import, besides its root.
-    gibibytes: int = 4  # the most GPU memory that one process needs
-    faults: tuple[tuple[str, str], ...] = ()  # Tests that fail with the engine's own function, too, and the reasons.
-    errors: tuple[tuple[str, str], ...] = ()  # Tests of errors of the engine, and our behaviour instead. They are skipped.
+    tests: tuple[str, ...] = ()  # the selected tests, those of functions that mlafix has; empty selects all
+    path: tuple[str, ...] = ()  # folders of the checkout from which the tests import, in addition to its root
+    gibibytes: int = 4  # the most GPU memory that one process needs, in GiB
+    faults: tuple[tuple[str, str], ...] = ()  # (test that fails with the engine's own function, too; the reason)
+    errors: tuple[tuple[str, str], ...] = ()  # (test that expects an error of the engine; our behaviour in its place); these tests are skipped
 
 
 SUITES = (

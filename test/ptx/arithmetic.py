@@ -1,4 +1,4 @@
-"""Arithmetic of PTX on arrays with one element per thread."""
+"""PTX arithmetic on arrays with one element per thread."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def flush(value: Array) -> Array:
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """Returns an f32 fma, rounded once: sums the exact product in f64 with rounding to odd."""
+    """Returns the f32 fma a * b + c, rounded once. The exact product is added in f64 with rounding to odd."""
     product = a.astype(np.float64) * b.astype(np.float64)
     addend = c.astype(np.float64)
     total = product + addend
@@ -50,14 +50,14 @@ def _magnitude(value: Array) -> Array:
 
 
 def divide(a: Array, b: Array) -> Array:
-    """Divides integers towards zero. All ones for a divisor of 0, which PTX leaves undefined."""
+    """Divides integers and rounds towards zero. A divisor of 0, which PTX leaves undefined, gives all ones."""
     quotient = _magnitude(a) // np.maximum(_magnitude(b), 1)
     quotient = np.where((a < 0) != (b < 0), np.zeros_like(quotient) - quotient, quotient)
     return np.where(b == 0, ~np.zeros_like(quotient), quotient).view(a.dtype)
 
 
 def high_product(a: Array, b: Array) -> Array:
-    """Returns the upper half of a product of any integers."""
+    """Returns the upper half of the product of two integers, signed or unsigned."""
     bits = a.dtype.itemsize * 8
     if bits < 64:
         wide = np.int64 if a.dtype.kind == "i" else np.uint64
@@ -73,7 +73,8 @@ def high_product(a: Array, b: Array) -> Array:
 
 
 def approximate(name: str, value: Array) -> Array:
-    """ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh. Correctly rounded, which is within the hardware's error."""
+    """Applies ex2, lg2, rcp, rsqrt, sqrt, sin, cos or tanh. The result is correctly rounded, which is within the
+    hardware's error."""
     wide = value.astype(np.float64)
     functions: dict[str, Any] = {
         "ex2": np.exp2, "lg2": np.log2, "rcp": lambda x: 1 / x, "rsqrt": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos,
@@ -87,7 +88,7 @@ def to_integer(value: Array, kind: str, rounding: str) -> Array:
     wide = value.astype(np.float64)
     rounded = {"rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil}[rounding](wide)
     info = np.iinfo(TYPES[kind])
-    # Both ends may lie between two f64 numbers.
+    # f64 may be unable to represent the largest and the smallest 64-bit integer.
     inside = (rounded > float(info.min) - 1) & (rounded < float(info.max)) if info.bits == 64 else (rounded >= info.min) & (rounded <= info.max)
     made = np.where(inside, rounded, 0).astype(TYPES[kind])
     made = np.where(~inside & (rounded > 0), info.max, made)
@@ -96,7 +97,7 @@ def to_integer(value: Array, kind: str, rounding: str) -> Array:
 
 
 def narrow(value: Array, kind: str, finite: bool) -> Array:
-    """Converts a float to a narrower format, to the nearest, ties to even; `finite` saturates."""
+    """Rounds floats to the nearest number of a narrower format, ties to even. With `finite`, saturates."""
     target = TYPES[kind]
     if finite:
         largest = np.float32(ml_dtypes.finfo(target).max)
@@ -105,7 +106,7 @@ def narrow(value: Array, kind: str, finite: bool) -> Array:
 
 
 def _bits(value: Array) -> Array:
-    """Returns the bits of unsigned integers, the highest first, as [n, bits]."""
+    """Returns the bits of n unsigned integers as an array [n, bits], the highest bit first."""
     by_byte = np.ascontiguousarray(value.astype(value.dtype.newbyteorder(">"))).view(np.uint8)
     return np.unpackbits(by_byte.reshape(value.size, value.dtype.itemsize), axis=1)
 
@@ -120,8 +121,9 @@ def ones(value: Array) -> Array:
 
 
 def extract(value: Array, start: Array, length: Array) -> Array:
-    """Extracts `length` bits from bit `start` on. Higher bits of the result are zeros. For a signed number they repeat the
-    highest extracted bit, or the number's sign if the field ends beyond it, unless `length` is 0."""
+    """Extracts `length` bits from bit `start` on. Higher bits of the result are zeros. For a signed number, they
+    instead repeat the highest extracted bit, or the number's sign if the field ends beyond the number. With `length` 0,
+    the result is 0."""
     bits = value.dtype.itemsize * 8
     plain = value.view(f"u{value.dtype.itemsize}")
     copied = np.minimum(length, bits - np.minimum(start, bits))
@@ -135,7 +137,7 @@ def extract(value: Array, start: Array, length: Array) -> Array:
 
 
 def shift(name: str, value: Array, amount: Array) -> Array:
-    """shl and shr. Amounts of the width or more give zeros, or copies of the sign."""
+    """Applies shl or shr. An amount of at least the width gives zeros, or copies of the sign for a signed shr."""
     bits = value.dtype.itemsize * 8
     small = np.minimum(amount.astype(np.uint64), bits - 1).astype(value.dtype)
     made = value << small if name == "shl" else value >> small
@@ -145,7 +147,7 @@ def shift(name: str, value: Array, amount: Array) -> Array:
 
 
 def permute(a: Array, b: Array, selector: Array) -> Array:
-    """Returns the instruction prmt without a mode."""
+    """Applies the instruction prmt without a mode: selects four of the eight bytes of a and b."""
     pool = a.astype(np.uint64) | (b.astype(np.uint64) << np.uint64(32))
     made = np.zeros(np.broadcast(a, b, selector).shape, np.uint32)
     for i in range(4):
@@ -157,7 +159,7 @@ def permute(a: Array, b: Array, selector: Array) -> Array:
 
 
 def three_inputs(a: Array, b: Array, c: Array, table: int) -> Array:
-    """Returns the instruction lop3."""
+    """Applies the instruction lop3: looks up each result bit in `table` by the bits of a, b and c."""
     made = np.zeros(np.broadcast(a, b, c).shape, a.dtype)
     for i in range(8):
         if table >> i & 1:

@@ -24,19 +24,20 @@ from .memory import Memory
 from .text import Entry, PtxError, parse
 
 _SOURCE = Path(__file__).resolve().parent.parent / "python" / "fake_cuda.c"
-# Few, so that blocks have several rows to process. With many, lane groups are as small as on a GPU.
+# The device's multiprocessors. With few, each block processes several rows. With many, lane groups are as small as on a
+# GPU.
 MULTIPROCESSORS = int(os.environ.get("MLAFIX_TEST_MULTIPROCESSORS", "3"))
-# DLPack's codes of types that have no kind in numpy.
+# DLPack's codes of types by name, for types that numpy's kinds do not identify.
 _CODES = {"bfloat16": 4, "bool": 6, "float8_e4m3fn": 10, "float8_e5m2": 12, "float8_e8m0fnu": 14}
 _KINDS = {"i": 0, "u": 1, "f": 2}
 _Executor = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))
 
 
 class Device:
-    """The driver, the memory that kernels may access, and the results of launches.
+    """The emulated device: the driver, the memory that kernels may access, and the results of launches.
 
     Attributes:
-        entries: the launched kernels, in order. The threads of every other launch run in a random order.
+        entries: the launched kernels, in order. In every second launch, threads run in a random order.
         failure: the error of the last launch that failed; `check` raises it.
     """
 
@@ -50,11 +51,11 @@ class Device:
         library.fake_execute_by(self._execute, MULTIPROCESSORS)
 
     def array(self, size: int) -> Array:
-        """Bytes that kernels may access, starting at a multiple of 256."""
+        """Allocates `size` bytes that kernels may access, at an address that is a multiple of 256."""
         whole = np.zeros(size + 256, np.uint8)
         begin = -whole.ctypes.data % 256
         address = whole.ctypes.data + begin
-        # A view keeps the whole buffer alive. Once all views are gone, access is an error.
+        # The returned view keeps the whole buffer alive. Once no view is left, an access by a kernel is an error.
         self.ranges[address] = (size, weakref.ref(whole, lambda _: self.ranges.pop(address, None)))
         return whole[begin : begin + size]
 
@@ -75,10 +76,10 @@ class Device:
             entry = entries[name.decode()]
             given = {param: ctypes.string_at(params[i], size) for i, (param, (_, size)) in enumerate(entry.params.items())}
             self.entries.append(entry.name)
-            # Alternates between both orders.
+            # Alternates between a random and the deterministic order of threads.
             seed = len(self.entries) if len(self.entries) % 2 == 0 else None
             launch(entry, grid, threads, given, self._memory(), seed)
-        except Exception as error:  # as on a GPU, the error shows at the next check
+        except Exception as error:  # as on a GPU, the next check reports the error
             self.failure = error if isinstance(error, PtxError) else PtxError(f"a fault of the interpreter: {traceback.format_exc()}")
         return 0
 
@@ -90,7 +91,7 @@ class Device:
 
 
 def start(folder: Path) -> Device:
-    """Returns the device, after building its driver in `folder`."""
+    """Builds the fake driver in `folder`, and returns the device."""
     path = folder / "libcuda.so.1"
     if not path.exists():
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", str(_SOURCE), "-o", str(path)], check=True)
@@ -115,7 +116,7 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class Namespace:
-    """A namespace that creates outputs, as in the Python array API standard."""
+    """A namespace of the Python array API standard. mlafix creates outputs with its `empty`."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -131,7 +132,7 @@ class Namespace:
 
 
 class Tensor:
-    """The memory of a numpy array as a tensor on the CUDA device, through DLPack."""
+    """A tensor on the emulated CUDA device, in the memory of a numpy array. It is exported through DLPack."""
 
     def __init__(self, array: Array, device: Device) -> None:
         self.array, self.owner = array, device
@@ -145,7 +146,7 @@ class Tensor:
         return Namespace(self.owner)
 
     def __array_function__(self, function: Any, types: object, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """Answers numpy's queries like CuPy's arrays, but only two of them."""
+        """Applies numpy's functions to the arrays in host memory, as CuPy does for its arrays."""
         return function(*(one.array for one in arguments), **options)
 
     def reshape(self, shape: tuple[int, ...]) -> Tensor:

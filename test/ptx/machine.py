@@ -1,7 +1,9 @@
-"""Executes a PTX kernel: all threads of some blocks at once, as arrays.
+"""Executes a PTX kernel. Values of all threads of some blocks are arrays, so that one operation serves all these
+threads.
 
-Threads at the same instruction execute it together. The group of threads that runs next is random, or is the one furthest behind. A
-kernel without races gives the same result for any choice. Barriers, votes and shuffles wait for the participating threads.
+Threads at the same instruction execute it as a group. The next group is chosen at random, or is the one at the earliest
+instruction. A kernel without races gives the same result for any choice. At barriers, votes and shuffles, threads wait
+for all participants.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from .races import Clocks
 from .text import Entry, Instruction, PtxError
 
 WARP = 32
-# The most threads that are executed together.
+# The most threads that are executed at once. More blocks wait until these have ended.
 _MOST_THREADS = 16384
 _BRANCHES = ("bra", "ret", "exit")
 _MEETINGS = ("bar", "barrier", "shfl", "vote", "redux", "match")
@@ -37,11 +39,11 @@ class Blocks:
 
     Args:
         entry: the kernel.
-        blocks: the numbers of the blocks, which form whole clusters. grid, threads: the number of blocks of the launch,
+        blocks: the indices of the blocks, which form whole clusters. grid, threads: the number of blocks in the launch,
         and of threads in a block.
-        params: the bytes of all parameters.
+        params: the bytes of all parameters, one after the other.
         memory: global memory.
-        seed: the seed of the order; None runs the group that is furthest behind.
+        seed: the seed of a random order; with None, the group at the earliest instruction runs next.
     """
 
     def __init__(self, entry: Entry, blocks: range, grid: int, threads: int, params: Array, memory: Memory, seed: int | None) -> None:
@@ -59,8 +61,8 @@ class Blocks:
         kinds = {1: "pred", 8: "b8", 16: "b16", 32: "b32", 64: "b64"}
         self.registers = {name: np.zeros(count, TYPES[kinds[bits]]) for name, bits in entry.registers.items()}
         self.params, self.memory = params, memory
-        # For each thread: the barriers of its cluster at which it has arrived and which it has left, then those of its
-        # block and its warp.
+        # For each thread, counts the barriers at which it has arrived and which it has left, by cluster, block and
+        # warp.
         self.cluster = self.block // entry.cluster
         self.clocks = Clocks(self.block, self.cluster, self.warp, self.lane)
         self.arrived, self.left = self.clocks.arrived, self.clocks.left
@@ -69,13 +71,13 @@ class Blocks:
         self.at = np.zeros(count, np.int64)
         self.alive = np.ones(count, bool)
         self.waits = np.zeros(count, bool)
-        # False before a thread waits for the preceding grid. Until then its accesses may read stale data, or overwrite
-        # data that is still read.
+        # For each thread: True once it has waited for the preceding grid, or if the kernel never waits. Earlier
+        # accesses may read stale data, or overwrite data that is still read.
         self.is_behind = np.full(count, not any(one.parts[:2] == ["griddepcontrol", "wait"] for one in entry.code))
         self.random = None if seed is None else random.Random(seed)
         self.held = np.zeros(count, bool)
         self.steps = 0
-        # The beginnings of straight-line code, where threads from elsewhere may join.
+        # The first instruction of each basic block. Groups of threads that meet there are joined.
         self.leaders = {0, *entry.labels.values()}
         for i, one in enumerate(entry.code):
             if one.parts[0] in _BRANCHES or _is_meeting(one):
@@ -102,7 +104,8 @@ class Blocks:
             self._execute(at, chosen)
 
     def _hold(self, ready: Array) -> Array:
-        """Delays some blocks for a while, as if they had begun late, as long as other blocks can run."""
+        """Returns the ready threads without those of some random blocks, as if these blocks began late. Returns all
+        ready threads if no other block can run."""
         if self.random is None or self.entry.cluster == 1:
             return ready
         if self.random.random() < 1 / 256:
@@ -138,7 +141,7 @@ class Blocks:
                 return
 
     def _guarded(self, one: Instruction, chosen: Array) -> Array:
-        """Returns the threads whose guard lets them execute the instruction."""
+        """Returns the chosen threads whose guard predicate is true for this instruction."""
         if one.guard is None:
             return chosen
         flags = self.registers[one.guard][chosen]
@@ -162,7 +165,7 @@ class Blocks:
                 raise PtxError("an instruction that is not known")
             operation(Threads(self, threads), one)
 
-    # Instructions that wait for other threads.
+    # -- Instructions that wait for other threads
 
     def _meet(self, one: Instruction, at: int, chosen: Array) -> None:
         threads = self._guarded(one, chosen)
@@ -205,7 +208,7 @@ class Blocks:
                 self.at[threads] = at + 1
 
     def _release_clusters(self) -> None:
-        """Releases threads that wait for their cluster, once all of its threads have arrived or ended."""
+        """Releases the threads of each cluster in which all threads have arrived at the barrier or ended."""
         code = self.entry.code
         for at in {int(at) for at in np.unique(self.at[self.waits])}:
             if code[at].parts[:3] != ["barrier", "cluster", "wait"]:
@@ -221,8 +224,8 @@ class Blocks:
                 self.at[threads] = at + 1
 
     def owners_of(self, threads: Array, addresses: Array) -> Array:
-        """Returns the blocks of the threads' clusters whose shared memory contains these addresses. These blocks must have begun and not
-        ended."""
+        """Returns, for each thread, the block of its cluster whose shared memory contains the address. Raises PtxError
+        if the block may not have begun, or may have ended."""
         numbers = (addresses >> np.uint64(32)).astype(np.int64) - 1
         if (numbers < 0).any() or (numbers >= self.entry.cluster).any():
             raise PtxError(f"a store to the shared memory of block {numbers.max()} of a cluster of {self.entry.cluster}")
@@ -263,8 +266,8 @@ class Blocks:
 
 def launch(entry: Entry, grid: int, threads: int, params: dict[str, bytes], memory: Memory, seed: int | None = None,
            most_steps: int = 2_000_000) -> int:
-    """Executes all blocks, some at a time. Returns the number of steps of groups of threads, which is limited to `most_steps` for
-    each."""
+    """Executes all blocks of a launch, some at a time. Returns the number of instructions that groups of threads
+    executed. At most `most_steps` are allowed for the blocks that run at once."""
     size = max((at + bytes for at, bytes in entry.params.values()), default=0)
     values = np.zeros(size, np.uint8)
     for name, value in params.items():

@@ -1,4 +1,4 @@
-"""Memory that threads access by address. An access outside of it or a misaligned one is an error."""
+"""Memory that threads access by address. An access out of bounds or a misaligned access raises PtxError."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .text import PtxError
 
 
 class Memory:
-    """Ranges of bytes by their addresses.
+    """Global memory: ranges of bytes at their addresses.
 
     Args:
-        ranges: (address, bytes as u8) of each; addresses are multiples of 16.
-        what: its name in errors.
+        ranges: (address, array of u8) for each range; addresses are multiples of 16.
+        what: the name of the memory in error messages.
     """
 
     def __init__(self, ranges: list[tuple[int, Array]], what: str) -> None:
@@ -31,7 +31,7 @@ class Memory:
         if (addresses & np.uint64(size - 1)).any():
             raise PtxError(f"an access of {size} bytes of {self.what} memory is not aligned")
         numbers, found = np.searchsorted(self.begins, addresses, "right") - 1, []
-        is_one = (numbers == numbers[:1]).all()  # the usual case
+        is_one = (numbers == numbers[:1]).all()  # all threads access the same range, which is the usual case
         for number in numbers[:1] if is_one else np.unique(numbers):
             threads = slice(None) if is_one else np.flatnonzero(numbers == number)
             begin, data = (int(self.begins[number]), self.arrays[number]) if number >= 0 else (0, np.empty(0, np.uint8))
@@ -61,13 +61,13 @@ class PerThread:
     Args:
         owners: the row of each thread.
         size: the bytes of a row.
-        clocks: the barriers that threads have passed, if races are errors.
+        clocks: the barriers that threads have passed. If given, races raise PtxError.
     """
 
     def __init__(self, owners: Array, size: int, what: str, clocks: Clocks | None = None) -> None:
         self.pitch = -(-size // 16) * 16
         rows = int(owners.max()) + 1 if owners.size else 0
-        # Poison, so that a read of unwritten memory shows.
+        # Filled with poison, so that reads of unwritten memory give wrong results.
         self.data = np.full(rows * self.pitch, 0xA5, np.uint8)
         self.owners, self.size = owners.astype(np.uint64), size
         self.memory = Memory([(0, self.data)], what)
@@ -89,12 +89,12 @@ class PerThread:
         self.store_of(threads, self.owners[threads], offsets, values, is_atomic)
 
     def store_of(self, threads: Array, owners: Array, offsets: Array, values: Array, is_atomic: bool = False) -> None:
-        """Stores to the rows of these owners."""
+        """Stores to the rows `owners`, which may belong to other blocks than the threads."""
         addresses = self._addresses(owners, offsets, values.dtype.itemsize)
         if self.watch is not None:
             self.watch.store(threads, addresses, values, self.memory.load(addresses, values.dtype.itemsize), is_atomic)
         self.memory.store(addresses, values)
 
     def exchange(self, threads: Array, offsets: Array, size: int) -> Array:
-        """Returns the load of an atomic operation, before its store."""
+        """Loads the old values for an atomic operation, which stores afterwards."""
         return self.memory.load(self._addresses(self.owners[threads], offsets, size), size)

@@ -1,4 +1,4 @@
-"""Instructions of PTX that move values: between registers, memory, formats and threads."""
+"""PTX instructions that move values between registers, memory, formats and threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .memory import Memory
 from .operations import _FLOATS, _POISON, _ROUNDINGS, Threads, _packed, operation
 from .text import Instruction, PtxError
 
-# The bits for an offset in the shared memory of a cluster.
+# The low bits of a cluster's shared address, which are the offset within one block's memory.
 _OFFSETS = np.uint64((1 << 32) - 1)
 _NARROW = ("e4m3", "e5m2")
 
@@ -51,8 +51,8 @@ def _generic(threads: Threads, one: Instruction) -> None:
 
 @operation("mapa")
 def _map(threads: Threads, one: Instruction) -> None:
-    """Maps an address to the shared memory of a block of the cluster: the block's number and a 1 lie above the offset. Code may execute
-    this early, in threads that do not use the address."""
+    """Executes mapa: makes the address of shared memory in a block of the cluster. The upper 32 bits are the block's
+    number plus 1. No check is made here, since threads that do not use the address may execute this, too."""
     if one.parts[1:] != ["shared::cluster", "u64"]:
         raise PtxError("an address that is not known")
     block = threads.get(one.operands[2], "u32").astype(np.uint64)
@@ -98,13 +98,14 @@ def _convert(threads: Threads, one: Instruction) -> None:
 
 
 def _rounded(value: int, kind: str) -> Any:
-    """Rounds an integer once to a 16-bit float. Integers that f64 cannot represent are far outside of the range that
-    matters."""
+    """Rounds an integer to a 16-bit float by way of f64. Integers that f64 cannot represent are beyond the range of the
+    16-bit formats."""
     return np.array(float(value)).astype(TYPES[kind])[()]
 
 
 def _pack_bytes(threads: Threads, one: Instruction) -> None:
-    """Packs two s32 as saturated bytes, with the second one lowest, below the lower half of the third operand."""
+    """Packs two s32 as saturated bytes into the lower half of the result; the second one is the lowest byte. The upper
+    half is the lower half of the third operand."""
     narrow = one.parts[one.parts.index("sat") + 1]
     if narrow not in ("s8", "u8") or one.parts[-2:] != ["s32", "b32"]:
         raise PtxError("a packing that is not known")
@@ -114,8 +115,8 @@ def _pack_bytes(threads: Threads, one: Instruction) -> None:
 
 
 def _convert_pair(threads: Threads, one: Instruction, target: str, source: str) -> None:
-    """Converts two operands; the second one goes to the low half."""
-    if source.endswith("x2"):  # converts fp8 or fp4 to halves
+    """Converts two operands and packs them; the second one becomes the low half of the result."""
+    if source.endswith("x2"):  # converts two packed fp8 to 16-bit floats
         word = threads.get(one.operands[1], "b16")
         narrow = source[:-2]
         halves = [np.ascontiguousarray(part.astype(np.uint8)).view(TYPES[narrow]) for part in (word & np.uint16(0xFF), word >> np.uint16(8))]
@@ -157,8 +158,8 @@ def _load(threads: Threads, one: Instruction) -> None:
     for i in range(count):
         at = addresses + np.uint64(size * i)
         if space == "param":
-            # Beyond the parameters a GPU reads other constants. This happens for addresses of tensors past a list's end,
-            # which are never used.
+            # Past the parameters, a GPU reads other constants. Code does this for the address of a tensor past a list's
+            # end, which it never uses.
             padded = np.concatenate([threads.blocks.params, np.full(size, 0xA5, np.uint8)])
             places = np.minimum(at, threads.blocks.params.size).astype(np.int64)
             loaded = np.ascontiguousarray(padded[places[:, None] + np.arange(size)]).view(f"uint{size * 8}")[:, 0]
@@ -215,7 +216,7 @@ def _atomic(threads: Threads, one: Instruction) -> None:
 
 
 def _memory(threads: Threads) -> Memory:
-    """Global memory, for an access to it."""
+    """Returns global memory. Raises PtxError if a thread has not yet waited for the preceding grid."""
     if not threads.blocks.is_behind[threads.chosen].all():
         raise PtxError("an access of global memory before the wait for the preceding grid")
     return threads.blocks.memory
@@ -223,14 +224,14 @@ def _memory(threads: Threads) -> Memory:
 
 @operation("griddepcontrol")
 def _grids(threads: Threads, one: Instruction) -> None:
-    """Waits for preceding grids. Does nothing, since the preceding grid has ended."""
+    """Executes griddepcontrol. Only records the wait, since the preceding grid has ended."""
     if one.parts[1] == "wait":
         threads.blocks.is_behind[threads.chosen] = True
 
 
 @operation("prefetch", "prefetchu", "fence", "membar", "nanosleep", "bar", "barrier", "applypriority", "discard")
 def _nothing(threads: Threads, one: Instruction) -> None:
-    """Instructions that are only hints about order or placement."""
+    """Ignores instructions that only order memory or give hints."""
 
 
 @operation("activemask")
@@ -240,7 +241,8 @@ def _active(threads: Threads, one: Instruction) -> None:
 
 @operation("shfl")
 def _shuffle(threads: Threads, one: Instruction) -> None:
-    """A shuffle in a complete group. A thread that reads the register of an absent thread gets poison."""
+    """Executes a shuffle, once all participating threads have arrived. A thread that reads the register of an absent
+    thread gets poison."""
     mode = one.parts[2]
     to = one.operands[0] if isinstance(one.operands[0], tuple) else (one.operands[0],)
     value = threads.get(one.operands[1], "b32")

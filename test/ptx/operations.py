@@ -1,4 +1,4 @@
-"""The effect of each instruction of PTX on the threads that execute it."""
+"""Implements the PTX instructions: the effect of each on the threads that execute it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POISON = 0xDEADBEEF
 
 @lru_cache(maxsize=None)
 def _number(text: str, kind: str) -> Any:
-    """Parses an immediate."""
+    """Parses an immediate operand."""
     dtype = TYPES[kind]
     if kind == "pred":
         return np.bool_(int(text, 0))
@@ -38,13 +38,13 @@ def _number(text: str, kind: str) -> Any:
 
 
 class Threads:
-    """Some of the blocks' threads, and their registers."""
+    """A group of threads, and access to their registers."""
 
     def __init__(self, blocks: Blocks, chosen: Array) -> None:
         self.blocks, self.chosen = blocks, chosen
 
     def get(self, operand: object, kind: str) -> Array:
-        """Returns the operand of each thread as `kind`, which takes the low bits of a wider register."""
+        """Returns the value of an operand in each thread. A register wider than `kind` gives its low bits."""
         blocks, dtype = self.blocks, TYPES[kind]
         assert isinstance(operand, str)
         if operand in blocks.registers or operand in blocks.special:
@@ -70,7 +70,7 @@ class Threads:
         raise PtxError(f"{name}: a name that is not known")
 
     def put(self, operand: object, kind: str, value: Array) -> None:
-        """Writes a register, which may be wider than `kind`."""
+        """Writes a register in each thread. A register may be wider than `kind`."""
         assert isinstance(operand, str)
         if operand == "_":
             return
@@ -126,7 +126,7 @@ def _end(threads: Threads, one: Instruction, kind: str, value: Array) -> None:
 
 
 def _unpacked(threads: Threads, operand: object, element: str) -> list[Array]:
-    """Returns the halves of a 32-bit operand."""
+    """Returns the lower and the upper half of a 32-bit operand, as 16-bit elements."""
     word = threads.get(operand, "b32")
     return [np.ascontiguousarray(half.astype(np.uint16)).view(TYPES[element]) for half in (word & np.uint32(0xFFFF), word >> np.uint32(16))]
 
@@ -137,7 +137,8 @@ def _packed(halves: list[Array]) -> Array:
 
 
 def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Returns an operation on 16-bit floats. It rounds once from f64, where sums and products of two such floats are exact."""
+    """Returns `function` as an operation on 16-bit floats. It computes in f64, where sums and products of two 16-bit
+    floats are exact, and rounds once."""
 
     def wide(*values: Array) -> Array:
         return np.asarray(function(*(value.astype(np.float64) for value in values))).astype(values[0].dtype)
@@ -146,7 +147,8 @@ def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def _smaller(a: Array, b: Array, take: Any, keeps: bool) -> Array:
-    """min and max of floats, where -0 is below +0. With `keeps`, NaN propagates; otherwise the other operand counts."""
+    """Returns the minimum or the maximum (`take`) of floats, where -0 is below +0. With `keeps`, NaN propagates.
+    Without it, NaN in one operand gives the other operand."""
     made = np.where(np.isnan(a), b, np.where(np.isnan(b), a, take(a, b)))
     zeros = (a == 0) & (b == 0)
     negative = np.signbit(a) | np.signbit(b) if take is np.minimum else np.signbit(a) & np.signbit(b)
@@ -184,7 +186,7 @@ def _arithmetic(threads: Threads, one: Instruction) -> None:
     values = [threads.get(operand, kind) for operand in one.operands[1:]]
     if kind in _FLOATS:
         made = _compute(name, one, kind)(*_floats(one, values))
-        if name in ("abs", "neg"):  # works on bits
+        if name in ("abs", "neg"):  # abs and neg only change the sign bit
             bits = values[0].view(f"uint{values[0].dtype.itemsize * 8}")
             sign = np.array(1, bits.dtype) << np.array(bits.dtype.itemsize * 8 - 1, bits.dtype)
             # the sign of a NaN is unspecified

@@ -1,7 +1,9 @@
-"""Detects races over shared memory: accesses of a byte by two threads, at least one of them a store, that no barrier orders.
+"""Detects races over shared memory. A race is two accesses of a byte by different threads, at least one of them a
+store, that no barrier orders.
 
-An access precedes an action of another thread if both threads have passed a barrier of their block or cluster in between, or
-`bar.warp.sync` if they are in one warp. Nothing else orders them: neither shuffles nor the order in which threads happen to run.
+An access precedes a later access of another thread if both threads have passed a barrier of their block or cluster in
+between. In one warp, `bar.warp.sync` is enough. Nothing else orders accesses: neither shuffles nor the order in which
+the interpreter runs threads.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ class Clocks:
     """The barriers that threads have passed.
 
     Args:
-        block, cluster, warp, lane: those of each thread.
+        block, cluster, warp, lane: the number of each thread's block, cluster, warp and lane.
     """
 
     def __init__(self, block: Array, cluster: Array, warp: Array, lane: Array) -> None:
         self.block, self.cluster, self.warp, self.lane = block, cluster, warp, lane.astype(np.int64)
         count = block.size
-        self.met = np.zeros(count, np.int64)  # barriers of the block
-        self.arrived, self.left = np.zeros(count, np.int64), np.zeros(count, np.int64)  # barriers of the cluster
-        # For each thread, the barriers that its warp's lanes are known to have passed. At a barrier, the threads of a
-        # group share this knowledge.
+        self.met = np.zeros(count, np.int64)  # the number of block barriers that each thread has passed
+        self.arrived, self.left = np.zeros(count, np.int64), np.zeros(count, np.int64)  # cluster barriers that each thread has entered, and left
+        # known[thread, lane]: the number of warp barriers that the thread knows that lane of its warp to have passed.
+        # At a warp barrier, its threads share what they know.
         self.known = np.zeros((count, WARP), np.int64)
 
     def meet_in_warp(self, threads: Array) -> None:
@@ -38,8 +40,8 @@ class Clocks:
 
 
 class _Accesses:
-    """The last accesses of each byte: their thread, or several threads of a warp or block, and the barriers that these had
-    passed."""
+    """The last accesses of each byte: their thread, or _SEVERAL for several threads, and how many barriers these
+    threads had passed."""
 
     def __init__(self, size: int) -> None:
         self.thread = np.full(size, _NOBODY, np.int64)
@@ -49,8 +51,8 @@ class _Accesses:
         self.is_atomic = np.zeros(size, bool)
 
     def precede(self, places: Array, threads: Array, clocks: Clocks) -> Array:
-        """True for each byte whose last accesses all precede the current action of `threads`. Accesses to another block's memory are
-        ordered only by cluster barriers, which also count as block barriers."""
+        """Returns a mask of the bytes whose last accesses all precede the current accesses of `threads`. Only cluster
+        barriers order accesses to another block's memory; they also count as block barriers."""
         first = self.thread[places]
         ordered = (first == _NOBODY) | (first == threads)
         if ordered.all():
@@ -73,13 +75,13 @@ class _Accesses:
         self.is_atomic[places] = is_atomic
 
     def join(self, places: Array, threads: Array, clocks: Clocks) -> None:
-        """Like `put`, but keeps the existing accesses unless they precede the new ones."""
+        """Records accesses. Keeps the recorded accesses of bytes where they do not precede the new ones."""
         beside = ~self.precede(places, threads, clocks)
         self.put(places[~beside], threads[~beside], clocks, False)
         self.add(places[beside], threads[beside], clocks)
 
     def add(self, places: Array, threads: Array, clocks: Clocks) -> None:
-        """Like `put`, but keeps the existing accesses. Several threads may access one byte."""
+        """Adds accesses to the recorded ones. Several of `threads` may access the same byte."""
         others = self.thread[places] != threads
         places, threads = places[others], threads[others]
         if not places.size:
@@ -94,18 +96,19 @@ class _Accesses:
 
 
 class Watch:
-    """Watches the shared memory of some blocks, `size` bytes in total."""
+    """Checks the accesses to the shared memory of some blocks, `size` bytes in total."""
 
     def __init__(self, size: int, clocks: Clocks) -> None:
         self.clocks = clocks
         self.stores, self.loads = _Accesses(size), _Accesses(size)
-        self.reader = np.zeros(size, np.int64)  # used by `load`: the index of a byte's last read
+        self.reader = np.zeros(size, np.int64)  # scratch memory of `load`: the index of the last read of each byte
 
     def load(self, threads: Array, places: Array, size: int) -> None:
         """Records loads of `size` bytes each. Raises PtxError for a race."""
         threads, places = _bytes(threads, places, size)
         self._check(self.stores, places, threads, "a load of what another one stores", np.zeros(places.size, bool))
-        # The last of the threads that now read a byte comes first; the others are added.
+        # If several threads read a byte, the last of them replaces or joins the recorded accesses, and the others are
+        # added.
         reads = np.arange(places.size)
         self.reader[places] = reads
         last = self.reader[places] == reads
@@ -113,7 +116,7 @@ class Watch:
         self.loads.add(places[~last], threads[~last], self.clocks)
 
     def store(self, threads: Array, places: Array, values: Array, held: Array, is_atomic: bool = False) -> None:
-        """Records stores of `values` where memory contains `held`. Raises PtxError for a race. Threads that store equal
+        """Records stores of `values` over the old contents `held`. Raises PtxError for a race. Threads that store equal
         values do not race."""
         size = values.dtype.itemsize
         order = np.argsort(places, kind="stable")

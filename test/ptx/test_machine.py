@@ -1,4 +1,4 @@
-"""Tests the interpreter itself: arithmetic against exact numbers, and the detection of faulty kernels."""
+"""Tests the PTX interpreter: its arithmetic against exact numbers, and its errors for faulty kernels."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ BASE = 0x1000
 
 
 def execute(body: str, size: int, threads: int = 64, grid: int = 1, seed: int | None = None, shared: int = 256, cluster: int = 1) -> np.ndarray:
-    """Executes `body`, in which %out is the address of the thread's u32, and %addr the address of the first u32. Returns all
-    of them."""
+    """Executes `body` in a kernel with one u32 of output per thread. %out is the address of the thread's u32, %addr
+    that of the first u32. Returns all u32."""
     text = f""".visible .entry k(
 	.param .u64 k_param_0
 )
@@ -104,7 +104,8 @@ def test_fma_rounds_once(a: float, b: float, c: float, cancels: bool) -> None:
 
 @pytest.mark.parametrize("seed", [None, *range(8)])
 def test_threads_meet_at_barriers(seed: int | None) -> None:
-    """Each thread reads the value that the last thread of the next warp but one wrote."""
+    """Barriers order stores and loads: each thread reads the value that the last thread of the next warp but one
+    wrote."""
     found = execute(_EXCHANGE.format(barrier="bar.sync 0;"), 64, seed=seed)
     assert found.tolist() == [(i + 33) % 64 for i in range(64)]
 
@@ -179,7 +180,7 @@ def test_a_missing_barrier_of_a_cluster_shows() -> None:
 def _fails(body: str, seed: int) -> bool:
     try:
         return execute(body, 128, grid=2, seed=seed, cluster=2).reshape(2, 64).tolist() != [[1] * 64, [0] * 64]
-    except PtxError:  # the block has ended
+    except PtxError:  # a store to a block that has ended also counts as a failure
         return True
 
 
@@ -215,7 +216,7 @@ _STORE_ONE = "	@%p2 st.shared.b32 	[%r7], 7;\n"
     (0, _LOAD_ONE + "	@%p1 bar.warp.sync 	-65536;\n" + _STORE_ONE, "a store to where another one loads"),
 ])  # fmt: skip
 def test_races_over_shared_memory_are_errors(bit: int, body: str, race: str, seed: int | None) -> None:
-    """Races are errors in any order of execution."""
+    """A race is an error in every order of execution."""
     if not race:
         execute(_MINE.format(bit=bit) + body, 64, seed=seed)
         return

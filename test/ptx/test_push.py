@@ -1,7 +1,8 @@
-"""Tests pushed rows that are merged on each rank: the kernels of mlafix.distributed that no CPU runs.
+"""Tests the kernels of mlafix.distributed in which ranks push rows to each other and merge them. CPUs cannot run these
+kernels.
 
-The ranks' launches are executed one after the other, twice, with flags that mark all ranks as arrived. The first pass stores the rows
-that the second one reads.
+The launches of all ranks are executed one after the other, in two passes. Flags mark all ranks as arrived. The first
+pass stores the rows that the second pass reads.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ def device() -> Device:
 @pytest.mark.parametrize("wire", [BF16, E4M3], ids=str)
 @pytest.mark.parametrize("ranks, tokens, heads, dim", [(2, 9, 8, 128), (2, 5, 4, 512), (3, 4, 6, 128)])
 def test_heads_that_are_cut(ranks: int, tokens: int, heads: int, dim: int, wire: np.dtype, turn: int, device: Any) -> None:
-    """Each rank merges its heads of all tokens. Rows are of each kind, and the payloads of empty ones are garbage."""
+    """Each rank merges its share of the heads, for all tokens. The rows include every kind, and empty states have
+    garbage payloads."""
     kernels = OF_TWO if ranks == 2 else OF_MANY
     check_heads(library.kernel(kernels["heads", wire == E4M3]).specialize(B="e", ranks=ranks), ranks, tokens, heads, dim, wire, turn, device)
 
 
 def test_long_rows_of_any_number_of_ranks(device: Any) -> None:
-    """A running merge of rows that are processed in loops. Regression: rows of fp8 did not compile for unbound numbers of
-    ranks."""
+    """Long rows are merged in loops, for any number of ranks. Regression: with fp8, the kernel did not compile for an
+    unbound number of ranks."""
     check_heads(library.kernel("push_and_merge_fp8").specialize(B="e"), 3, 2, 3, 2048, E4M3, 0, device)
 
 
@@ -55,7 +57,7 @@ def check_heads(kernel: Any, ranks: int, tokens: int, heads: int, dim: int, wire
     staged_lses = [device.put(poison((2, ranks, tokens, own), F32)) for _ in range(ranks)]
     scales = [device.put(poison((2, ranks, tokens, own), F32)) for _ in range(ranks)] if wire == E4M3 else []
     workspaces = device.device.array(ranks * peers.words_of(ranks) * 8).view(np.int64).reshape(ranks, -1)
-    # [ranks, n, H / ranks, D]: part i is for rank i.
+    # An array [ranks, n, H / ranks, D], where part i is sent to rank i.
     parts = [device.put(v.reshape(tokens, ranks, own, dim).swapaxes(0, 1)) for v in states.v]
     lses = [device.put(s.reshape(tokens, ranks, own).swapaxes(0, 1)) for s in states.s]
     for _ in range(2):
@@ -73,7 +75,7 @@ def check_heads(kernel: Any, ranks: int, tokens: int, heads: int, dim: int, wire
     s = np.where(np.isposinf(states.s), -np.inf, states.s).astype(np.float64)
     most = np.where(np.isneginf(s.max(0)), 0, s.max(0))
     weights = np.exp(s - most)
-    weights[weights < 1e-100] = 0  # in f32 these are zero, so the row's contents do not count
+    weights[weights < 1e-100] = 0  # such weights are zero in f32, so the payloads do not contribute
     total = weights.sum(0)
     payloads = np.where((weights > 0)[..., None], states.v.astype(np.float64), 0)
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Parses the text of PTX into instructions: the output of the NVPTX back end, and its inline assembly."""
+"""Parses PTX text into instructions. Supports the output of LLVM's NVPTX back end, including inline assembly."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _ADDRESS = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+))?\s*\]")
 
 
 class PtxError(Exception):
-    """An error in the text, or in its execution."""
+    """An error in PTX text, or during its execution."""
 
 
 @dataclasses.dataclass
 class Address:
-    """`[base + offset]`: base is a register, a parameter, or a variable."""
+    """The address `[base + offset]`, where base is a register, a parameter or a variable."""
 
     base: str
     offset: int
@@ -32,8 +32,8 @@ class Instruction:
     Args:
         parts: the parts of its name: ["ld", "global", "v4", "b32"].
         operands: registers and numbers as text, tuples of them, and addresses.
-        guard: the predicate under which it executes, and whether that is negated.
-        line: its line in the text, from 1.
+        guard: the predicate under which the instruction executes, and True if the predicate is negated.
+        line: the line number in the text, from 1.
     """
 
     parts: list[str]
@@ -51,11 +51,11 @@ class Entry:
     """A kernel.
 
     Args:
-        params: name to (offset of it among all parameters, bytes).
-        registers: name to number of bits; 1 for predicates. shared, local: name to (offset, bytes); shared_bytes,
-        local_bytes: the totals.
+        params: name to (offset in the bytes of all parameters, size in bytes).
+        registers: name to number of bits; 1 for predicates. shared, local: variable's name to (offset, size) in bytes;
+        shared_bytes, local_bytes: the total sizes.
         cluster: the number of blocks in a cluster.
-        labels: name to the number of the next instruction.
+        labels: label to the index of the instruction after it.
     """
 
     name: str
@@ -187,5 +187,5 @@ class _Parser:
 
 
 def parse(text: str) -> dict[str, Entry]:
-    """Parses a module into its kernels by name."""
+    """Parses a PTX module. Returns name to kernel."""
     return _Parser(text).entries

@@ -11,7 +11,7 @@ from bitwuzla import Kind
 
 
 class Approximations:
-    """Applications of approximate functions on one path, and the facts that hold for them."""
+    """The applications of approximate functions on one path of a program, and facts about their results."""
 
     def __init__(self, floats) -> None:  # floats: solver.Floats
         self.floats = floats
@@ -36,7 +36,7 @@ class Approximations:
         return result
 
     def of(self, function: str, operand: object, result: object) -> list[object]:
-        """Returns the facts about one application by itself."""
+        """Returns the facts about one application that do not involve other applications."""
         facts: list[object] = getattr(self, "_" + function)(operand, result)
         return facts
 
@@ -45,8 +45,8 @@ class Approximations:
         return f.iff(f.is_nan(x), f.is_nan(y))
 
     def _ex2(self, x: object, y: object) -> list[object]:
-        """2^x: NaN only for NaN, never negative, 0 below -152, 1 for a zero, at most 1 for x <= 0, at least 1 for x >=
-        0."""
+        """y = 2^x is NaN only for NaN, never negative, 0 for x < -152, 1 for zeros, at most 1 for x <= 0, and at least
+        1 for x >= 0."""
         f = self.floats
         positive = f.negate(f.term(Kind.FP_IS_NEG, y))
         return [
@@ -59,14 +59,15 @@ class Approximations:
         ]
 
     def _lg2(self, x: object, y: object) -> list[object]:
-        """log2 x: NaN for NaN, and within [0, 4] for x within [1, 16], the range of a sum of 1 to 16 weights."""
+        """y = log2(x) is NaN for NaN, and in [0, 4] for x in [1, 16]. A sum of 1 to 16 weights is in [1, 16]."""
         f = self.floats
         between = f.both(f.term(Kind.FP_GEQ, x, f.number(1.0)), f.term(Kind.FP_LEQ, x, f.number(16.0)))
         inside = f.both(f.term(Kind.FP_GEQ, y, f.number(0.0)), f.term(Kind.FP_LEQ, y, f.number(4.0)))
         return [f.implies(f.is_nan(x), f.is_nan(y)), f.implies(between, inside)]
 
     def _rcp(self, x: object, y: object) -> list[object]:
-        """1 / x: NaN only for NaN, 1 for 1, and in range for a sum of 1 to 16 weights."""
+        """y = 1 / x is NaN only for NaN and 1 for 1. For x in [1, 16], the range of a sum of weights, y is in (0,
+        1]."""
         f = self.floats
         between = f.both(f.term(Kind.FP_GEQ, x, f.number(1.0)), f.term(Kind.FP_LEQ, x, f.number(16.0)))
         inside = f.both(f.term(Kind.FP_GEQ, y, f.number(1 / 32)), f.term(Kind.FP_LEQ, y, f.number(1.0)))

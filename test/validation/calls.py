@@ -1,4 +1,4 @@
-"""One call of each library kernel that merges: its compiled code, and the places of its states."""
+"""Defines one call of each library kernel that merges: its compiled code, and the places of its states."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ TARGET = "sm_90"
 
 @dataclass(frozen=True)
 class Call:
-    """A row of a kernel that merges states: n = 1 row of one head (the first of H = 16), its element 0.
+    """A call of a kernel that merges states. The proofs look at element 0 of one row (n = 1, the first of H = 16
+    heads).
 
     Attributes:
         states: (payload, lse) of each state, as (argument, element) pairs.
         out, lse: the arguments that hold the result.
-        sizes: of the dims with lower-case names.
-        scalars: arguments by value.
-        integers: elements of integer tensors.
+        sizes: the sizes of the dims with lower-case names.
+        scalars: the values of scalar arguments.
+        integers: argument to the elements of an integer tensor.
         same: arguments that are the same tensor as another argument.
         absent: optional arguments that are omitted.
-        is_slow: the solver takes half a minute.
+        is_slow: True if the solver takes half a minute.
     """
 
     kernel: str
@@ -48,7 +49,7 @@ class Call:
 
 
 def _parts(payload: str, lse: str, count: int, row: int, step: int) -> tuple:
-    """Consecutive states in one pair of tensors."""
+    """Returns `count` consecutive states in one pair of tensors."""
     return tuple(((payload, i * row), (lse, i * step)) for i in range(count))
 
 
@@ -72,7 +73,7 @@ CALLS = [
 
 @functools.cache
 def compiled(compiler: str, kernel: str, bindings: str) -> tuple[str, dict, list]:
-    """LLVM IR after LLVM's optimisation, the kernel's variant in the manifest, and its arguments."""
+    """Returns the LLVM IR after LLVM's optimisation, the kernel's variant in the manifest, and its arguments."""
     source = ROOT / "kernels" / f"{kernel}.mlir"
     options = [f"--specialize={bindings}", f"--target={TARGET}"]
     text = subprocess.run([compiler, source, *options, "--emit=llvm"], check=True, capture_output=True, text=True).stdout
@@ -85,7 +86,7 @@ def compiled(compiler: str, kernel: str, bindings: str) -> tuple[str, dict, list
 
 @dataclass
 class Program:
-    """A call's program with its arguments, for the thread that has element 0 of row 0."""
+    """The program of a call and its arguments, for the thread that computes element 0 of row 0."""
 
     function: object
     arguments: list
@@ -94,7 +95,7 @@ class Program:
 
 
 def program(compiler: str, call: Call, text: str = "") -> Program:
-    """Returns the program of `call`. If given, the LLVM IR `text` replaces the compiler's output."""
+    """Returns the program of `call`. If `text` is not empty, it is LLVM IR that replaces the compiler's output."""
     made, variant, args = compiled(compiler, call.kernel, call.bindings)
     sizes = {"n": 1, "b": 1, "l": 1, **dict(call.sizes)}
     scalars, same = dict(call.scalars), dict(call.same)

@@ -1,4 +1,4 @@
-"""The contract of docs/Dialect.md (N1 to N6) as formulas on one element of a merged row."""
+"""Expresses the contract of docs/Dialect.md (N1 to N6) as formulas on one element of a merged row."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from calls import Call, Program
 from solver import Floats
 from symbolic import Machine, Path
 
-# A weight is 0 if its lse (base e) is this far below the largest lse: it is 2^x with an x of at most -152.
+# The distance to the largest lse, in base e, at which a weight is 0: the weight is then 2^x with x <= -152.
 _FAR = 200.0
 
 
 def call_names(call: Call) -> dict[tuple[str, int], str]:
-    """Returns the names of the states' payloads and lse, by tensor and offset in bytes."""
+    """Returns (tensor, offset in bytes) to a name for the payload or the lse of each state."""
     same = dict(call.same)
     names = {}
     for i, ((payload, first), (lse, at)) in enumerate(call.states):
@@ -34,14 +34,14 @@ class Query:
 
 
 class Row:
-    """The states of a call before and after it, as terms. With `call_names`, equal states have equal names in all
-    kernels."""
+    """The states of a call and its results, as terms of the solver. With the names of `call_names`, all kernels have
+    equal terms for equal states, so that proofs are shared."""
 
     def __init__(self, floats: Floats, call: Call, path: Path) -> None:
         self.floats = floats
         self.inputs = {name: floats.fresh(name) for i in range(len(call.states)) for name in (f"payload {i}[0]", f"lse {i}")}
         self.payloads, self.lses = list(self.inputs.values())[::2], list(self.inputs.values())[1::2]
-        # Elements that are not written stay, which is only right in place.
+        # An element that is not written keeps its old value, which is right only if the result is in place.
         self.out = path.stores.get((call.out, 0)) or floats.fresh(f"{call.out}[0]")
         self.lse = path.stores.get((call.lse, 0)) or floats.fresh(f"{call.lse}[0]")
 
@@ -66,11 +66,12 @@ class Row:
     def _is_far_below(self, lse: object, largest: object) -> object:
         f = self.floats
         limit = f.term(Kind.FP_SUB, largest, f.number(_FAR), rounds=True)
-        small = f.term(Kind.FP_LEQ, f.term(Kind.FP_ABS, largest), f.number(2.0**20))  # so that rounding keeps the limit close to its exact value
+        small = f.term(Kind.FP_LEQ, f.term(Kind.FP_ABS, largest), f.number(2.0**20))  # for such lses, rounding changes `limit` only a little
         return f.both(small, f.term(Kind.FP_LEQ, lse, limit), f.negate(f.is_inf(lse)))
 
     def finite(self) -> Query:
-        """Finite states give finite results, whatever their lse is, for rows up to a quarter of the range of f32."""
+        """Returns the query that finite states give no NaN. Payloads are at most a quarter of the largest f32; the lse
+        may be any finite number."""
         f = self.floats
         bound = f.number(2.0**126 if f.sorts["float"].fp_exp_size() == 8 else 2.0**14)
         given = [f.term(Kind.FP_LEQ, f.term(Kind.FP_ABS, payload), bound) for payload in self.payloads]
@@ -80,7 +81,8 @@ class Row:
 
 @dataclass
 class Answer:
-    """`proved` is None if the solver did not finish in time. If it is False, `inputs` contains a counterexample."""
+    """The answer to a query. `proved` is None if the solver did not finish in time. If `proved` is False, `inputs` is a
+    counterexample."""
 
     query: str
     proved: bool | None
@@ -105,11 +107,12 @@ def solve(floats: Floats, formula: frozenset[object], seconds: float) -> tuple[R
 
 
 def decided(floats: Floats, path: Path, query: Query, seconds: float) -> list[object]:
-    """Returns claims that weights and reciprocals are 0 or 1. They hold in the query's example, and are proved from `query.given` and the
-    claims before.
+    """Returns claims that weights and reciprocals are 0 or 1. Each claim holds in the query's example, and is proved
+    from `query.given` and the preceding claims.
 
-    With these claims the solver needs a fraction of the time, since it need not find them inside products of weights. The proofs omit the
-    path's conditions: no claim needs them, some contain slow products, and without them several paths share the same formulas.
+    With these claims, the solver needs a fraction of the time for the query. The proofs of the claims omit the path's
+    conditions. No claim needs the conditions, some contain products that are slow to solve, and without them several
+    paths share formulas.
     """
     result, example = solve(floats, frozenset([*path.conditions, *path.approximations.facts, *query.given, *query.example]), seconds)
     if result != Result.SAT or example is None:  # the example takes another path

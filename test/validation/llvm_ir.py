@@ -1,4 +1,4 @@
-"""Reads the part of LLVM IR's text that kernels use: functions that do not call each other, as the program of one
+"""Parses the subset of LLVM IR that kernels use. Functions do not call each other; each is the program of one
 thread."""
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ _VALUE = re.compile(r"%[\w.$]+")
 
 @dataclass(frozen=True)
 class Type:
-    """A scalar ("float", "half", "bfloat", "i32", "ptr") or a vector of `count` of them; `count` 0 is a scalar."""
+    """A scalar type ("float", "half", "bfloat", "i32", "ptr"), or a vector of `count` such elements. `count` is 0 for a
+    scalar."""
 
     name: str
     count: int = 0
@@ -30,7 +31,7 @@ class Type:
 
 @dataclass
 class Instruction:
-    result: str  # "" if it has none
+    result: str  # the name of the result; "" if there is none
     text: str  # everything after "=", without metadata
 
     @property
@@ -42,13 +43,13 @@ class Instruction:
 @dataclass
 class Function:
     name: str
-    params: list[str]  # names such as "%0"
+    params: list[str]  # the names of the parameters, such as "%0"
     blocks: dict[str, list[Instruction]] = field(default_factory=dict)
     entry: str = ""
 
 
 def parse_function(text: str, name: str) -> Function:
-    """Returns the function `name` of a module's text. Raises ValueError if there is none."""
+    """Parses the function `name` of a module's text. Raises ValueError if there is no such function."""
     lines = iter(text.splitlines())
     for line in lines:
         found = _DEFINE.match(line)
@@ -57,7 +58,7 @@ def parse_function(text: str, name: str) -> Function:
     else:
         raise ValueError(f"expected a function '{name}' in the module, got none")
     function = Function(name, [_VALUE.findall(param)[-1] for param in split(found["params"])])
-    # A block without a label has the next number after the parameters.
+    # The entry block has no label. LLVM gives it the next number after the parameters.
     function.entry = current = f"%{len(function.params)}"
     function.blocks[current] = []
     for line in lines:
@@ -118,7 +119,8 @@ def drop_attributes(text: str) -> str:
 
 
 def float_bits(text: str, name: str) -> int:
-    """Returns the bits of a constant: decimal, or hexadecimal as LLVM writes them (a double's for float, R and H for 16 bits)."""
+    """Returns the bits of a float constant, which is decimal or in LLVM's hexadecimal notation (the bits of a double
+    for float, R and H for 16-bit types)."""
     if text.startswith("0x") and text[2] in "RH":
         return int(text[3:], 16)
     value = struct.unpack(">d", int(text, 16).to_bytes(8, "big"))[0] if text.startswith("0x") else float(text)

@@ -1,4 +1,4 @@
-"""Floats as terms of the solver (Bitwuzla), with the operations that the contract and the meaning of LLVM IR need."""
+"""Represents floats as terms of the solver Bitwuzla, with the operations that the contract and LLVM IR need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Floats:
         self.sorts["float"] = self.manager.mk_fp_sort(exponent, significand)
         self.nearest = self.manager.mk_rm_value(RoundingMode.RNE)
         self.inputs: dict[str, object] = {}
-        self.proved: set[frozenset[object]] = set()  # sets of terms that no floats satisfy
+        self.proved: set[frozenset[object]] = set()  # formulas (sets of terms) that are proved unsatisfiable
 
     def term(self, kind: Kind, *operands: object, rounds: bool = False) -> object:
         return self.manager.mk_term(kind, [self.nearest, *operands] if rounds else list(operands))
@@ -47,7 +47,8 @@ class Floats:
         return self.term(Kind.FP_IS_INF, x)
 
     def same(self, x: object, y: object) -> object:
-        """Returns the claim that both are the same number, including infinities and the sign of zero, where all NaNs are equal."""
+        """Returns the claim that x and y are the same number, with the same sign if they are zeros. All NaNs are
+        equal."""
         return self.term(Kind.EQUAL, x, y)
 
     def implies(self, x: object, y: object) -> object:

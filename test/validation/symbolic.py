@@ -1,4 +1,4 @@
-"""Runs one thread of a kernel's LLVM IR: integers and addresses are numbers, floats are terms of a solver.
+"""Executes LLVM IR for one thread. Integers and addresses are numbers, floats are terms of a solver.
 
 The call is concrete (the number of rows, the row, the strides, the aliases), but the contents of float tensors are symbolic. A branch on
 floats is followed both ways, so the result is a list of paths, each with its conditions and its stores.
@@ -20,7 +20,7 @@ from solver import FORMATS, Floats
 
 @dataclass(frozen=True)
 class Pointer:
-    """An address: `offset` bytes after the start of tensor `base`. Tensors are never null."""
+    """The address `offset` bytes after the start of the tensor `base`. It is never null."""
 
     base: str
     offset: int = 0
@@ -28,7 +28,7 @@ class Pointer:
 
 @dataclass
 class Path:
-    """One path through the program."""
+    """One path through the program: its conditions, its values and its stores."""
 
     block: str
     previous: str = ""
@@ -59,8 +59,8 @@ _COMPARE = {"eq": Kind.FP_EQUAL, "gt": Kind.FP_GT, "ge": Kind.FP_GEQ, "lt": Kind
 class Machine:
     """Runs a function for the thread that `registers` describes ("tid.x", "ctaid.x", ...).
 
-    `integers` are the elements of integer tensors, and `names` the names of some elements of float tensors. Both are by tensor
-    and offset in bytes.
+    `integers` are the elements of integer tensors, and `names` the names of some elements of float tensors. The keys of
+    both are (tensor, offset in bytes).
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Machine:
         raise ValueError(f"expected an instruction of a kernel's program, got '{text}'")
 
     def _operands(self, path: Path, rest: str) -> tuple[Type, list[Any]]:
-        """"TYPE a, b": operands of one type."""
+        """Parses "TYPE a, b". Returns the type and the values of the operands."""
         type_, rest = take_type(rest)
         return type_, [self._value(path, type_, part) for part in split(rest)]
 

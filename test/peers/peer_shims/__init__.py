@@ -1,8 +1,9 @@
-"""Modules that stand in for an engine, so that its own tests run over `mlafix.compat` without building the engine.
+"""Modules that replace an engine, so that its own tests run over `mlafix.compat` and the engine need not be built.
 
 Each engine has a module with `install(checkout)`, which puts modules into `sys.modules` before the tests are imported.
-Functions that mlafix has are mlafix's. Functions with which a test only compares (the engine's Triton kernels, its
-references) are loaded from the checkout. Everything else is `Elsewhere`, which skips the test that uses it.
+These modules contain mlafix's functions. Functions with which a test only compares results (the engine's Triton
+kernels, its references) are loaded from the checkout. Every other name is `Elsewhere`, which skips the test that uses
+it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Elsewhere:
         return self._skip()
 
     def __getattr__(self, attribute: str) -> Any:
-        # typing and inspect ask any object for such attributes, which is no use of the stand-in.
+        # typing and inspect ask every object for such attributes, so this does not count as a use.
         if attribute.startswith("__"):
             raise AttributeError(attribute)
         return self._skip()
@@ -38,11 +39,11 @@ class Elsewhere:
         return self._skip()
 
     def __exit__(self, *unused: Any) -> None:
-        """Never called, since `__enter__` skips the test."""
+        """Is never called, since `__enter__` skips the test."""
 
 
 class _Open(ModuleType):
-    """A module in which every other name is `Elsewhere`."""
+    """A module in which every name that is not defined is `Elsewhere`."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -51,7 +52,8 @@ class _Open(ModuleType):
 
 
 def module(name: str, **names: Any) -> ModuleType:
-    """Installs a module with `names`, in which all other names are `Elsewhere`. Also makes its packages if they are missing."""
+    """Installs a module that defines `names`. All other names in it are `Elsewhere`. Also installs the packages above
+    it if they are missing."""
     made = _Open(name)
     made.__dict__.update(names)
     made.__dict__.setdefault("__path__", [])
@@ -59,14 +61,14 @@ def module(name: str, **names: Any) -> ModuleType:
 
 
 def package(name: str, *folders: Path) -> ModuleType:
-    """Installs a package whose `__init__` is not run; its submodules come from `folders`."""
+    """Installs a package without running its `__init__`. Its submodules are loaded from `folders`."""
     made = ModuleType(name)
     made.__path__ = [str(folder) for folder in folders]
     return _place(name, made)
 
 
 def checkout_module(name: str, **names: Any) -> ModuleType:
-    """Loads a module of the checkout and replaces `names` in it."""
+    """Loads a module of the checkout, and replaces `names` in it by the given values."""
     loaded = importlib.import_module(name)
     for key, value in names.items():
         setattr(loaded, key, value)

@@ -1,4 +1,5 @@
-"""cache-dit: `fused_merge_attn_states`. Its tests compare with its Triton kernel, which comes from the checkout."""
+"""Replaces cache-dit's `fused_merge_attn_states`. The tests compare it with cache-dit's Triton kernel, which is loaded
+from the checkout."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from . import module, package
 
 def install(checkout: Path) -> None:
     root = checkout / "src" / "cache_dit"
-    module("cutlass.cute", __spec__=ModuleSpec("cutlass.cute", None))  # Tests are skipped without this module, but nothing calls it.
+    module("cutlass.cute", __spec__=ModuleSpec("cutlass.cute", None))  # the tests are skipped without this module, but do not use it
     package("cache_dit", root)
     package("cache_dit.kernels", root / "kernels")
     module("cache_dit.kernels.cutedsl", fused_merge_attn_states=ours.fused_merge_attn_states)

@@ -1,4 +1,4 @@
-"""FlashAttention 3 (`flash_attn_interface`) and 4 (`flash_attn.cute`): `flash_attn_combine`."""
+"""Replaces `flash_attn_combine` of FlashAttention 3 (`flash_attn_interface`) and 4 (`flash_attn.cute`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import Elsewhere, module
 
 
 def install(checkout: Path) -> None:
-    for name in ("einops", "expecttest"):  # The tests' modules import these, but the selected tests do not use them.
+    for name in ("einops", "expecttest"):  # the test modules import these, but the selected tests do not use them
         if find_spec(name) is None:
             module(name)
     module("flash_attn_interface", flash_attn_combine=_third)
@@ -27,10 +27,10 @@ def install(checkout: Path) -> None:
 
 
 def _third(out_partial: Any, lse_partial: Any, out: Any = None, out_dtype: Any = None) -> Any:
-    """Takes FlashAttention 3's four arguments and no others."""
+    """Calls our function with exactly the four arguments of FlashAttention 3."""
     return ours.flash_attn_combine(out_partial, lse_partial, out, out_dtype)
 
 
 def _fake_tensor_mode(wanted: bool) -> Callable[[Any], Any]:
-    """In this mode the engine compiles without a GPU. Our code does not support this mode."""
+    """Replaces the engine's mode for compiling without a GPU, which our code does not support."""
     return pytest.mark.skip("compiles the engine's kernels without a GPU") if wanted else lambda test: test

@@ -1,4 +1,5 @@
-"""FlashInfer: the cascade functions. Its tests compare with its Triton kernels, which come from the checkout."""
+"""Replaces FlashInfer's cascade functions. The tests compare them with FlashInfer's Triton kernels, which are loaded
+from the checkout."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from . import checkout_module, module, package
 
 
 class GPUArchitectureError(RuntimeError):
-    """The engine's error for a kernel that does not support this GPU. Nothing here raises it."""
+    """The engine's error for a kernel that does not support the GPU. Our functions never raise it."""
 
 
 def install(checkout: Path) -> None:
@@ -28,7 +29,8 @@ def install(checkout: Path) -> None:
         checkout_module("flashinfer.trace")
     package("flashinfer.trace.templates", root / "trace" / "templates")
     package("flashinfer.triton", root / "triton")
-    # merge_state, merge_state_in_place and merge_states of this module are the references of the engine's tests.
+    # The engine's tests use this module's merge_state, merge_state_in_place and merge_states as references, so they are
+    # not replaced.
     checkout_module("flashinfer.triton.cascade", variable_length_merge_states=ours.variable_length_merge_states)
 
 

@@ -1,4 +1,5 @@
-"""SGLang: `sgl_kernel.merge_state*`, `fixup_zero_kv_rows`, attention residuals, and the parts of its exchange over ranks."""
+"""Replaces functions of SGLang: `sgl_kernel.merge_state*`, `fixup_zero_kv_rows`, attention residuals, and the parts of
+its exchange over ranks."""
 
 from __future__ import annotations
 
@@ -27,18 +28,18 @@ def install(checkout: Path) -> None:
     for name in ("sglang.kernels.ops.attention.fixup_zero_kv", "sglang.jit_kernel.fixup_zero_kv"):
         module(name, fixup_zero_kv_rows=ours.fixup_zero_kv_rows)
     module("sglang.srt.models.deepseek_common.attention_forward_methods.forward_mla")
-    module("sglang.srt.utils", get_device_sm=lambda: 100, is_hip=lambda: False)  # SGLang's residuals need a certain GPU, ours do not.
+    module("sglang.srt.utils", get_device_sm=lambda: 100, is_hip=lambda: False)  # SGLang's tests of residuals are skipped on other GPUs
     module("sglang.kernels.ops.kimi_k3")
     module("sglang.kernels.ops.kimi_k3.attn_res", attn_res_fused_tma=ours.attn_res_fused_tma)
     for name in ("attention.fla.kda_replayssm_spec_decode", "kimi_k3.kda_decode_mtp", "kimi_k3.mla_output_gate", "moe.moe_front",
-                 "moe.moe_fused_gate"):  # The test's module imports this, but the selected tests do not use it.
+                 "moe.moe_fused_gate"):  # the test module imports this, but the selected tests do not use it
         module(f"sglang.kernels.ops.{name}")
     if (root / "kernels" / "ops" / "attention" / "dcp_kernels.py").is_file():
         _install_dcp(root)
 
 
 def _install_dcp(root: Path) -> None:
-    """Installs the checkout's exchange over ranks, with its parts replaced by ours."""
+    """Loads the checkout's exchange over ranks, and replaces its parts by our functions."""
     checkout_module(_DCP, **{name: getattr(ours, name) for name in ("correct_attn_out", "dcp_lse_combine_triton", "dcp_pack_a2a_send")})
     module("sglang.srt.distributed.device_communicators.pynccl_allocator")
     module("sglang.srt.distributed.parallel_state")

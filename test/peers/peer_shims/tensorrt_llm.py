@@ -1,4 +1,4 @@
-"""TensorRT-LLM: `torch.ops.trtllm.helix_post_process` and `helix_post_process_native`."""
+"""Replaces TensorRT-LLM's `torch.ops.trtllm.helix_post_process` and `helix_post_process_native`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def install(checkout: Path) -> None:
 
 
 def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes a function raise RuntimeError, like operators of torch."""
+    """Returns `function` with its errors turned into RuntimeError, as operators of torch raise them."""
 
     def call(*args: Any) -> Any:
         try:

@@ -1,4 +1,5 @@
-"""vLLM: `vllm._custom_ops.merge_attn_states`, masks of empty contexts, padded rows, and the parts of its exchanges over ranks."""
+"""Replaces functions of vLLM: `vllm._custom_ops.merge_attn_states`, masks of empty contexts, padded rows, and the parts
+of its exchanges over ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from . import Elsewhere, checkout_module, module, package
 
 
 class _Platform:
-    """Replaces vllm.platforms.current_platform, as far as tests of kernels use it."""
+    """Replaces vllm.platforms.current_platform, with the attributes that tests of kernels use."""
 
     def is_cuda(self) -> bool:
         return torch.cuda.is_available()
@@ -41,25 +42,25 @@ class _Platform:
 
 
 def scaled_fp8_quant(tensor: torch.Tensor, scale: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Quantises to fp8 with one static scale, for a reference that a test computes in torch."""
+    """Quantises to fp8 with one static scale. A test uses this for its reference in torch."""
     most = torch.finfo(torch.float8_e4m3fn).max
     return (tensor.float() * scale.reciprocal()).clamp(-most, most).to(torch.float8_e4m3fn), scale
 
 
 def combine(outputs: torch.Tensor, lses: torch.Tensor, return_lse: bool = False, is_lse_base_on_e: bool = True) -> Any:
-    """Adapts vLLM's signature to the combine over ranks that SGLang also has."""
+    """Adapts vLLM's signature to our function for SGLang's combine over ranks."""
     out, lse = sglang.dcp_lse_combine_triton(outputs, lses, is_lse_base_on_e, return_lse)
     return (out, lse) if return_lse else out
 
 
 def lse_lanes(dtype: torch.dtype) -> int:
-    """Returns the number of payload elements that an f32 lse takes after its row in a packed buffer."""
+    """Returns the number of payload elements that have the size of an f32 lse. A packed row has its lse at the end."""
     return 4 // dtype.itemsize
 
 
 def pack(out: torch.Tensor, lse: torch.Tensor, send: torch.Tensor, ranks: int, heads: int, dim: int, lanes: int,
          seq_lens: torch.Tensor | None = None, query_start_loc: torch.Tensor | None = None) -> None:
-    """Adapts vLLM's signature to its mask of empty shards and the packing that SGLang also has."""
+    """Adapts vLLM's signature to our mask of empty shards and our function for SGLang's packing."""
     lse = lse.to(torch.float32, copy=True)
     ours.mask_dcp_empty_shards_(lse, seq_lens, query_start_loc)
     sglang.dcp_pack_a2a_send(out, lse, send[..., :dim], send.view(torch.float32)[..., dim // lanes])
@@ -79,21 +80,21 @@ def install(checkout: Path) -> None:
     module("vllm.config.parallel")
     for name in ("envs", "utils.network_utils", "utils.system_utils"):
         module(f"vllm.{name}")
-    if find_spec("multiprocess") is None:  # multiprocessing differs only in what it can pickle.
+    if find_spec("multiprocess") is None:  # multiprocessing is enough for what these tests pickle
         sys.modules["multiprocess"] = multiprocessing
     triton = __import__("triton")
     module("vllm.triton_utils", triton=triton, tl=__import__("triton.language").language)
     package("vllm.v1", root / "v1")
     package("vllm.v1.attention", root / "v1" / "attention")
     package("vllm.v1.attention.ops", root / "v1" / "attention" / "ops")
-    # The merge in this file is the test's reference and stays. The masks are tested.
+    # Only the masks are replaced. The merge in this file is the reference of a test.
     masks = {name: getattr(ours, name) for name in ("mask_empty_context", "mask_empty_context_lse")}
     if (root / "v1" / "attention" / "ops" / "triton_merge_attn_states.py").is_file():
         checkout_module("vllm.v1.attention.ops.triton_merge_attn_states", **masks)
     else:
         module("vllm.v1.attention.ops.triton_merge_attn_states", **masks)
     module("vllm.v1.attention.ops.common", pack_seq_triton=ours.pack_seq_triton, unpack_seq_triton=ours.unpack_seq_triton)
-    for name in ("dcp", "dcp_alltoall"):  # The name since 2026-08, and the older one.
+    for name in ("dcp", "dcp_alltoall"):  # the module's older name, and its name since 2026-08
         module(f"vllm.v1.attention.ops.{name}", _lse_weighted_combine=combine, dcp_lse_combine_triton=combine,
                _lse_weighted_combine_cpu=combine, _dcp_a2a_lse_pack_dim=lse_lanes, _dcp_a2a_pack_send=pack, _dcp_a2a_unpack_combine=unpack,
                mask_dcp_empty_shards_=ours.mask_dcp_empty_shards_, correct_attn_out=ours.correct_attn_out)
