@@ -1,4 +1,4 @@
-//===- mutate_main.cpp - drives a text fuzzer without libFuzzer -----------===//
+//===- mutate_main.cpp - Drives a text fuzzer without libFuzzer -----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

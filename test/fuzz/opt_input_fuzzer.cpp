@@ -1,4 +1,4 @@
-//===- opt_input_fuzzer.cpp - any text through the compiler's passes ------===//
+//===- opt_input_fuzzer.cpp - Compiles arbitrary text ---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- unit_loader_fuzzer.cpp - any bytes through the unit loader ---------===//
+//===- unit_loader_fuzzer.cpp - Loads arbitrary bytes as units ------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

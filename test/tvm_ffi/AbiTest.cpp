@@ -1,4 +1,4 @@
-//===- AbiTest.cpp - What is declared of TVM-FFI is what it declares ------===//
+//===- AbiTest.cpp - Our declarations match TVM-FFI's headers -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

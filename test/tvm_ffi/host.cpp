@@ -1,4 +1,4 @@
-//===- host.cpp - A TVM-FFI library called from C++ -----------------------===//
+//===- host.cpp - Calls a TVM-FFI library from C++ ------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- AccessTest.cpp - memory accesses and their order -------------------===//
+//===- AccessTest.cpp - Memory accesses and their order -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -84,8 +84,8 @@ TEST(Access, one_tensor_may_be_read_and_written_row_by_row_only) {
   EXPECT_FALSE(mayBeOneTensor(*shifted, 0, 1));
 }
 
-/// Accesses of every kind (rows, elements, slices) to two tensors that may be
-/// the same.
+/// A kernel's body with accesses of every kind (rows, elements, slices) to two
+/// tensors that may alias.
 const char *const everyKind = R"(
       %row = mlafix.load %o[%t] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
       %other = mlafix.load %q[%t] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
@@ -110,7 +110,8 @@ TEST(Access, kinds_conflict_as_their_accesses_do) {
   AccessKinds kinds([&](const MemoryAccess &a, const MemoryAccess &b) {
     return mayConflict(*kernel, a, b);
   });
-  // A kind that is added late must conflict with earlier kinds.
+  // Each access must conflict with all accesses of the same tensor, of any
+  // kind.
   for (const MemoryAccess &a : accesses)
     for (const MemoryAccess &b : accesses) {
       unsigned kind = kinds.getKind(a), other = kinds.getKind(b);

@@ -1,4 +1,4 @@
-//===- EliminationTest.cpp - sets of points with fewer columns ------------===//
+//===- EliminationTest.cpp - Eliminates variables from systems ------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -17,7 +17,8 @@ using namespace mlir::presburger;
 
 namespace {
 
-/// True if the rows have an integer point. The budget of work must suffice.
+/// Returns true if some integer point satisfies all rows. Expects that the
+/// search ends within its budget.
 bool hasPoint(llvm::ArrayRef<SparseRow> rows) {
   Work work(100000);
   std::optional<bool> found = mlafix::hasPoint(rows, work);
@@ -42,7 +43,7 @@ TEST(Elimination, a_column_without_an_upper_bound_is_dropped) {
 }
 
 TEST(Elimination, equations_are_solved) {
-  // x = 2 y + 1, y = z: x is odd.
+  // The rows x = 2 y + 1 and y = z, so x is odd.
   std::vector<SparseRow> rows = {equal({{0, 1}, {1, -2}}, -1),
                                  equal({{1, 1}, {2, -1}}, 0)};
   EXPECT_TRUE(hasPoint(rows));
@@ -79,8 +80,8 @@ TEST(Elimination, constants_of_a_simplex_have_64_bits) {
                          least({{1, 1}}, 0), least({{1, -1}}, 10)}));
 }
 
-/// A system of random rows. Some pairs of rows bound a form from both sides, as
-/// remainders are bounded.
+/// A system of random rows. Some pairs of rows bound a linear form from both
+/// sides, like 0 <= remainder < divisor.
 class RandomSystem {
 public:
   /// Coefficients are at most `most` in magnitude.
@@ -139,14 +140,15 @@ TEST(Elimination, answers_are_those_of_presburger) {
     solved += left.isEmpty() || left.getRows().empty();
     ASSERT_EQ(hasPoint(system.rows), !isEmpty) << "of seed " << seed;
   }
-  // Both answers occur, and elimination alone decides most systems.
+  // Many systems are empty and many are not, and elimination alone decides most
+  // of them.
   EXPECT_GT(empty, 1000u);
   EXPECT_LT(empty, 3000u);
   EXPECT_GT(solved, 3000u);
 }
 
-// Coefficients are large, so that elimination alone decides few of these
-// systems.
+// The answers equal those of MLIR's Presburger library. Coefficients are large,
+// so that elimination alone decides few of the systems.
 TEST(IntegerPoints, answers_are_those_of_presburger) {
   unsigned empty = 0;
   for (unsigned seed = 0; seed < 4000; ++seed) {
@@ -167,8 +169,8 @@ void addQuotient(std::vector<SparseRow> &rows, unsigned x, unsigned column,
   rows.push_back(least({{x, -1}, {column, divisor}}, divisor - 1));
 }
 
-// Two numbers below 10^6 whose remainders have a given sum. MLIR's algorithm
-// takes half a minute to find them.
+// The system asks for two numbers below 10^6 whose remainders have a given sum.
+// MLIR's algorithm takes half a minute for it.
 TEST(IntegerPoints, a_search_ends_with_its_work) {
   std::vector<SparseRow> rows;
   SparseRow sum = equal({}, 0);

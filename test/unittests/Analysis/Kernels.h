@@ -1,4 +1,4 @@
-//===- Kernels.h - kernels of a text, for tests -----------------*- C++ -*-===//
+//===- Kernels.h - Parses kernels for tests ---------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- LinearTest.cpp - linear forms and conditions -----------------------===//
+//===- LinearTest.cpp - Linear forms and conditions -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -47,7 +47,8 @@ TEST(Condition, never_and_always) {
   EXPECT_EQ(both(Condition::always(), x)->disjuncts.size(), 1u);
 }
 
-/// Lists for each value from -4 to 4 of the one variable if `condition` holds.
+/// Returns one bool for each value of the variable from -4 to 4: true if
+/// `condition` holds for it.
 std::vector<bool> listValues(const Condition &condition) {
   std::vector<bool> values;
   for (int64_t x = -4; x <= 4; ++x) {

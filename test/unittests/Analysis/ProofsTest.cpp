@@ -1,4 +1,4 @@
-//===- ProofsTest.cpp - the interpreter, and what ends a question ---------===//
+//===- ProofsTest.cpp - The interpreter, and limits of proofs -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -75,7 +75,8 @@ TEST(RowInterpreter, ops_of_several_runs_have_one_budget) {
   EXPECT_EQ(steps, 0);
 }
 
-// A search that widens its bounds step by step would miss the lowest number.
+// The test fails if the search only widens its bounds step by step: it then
+// misses the lowest number.
 TEST(LinearSystem, the_lowest_number_is_a_value_of_a_point) {
   Kernel kernel("", "");
   RowModel model(*kernel, /*followsWraps=*/false);
@@ -103,8 +104,8 @@ Verdict verdictOf(KernelOp kernel, Question question) {
   return Verdict::Refuted;
 }
 
-// A chain of maxima and a chain of xors. Either would take an exponential
-// number of cases or steps.
+// The kernels have a chain of maxima or a chain of xors. A complete analysis of
+// either takes an exponential number of cases or steps.
 TEST(Proofs, long_chains_end_as_unknown) {
   std::string sums = "%s0 = arith.addi %t, %c1 : index\n",
               tests = "%p0 = arith.cmpi slt, %t, %n : index\n";

@@ -1,4 +1,4 @@
-//===- SetDifferenceTest.cpp - a set minus many ---------------------------===//
+//===- SetDifferenceTest.cpp - Subtracts many sets from a set -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kSize = 12;
 
-/// The relation a x + b y + c >= 0, or = 0 if isEquality, or = 0 modulo
-/// `modulus` if that is not 0.
+/// The relation a x + b y + c >= 0. With `isEquality`, it is = 0 instead; with
+/// a `modulus` other than 0, it is = 0 modulo that number.
 struct Relation2D {
   int64_t a, b, c, modulus = 0;
   bool isEquality = false;
@@ -120,8 +120,8 @@ TEST(SetDifference, points_are_those_of_the_first_set_alone) {
   EXPECT_LT(empty, 360u);
 }
 
-// Each set has one remainder of x + y modulo `count`. The work is linear in the
-// number of sets.
+// Set i contains the points where x + y is i modulo `count`. The work is linear
+// in the number of sets.
 TEST(SetDifference, sets_that_differ_in_a_remainder_are_taken_one_by_one) {
   auto takes = [](int64_t count, int64_t isMissing) {
     PresburgerSpace space = PresburgerSpace::getSetSpace(2);

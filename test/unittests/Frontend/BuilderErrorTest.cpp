@@ -1,4 +1,4 @@
-//===- BuilderErrorTest.cpp - what a kernel builder refuses ---------------===//
+//===- BuilderErrorTest.cpp - Errors of the kernel builder ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -16,7 +16,8 @@ namespace {
 
 SourceLocation at(unsigned line) { return {"kernel.py", line, 5, line, 12}; }
 
-/// A kernel that is being built, inside its grid: x [n, D] f32 rows, c [n] i32.
+/// A kernel under construction, inside its grid, with the arguments x [n, D] of
+/// f32 and c [n] of i32.
 struct BuilderErrors : testing::Test {
   KernelBuilder b{"wrong", at(1)};
   Value x, c, t;
@@ -30,7 +31,7 @@ struct BuilderErrors : testing::Test {
   Value row() { return b.load({x, {t}}, at(3)); }
   Value count() { return b.load({c, {t}}, at(3)); }
 
-  /// Checks that exactly one error was reported, and checks its location.
+  /// Expects exactly one error, with this message and this line.
   void expectError(const std::string &message, unsigned line = 4) {
     ASSERT_EQ(b.diagnostics().size(), 1u);
     EXPECT_EQ(b.diagnostics()[0].message, message);

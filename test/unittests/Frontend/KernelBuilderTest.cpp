@@ -1,4 +1,4 @@
-//===- KernelBuilderTest.cpp - kernels made by calls ----------------------===//
+//===- KernelBuilderTest.cpp - Builds kernels by C++ calls ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -23,7 +23,7 @@ std::string messages(const KernelBuilder &b) {
   return text;
 }
 
-/// Returns the output of a stage for `source`, without locations.
+/// Compiles `source` and returns the output of `stage`, without locations.
 std::string emit(const std::string &source, Emit stage) {
   CompileOptions options;
   options.emit = stage;
@@ -32,7 +32,8 @@ std::string emit(const std::string &source, Emit stage) {
   return result.output;
 }
 
-/// Builds the merge with a threshold, as in kernels/merge_attn_states.mlir.
+/// Builds the kernel of kernels/merge_attn_states.mlir, with its threshold of
+/// context rows.
 std::string buildMerge() {
   KernelBuilder b("merge", at(1));
   auto rows = [&](const char *name, const char *access) {

@@ -1,4 +1,4 @@
-//===- MachineModelTest.cpp - what the compiler knows of a target ---------===//
+//===- MachineModelTest.cpp - Properties of targets -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

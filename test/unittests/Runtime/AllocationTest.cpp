@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Counts calls of operator new on this thread by replacing it for the whole
-// test program (not under sanitizers, which have their own).
+// Replaces operator new in the whole test program, to count its calls on this
+// thread. Sanitizers replace it themselves, so the tests do not run under them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,8 @@
 static thread_local int allocations = 0;
 
 #if MLAFIX_OWN_NEW
-// Not inlined: GCC would inline one of the pair and then warn of a mismatch.
+// noinline: GCC would inline only one of new and delete, and then warn of a
+// mismatch.
 __attribute__((noinline)) void *operator new(size_t size) {
   ++allocations;
   if (void *memory = std::malloc(size ? size : 1))
@@ -103,7 +104,8 @@ protected:
 
 TEST_F(Allocation, the_counter_counts) {
   EXPECT_EQ(countAllocations([] {
-              int *volatile pointer = new int; // volatile: not removed
+              // Volatile, so that the compiler keeps it.
+              int *volatile pointer = new int;
               delete pointer;
             }),
             3);

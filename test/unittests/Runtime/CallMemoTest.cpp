@@ -1,4 +1,4 @@
-//===- CallMemoTest.cpp - Calls like the ones before ----------------------===//
+//===- CallMemoTest.cpp - Repeated calls skip checks ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -18,7 +18,7 @@ using namespace mlafix::test;
 
 namespace {
 
-/// A call of add_bias as the structs of the C interface.
+/// A call of add_bias, in the structs of the C interface.
 struct RawCall {
   int64_t sizes[3][2] = {{8, 4}, {8, 4}, {8, 0}};
   int64_t strides[3][2] = {{4, 1}, {4, 1}, {1, 0}};
@@ -52,8 +52,8 @@ struct RawCall {
 
   bool has[3] = {}, hasStrides[3] = {true, true, true};
 
-  /// Returns arguments that point into this object, whatever it was copied
-  /// from.
+  /// Returns the arguments, after making their pointers refer to this object,
+  /// which may be a copy.
   const mlafix_arg *packed() {
     for (int i = 0; i < 3; ++i) {
       tensors[i].sizes = sizes[i];
@@ -71,8 +71,8 @@ struct RawCall {
 
 class CallMemo : public testing::Test {
 protected:
-  /// add_bias with an extra variant for the widest access, used if its tensors
-  /// do not start at the same address.
+  /// Returns a unit of add_bias with an additional variant. The variant
+  /// requires that the tensors do not start at the same address.
   static UnitWriter guardedUnit() {
     UnitWriter writer = addBiasUnit();
     json &variants = writer.kernel()["code"][1]["variants"];
@@ -92,7 +92,7 @@ protected:
   Kernel kernel = unit.kernel("add_bias");
   RawCall call{memory, memory + 1024};
 
-  /// True if the kernel's memo recalls the call.
+  /// Returns true if the kernel's memo recognises the call as a repeated one.
   bool isKnown(RawCall changed) {
     const runtime::PreparedKernel *prepared =
         runtime::preparedKernel(*kernel.get(), changed.device);
@@ -146,9 +146,9 @@ TEST_F(CallMemo, knows_a_call_on_other_memory) {
 
 TEST_F(CallMemo, knows_what_is_omitted_in_either_way) {
   ASSERT_EQ(call.launch(kernel), MLAFIX_OK);
-  call.hasStrides[0] = false; // the default strides are contiguous, too
+  call.hasStrides[0] = false; // without strides, a tensor is contiguous
   EXPECT_TRUE(isKnown(call));
-  call.has[2] = true; // a tensor with null data is omitted, too
+  call.has[2] = true; // null data also means omitted
   EXPECT_TRUE(isKnown(call));
   call.flags = MLAFIX_LAUNCH_NO_DEPENDENT | MLAFIX_LAUNCH_ASSUME_DISJOINT;
   EXPECT_TRUE(isKnown(call));
@@ -165,14 +165,14 @@ TEST_F(CallMemo, knows_calls_in_place_as_calls_in_place) {
 }
 
 TEST_F(CallMemo, knows_where_tensors_may_lie_on_each_other) {
-  // No variant depends on aliasing, so the memo does not distinguish calls in
-  // place.
+  // No variant of this unit depends on aliasing. The memo then does not
+  // distinguish calls in place from others.
   kernel = load(addBiasUnit()).kernel("add_bias");
   ASSERT_EQ(call.launch(kernel), MLAFIX_OK);
   RawCall inPlace = call;
   inPlace.tensors[1].data = memory;
   EXPECT_TRUE(isKnown(inPlace));
-  call.strides[1][0] = inPlace.strides[1][0] = 8; // layouts differ
+  call.strides[1][0] = inPlace.strides[1][0] = 8; // gives calls other strides
   ASSERT_EQ(call.launch(kernel), MLAFIX_OK);
   EXPECT_TRUE(isKnown(call));
   EXPECT_FALSE(isKnown(inPlace));
@@ -181,8 +181,8 @@ TEST_F(CallMemo, knows_where_tensors_may_lie_on_each_other) {
 TEST_F(CallMemo, does_not_know_what_a_check_or_the_plan_would_look_at) {
   ASSERT_EQ(call.launch(kernel), MLAFIX_OK);
   auto changed = [&](auto change) {
-    // A known call makes the memo look at the next call even after many unknown
-    // calls.
+    // After many unknown calls, the memo skips its look-up. One known call
+    // makes it look up the next call again.
     EXPECT_TRUE(isKnown(call));
     RawCall other = call;
     change(other);
@@ -230,8 +230,8 @@ TEST_F(CallMemo, knows_the_last_few_calls) {
     ASSERT_EQ(withLimit(limit).launch(kernel), MLAFIX_OK);
   for (int64_t limit = 0; limit < 4; ++limit)
     EXPECT_TRUE(isKnown(withLimit(limit))) << limit;
-  // Many different calls push the known ones out, and then the memo stops
-  // looking. After them, a repeated call is soon known again.
+  // Many different calls replace the known ones in the memo, which then skips
+  // its look-up. After them, a repeated call is soon known again.
   for (int i = 0; i < 100; ++i) {
     RawCall other = call;
     other.args[3].value.f32 = static_cast<float>(i);
@@ -252,7 +252,7 @@ TEST_F(CallMemo, is_gone_with_the_code) {
   EXPECT_EQ(call.launch(kernel), MLAFIX_OK);
 }
 
-/// Makes right and wrong calls, each with one change to an earlier call.
+/// Makes valid and invalid calls. Each call is an earlier call with one change.
 class Mutator {
 public:
   Mutator(char *memory, unsigned seed) : memory(memory), random(seed) {}
@@ -306,7 +306,7 @@ public:
       call.tensors[pick(2)].data = pick(4) ? address() : nullptr;
       break;
     default:
-      break; // the same call again
+      break; // repeats the call without a change
     }
     return call;
   }
@@ -341,7 +341,7 @@ TEST_F(CallMemo, a_kernel_that_remembers_answers_as_one_that_cannot) {
       right = made;
     made = mutator.next(mutator.pick(2) ? made : right);
   }
-  // Each outcome must be frequent for the test to mean anything.
+  // The test means something only if each outcome is frequent.
   EXPECT_GT(known, 300);
   EXPECT_GT(failed, 500);
   EXPECT_GT(launched, 500);

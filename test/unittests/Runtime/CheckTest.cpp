@@ -1,12 +1,12 @@
-//===- CheckTest.cpp - Wrong calls ----------------------------------------===//
+//===- CheckTest.cpp - Wrong calls are refused ----------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// Each test makes one mistake in a call of add_bias (UnitWriter.h) and expects
-// a sentence that names the argument, and nothing launched.
+// Each test makes one mistake in a call of add_bias (UnitWriter.h). It expects
+// an error that names the argument, and no launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@ protected:
   Kernel kernel = unit.kernel("add_bias");
   AddBiasCall call{8};
 
-  /// Expects that the call fails with these words and launches nothing.
+  /// Expects that the call fails with all `words` in its message, and launches
+  /// nothing.
   void expectWrong(const std::vector<std::string> &words) {
     expectRefused(kernel, call, words);
   }
@@ -279,7 +280,8 @@ TEST_F(Check, a_first_size_of_arguments_that_cannot_be_is_refused) {
   EXPECT_TRUE(call.isUntouched());
 }
 
-/// True if `text` is UTF-8. The JSON library throws for any other text.
+/// Returns true if `text` is valid UTF-8. The JSON library throws for any other
+/// text.
 bool isUtf8(const std::string &text) {
   try {
     (void)json(text).dump();
@@ -289,7 +291,8 @@ bool isUtf8(const std::string &text) {
   }
 }
 
-/// Returns `shift` characters of one byte, then `count` characters of three.
+/// Returns `shift` characters of one byte, then `count` characters of three
+/// bytes.
 std::string wideText(int shift, int count) {
   std::string text(shift, 'x');
   for (int i = 0; i < count; ++i)
@@ -306,7 +309,8 @@ TEST_F(Check, messages_that_are_cut_off_end_with_a_whole_character) {
     std::string message = mlafix_last_error();
     EXPECT_GT(message.size(), 2000u);
     EXPECT_TRUE(isUtf8(message)) << message;
-    // A long path truncates the prefix "unit \"…\": " or the message after it.
+    // With a long path, the message is truncated in the prefix "unit \"…\": "
+    // or after it.
     for (int length : {300, 660, 680, 700}) {
       std::string path = wideText(shift, length);
       mlafix_unit *none = nullptr;
@@ -323,8 +327,8 @@ TEST_F(Check, messages_are_utf8_whatever_a_caller_names) {
               MLAFIX_NOT_FOUND);
     return mlafix_last_error();
   };
-  // A lone byte, a truncated character, overlong forms, a surrogate, a code
-  // point past the last, and a valid name.
+  // Names with a lone byte, a truncated character, overlong forms, a surrogate
+  // and a code point past the last one, and a valid name.
   const std::pair<const char *, const char *> names[] = {
       {"a\xff", "a\\xff"},
       {"\xe2\x82z€", "\\xe2\\x82z€"},
@@ -438,8 +442,9 @@ TEST_F(Check, interleaved_slices_of_one_buffer_are_apart) {
 }
 
 TEST_F(Check, undecided_layouts_need_the_callers_word) {
-  // The output has rows 16 apart and covers columns 0 to 3; the input has rows
-  // 20 apart. They do not overlap, but the strides do not prove it.
+  // The rows of the output are 16 elements apart and cover columns 0 to 3. The
+  // rows of the input are 20 elements apart. They do not overlap, but the
+  // strides do not prove it.
   std::vector<float> wide(512, 1.0f);
   call = AddBiasCall(3);
   call.args[0] = Tensor::strided(wide.data(), MLAFIX_F32, {3, 4}, {16, 1});
@@ -455,7 +460,7 @@ TEST_F(Check, undecided_layouts_need_the_callers_word) {
 }
 
 //===----------------------------------------------------------------------===//
-// On a GPU, and the deep checks
+// GPUs and deep checks
 //===----------------------------------------------------------------------===//
 
 class CudaCheck : public Check {

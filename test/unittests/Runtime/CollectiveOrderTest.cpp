@@ -18,8 +18,8 @@ void *stream(uintptr_t number) {
 
 class CollectiveOrder : public Peers {
 protected:
-  /// Launches on stream `on` in group `of` ('A', 'B', …), and returns the
-  /// driver calls.
+  /// Launches on stream `on` in group `of` ('A', 'B', …). Returns the driver
+  /// calls about streams.
   std::vector<std::string> work(char of, void *on, uint32_t rank = 2) {
     workspaces[0] = reinterpret_cast<void *>(uintptr_t(of) * 128);
     group.rank = rank;
@@ -92,8 +92,8 @@ TEST_F(CollectiveOrder, a_capture_has_an_order_of_its_own) {
   EXPECT_EQ(work('B', 2), (Work{"launch", "record 2 on 0x20"}));
   EXPECT_EQ(work('C', 3),
             (Work{"wait 2 on 0x30", "launch", "record 3 on 0x30"}));
-  // A launch outside captures, or in another capture, does not wait for
-  // launches in this capture.
+  // A launch outside of the capture, or in another capture, does not wait for
+  // launches in the capture.
   EXPECT_EQ(work('A', 4).size(), 2u);
   EXPECT_EQ(work('A', 1), (Work{"launch", "record 1 on 0x10"}));
   fake.captures.clear();

@@ -23,7 +23,7 @@ mlafix_status loadStatus(const std::vector<uint8_t> &bytes) {
   return errorOf([&] { Unit::load(bytes.data(), bytes.size()); }).status();
 }
 
-/// A temporary file, removed by the destructor.
+/// A temporary file. The destructor removes it.
 struct TemporaryFile {
   TemporaryFile()
       : path(testing::TempDir() + "mlafix-" + std::to_string(getpid()) +
@@ -63,8 +63,8 @@ TEST(Container, every_single_bit_flip_is_found) {
 TEST(Container, every_truncation_is_found) {
   std::vector<uint8_t> whole = cpuOnlyUnit().finish();
   for (size_t size = 0; size < whole.size(); ++size) {
-    // The copy has exactly this size, so that a read past its end leaves its
-    // heap block.
+    // The copy has no spare capacity, so that AddressSanitizer finds a read
+    // past its end.
     std::vector<uint8_t> bytes(whole.begin(), whole.begin() + size);
     bytes.shrink_to_fit();
     ASSERT_EQ(loadStatus(bytes), MLAFIX_BAD_UNIT) << size << " bytes";
@@ -78,7 +78,7 @@ TEST(Container, extra_bytes_are_found) {
   std::vector<uint8_t> bytes = addBiasUnit().finish();
   bytes.push_back(0);
   EXPECT_EQ(loadStatus(bytes), MLAFIX_BAD_UNIT);
-  bytes[16] += 1; // the header agrees, but no image has the byte
+  bytes[16] += 1; // the header says one byte more than the images have
   fixChecksum(bytes);
   expectError(MLAFIX_BAD_UNIT, {"end with its last image"},
               [&] { Unit::load(bytes.data(), bytes.size()); });
@@ -101,7 +101,7 @@ TEST(Container, other_versions_say_expected_and_got) {
 
 TEST(Container, a_text_mode_transfer_is_named) {
   std::vector<uint8_t> bytes = addBiasUnit().finish();
-  bytes.erase(bytes.begin() + 6); // \r\n became \n
+  bytes.erase(bytes.begin() + 6); // as if \r\n had become \n
   expectError(MLAFIX_BAD_UNIT, {"transferred as text"},
               [&] { Unit::load(bytes.data(), bytes.size()); });
 }
@@ -115,7 +115,8 @@ TEST(Container, reserved_header_bytes_must_be_zero) {
 }
 
 TEST(Container, a_manifest_size_that_leads_out_of_the_file_is_found) {
-  for (int byte : {26, 27, 31}) { // 8 MiB, past the cap, past everything
+  // 8 MiB, above the limit, above the unit's size.
+  for (int byte : {26, 27, 31}) {
     std::vector<uint8_t> bytes = addBiasUnit().finish();
     bytes[byte] = 0x7f;
     fixChecksum(bytes);
@@ -127,7 +128,8 @@ TEST(Container, a_manifest_size_that_leads_out_of_the_file_is_found) {
 TEST(Container, images_leave_no_gap_and_overlap_nothing) {
   for (int delta : {-64, -1, 1, 64}) {
     UnitWriter writer = addBiasUnit();
-    // Offsets are fixed as finish() would set them, except for one.
+    // Writes the offsets that finish() computes into the manifest, but changes
+    // one.
     UnitWriter fixed = writer;
     std::vector<uint8_t> bytes = writer.finish();
     json manifest = json::parse(
@@ -136,7 +138,7 @@ TEST(Container, images_leave_no_gap_and_overlap_nothing) {
     offset = offset.get<int64_t>() + delta;
     std::string text = manifest.dump();
     if (text.size() != bytes[24] + 256u * bytes[25])
-      continue; // the number of digits changed, so all offsets would move
+      continue; // with another number of digits, all offsets would move
     std::copy(text.begin(), text.end(), bytes.begin() + 64);
     fixChecksum(bytes);
     expectError(MLAFIX_BAD_UNIT, {"gap"},
@@ -146,8 +148,8 @@ TEST(Container, images_leave_no_gap_and_overlap_nothing) {
 
 TEST(Container, padding_must_be_zero) {
   std::vector<uint8_t> bytes = addBiasUnit().finish();
-  // The first image starts at a multiple of 64. The padding before it follows
-  // the last brace of the JSON.
+  // The first image starts at a multiple of 64. Padding fills the space between
+  // the end of the JSON and this image.
   size_t end = 64 + bytes[24] + 256u * bytes[25];
   ASSERT_NE(end % 64, 0u) << "change the unit's text by a letter";
   bytes[end] = 'x';
@@ -211,7 +213,8 @@ TEST(Container, options_of_an_older_caller_are_shorter) {
   std::vector<uint8_t> bytes = addBiasUnit().finish();
   mlafix_load_options options = MLAFIX_LOAD_OPTIONS_INIT;
   options.verify = [](void *, const void *, size_t) { return 0; };
-  options.struct_size = 8; // includes the flags, not `verify`
+  // As in an older header: includes the flags, but not `verify`.
+  options.struct_size = 8;
   EXPECT_NO_THROW(Unit::load(bytes.data(), bytes.size(), &options));
   options.struct_size = 0;
   expectError(MLAFIX_INVALID_ARGUMENT, {"struct_size"},

@@ -41,7 +41,7 @@ protected:
   Kernel kernel = unit.kernel("add_bias");
 };
 
-// Enough rows of 4 floats to give every thread of the pool work.
+// Enough rows of 4 floats that every thread of the pool gets work.
 constexpr int64_t manyRows = 200000;
 
 TEST_F(Cpu, computes_every_row_once) {
@@ -86,7 +86,7 @@ TEST_F(Cpu, a_forked_child_launches_too) {
     pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      alarm(30); // a hang must not outlive the test
+      alarm(30); // ends the process if it hangs
       AddBiasCall call(manyRows);
       call.launch(kernel);
       _exit(call.isDone() ? 0 : 1);
@@ -136,8 +136,9 @@ TEST_F(Cpu, a_bound_exports_a_function_to_call) {
 }
 
 #if defined(__aarch64__)
-/// Returns the control register for floats. `flushingMode` are its bits that
-/// flush to zero and make every NaN the default NaN.
+/// Returns the control register for floats (FPCR). `flushingMode` is the set of
+/// its bits that flush subnormals to zero and replace every NaN by the default
+/// NaN.
 unsigned floatMode() {
   uint64_t mode;
   __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
@@ -148,7 +149,8 @@ void setFloatMode(unsigned mode) {
 }
 constexpr unsigned flushingMode = 3 << 24, modeBits = ~0u, defaultMode = 0;
 #else
-/// Returns the control register for floats; its lowest six bits are flags.
+/// Returns the control register for floats (MXCSR). Its lowest six bits are
+/// status flags.
 unsigned floatMode() { return _mm_getcsr(); }
 void setFloatMode(unsigned mode) { _mm_setcsr(mode); }
 constexpr unsigned flushingMode = 0x8040, modeBits = 0xffc0,
@@ -186,8 +188,8 @@ UnitWriter unitFor(const std::vector<std::string> &baselines) {
   return writer;
 }
 
-/// The target of the code that runs if MLAFIX_CPU_TARGET is `asked` and the
-/// unit has code for all baselines.
+/// Returns the target whose code runs if MLAFIX_CPU_TARGET is `asked`. The unit
+/// has code for all baselines.
 std::string chosenFor(const char *asked) {
   setenv("MLAFIX_CPU_TARGET", asked, 1);
   runtime::reloadEnvironmentForTesting();
@@ -228,7 +230,7 @@ TEST_F(Cpu, code_for_another_architecture_never_runs) {
 }
 
 #if defined(__x86_64__)
-/// Returns the processor's flags according to /proc/cpuinfo.
+/// Returns the processor's features according to /proc/cpuinfo.
 std::set<std::string> kernelsFlags() {
   std::ifstream file("/proc/cpuinfo");
   std::set<std::string> flags;
@@ -299,7 +301,7 @@ TEST_F(Cpu, unload_and_prepare_again) {
 // The pool
 //===----------------------------------------------------------------------===//
 
-/// Counts the calls for each row.
+/// Counts how often each row was processed.
 struct Counts {
   std::vector<std::atomic<int>> rows;
   explicit Counts(int64_t count) : rows(count) {}
@@ -320,7 +322,7 @@ template <typename Body> void inFreshPool(const char *threads, Body body) {
   pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    alarm(30); // a hang must not outlive the test
+    alarm(30); // ends the process if it hangs
     setenv("MLAFIX_NUM_THREADS", threads, 1);
     runtime::reloadEnvironmentForTesting();
     _exit(body() ? 0 : 1);
@@ -367,15 +369,16 @@ TEST(ThreadPool, ranges_begin_at_whole_batches_where_they_are_longer) {
       state.crooked += begin % 100 != 0 || (end % 100 != 0 && end != 4097);
     };
     runtime::parallelFor(4097, 1, 100, task, &state);
-    bool isWhole = crooked == 0 && ranges == 7; // of 600; 513 without batches
+    // 7 ranges cover 600 rows; 513 rows are one range without batches.
+    bool isWhole = crooked == 0 && ranges == 7;
     runtime::parallelFor(4097, 1, 1000, task, &state);
     return isWhole && ranges == 7 + 8 && crooked > 0;
   });
 }
 
 TEST(ThreadPool, the_largest_count_is_covered_once_and_ends) {
-  // The upper bound of a ragged grid's rows may be any number; its code handles
-  // only the existing segments.
+  // The row count of a ragged grid is only an upper bound, and may be any
+  // number. The code processes only the rows of existing segments.
   inFreshPool("3", [] {
     for (int64_t count : {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2 + 1})
       for (int64_t batch : {1, 1 << 20}) {
@@ -413,7 +416,7 @@ TEST(ThreadPool, small_jobs_stay_on_the_callers_thread) {
   EXPECT_EQ(seen.calls, 1);
 }
 
-/// The number of threads of this process.
+/// Returns the number of threads of this process.
 long countThreads() {
   namespace fs = std::filesystem;
   return std::distance(fs::directory_iterator("/proc/self/task"),
@@ -433,7 +436,8 @@ TEST(ThreadPool, small_jobs_start_no_thread) {
 
 TEST(ThreadPool, several_threads_take_part) {
   inFreshPool("3", [] {
-    // Each of three rows waits until all three are running.
+    // Each of the three rows waits until all three are being processed, so each
+    // needs its own thread.
     std::atomic<int> arrived{0};
     runtime::parallelFor(
         3, 1, 1,
@@ -450,7 +454,8 @@ TEST(ThreadPool, several_threads_take_part) {
 
 TEST(ThreadPool, threads_have_a_stack_for_rows) {
   inFreshPool("2", [] {
-    // glibc's stack size if the process's own stack is unlimited.
+    // glibc gives threads this stack size if the stack size of the process is
+    // unlimited.
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 2 << 20);
@@ -532,7 +537,7 @@ TEST(ThreadPool, the_hosts_own_threads_can_do_the_work) {
         auto *out = static_cast<Host *>(user);
         ++out->calls;
         out->count = count;
-        for (int64_t i = count; i-- > 0;) // any order
+        for (int64_t i = count; i-- > 0;) // rows may be processed in any order
           task(context, i, i + 1);
       },
       &host);
@@ -551,7 +556,7 @@ TEST(ThreadPool, the_hosts_own_threads_can_do_the_work) {
 // Stacks
 //===----------------------------------------------------------------------===//
 
-/// Runs `body` on a thread with a stack of `bytes`.
+/// Runs `body` on a new thread with a stack of `bytes` bytes.
 template <typename Body> void onThread(size_t bytes, Body body) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
@@ -566,7 +571,7 @@ template <typename Body> void onThread(size_t bytes, Body body) {
   ASSERT_EQ(pthread_join(thread, nullptr), 0);
 }
 
-/// Writes to each page of a buffer on the stack.
+/// Writes to every page of a large buffer on the stack.
 struct StackUser {
   static constexpr size_t bytes = 4 << 20;
   pthread_t thread{};
@@ -597,7 +602,7 @@ TEST(ThreadStack, a_small_one_is_not) {
   });
 }
 
-/// A unit whose code declares `bytes` of stack.
+/// Returns a unit whose code declares that it needs `bytes` bytes of stack.
 Unit unitOfStack(int64_t bytes) {
   UnitWriter writer = cpuOnlyUnit();
   writer.kernel()["code"][0]["variants"][0]["stack_bytes"] = bytes;
@@ -614,7 +619,8 @@ TEST(ThreadStack, a_unit_says_how_much_it_takes) {
 TEST(ThreadStack, one_that_the_system_refuses_is_an_error) {
   EXPECT_FALSE(
       runtime::callWithStack(size_t(1) << 60, StackUser::run, nullptr));
-  // The C library keeps no stack of an ended thread that is this large.
+  // The C library does not keep the stack of an ended thread if the stack is
+  // this large.
   Unit unit = unitOfStack(60 << 20);
   unit.prepare(cpu());
   rlimit most{};

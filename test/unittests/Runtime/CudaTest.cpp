@@ -48,8 +48,8 @@ TEST_F(Cuda, launches_with_geometry_parameters_and_stream) {
                                    4, biasBits}));
 }
 
-/// The functions that launches need according to docs/Runtime.md. The list is
-/// repeated here so that CudaDriver.def does not grow unnoticed.
+/// The driver functions that launches need according to docs/Runtime.md. The
+/// list is repeated here, so that a new entry of CudaDriver.def fails a test.
 const std::set<std::string> launchFunctions = {
     "cuInit",
     "cuDriverGetVersion",
@@ -142,12 +142,12 @@ TEST_F(Cuda, no_rows_launch_nothing_and_succeed) {
 }
 
 TEST_F(Cuda, a_guard_that_fails_selects_the_next_variant) {
-  call.args[1] = call.tensor(call.in() + 1); // 4-byte aligned only
+  call.args[1] = call.tensor(call.in() + 1); // aligned to 4 bytes only
   call.launch(kernel);
   EXPECT_EQ(fake.launches.at(0).entry, "add_bias_any");
   std::vector<float> wide(1000);
   call.args[1] = Tensor::strided(wide.data(), MLAFIX_F32, {20, 4}, {6, 1},
-                                 cuda(0)); // rows 24 bytes apart
+                                 cuda(0)); // row stride of 24 bytes
   call.launch(kernel);
   EXPECT_EQ(fake.launches.at(1).entry, "add_bias_any");
 }
@@ -249,7 +249,8 @@ TEST_F(Cuda, is_prepared_once_in_relaxed_capture_mode) {
 }
 
 TEST_F(Cuda, preparing_from_many_threads_loads_once) {
-  fake.loadMilliseconds = 50; // all threads come while the first one loads
+  // All threads arrive while the first one loads the image.
+  fake.loadMilliseconds = 50;
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] { unit.prepare(cuda(0)); });
@@ -294,7 +295,7 @@ TEST_F(Cuda, unloads_only_when_asked) {
   unit.prepare(cuda(0));
   ASSERT_EQ(mlafix_unit_unload(unit.get(), cuda(0)), MLAFIX_OK);
   EXPECT_EQ(fake.unloads, 1);
-  call.launch(kernel); // loads again
+  call.launch(kernel); // loads the image again
   EXPECT_EQ(fake.loads.size(), 2u);
   int before = fake.unloads;
   {
@@ -322,7 +323,7 @@ TEST_F(Cuda, a_primary_context_in_use_is_known_at_a_glance) {
   call.launch(kernel);
   EXPECT_EQ(fake.deviceQuestions, before);
   EXPECT_EQ(fake.retains, 1) << "or its handle could become another device's";
-  // The first device's context is not used for the second device.
+  // A launch on the second device does not use the first device's context.
   AddBiasCall second(8, cuda(1));
   second.launch(kernel);
   EXPECT_EQ(fake.launches.at(2).context, fake.primary(1));

@@ -21,7 +21,7 @@ namespace {
 
 const char *const kernels[] = {"add_bias", "D=4,T=f32"};
 
-/// An embedded unit, defined as in the headers that mlafix-opt writes.
+/// An embedded unit, with the definitions of a header that mlafix-opt writes.
 struct Program {
   std::vector<uint8_t> bytes = cpuOnlyUnit().finish();
   mlafix_embedded embedded = {sizeof(mlafix_embedded),
@@ -34,7 +34,8 @@ struct Program {
                               nullptr};
 };
 
-/// Creates a program that lives until the process ends, as its unit does.
+/// Creates a program that lives until the process ends, since an embedded unit
+/// is never unloaded.
 Program &makeProgram() {
   static auto *programs = new std::deque<Program>;
   return programs->emplace_back();
@@ -85,7 +86,7 @@ TEST(Embedded, without_bytes_the_unit_comes_from_a_file) {
   check(mlafix_embedded_load(&program.embedded, path.c_str()));
   std::remove(path.c_str());
   check(mlafix_embedded_unit(&program.embedded, &unit));
-  // The unit is loaded already, so the other file is not read.
+  // The unit is already loaded, so the file is not read.
   check(mlafix_embedded_load(&program.embedded, "/no/such.mlafix"));
 }
 
@@ -124,7 +125,7 @@ TEST(Embedded, damaged_bytes_are_refused) {
               [&] { check(mlafix_embedded_load(&program.embedded, nullptr)); });
 }
 
-/// Returns the C tensor of a view.
+/// Returns the C interface's tensor of a view.
 mlafix_tensor on(const detail::Descriptor &descriptor) {
   return *static_cast<const mlafix_tensor *>(descriptor);
 }

@@ -1,4 +1,4 @@
-//===- FakeCuda.cpp - A CUDA driver that only takes notes -----------------===//
+//===- FakeCuda.cpp - A CUDA driver that records calls --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -38,12 +38,13 @@ CUresult find(const std::map<std::string, CUresult> &map,
 }
 
 int ordinalOf(CUcontext context) {
-  // The tags are first the primary contexts, then the user's own.
+  // `contextTags` has the tags of the primary contexts, then those of the
+  // contexts that the user created.
   return static_cast<int>(reinterpret_cast<int *>(context) - contextTags) % 4;
 }
 
-// Reads the text of PTX, or the text after the header of a fake cubin. Both end
-// with a NUL, since the driver gets no size.
+// Returns PTX, or the text after the header of a fake cubin. Both end with a
+// NUL, since the driver is not told the size.
 std::string readImage(const void *data) {
   auto *bytes = static_cast<const char *>(data);
   if (std::memcmp(bytes,
@@ -214,7 +215,7 @@ CUresult record(CUfunction function, unsigned grid, unsigned block,
   launch.dependent = dependent;
   for (size_t i = 0; i < fake().paramSizes.size(); ++i) {
     uint64_t value = 0;
-    // A table is recorded as its first slot.
+    // Only the first slot of a parameter that is a table is recorded.
     std::memcpy(&value, params[i],
                 std::min(fake().paramSizes[i], sizeof(value)));
     launch.params.push_back(value);
@@ -295,8 +296,8 @@ CUresult fakeMemcpyDtoH(void *to, CUdeviceptr from, size_t size) {
 }
 CUresult fakeCtxSynchronize() { return cuda::success; }
 
-/// Also finds the functions that only the tools call, which are not in the
-/// runtime's table.
+/// Returns a fake driver function by name. Also finds functions that are not in
+/// the runtime's table, since only the tools call them.
 CUresult fakeGetProcAddress(const char *name, void **function, int, uint64_t,
                             int *) {
   const CudaDriver &table = fake().table();
@@ -355,7 +356,7 @@ void FakeCuda::rebuildTable() {
   driver.cuLibraryGetKernel = fakeLibraryGetKernel;
   driver.cuKernelGetFunction = fakeKernelGetFunction;
   driver.cuKernelGetAttribute = fakeKernelGetAttribute;
-  if (hasParamInfo) { // both exist since CUDA 12.4
+  if (hasParamInfo) { // these functions exist since CUDA 12.4
     driver.cuKernelGetParamInfo = fakeKernelGetParamInfo;
     driver.cuFuncLoad = fakeFuncLoad;
   }

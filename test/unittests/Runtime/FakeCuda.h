@@ -1,12 +1,12 @@
-//===- FakeCuda.h - A CUDA driver that only takes notes ---------*- C++ -*-===//
+//===- FakeCuda.h - A CUDA driver that records calls ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// Installs itself as the runtime's driver while it lives, so that the CUDA path
-// is tested without a GPU. Device memory is host memory.
+// A FakeCuda object is the runtime's driver as long as it lives, so that tests
+// of the CUDA path need no GPU. Device memory is host memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ public:
     void *stream = nullptr;
     runtime::CUcontext context = nullptr;
     bool dependent = false;
-    std::vector<uint64_t> params; ///< one for each of paramSizes
+    std::vector<uint64_t> params; ///< one value for each element of paramSizes
   };
   struct Allocation {
     size_t size;
@@ -55,11 +55,12 @@ public:
   int multiprocessors = 132;
   int maxThreads = 1024;
   bool hasParamInfo = true;
-  int refusedQuestions = 0;     ///< about nonexistent parameters
-  bool hasToolFunctions = true; ///< memory functions, for mlafix-run
+  int refusedQuestions = 0;     ///< questions about nonexistent parameters
+  bool hasToolFunctions = true; ///< true if mlafix-run's memory functions exist
   std::vector<size_t> paramSizes = {8, 8, 8, 8, 8, 4};
-  /// Errors for images that contain a string: when the image is loaded, or, as
-  /// in a lazily loading driver, when a function is requested.
+  /// Maps a string to the error for images that contain it. `refused` fails
+  /// when the image is loaded. `refusedLazily` fails when a function is
+  /// requested, as in a driver that loads lazily.
   std::map<std::string, runtime::CUresult> refused, refusedLazily;
   std::set<std::string> missingEntries;
   runtime::CUresult launchResult = runtime::cuda::success;
@@ -68,7 +69,7 @@ public:
   std::map<void *, unsigned long long> captures;
   runtime::CUresult waitResult = runtime::cuda::success;
 
-  int loadMilliseconds = 0; ///< time to load an image
+  int loadMilliseconds = 0; ///< how long the load of an image takes
   /// If false, launches are counted but not recorded, and allocate nothing.
   bool keepLaunches = true;
 
@@ -78,21 +79,21 @@ public:
   std::vector<std::string> loads;
   int unloads = 0, retains = 0, pushes = 0, pops = 0;
   int deviceQuestions = 0; ///< calls of cuCtxGetDevice
-  /// Launches, and waits for and records of events, as text in their order.
+  /// Launches, event waits and event records as text, in order.
   std::vector<std::string> streamWork;
-  int captureMode = 0; ///< of the thread
+  int captureMode = 0; ///< the capture mode of the thread
   bool loadedInRelaxedMode = true, askedInRelaxedMode = true;
   int pointerQuestions = 0; ///< calls of cuPointerGetAttributes
   std::map<uint64_t, Allocation> allocations; ///< memory of the fake driver
 
-  /// The calling thread's context, initially null. primary(0) and primary(1)
-  /// are the primary contexts of devices 0 and 1; own(…) are others.
+  /// Returns the calling thread's context, which is initially null. primary(i)
+  /// is the primary context of device i. own(…) returns other contexts.
   static runtime::CUcontext &current();
   runtime::CUcontext primary(int ordinal);
   runtime::CUcontext own(int ordinal);
 
   const runtime::CudaDriver &table() const { return driver; }
-  /// To be called after a change of hasParamInfo.
+  /// Rebuilds the driver's table. Call this after a change of hasParamInfo.
   void rebuildTable();
 
   // Objects of the fake driver.
@@ -105,7 +106,7 @@ public:
   std::vector<std::unique_ptr<Library>> libraries;
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<std::unique_ptr<Event>> events;
-  std::mutex mutex; ///< several threads launch
+  std::mutex mutex; ///< guards the records, since several threads launch
 
 private:
   runtime::CudaDriver driver;

@@ -1,4 +1,4 @@
-//===- FakeEvents.cpp - Streams that wait for events, as notes ------------===//
+//===- FakeEvents.cpp - Fake CUDA events and captures ---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -14,7 +14,8 @@ using namespace mlafix::test;
 
 namespace {
 
-/// Records for example "wait 1 on 0x10": event 1, stream 0x10.
+/// Records a call as text, for example "wait 1 on 0x10" for event 1 and stream
+/// 0x10.
 void noteEvent(const char *verb, CUevent event, CUstream stream) {
   char text[64];
   std::snprintf(text, sizeof(text), "%s %d on %p", verb,
@@ -28,7 +29,8 @@ CUresult fakeStreamGetCaptureInfo(CUstream stream, int *status,
   auto found = fakeCuda().captures.find(stream);
   bool isCaptured = found != fakeCuda().captures.end();
   *status = isCaptured ? cuda::captureStatusActive : cuda::captureStatusNone;
-  *id = isCaptured ? found->second : 77; // 77 must not be used
+  // Without a capture, the runtime must not use this number.
+  *id = isCaptured ? found->second : 77;
   return cuda::success;
 }
 CUresult fakeEventCreate(CUevent *event, unsigned flags) {

@@ -23,7 +23,7 @@ using namespace mlafix::test;
 
 namespace {
 
-/// True if `body` returns true in a forked child within 20 seconds.
+/// Returns true if `body` returns true in a forked child within 20 seconds.
 template <typename Body> bool holdsInChild(Body body) {
   pid_t child = fork();
   if (child == 0) {
@@ -35,7 +35,7 @@ template <typename Body> bool holdsInChild(Body body) {
          WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// Threads that repeat `body` until this is destroyed.
+/// Starts threads that repeat `body` until the object is destroyed.
 class Hammer {
 public:
   template <typename Body> void add(Body body) {
@@ -127,7 +127,8 @@ TEST(Fork, a_child_prepares_launches_and_logs_while_other_threads_did) {
     hammer.add([] {
       Unit other = load(cpuOnlyUnit());
       AddBiasCall call(4);
-      call.launch(other.kernel("add_bias")); // prepares, and so logs
+      // Prepares the kernel, which writes to the log.
+      call.launch(other.kernel("add_bias"));
       call.launch(other.kernel("add_bias"));
     });
   hammer.add([&] { mlafix_unit_prepare(unit.get(), cpu()); });

@@ -1,4 +1,4 @@
-//===- ImageCheckTest.cpp - Images that are not what they say -------------===//
+//===- ImageCheckTest.cpp - Damaged cubins are refused --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -51,7 +51,8 @@ std::string smallCubin() {
 }
 
 mlafix_status check(const std::string &elf) {
-  // The copy has exactly this size, so that a read past its end is found.
+  // The copy has no spare capacity, so that AddressSanitizer finds a read past
+  // its end.
   std::vector<uint8_t> bytes(elf.begin(), elf.end());
   return runtime::checkCubin(bytes.data(), bytes.size());
 }

@@ -15,7 +15,7 @@ using namespace mlafix::test;
 
 namespace {
 
-/// A unit of add_bias with the given checks.
+/// Returns a unit of add_bias with the given launch checks.
 Unit unitWith(json checks) {
   UnitWriter writer = addBiasUnit();
   writer.kernel()["checks"] = std::move(checks);
@@ -29,7 +29,7 @@ TEST(LaunchChecks, a_launch_that_passes) {
   EXPECT_TRUE(call.isDone());
 }
 
-// Only numbers convert to arguments: a pointer would become a bool.
+// A pointer must not convert to an argument, since it would become a bool.
 static_assert(!std::is_convertible<const char *, Arg>::value, "");
 static_assert(!std::is_convertible<float *, Arg>::value, "");
 static_assert(!std::is_convertible<std::nullptr_t, Arg>::value, "");
@@ -51,7 +51,7 @@ TEST(LaunchChecks, one_that_fails_launches_nothing) {
   AddBiasCall call{8};
   std::vector<std::string> words = {"\"add_bias\"", "expected n >= 9",
                                     "got n = 8"};
-  for (int i = 0; i < 3; ++i) // the same call again must fail as well
+  for (int i = 0; i < 3; ++i) // a repeated call must fail, too
     expectRefused(kernel, call, words);
 }
 

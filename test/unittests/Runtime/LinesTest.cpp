@@ -1,4 +1,4 @@
-//===- LinesTest.cpp - Lines that a grid prefetches -----------------------===//
+//===- LinesTest.cpp - Cache lines that a grid prefetches -----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -30,13 +30,13 @@ TEST(Lines, lines_are_those_of_a_small_contiguous_tensor) {
     Bound bound = load(writer).kernel("add_bias").bind(call.args, cuda(0));
     return bound.info().slots[0];
   };
-  // Rows of 4 floats, on 132 multiprocessors.
+  // Rows have 4 floats (16 bytes); the device has 132 multiprocessors.
   EXPECT_EQ(lines({64, 4}, {4, 1}), 8u);
   EXPECT_EQ(lines({65, 4}, {4, 1}), 9u) << "a part of a line";
   EXPECT_EQ(lines({56, 4}, {4, 1}), 0u) << "fewer than 8";
   EXPECT_EQ(lines({33, 4}, {8, 1}), 9u) << "with gaps";
   EXPECT_EQ(lines({64, 4}, {0, 1}), 0u) << "all rows are one";
-  // Blocks of 8 rows: two for each multiprocessor.
+  // A block processes 8 rows, so 2112 rows are two blocks per multiprocessor.
   EXPECT_EQ(lines({2112, 4}, {4, 1}), 264u);
   EXPECT_EQ(lines({2113, 4}, {4, 1}), 0u);
   EXPECT_EQ(lines({2, 4}, {32764, 1}), 1024u) << "128 KiB";

@@ -1,4 +1,4 @@
-//===- LocalMemoryTest.cpp - Whose memory a launch reads ------------------===//
+//===- LocalMemoryTest.cpp - Detects memory of other GPUs -----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t local = 6; ///< the parameter that is tested
 
-/// Launches on device 0, with memory of several owners.
+/// Launches on device 0 with tensors in memory of different devices.
 class LocalMemory : public testing::Test {
 protected:
   static UnitWriter prefetchingUnit() {
@@ -37,7 +37,7 @@ protected:
     fake.allocations[hostMemory] = {size, 0, cu::memoryTypeHost, 0};
   }
 
-  /// Returns the value of the parameter for a launch with these addresses.
+  /// Launches with these addresses. Returns the value of the parameter `local`.
   uint64_t launch(uint64_t out, uint64_t in) {
     fake.launches.clear();
     makeCall(out, in).launch(kernel);
@@ -49,7 +49,7 @@ protected:
     call.args[1] = call.tensor(reinterpret_cast<float *>(in));
     return call;
   }
-  /// Waits until earlier answers have expired.
+  /// Waits until the runtime's stored answers about pointers have expired.
   static void forget() {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
   }
@@ -90,7 +90,7 @@ TEST_F(LocalMemory, counts_omitted_tensors_as_local_and_every_other) {
   AddBiasCall call = makeCall(outMemory, ownMemory);
   call.args[2] = Tensor::strided(reinterpret_cast<void *>(peerMemory),
                                  MLAFIX_F32, {8}, {1}, cuda(0));
-  // add_bias does not read its scale, so this unit gets a parameter for it.
+  // The code of add_bias has no parameter for its scale, so this unit adds one.
   UnitWriter writer = prefetchingUnit();
   for (json &variant : writer.kernel()["code"][1]["variants"])
     variant["params"][2] = {{"kind", "pointer"}, {"arg", 2}};
@@ -123,7 +123,7 @@ TEST_F(LocalMemory, mapped_again_gets_a_new_answer) {
 }
 
 TEST_F(LocalMemory, is_asked_about_in_a_capture_too) {
-  fake.captureMode = 0; // global mode
+  fake.captureMode = 0; // cudaStreamCaptureModeGlobal
   EXPECT_EQ(launch(outMemory, peerMemory), 0u);
   EXPECT_GE(fake.pointerQuestions, 1);
   EXPECT_TRUE(fake.askedInRelaxedMode);

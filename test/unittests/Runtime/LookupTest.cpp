@@ -65,8 +65,8 @@ TEST(Lookup, the_default_of_a_base_may_be_another) {
                "B=e,D=4,P=2");
 }
 
-/// add_bias three times: its optional argument `S` is open, absent, and
-/// present.
+/// Returns a unit with three kernels add_bias, in which the optional argument
+/// `S` is open, absent or present.
 UnitWriter threePresences() {
   UnitWriter writer = cpuOnlyUnit();
   writer.kernel()["args"][2]["name"] = "S";
@@ -218,7 +218,7 @@ TEST(Introspection, versions_and_names) {
   EXPECT_STREQ(mlafix_status_name(MLAFIX_BAD_UNIT), "BAD_UNIT");
   EXPECT_STREQ(mlafix_dtype_name(MLAFIX_F8E4M3FN), "f8e4m3fn");
   EXPECT_EQ(mlafix_dtype_size(MLAFIX_I64), 8u);
-  EXPECT_EQ(mlafix_dtype_size(MLAFIX_F4E2M1), 1u); // for a pair
+  EXPECT_EQ(mlafix_dtype_size(MLAFIX_F4E2M1), 1u); // one byte for two elements
   EXPECT_EQ(mlafix_dtype_size(static_cast<mlafix_dtype>(99)), 0u);
 }
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Machine code of two functions, so that the CPU path is tested without a
-// compiler. From this source, with gcc 12 -O1 -fPIC -ffreestanding
+// Machine code of two functions, so that tests of the CPU path need no
+// compiler. It was made from this source with gcc 12 -O1 -fPIC -ffreestanding
 // -fno-stack-protector -fcf-protection=none (x86-64)
 // -fno-asynchronous-unwind-tables -fno-tree-vectorize, then objcopy -O binary
 // -j .text:
@@ -24,7 +24,7 @@
 //   void store_mode(const u64 *params, i64 begin, i64 end) {
 //     for (i64 row = begin; row < end; ++row)
 //       ((unsigned *)params[0])[row] = __builtin_ia32_stmxcsr();
-//   } // AArch64: what mrs reads of fpcr
+// } // on AArch64, stores fpcr, which mrs reads
 //
 //===----------------------------------------------------------------------===//
 

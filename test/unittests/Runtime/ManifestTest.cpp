@@ -1,4 +1,4 @@
-//===- ManifestTest.cpp - Manifests that say too much ---------------------===//
+//===- ManifestTest.cpp - Invalid manifests are refused -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-//===- ManifestTextTest.cpp - Manifests as JSON --------------------------===//
+//===- ManifestTextTest.cpp - Parses manifests as JSON --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -36,13 +36,13 @@ TEST(ManifestText, deep_nesting_is_refused) {
               [&] { Unit::load(bytes.data(), bytes.size()); });
 }
 
-/// An array of `count` empty objects.
+/// Returns an array of `count` empty objects.
 json manyValues(size_t count) {
   return json(json::array_t(count, json::object()));
 }
 
 TEST(ManifestText, many_values_take_time_in_proportion) {
-  alarm(100); // quadratic time would be hours
+  alarm(100); // code of quadratic time would take hours
   for (json wide : {manyValues(600000), json({{"a", manyValues(600000)}}),
                     json({manyValues(300000), manyValues(300000)})}) {
     UnitWriter writer = addBiasUnit();

@@ -76,7 +76,7 @@ TEST_F(Npy, survives_a_round_trip_in_every_dtype) {
 TEST_F(Npy, data_starts_at_a_multiple_of_64) {
   Array array;
   array.dtype = MLAFIX_BF16;
-  writeNpy(path, array); // rank 0, deliberately no data
+  writeNpy(path, array); // the array has rank 0 and no data
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   EXPECT_EQ(file.tellg() % 64, 0);
 }

@@ -1,4 +1,4 @@
-//===- OverlapTest.cpp - Overlap against enumeration ----------------------===//
+//===- OverlapTest.cpp - Overlap of tensors, by enumeration ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -32,7 +32,8 @@ struct Tensor {
     return result;
   }
 
-  /// The address of every byte, once for each element that covers it.
+  /// Returns the address of every byte of every element. A byte of several
+  /// elements occurs several times.
   std::multiset<uint64_t> bytes() const {
     std::multiset<uint64_t> result;
     visit(0, base, result);
@@ -96,7 +97,7 @@ TEST(Overlap, never_contradicts_enumeration) {
     ASSERT_EQ(relation == Relation::Overlap, truth)
         << a.base << " against " << b.base;
   }
-  // Both answers occur, and most layouts are decided.
+  // Both answers are frequent, and most layouts are decided.
   EXPECT_GT(disjoint, 3000);
   EXPECT_GT(overlapping, 3000);
   RecordProperty("decided", decided);
@@ -171,10 +172,11 @@ TEST(Overlap, tensors_that_leave_the_address_space_have_no_layout) {
   EXPECT_FALSE(fits(4096, INT64_MAX, INT64_MAX));
   EXPECT_FALSE(fits(4096, INT64_MAX, 1));
   EXPECT_FALSE(fits(4096, 2, INT64_MIN));
-  EXPECT_FALSE(fits(4096, 4096, -4)); // reaches below address 0
+  EXPECT_FALSE(fits(4096, 4096, -4)); // the tensor extends below address 0
   EXPECT_FALSE(fits(UINT64_MAX - 15, 5, 1));
   EXPECT_TRUE(fits(UINT64_MAX - 15, 3, 1));
-  EXPECT_TRUE(fits(4096, 1, INT64_MAX)); // one element: no stride is used
+  // With one element, the stride is not used.
+  EXPECT_TRUE(fits(4096, 1, INT64_MAX));
   EXPECT_TRUE(fits(4096, 0, INT64_MAX));
 }
 
@@ -224,7 +226,7 @@ TEST(ByteSpan, leaves_what_is_rare_to_the_layout) {
   };
   EXPECT_TRUE(tells(4096, 8, 1, true));
   EXPECT_TRUE(tells(4096, 8, 0, false));
-  EXPECT_FALSE(tells(4096, 8, 0, true)); // elements coincide
+  EXPECT_FALSE(tells(4096, 8, 0, true)); // all elements have the same address
   EXPECT_FALSE(tells(4096, 8, -1, false));
   EXPECT_FALSE(tells(4096, INT64_MAX, 2, false));
   EXPECT_FALSE(tells(4096, INT64_MAX / 2, 1, false));

@@ -1,4 +1,4 @@
-//===- PeersCall.h - a call with a tensor of each rank ----------*- C++ -*-===//
+//===- PeersCall.h - A call with one tensor per rank ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -15,8 +15,9 @@
 
 namespace mlafix::test {
 
-/// add_bias with a tensor of each rank as its input. GPU code supports up to
-/// three ranks; CPU code reads one address, so it supports one rank.
+/// Returns a unit of add_bias whose input has one tensor per rank. The GPU code
+/// supports up to three ranks. The CPU code reads one address, so it supports
+/// one rank.
 inline UnitWriter
 collectiveUnit(const std::function<void(json &)> &change = {}) {
   UnitWriter writer = addBiasUnit();
@@ -40,7 +41,7 @@ collectiveUnit(const std::function<void(json &)> &change = {}) {
   return writer;
 }
 
-/// A call of rank 2 of three ranks.
+/// A call by rank 2 in a group of three ranks.
 class Peers : public testing::Test {
 protected:
   FakeCuda fake;

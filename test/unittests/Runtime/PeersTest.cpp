@@ -1,4 +1,4 @@
-//===- PeersTest.cpp - Arguments with a tensor of each rank ---------------===//
+//===- PeersTest.cpp - Arguments with one tensor per rank -----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -112,7 +112,8 @@ TEST_F(Peers, tables_take_a_slot_for_each_rank) {
   EXPECT_EQ(info.num_slots, 8u + 6);
 }
 
-/// The same kernel with a list of one to three tensors, so without a group.
+/// Returns the kernel with a list of one to three tensors in place of one
+/// tensor per rank. A list needs no group.
 UnitWriter listUnit() {
   return collectiveUnit([](json &k) {
     k["args"][1]["kind"] = "list";
@@ -135,8 +136,8 @@ TEST_F(Peers, a_list_needs_no_group) {
               {"\"in\"", "expected a list of tensors, got a tensor of each"},
               [&] { call.launch(takesList); });
   call.args[1] = Arg::list(peers);
-  // Launches with other addresses, and with fewer tensors, after a known
-  // launch.
+  // The second launch has other addresses, the third one fewer tensors. Both
+  // follow a known launch.
   for (uint32_t count : {3u, 3u, 2u}) {
     std::swap(addresses[0], addresses[1]);
     peers.ranks = count;
@@ -161,7 +162,8 @@ TEST_F(Peers, a_list_is_local_if_all_its_tensors_are) {
     variant["params"].push_back({{"kind", "local"}});
   Unit lists = load(writer);
   fake.paramSizes = {8, 24, 8, 8, 8, 4, 4};
-  for (int i = 0; i < 3; ++i) { // on separate pages, never accessed
+  // Addresses on separate pages, which are never accessed.
+  for (int i = 0; i < 3; ++i) {
     uint64_t at = (uint64_t(0x7f00) << 32) + (uint64_t(i) << 23);
     addresses[i] = reinterpret_cast<void *>(at);
     fake.allocations[at] = {4096, i == 2, runtime::cuda::memoryTypeDevice, 0};
@@ -197,7 +199,7 @@ TEST_F(Peers, a_failure_is_an_error_of_the_next_launch) {
   EXPECT_EQ(fake.launches.size(), 1u);
 }
 
-/// Tests which calls the memo recalls.
+/// Tests which calls the memo recognises as repeated.
 class KnownPeers : public Peers {
 protected:
   bool isKnown() {
@@ -210,7 +212,8 @@ protected:
   }
   /// True if the call with `what` changed to `value` is known. Restores `what`.
   template <typename T> bool isKnownWith(T &what, const T &value) {
-    EXPECT_TRUE(isKnown()); // else the memo would ignore the next call
+    // Without a known call, the memo would skip the look-up of the next one.
+    EXPECT_TRUE(isKnown());
     T was = what;
     what = value;
     bool known = isKnown();
@@ -226,7 +229,7 @@ TEST_F(KnownPeers, calls_on_other_memory_of_this_rank) {
   std::vector<float> other(36);
   call.args[0] = call.tensor(other.data());
   EXPECT_TRUE(isKnown());
-  // A known launch passes the same parameters as a fully checked launch.
+  // A known launch must pass the same parameters as a fully checked launch.
   Unit fresh = load(collectiveUnit());
   call.launch(fresh.kernel("add_bias"));
   call.launch(kernel);

@@ -1,4 +1,4 @@
-//===- PlanTest.cpp - Guards and geometry ---------------------------------===//
+//===- PlanTest.cpp - Chooses variants and grids --------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -138,8 +138,8 @@ TEST_F(Plan, blocks_have_parts_of_a_row) {
   EXPECT_EQ(info().grid_x, 20u * 63u);
   EXPECT_EQ(info().rows, 20);
   EXPECT_EQ(info().block_x, 256u);
-  // The number of parts is the size divided by `per`, rounded up, and at least
-  // 1.
+  // The number of parts of a row is its size divided by `per`, rounded up, and
+  // at least 1.
   for (auto [per, parts] : {std::pair(3, 7u), {20, 1u}, {21, 1u}, {19, 2u}}) {
     geometry["parts"] = {{"arg", 0}, {"dim", 0}, {"per", per}};
     EXPECT_EQ(info().grid_x, 20u * parts) << per;
@@ -286,8 +286,8 @@ TEST_F(GroupPlan, blocks_are_large_if_each_multiprocessor_has_one) {
     call.args[4] = rows;
     return info().block_x;
   };
-  // The block size doubles as soon as 132 multiprocessors get one larger block
-  // each: of 8 rows, then of 16.
+  // The block size doubles once there are enough rows that each of 132
+  // multiprocessors gets a block of the larger size: 8 rows, then 16.
   EXPECT_EQ(plan(132 * 8 - 1, 1024), 128u);
   EXPECT_EQ(plan(132 * 8, 1024), 256u);
   EXPECT_EQ(info().grid_x, 132u);
@@ -478,7 +478,8 @@ TEST_F(Plan, a_plan_counts_each_element_once) {
   mlafix_launch_info out = info();
   EXPECT_EQ(out.bytes_read, 20u * 4 * 4) << "what is omitted has none";
   EXPECT_EQ(out.bytes_written, 20u * 4 * 4);
-  // 2619 MHz, two transfers per cycle, 5120 bits wide.
+  // The memory runs at 2619 MHz, with two transfers per cycle of 5120 bits
+  // each.
   EXPECT_EQ(out.bandwidth, int64_t(2) * 2619000000 * 5120 / 8);
 }
 
@@ -495,7 +496,8 @@ TEST_F(Plan, no_variant_whose_guards_hold_is_an_error) {
 }
 
 TEST_F(Plan, the_message_says_what_a_guard_of_each_kind_asks_for) {
-  // The call is in place, and the addresses of its rows are not multiples of 8.
+  // The call is in place, and the addresses of its rows are not multiples of 8
+  // bytes.
   writer.kernel()["aliases"] = json::array({json::array({0, 1})});
   std::vector<float> data(5 * 20 + 1);
   call.args[0] = call.args[1] =

@@ -1,4 +1,4 @@
-//===- RunTest.cpp - mlafix-run, but for its main -------------------------===//
+//===- RunTest.cpp - Tests mlafix-run without its main --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -123,7 +123,7 @@ TEST_F(Run, copies_what_was_uploaded_back) {
 }
 
 TEST_F(Run, uploads_and_downloads_on_a_gpu_and_poisons_outputs) {
-  FakeCuda fake; // launches do nothing: the poison stays
+  FakeCuda fake; // launches do nothing, so the output keeps its poison
   options.device = cuda(0);
   runKernel(unit, options);
   EXPECT_EQ(fake.launches.size(), 1u);
@@ -146,12 +146,13 @@ TEST_F(Run, debugging_names_elements_that_no_row_writes) {
   EXPECT_NE(testing::internal::GetCapturedStdout().find(
                 "out[4, 0]: no row writes it (8 elements in all)\n"),
             std::string::npos);
-  std::vector<float> values = output(); // the first run's output is kept
+  std::vector<float> values = output(); // the output file of the first run
   EXPECT_EQ(values[15], call.inData[15] + 0.5f);
-  FakeCuda fake; // launches nothing
+  FakeCuda fake; // launches do nothing
   options.device = cuda(0);
   EXPECT_FALSE(runKernel(unit, options));
-  options.args["out"] = folder + "in.npy"; // its contents are the user's
+  // The user gives the initial contents of `out`.
+  options.args["out"] = folder + "in.npy";
   EXPECT_TRUE(runKernel(unit, options));
 }
 

@@ -23,7 +23,8 @@ inline Unit load(const UnitWriter &writer) {
   return Unit::load(bytes.data(), bytes.size());
 }
 
-/// Returns the error that `body` throws; OK and "" if it throws none.
+/// Returns the error that `body` throws. Returns MLAFIX_OK and "" if it throws
+/// none.
 template <typename Body> Error errorOf(Body body) {
   try {
     body();
@@ -46,7 +47,7 @@ void expectError(mlafix_status status, const std::vector<std::string> &words,
         << "no \"" << word << "\" in: " << error.what();
 }
 
-/// Expects that the unit does not load.
+/// Expects that the unit does not load, with all `words` in the message.
 inline void expectBadUnit(const UnitWriter &writer,
                           const std::vector<std::string> &words,
                           mlafix_status status = MLAFIX_BAD_UNIT) {
@@ -69,7 +70,7 @@ struct AddBiasCall {
     args = {tensor(out()), tensor(in()), Tensor::none(), 0.5f, rows};
   }
 
-  // malloc aligns to 16 bytes.
+  // The addresses are multiples of 16, since malloc aligns to 16 bytes.
   float *out() { return outData.data(); }
   float *in() { return inData.data(); }
 
@@ -80,7 +81,8 @@ struct AddBiasCall {
               uint32_t flags = 0) const {
     kernel.launch(args, device, stream, flags);
   }
-  /// True if out = in + 0.5 in every row, and nothing past the end was written.
+  /// Returns success if out = in + 0.5 in every row, and nothing past the end
+  /// was written.
   ::testing::AssertionResult isDone() const {
     for (int64_t i = 0; i < 4 * rows; ++i)
       if (outData[i] != inData[i] + 0.5f)

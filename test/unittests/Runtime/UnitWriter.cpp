@@ -46,8 +46,9 @@ void test::fixChecksum(std::vector<uint8_t> &bytes) {
 }
 
 std::vector<uint8_t> UnitWriter::finish() const {
-  // Offsets depend on the manifest's length, which depends on the digits of the
-  // offsets. So the layout is repeated until the length stays the same.
+  // The offsets depend on the manifest's length, which depends on the number of
+  // digits of the offsets. The layout is therefore repeated until the length is
+  // stable.
   std::string text, tail;
   size_t assumed = 0;
   do {
@@ -66,8 +67,8 @@ std::vector<uint8_t> UnitWriter::finish() const {
       for (json &code : kernel["code"])
         for (json &image : code["images"])
           if (image.contains("image")) {
-            // Taken modulo the number of images, since fuzzers name nonexistent
-            // ones.
+            // The index is taken modulo the number of images, since fuzzers
+            // name nonexistent images.
             size_t index = image["image"].get<size_t>() % images.size();
             image.erase("image");
             image["offset"] = offsets[index];
@@ -84,12 +85,13 @@ std::string test::fakeCubin(const std::string &text) {
               "\x7f"
               "ELF\x02\x01\x01",
               7);
-  elf[18] = static_cast<char>(190); // the machine
-  elf[52] = 64;                     // the header's size
+  elf[18] = static_cast<char>(190); // e_machine: CUDA
+  elf[52] = 64;                     // e_ehsize
   return elf + text;
 }
 
-/// The code of add_bias for each target, which refers to addBiasUnit's images.
+/// Returns the "code" of add_bias for each target. It refers to the images of
+/// addBiasUnit.
 static json addBiasCode() {
   json rows = {{"kind", "rows"},
                {"extents", {{{"arg", 0}, {"dim", 0}}}},

@@ -29,29 +29,29 @@ struct UnitWriter {
   std::vector<uint8_t> finish() const;
 };
 
-/// Adds a header with the right checksum to a manifest and the bytes after it.
+/// Makes a unit from a manifest and the bytes after it, by adding a header with
+/// the right checksum.
 std::vector<uint8_t> wrapUnit(const std::string &manifest,
                               const std::string &tail);
 
-/// Corrects the checksum after a change.
+/// Writes the right checksum into a unit whose bytes were changed.
 void fixChecksum(std::vector<uint8_t> &bytes);
 
-/// A unit with one kernel, `add_bias`, of this signature:
-///   0 out    f32 [n, D=4], write       3 bias   f32
-///   1 in     f32 [n, D=4], read        4 limit  index, at most n
-///   2 scale  f32 [n], read, optional
-/// in may be out. It computes out = in + bias. Code: machineCodeTarget; sm_90
-/// and sm_80, each as cubin and PTX, in variants add_bias_aligned (16 bytes)
-/// and add_bias_any.
+/// Returns a unit with one kernel, `add_bias`, of this signature: 0 out f32 [n,
+/// D=4], write 3 bias f32 1 in f32 [n, D=4], read 4 limit index, at most n 2
+/// scale f32 [n], read, optional It computes out = in + bias, and `in` may be
+/// the same tensor as `out`. It has code for machineCodeTarget, sm_90 and
+/// sm_80. The GPU code is a cubin and PTX each, with the variants
+/// add_bias_aligned (16 bytes) and add_bias_any.
 UnitWriter addBiasUnit();
 
-/// The same unit with CPU code only.
+/// Returns the unit of addBiasUnit with its CPU code only.
 UnitWriter cpuOnlyUnit();
 
-/// Returns the check n >= `least` of add_bias.
+/// Returns a launch check n >= `least` for add_bias.
 json leastRows(int64_t least);
 
-/// A minimal header that passes for a cubin's, followed by `text`.
+/// Returns a minimal ELF header that passes for a cubin's, followed by `text`.
 std::string fakeCubin(const std::string &text);
 
 } // namespace mlafix::test

@@ -1,4 +1,4 @@
-//===- CompilerTest.cpp - the compiler's one function ---------------------===//
+//===- CompilerTest.cpp - The C++ interface of the compiler ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -90,7 +90,8 @@ TEST(Compiler, makes_one_variant_as_it_makes_it_among_all) {
   }
 }
 
-// With remarks, the compiler handles code versions one by one.
+// The output does not depend on remarks, with which the compiler handles code
+// versions one by one.
 TEST(Compiler, gives_the_same_bytes_with_remarks) {
   for (const char *target : {"sm_80", "sm_90", "sm_100", "x86-64-v3"}) {
     CompileOptions code =
@@ -162,7 +163,8 @@ TEST(Compiler, survives_deeply_nested_text) {
   }
 }
 
-/// Expects a short error with `reason`, reported before parsing.
+/// Expects that the compiler refuses `text` before parsing, with a short error
+/// that contains `reason`.
 void expectRefused(const std::string &text, const std::string &reason) {
   CompileResult result =
       compile(text, "big.mlir", options(Emit::Unit, {"cpu"}));
@@ -186,7 +188,7 @@ TEST(Compiler, comparisons_and_arrows_hide_no_nesting) {
        {"(>=", "[>=", "{>=", "[->", "(%a->", "[<)", "(<=>=", "[ // ]]]\n",
         "[\"]]\\\"]\", ", "{-# ]", "[#-}", "[)", "tuple<>=", "(!a->"})
     expectRefused(attribute + repeated(piece, 20000), nested);
-  // A comparison with '<' inside parentheses opens no bracket.
+  // A '<' inside parentheses is a comparison and does not open a bracket.
   std::string sets =
       repeated("affine_set<(d0) : (d0 >= 0, d0 - 1 >= 0)>, ", 500);
   CompileResult flat = compile(attribute + "[" + sets + "1]} {}", "flat.mlir",
@@ -216,7 +218,7 @@ TEST(Compiler, aliases_count_for_what_they_stand_for) {
   expectRefused(deep, "with aliases replaced by what they stand for");
   expectRefused(wide + "module attributes {a = #a59} {}",
                 "expected aliases that stand for at most 10000 tokens");
-  // A large alias is used many times.
+  // A large alias that is used many times is refused.
   std::string large = "!t = tuple<" + repeated("i32, ", 4000) + "i32>\n";
   expectRefused(large + "module attributes {a = [" + repeated("!t, ", 2000) +
                     "!t]} {}",
@@ -224,7 +226,8 @@ TEST(Compiler, aliases_count_for_what_they_stand_for) {
 }
 
 TEST(Compiler, an_alias_ends_where_the_next_statement_begins) {
-  // If the alias included the text after it, it would have too many tokens.
+  // The alias must end where its value ends. With the text after it, it would
+  // have too many tokens.
   std::string text;
   for (const char *value :
        {"tuple<i32>", "1 : i32", "-1 : i32", "unit", "@a::@b", "\"text\"",
@@ -261,7 +264,7 @@ TEST(Compiler,
   for (int i = 0; i != 300; ++i)
     text += "// ((((\nfunc.func private @f" + std::to_string(i) +
             "(i32) -> i32 attributes {\"a(\\\"(\"}\n";
-  // The text is parsed; any error comes from its contents.
+  // The text must be parsed. An error may only come from its contents.
   CompileResult result =
       compile(text, "wide.mlir", options(Emit::LLVM, {"x86-64"}));
   EXPECT_EQ(result.diagnostics.find("nested"), std::string::npos)

@@ -1,4 +1,4 @@
-//===- CpuImageTest.cpp - linking CPU code, and running it ----------------===//
+//===- CpuImageTest.cpp - Links CPU code and runs it ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -23,7 +23,7 @@
 using namespace mlafix;
 using namespace mlafix::target;
 
-/// A module with two entries that call a shared helper and read a table.
+/// A module with two entries. Both call a shared helper and read a table.
 static constexpr const char *source = R"mlir(
 module attributes {mlafix.signature = {name = "two"}} {
   llvm.mlir.global internal constant @table(dense<[10, 20, 30, 40]> : tensor<4xi64>) : !llvm.array<4 x i64>
@@ -59,7 +59,7 @@ static std::string compileObject(const char *target) {
   return result.output;
 }
 
-/// Executable memory with `bytes` at offset `shift` from a page.
+/// Executable memory that contains `bytes` at offset `shift` in a page.
 class Mapping {
 public:
   Mapping(const std::string &bytes, size_t shift)
@@ -98,9 +98,9 @@ TEST(CpuImage, runs_wherever_it_is_mapped) {
   }
 }
 
-/// Code addresses the table of `source` by its page, relative to the code's
-/// (adrp), and by its offset in that page. The image is smaller than a page, so
-/// every adrp must name the code's own page.
+/// The code finds the table of `source` by the distance of its page from the
+/// code's page (adrp), and its offset in the page. The image is smaller than a
+/// page, so every adrp must give the code's own page.
 TEST(CpuImage, of_aarch64_runs_from_any_page) {
   std::string object = compileObject("aarch64");
   llvm::Expected<CpuImage> image = linkCpuImage(object, {"first", "second"});
@@ -144,8 +144,8 @@ static std::string compileIR(const std::string &ir,
   return *object;
 }
 
-/// Compiles `ir` for a fixed address, whereas the compiler's own code is
-/// position-independent.
+/// Compiles `ir` for a fixed address. The compiler itself only makes
+/// position-independent code.
 static std::string compileForFixedAddress(const char *ir, const char *target,
                                           llvm::CodeModel::Model model) {
   // Initialises the back end.
@@ -184,7 +184,8 @@ define void @k(ptr %params, i64 %begin, i64 %end) nounwind {
 using Wide = unsigned __int128;
 using SignedWide = __int128;
 
-/// Returns the quotient or remainder of x and y, numbers of `bits` bits.
+/// Returns the result of `opcode` (a division or remainder) for x and y, which
+/// have `bits` bits.
 static Wide divide(llvm::StringRef opcode, Wide x, Wide y, unsigned bits) {
   unsigned rest = 128 - bits;
   SignedWide a = static_cast<SignedWide>(x << rest) >> rest;
@@ -196,16 +197,16 @@ static Wide divide(llvm::StringRef opcode, Wide x, Wide y, unsigned bits) {
 }
 
 namespace {
-/// A division in `type`, which has `bits` bits. Its operands are loaded as
-/// `stored`.
+/// A division in the LLVM type `type`, which has `bits` bits. The operands are
+/// loaded in the type `stored`.
 struct Division {
   const char *stored, *type;
   unsigned storedBits, bits;
 };
 } // namespace
 
-/// A function that applies `opcode` to the number at x and the next one, and
-/// stores the result at x.
+/// Returns a function in LLVM IR. It applies `opcode` to the number at x and
+/// the next number, and stores the result at x.
 static std::string divisionIR(llvm::StringRef opcode, const Division &d) {
   auto convert = [](llvm::StringRef from, llvm::StringRef value,
                     llvm::StringRef to, bool widens) {
@@ -242,7 +243,8 @@ static std::vector<Wide> wideNumbers(unsigned bits) {
   return numbers;
 }
 
-/// Compilers usually call a runtime library for these divisions.
+/// The code must not call a runtime library, as compilers usually do for these
+/// divisions.
 TEST(CpuImage, divides_wide_integers_without_a_library) {
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine =
       createTargetMachine(**lookupTarget("x86-64"));

@@ -12,8 +12,8 @@
 
 using namespace mlafix::target;
 
-/// Assembles `body` as the kernel `k` with any assembler. Returns "" if there
-/// is none.
+/// Assembles `body` as the kernel `k` and returns the cubin. Returns "" if
+/// there is no assembler.
 static std::string assemble(const std::string &body) {
   auto assemblers = findAssemblers(mlafix::AssemblerKind::Any, "");
   if (!assemblers || assemblers->empty())
@@ -57,7 +57,7 @@ TEST(Cubin, tells_registers_local_and_shared_memory) {
   EXPECT_GT(kernel.registers, 0u);
   EXPECT_LT(kernel.registers, 64u);
   EXPECT_EQ(kernel.localBytes, 256u);
-  // The driver reserves 1 KiB on sm_90, which may be included here.
+  // The driver reserves 1 KiB on sm_90. Some assemblers include it in the size.
   EXPECT_TRUE(kernel.sharedBytes == 512 || kernel.sharedBytes == 1024 + 512)
       << kernel.sharedBytes;
 }
@@ -68,7 +68,8 @@ TEST(Cubin, cut_off_or_damaged_is_an_error_not_a_crash) {
     GTEST_SKIP() << "no assembler here";
   for (size_t size = 0; size < cubin.size(); size += 7) {
     auto resources = readResources(cubin.substr(0, size));
-    // The last bytes of a cubin are not needed.
+    // The last bytes of a cubin are not needed, so only short prefixes must
+    // fail.
     EXPECT_FALSE(resources && size < cubin.size() / 2) << size << " bytes";
     llvm::consumeError(resources.takeError());
   }

@@ -1,4 +1,4 @@
-//===- LimitsTest.cpp - The compiler writes what the runtime loads --------===//
+//===- LimitsTest.cpp - Units obey the runtime's limits -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -15,12 +15,13 @@ using namespace mlafix;
 
 namespace {
 
-/// The text of a kernel that stores a number. Tests change parts of it.
+/// Makes the text of a kernel that stores a number. Tests change parts of the
+/// text.
 struct Source {
   std::string name = "k";
   std::string argument = "x";
   std::string dim = "n";
-  int scalars = 0; ///< arguments after the first
+  int scalars = 0; ///< scalar arguments after the first argument
   int rank = 1;
   int extents = 1;
   std::string stride = "1";

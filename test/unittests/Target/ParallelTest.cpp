@@ -1,4 +1,4 @@
-//===- ParallelTest.cpp - work shared out over cores ----------------------===//
+//===- ParallelTest.cpp - Distributes work over cores ---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

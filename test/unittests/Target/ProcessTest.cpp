@@ -1,4 +1,4 @@
-//===- ProcessTest.cpp - programs that wait for their input ---------------===//
+//===- ProcessTest.cpp - Runs programs and gives them input ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -74,7 +74,8 @@ TEST(Process, adds_and_replaces_variables) {
 
 TEST(Process, that_is_given_up_ends) {
   int ends[2];
-  ASSERT_EQ(pipe(ends), 0); // the program holds the write end while it runs
+  // The program keeps the write end open while it runs.
+  ASSERT_EQ(pipe(ends), 0);
   auto process = start({"-c", "exec sleep 1000"});
   ASSERT_TRUE(process);
   close(ends[1]);
@@ -116,7 +117,8 @@ TEST(Process, that_crashes_is_an_error) {
 }
 
 namespace {
-/// Makes the system reap every child for the lifetime of this object.
+/// Makes the system reap all children automatically as long as the object
+/// lives.
 struct ReapingHost {
   void (*previous)(int) = std::signal(SIGCHLD, SIG_IGN);
   ~ReapingHost() { std::signal(SIGCHLD, previous); }

@@ -40,7 +40,7 @@ static uint64_t fnv(std::string bytes) {
   return hash;
 }
 
-/// Checks every rule of docs/UnitFormat.md, "Container".
+/// Expects that the unit obeys every rule of docs/UnitFormat.md, "Container".
 static void expectWellFormed(const std::string &unit, size_t expectedImages) {
   ASSERT_GE(unit.size(), 64u);
   EXPECT_EQ(StringRef(unit).take_front(8), "MLAFIX\r\n");
@@ -100,7 +100,8 @@ TEST(Unit, names_the_assembler_of_a_cubin_only) {
   EXPECT_EQ(StringRef(unit).count("assembler"), 1u);
 }
 
-/// Returns the message of checkLimits; "" if the kernel is within the limits.
+/// Returns the error message of checkLimits. Returns "" if the kernel is within
+/// the limits.
 std::string faultOf(const UnitKernel &kernel) {
   Error error = checkLimits(kernel);
   return error ? toString(std::move(error)) : "";
