@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// N13: 270000 x 128 x 128 is an ordinary input. Rows repeat with a prime
-// period, so the first period is held against the f64 reference and every
-// other row, all 8.8 GB of them, against the first period bit for bit (N9).
+// Tests N13: 270000 x 128 x 128 is an ordinary input. The contents of rows
+// repeat with a prime period. The first period is compared with the f64
+// reference, and all other rows (8.8 GB in total) with the first period, bit
+// for bit (N9).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@ namespace {
 
 constexpr int64_t H = 128, D = 128;
 constexpr size_t RowBytes = H * D * 2;
-/// Number of tokens after which the contents repeat. It is odd, so that the
+/// The number of tokens after which the contents repeat. It is odd, so that the
 /// contents never repeat at the powers of two where offsets wrap.
 constexpr int64_t Period = 1009;
 
@@ -40,7 +41,7 @@ void repeatPeriod(char *Data, size_t BytesPerRow, int64_t Rows) {
 }
 
 std::vector<uint16_t> randomPayload(uint64_t Seed) {
-  // Random values are reproducible, cheap to make, and all finite.
+  // The values are reproducible, quick to make, and all finite.
   std::vector<uint16_t> Values(Period * H * D);
   Random R(Seed);
   for (uint16_t &Value : Values) {
@@ -51,7 +52,7 @@ std::vector<uint16_t> randomPayload(uint64_t Seed) {
   return Values;
 }
 
-/// The log-sum-exps of one period, [Period, H], including empty states.
+/// Returns the log-sum-exps of one period, [Period, H]. Some states are empty.
 std::vector<float> randomLse(uint64_t Seed) {
   std::vector<float> Values(Period * H);
   Random R(Seed);
@@ -80,8 +81,8 @@ struct BigState {
   }
 };
 
-/// Compares each row on the device with \p Expected of its index, chunk by
-/// chunk. Returns the first row that differs, or -1.
+/// Compares each row on the device with Expected(index of the row), chunk by
+/// chunk. Returns the index of the first row that differs, or -1 if none does.
 int64_t firstWrongRow(const char *Data, size_t BytesPerRow, int64_t Rows,
                       const std::function<const char *(int64_t)> &Expected) {
   constexpr int64_t Chunk = 8192;
@@ -106,7 +107,8 @@ mlafix::Tensor payload(const Memory &M, int64_t Rows) {
                                     device().handle());
 }
 
-/// A view [H, n], as the kernel sees it, of memory [n, H].
+/// Returns a view [H, n], the kernel's order of dims, of an lse in memory [n,
+/// H].
 mlafix::Tensor lse(const Memory &M, int64_t Rows) {
   return mlafix::Tensor::strided(M.data(), MLAFIX_F32, {H, Rows}, {1, H},
                                  device().handle());
@@ -114,7 +116,7 @@ mlafix::Tensor lse(const Memory &M, int64_t Rows) {
 
 } // namespace
 
-// As in vLLM #45500: int32 offsets wrap at 131072 x 128 x 128.
+// int32 offsets overflow at 131072 x 128 x 128 (vLLM #45500).
 TEST(Big, merge_of_270000_x_128_x_128_in_a_graph) {
   MLAFIX_NEEDS_CUDA();
   constexpr int64_t Rows = 270000;
@@ -167,7 +169,7 @@ TEST(Big, merge_of_270000_x_128_x_128_in_a_graph) {
   }));
 }
 
-// SGLang's kernel makes an illegal access here.
+// SGLang's own kernel makes an illegal memory access for this size.
 TEST(Big, fixup_of_140000_x_128_x_128_in_a_graph) {
   MLAFIX_NEEDS_CUDA();
   constexpr int64_t Rows = 140000;

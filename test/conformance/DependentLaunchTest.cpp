@@ -1,15 +1,16 @@
-//===- DependentLaunchTest.cpp - grids that start before the last ends ----===//
+//===- DependentLaunchTest.cpp - Grids that start early -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels that wait for their predecessor in code, among all that a stream or a
-// captured graph may hold. In every mix each step reads what the one before
-// wrote (or overwrites what it read). The expected bytes come from the same
-// steps with dependent launch off and the host waiting after each; that each
-// kernel by itself is right, other tests here say.
+// Tests kernels that start before the preceding grid ends and wait for it in
+// code. The mixes combine them with all other work that a stream or a captured
+// graph may contain. Each step reads what the preceding step wrote, or
+// overwrites what it read. The expected bytes come from the same steps without
+// dependent launch, with the host waiting after each. Other tests of this
+// folder test each kernel alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +43,7 @@ struct State {
   }
 };
 
-/// The memory of a mix. A and B are inputs; the others start as poison.
+/// The memory of a mix. A and B are inputs; the other states start as poison.
 struct Buffers {
   State A, B, C, E, F;
   Memory KvLens{device(), Sequences * 4};
@@ -57,7 +58,8 @@ struct Buffers {
       std::vector<float> Lse(N * H, -7e30f);
       uint64_t Salt = Seed * 1000003 + (S == &A ? 0 : 500009);
       if (!Poison) {
-        for (size_t I = 0; I < Rows.size(); ++I) // bf16 of 0.5 to 2, both signs
+        // Bf16 from 0.5 to 2, with either sign.
+        for (size_t I = 0; I < Rows.size(); ++I)
           Rows[I] = uint16_t(0x3f00 | (hash(I * 2654435761 + Salt) & 0x80ff));
         for (size_t I = 0; I < Lse.size(); ++I)
           Lse[I] = float(int64_t(hash(I + Salt) % 64) - 32) / 8;
@@ -95,7 +97,7 @@ public:
   void *side() const { return On.side(); }
   bool hasDependentLaunch() const { return On.hasDependentLaunch(); }
 
-  /// Blanks in place the rows of S that belong to sequences without keys.
+  /// Blanks the rows of S that belong to sequences without keys, in place.
   void fixup(State &S, void *Stream) {
     auto Ints = [](const Memory &Data, int64_t Count) {
       return mlafix::Tensor::contiguous(Data.data(), MLAFIX_I32, {Count},
@@ -108,7 +110,7 @@ public:
   }
   void fixup(State &S) { fixup(S, main()); }
 
-  /// Out = X (+) Y. The last eighth of the rows takes Y alone.
+  /// Stores the merge of X and Y to Out. The last eighth of the rows copies Y.
   void merge(State &Out, State &X, State &Y, void *Stream) {
     Merge.launch({Out.rows(), Out.lse(), X.rows(), X.lse(), Y.rows(), Y.lse(),
                   ContextRows},
@@ -125,7 +127,8 @@ public:
   }
   void copy(State &To, State &From) { copy(To, From, main()); }
 
-  /// Stores the inverted payload bits of `From` in `To`, whose lse stays.
+  /// Stores the inverted payload bits of `From` in `To`, and keeps the lse of
+  /// `To`.
   void invert(Foreign Kind, State &To, State &From, bool Attributed = false) {
     On.invert(Kind, To.Rows.data(), From.Rows.data(), RowBytes, main(),
               Attributed);
@@ -169,7 +172,7 @@ const Mix Mixes[] = {
        Q.merge(B.C, B.A, B.B);
        Q.merge(B.E, B.C, B.B);
        Q.fixup(B.E);
-       Q.merge(B.C, B.E, B.A); // B.C is read two grids earlier
+       Q.merge(B.C, B.E, B.A); // the grid before the last reads B.C
        Q.merge(B.C, B.C, B.B); // in place
      }},
     {"copies_before_and_after",
@@ -265,7 +268,8 @@ TEST_P(DependentLaunch, is_right_in_streams_and_graphs_on_and_off) {
     Steps(MLAFIX_LAUNCH_NO_DEPENDENT, /*Waits=*/true);
     Expected.push_back(B.fetch());
   }
-  // If results did not depend on inputs, the comparisons below would be void.
+  // Different inputs must give different results, or the comparisons below
+  // would mean nothing.
   ASSERT_FALSE(equal(Expected[0], Expected[1]));
   for (uint32_t Flags : {0u, uint32_t(MLAFIX_LAUNCH_NO_DEPENDENT)}) {
     std::string How = Flags ? "off" : "on";
@@ -290,6 +294,7 @@ INSTANTIATE_TEST_SUITE_P(Mixes, DependentLaunch, testing::ValuesIn(Mixes),
                            return Info.param.Name;
                          });
 
+// The flag or the environment variable turns dependent launch off.
 // scripts/gpu-kit/run repeats these tests with the variable set.
 TEST(DependentLaunchSwitch, flag_and_variable_turn_it_off) {
   MLAFIX_NEEDS_CUDA();

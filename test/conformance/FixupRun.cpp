@@ -68,7 +68,8 @@ FixupRun::FixupRun(Device &On, FixupSetup S)
 }
 
 uint32_t FixupRun::payloadBits(int64_t T, int64_t H, int64_t I) const {
-  // Live rows hold arbitrary bits, including NaN: nothing may write them.
+  // Live rows contain arbitrary bits, including NaN. No kernel may write to
+  // them.
   uint32_t Bits = uint32_t(hash((T * Setup.H + H) * Setup.D + I + 1));
   return Setup.Type == Float::F32 ? Bits : Bits & 0xffff;
 }

@@ -21,12 +21,12 @@ struct FixupSetup {
   Float Type = Float::BF16;
   bool LseRowsFirst = false; ///< lse is [n, H] instead of [H, n].
   Style How = Style::Contiguous;
-  std::vector<int32_t> KvLens;    ///< B lengths; <= 0 means no keys.
+  std::vector<int32_t> KvLens;    ///< B lengths. A length <= 0 means no keys.
   std::vector<int32_t> CuSeqlens; ///< B + 1 row offsets, in any order.
 };
 
-/// One call of fixup. Live rows hold values that must stay bit for bit the
-/// same; rows to be blanked hold poison.
+/// One call of fixup. Live rows contain values that must stay the same, bit for
+/// bit. Rows without keys contain poison before the call.
 class FixupRun {
 public:
   FixupRun(Device &On, FixupSetup Setup);
@@ -48,7 +48,8 @@ private:
   std::unique_ptr<TestTensor> Out, Lse, KvLens, CuSeqlens;
 };
 
-/// Segment bounds 0, L0, L0 + L1, ...
+/// Returns the segment bounds 0, L0, L0 + L1, ... for segments of the given
+/// lengths.
 std::vector<int32_t> prefixSums(const std::vector<int32_t> &Lengths);
 
 } // namespace conformance

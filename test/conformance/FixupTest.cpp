@@ -16,7 +16,8 @@ namespace {
 
 class FixupTable : public HeadTable<FixupSetup> {};
 
-/// Decode rows of 16 x 128 bf16 in the given segments.
+/// Returns the setup of a call with N rows of 16 x 128 bf16 in the given
+/// segments.
 FixupSetup segments(std::vector<int32_t> KvLens, std::vector<int32_t> Cu,
                     int64_t N) {
   FixupSetup S;
@@ -76,7 +77,8 @@ TEST(Fixup, no_rows_or_no_segments_do_nothing) {
   EXPECT_TRUE(fixes(segments({}, {}, 0)));
 }
 
-TEST(Fixup, malformed_cu_seqlens_stay_in_bounds) { // design section 6, trust
+// Malformed bounds cause no access out of bounds.
+TEST(Fixup, malformed_cu_seqlens_stay_in_bounds) {
   // A segment is ignored if its bounds are negative, decreasing or past N.
   EXPECT_TRUE(fixes(segments({0, 0, 0}, {-5, 3, 2, 8}, 8)));
   EXPECT_TRUE(fixes(segments({0, 0, 0}, {0, INT_MAX, INT_MIN, 4}, 8)));

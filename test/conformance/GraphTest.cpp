@@ -1,4 +1,4 @@
-//===- GraphTest.cpp - both kernels on a GPU, repeated and captured -------===//
+//===- GraphTest.cpp - Both kernels on a GPU, in graphs -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -24,8 +24,9 @@ MergeSetup ofHead(int64_t H, int64_t D, int64_t N) {
 
 } // namespace
 
-// vLLM #40924: if a row's lanes are in several warps, no lane may store the lse
-// before the last lane has read it. The race is rare, so the tests repeat.
+// vLLM #40924: in a call in place, a row's lanes may be in several warps. No
+// lane may store the lse before all lanes have read it. The race is rare, so
+// the tests repeat the call.
 class InPlace : public testing::TestWithParam<HeadShape> {};
 
 TEST_P(InPlace, vllm_40924_equals_the_separate_result_every_time) { // N11
@@ -121,8 +122,8 @@ TEST(Graph, fixup_then_merge_in_place_in_one_graph) {
   }
 }
 
-// A graph may capture the first launch of all: loading code must not break the
-// capture.
+// A graph may capture the very first launch of a unit. The load of its code
+// must not break the capture.
 TEST(Graph, first_launch_of_a_unit_may_be_captured) {
   MLAFIX_NEEDS_CUDA();
   MergeRun Run(device(), ofHead(16, 128, 64));

@@ -46,8 +46,8 @@ mlafix::Kernel conformance::kernel(const std::string &Name, int64_t H,
 }
 
 const std::vector<HeadCase> &conformance::headCases() {
-  // A row shorter than a pack, a row of whole packs, and a row that spans warps
-  // on a GPU and takes a loop on a CPU.
+  // Three sizes: a row shorter than a pack, a row of whole packs, and a row
+  // that several warps of a GPU share and a CPU processes in a loop.
   static const std::vector<HeadCase> Cases = [] {
     std::vector<HeadCase> All;
     for (HeadShape Shape :

@@ -47,25 +47,28 @@ mlafix::Kernel kernel(const std::string &Name, int64_t H, int64_t D,
 /// Returns bindings such as "H=16,D=128,T=bf16".
 std::string bindings(int64_t H, int64_t D, Float Type);
 
-/// Payload shape of a row of states: heads, and elements per head.
+/// The shape of a token's payloads: the number of heads, and of elements per
+/// head.
 struct HeadShape {
   int64_t H, D;
 };
 
-/// A specialisation of the kernels that are tested in full.
+/// A specialisation for which the kernels are tested in full.
 struct HeadCase {
   HeadShape Shape;
   Float Type;
 };
 
-/// All head cases; kernels/library.json compiles the kernels for them.
+/// Returns all head cases. kernels/library.json lists the kernels that are
+/// compiled for them.
 const std::vector<HeadCase> &headCases();
 
-/// The name of a test: its case, and the layout of its lse.
+/// Returns the name of a test, made of its head case and the layout of its lse.
 std::string
 headCaseName(const testing::TestParamInfo<std::tuple<HeadCase, bool>> &Info);
 
-/// A test of one head case. `KernelSetup` is MergeSetup or FixupSetup.
+/// The fixture of tests for one head case. `KernelSetup` is MergeSetup or
+/// FixupSetup.
 template <typename KernelSetup>
 class HeadTable : public testing::TestWithParam<std::tuple<HeadCase, bool>> {
 protected:
@@ -80,8 +83,8 @@ protected:
   }
 };
 
-/// The flags of every launch here. They let the runtime query the driver about
-/// pointers.
+/// The flags of every launch in these tests. The runtime then asks the driver
+/// about each pointer.
 constexpr uint32_t LaunchFlags = MLAFIX_LAUNCH_DEEP_CHECKS;
 
 /// Skips a test that only a GPU can run.

@@ -1,4 +1,4 @@
-//===- MergeRows.cpp - what the rows of a merge hold ----------------------===//
+//===- MergeRows.cpp - The contents of rows for merges --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -16,7 +16,8 @@ using namespace conformance;
 namespace {
 
 uint32_t nanBits(Float Type) {
-  // A NaN that is neither the poison nor the default NaN of a CPU or GPU.
+  // Returns a NaN that differs from the poison and from the default NaN of a
+  // CPU or GPU.
   switch (Type) {
   case Float::BF16:
     return 0x7fc1;
@@ -52,18 +53,19 @@ uint32_t oddBits(Float Type, uint64_t Choice) {
   }
 }
 
-/// The values that a payload is filled with.
+/// Says with which values a payload is filled.
 enum Content { Values, AllNaN, AllInf, Odd };
 
-/// A row's two sides.
+/// The prefix and the suffix of a row.
 struct RowSides {
   double PrefixLse, SuffixLse;
   Content InPrefix = Content::Values, InSuffix = Content::Values;
-  double Scale = 4;       // of Values
-  bool IsNegated = false; // the suffix is the negated prefix
+  double Scale = 4;       // the magnitude of Content::Values
+  bool IsNegated = false; // true if the suffix is the negated prefix
 };
 
-/// A kind that sets the contents of both sides and, unless nullopt, their lses.
+/// A kind of row that sets the contents of both sides. Also sets each lse that
+/// is not nullopt.
 struct FixedKind {
   RowKind Kind;
   std::optional<double> PrefixLse, SuffixLse;
@@ -86,7 +88,7 @@ const FixedKind FixedKinds[] = {
     {RowKind::SuffixNaNLse, -INFINITY, NAN, Values, Values},
 };
 
-/// Changes two ordinary sides to the sides of a row of `Kind`.
+/// Changes the two sides of an ordinary row to those of a row of `Kind`.
 void apply(RowKind Kind, Float Type, RowSides &Row) {
   for (const FixedKind &Fixed : FixedKinds)
     if (Fixed.Kind == Kind) {
@@ -115,7 +117,7 @@ void apply(RowKind Kind, Float Type, RowSides &Row) {
     Row.SuffixLse = Row.PrefixLse - 1000;
     Row.InSuffix = AllInf;
     return;
-  default: // BothLive, or HugeLse, which has a distant center
+  default: // BothLive and HugeLse differ only in the center of the lses
     return;
   }
 }
@@ -137,7 +139,8 @@ void MergeRun::fillRow(int64_t T, int64_t H) {
     Sides.PrefixLse = NAN;
     Sides.InPrefix = AllNaN;
   }
-  // At most 256 distinct values per row, since narrowing is slow.
+  // A row has at most 256 distinct values, since the conversion to the narrow
+  // type is slow.
   uint32_t Unit[256];
   for (int I = 0; I < std::min<int64_t>(256, 2 * D); ++I)
     Unit[I] = fromDouble(Type, R.uniform(-Sides.Scale, Sides.Scale));

@@ -16,7 +16,8 @@ using namespace conformance;
 
 namespace {
 
-/// Layout of a payload tensor [n, H, D]. Each \p Operand gets different gaps.
+/// Returns the layout of a payload tensor [n, H, D]. Each \p Operand gets
+/// different gaps.
 Layout payloadLayout(const MergeSetup &S, int Operand) {
   Layout L = Layout::contiguous({S.N, S.H, S.D});
   int64_t Pack = 16 / int64_t(byteWidth(S.Type));
@@ -41,7 +42,8 @@ Layout payloadLayout(const MergeSetup &S, int Operand) {
   return L;
 }
 
-/// Layout of an lse tensor: [H, n], or [n, H] if LseRowsFirst.
+/// Returns the layout of an lse tensor: [H, n], or [n, H] if LseRowsFirst is
+/// set.
 Layout lseLayout(const MergeSetup &S, int Operand) {
   int64_t Rows = S.LseRowsFirst ? S.N : S.H,
           Columns = S.LseRowsFirst ? S.H : S.N;
@@ -146,8 +148,8 @@ TestTensor *MergeRun::outLse() const {
 }
 
 std::vector<mlafix::Arg> MergeRun::arguments() const {
-  // The kernel sees every lse as [H, n]. An lse stored as [n, H] is passed as a
-  // transposed view.
+  // The kernel takes every lse as [H, n]. An lse that is stored as [n, H] is
+  // passed as a transposed view.
   std::vector<int> Order =
       Setup.LseRowsFirst ? std::vector<int>{1, 0} : std::vector<int>{0, 1};
   TestTensor *Lse = outLse();

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Builds the tensors of one merge in a given layout, fills each row as its
-// kind says, launches, and holds every element of the result, every guard byte
-// and every input byte against the reference.
+// Builds the tensors of one merge in a given layout, fills each row according
+// to its kind, and launches the kernel. Compares every element of the result
+// with the reference. Checks that guard bytes and inputs did not change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,36 +26,36 @@ namespace conformance {
 
 /// The contents of a row's two sides.
 enum class RowKind {
-  BothLive,        ///< Both live, ordinary values.
-  LargePayload,    ///< Both live, scaled up (f16: to its range).
-  SmallPayload,    ///< Both live, scaled down.
-  Cancelling,      ///< Equal weights, opposite payloads.
-  HugeLse,         ///< |lse| about 1e5, a few units apart.
-  PrefixEmptyNaN,  ///< Prefix lse -inf, payload NaN.
-  PrefixEmptyInf,  ///< Prefix lse -inf, payload infinities.
-  PrefixEmptyPlus, ///< Prefix lse +inf (FlashAttention-2), payload NaN.
-  SuffixEmptyNaN,  ///< The same for the suffix.
+  BothLive,        ///< Both sides are live, with ordinary values.
+  LargePayload,    ///< Both sides are live, with large values.
+  SmallPayload,    ///< Both sides are live, with small values.
+  Cancelling,      ///< Both have the same weight and opposite payloads.
+  HugeLse,         ///< Both lses have a magnitude of about 1e5.
+  PrefixEmptyNaN,  ///< The prefix lse is -inf, its payload NaN.
+  PrefixEmptyInf,  ///< The prefix lse is -inf, its payload infinite.
+  PrefixEmptyPlus, ///< The prefix lse is +inf, its payload NaN.
+  SuffixEmptyNaN,  ///< As PrefixEmptyNaN, for the suffix.
   SuffixEmptyInf,
   SuffixEmptyPlus,
-  CopyOddValues,       ///< Prefix empty; suffix of -0.0, denormals, Inf, NaN.
-  CopyOddValuesSuffix, ///< The other way round.
-  BothEmpty,           ///< Both -inf, payloads NaN.
-  BothEmptyPlus,       ///< +inf against -inf, payloads garbage.
-  PrefixUnderflow,     ///< Prefix weight is zero in f32, payload NaN.
+  CopyOddValues,       ///< Empty prefix; suffix of -0.0, Inf, NaN, ...
+  CopyOddValuesSuffix, ///< Empty suffix; prefix of these values.
+  BothEmpty,           ///< Both lses are -inf, both payloads NaN.
+  BothEmptyPlus,       ///< The lses are +inf and -inf, payloads garbage.
+  PrefixUnderflow,     ///< The prefix weight is zero in f32, its payload NaN.
   SuffixUnderflow,
-  FarApart,     ///< lse 3e38 against -3e38, dead payload NaN.
-  PrefixNaNLse, ///< NaN lse in a live row: NaN out (N6).
-  SuffixNaNLse, ///< The same beside an empty prefix.
+  FarApart,     ///< The lses are 3e38 and -3e38, the dead payload NaN.
+  PrefixNaNLse, ///< The prefix lse is NaN, so is the result (N6).
+  SuffixNaNLse, ///< The suffix lse is NaN, the prefix is empty.
   Count
 };
 
 /// The layout of the tensors in memory.
 enum class Style {
-  Contiguous, ///< Aligned and without gaps.
-  Misaligned, ///< One element past an aligned address: the tail variant.
-  Padded,     ///< Gaps after heads and rows, each operand its own.
-  PaddedOdd,  ///< Strides that no vector width divides.
-  SlicedLse   ///< The lse tensors are columns [a, b) of larger ones.
+  Contiguous, ///< Tensors are aligned and have no gaps.
+  Misaligned, ///< Tensors start one element past an aligned address.
+  Padded,     ///< There are gaps after heads and rows.
+  PaddedOdd,  ///< No stride is a multiple of a vector's width.
+  SlicedLse   ///< Each lse is columns [a, b) of a larger tensor.
 };
 
 struct MergeSetup {
@@ -63,11 +63,11 @@ struct MergeSetup {
   Float Type = Float::BF16;
   bool LseRowsFirst = false; ///< lse is [n, H] instead of [H, n].
   Style How = Style::Contiguous;
-  int64_t ContextRows = 0; ///< Rows from this one on take the suffix alone.
+  int64_t ContextRows = 0; ///< Rows from this index on copy the suffix.
   bool WantLse = true;     ///< False if the optional out_lse is omitted.
   enum Place { Separate, OverPrefix, OverSuffix } Where = Separate;
   uint64_t Seed = 1;
-  /// The kind of row (t, h). By default, all kinds in turn.
+  /// Returns the kind of row (t, h). By default, all kinds occur in turn.
   std::function<RowKind(int64_t, int64_t)> Kind;
 };
 
@@ -75,9 +75,9 @@ class MergeRun {
 public:
   MergeRun(Device &On, const MergeSetup &Setup);
 
-  /// Fills the same memory with new values.
+  /// Fills the tensors with new values, without allocating new memory.
   void refill(uint64_t Seed);
-  /// Launches, waits, and fetches the results.
+  /// Launches, waits for the end, and fetches the results.
   void run(uint32_t Flags = LaunchFlags);
   /// Launches without waiting, for stream capture.
   void launch(uint32_t Flags = LaunchFlags);
@@ -85,12 +85,12 @@ public:
 
   /// Compares the fetched results with the reference.
   testing::AssertionResult check() const;
-  /// Returns the bits of out and lse of one row, after fetch(). All NaN give
-  /// the same bits, since a row in place may keep its NaN and a copied row has
-  /// a converted NaN.
+  /// Returns the bits of out and lse of one row, after fetch(). Every NaN gives
+  /// the same bits, since a row in place may keep its NaN, and a copied row
+  /// gets a converted NaN.
   std::vector<uint32_t> rowBits(int64_t T, int64_t H) const;
 
-  /// The arguments of the launch, for other ways to launch.
+  /// Returns the arguments of the launch, for tests that launch in another way.
   std::vector<mlafix::Arg> arguments() const;
   const mlafix::Kernel &kernel() const { return Code; }
 
@@ -98,7 +98,7 @@ private:
   TestTensor &out() const;
   TestTensor *outLse() const;
   uint32_t getLse(const TestTensor &From, int64_t T, int64_t H) const;
-  /// Describes the fault of a row; "" if there is none.
+  /// Describes what is wrong in a row. Returns "" if the row is right.
   std::string checkRow(int64_t T, int64_t H) const;
   void setLse(TestTensor &To, int64_t T, int64_t H, float Value);
   void fillRow(int64_t T, int64_t H);

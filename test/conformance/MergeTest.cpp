@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A table of shapes x dtypes x layouts x thresholds, with all kinds of rows
-// mixed (N1-N7, N10, N12), and what the runtime checks of a call.
+// Tests merges for a table of shapes, dtypes, layouts and thresholds, with all
+// kinds of rows mixed (N1-N7, N10, N12). Also tests the runtime's checks of a
+// call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,8 @@ TEST_P(MergeTable, every_layout_threshold_and_row_kind) {
       if (N > 0)
         Thresholds = {0, 1, N - 1, N};
       for (int64_t ContextRows : Thresholds) {
-        // Contiguous tensors get all thresholds, other styles one.
+        // Contiguous tensors are tested with all thresholds, other styles with
+        // one.
         if (How != Style::Contiguous && ContextRows != N - 1 && N > 2)
           continue;
         MergeSetup S = setup();
@@ -129,8 +131,9 @@ TEST(Merge, partial_overlap_is_an_error_and_launches_nothing) { // N11
   EXPECT_EQ("", Both.unchanged());
 }
 
-// In calls in place of 16 MB per tensor or more, a GPU reads the overwritten
-// row after its lse, and skips the row if the lse is infinite.
+// For a call in place with tensors of at least 16 MB, the GPU code first reads
+// the lse of the overwritten state. It does not read the row if the lse is
+// infinite.
 TEST(Merge, large_calls_in_place_hold_every_kind_of_row) { // N11
   MLAFIX_NEEDS_CUDA();
   MergeSetup S = deepSeekRows(4200, 3000);

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// N5: a row that a predicate excludes is not read at all. On the CPU the
-// prefix rows past the threshold lie in pages that may not be touched; on CUDA
-// they lie past the end of a large allocation, where nothing is mapped or where
-// compute-sanitizer sees any access.
+// Tests N5: a row that a predicate excludes is not read at all. On the CPU, the
+// prefix rows past the threshold are in inaccessible pages. On CUDA, they are
+// past the end of a large allocation, where nothing is mapped or
+// compute-sanitizer reports any access.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,8 @@ private:
 TEST(Merge, rows_past_the_threshold_are_not_read) {
   constexpr int64_t N = 40, H = 16, D = 128, ContextRows = 13;
   constexpr size_t PayloadBytes = ContextRows * H * D * 2;
-  // The lse is [n, H], so that the lse of excluded rows is past the end too.
+  // The lse is [n, H] in memory, so that the lse of excluded rows is past the
+  // end, too.
   constexpr size_t LseBytes = ContextRows * H * 4;
   std::vector<uint16_t> Payload(ContextRows * H * D, 0x3f80); // 1.0
   std::vector<float> Lses(ContextRows * H, 2.0f);
@@ -103,8 +104,8 @@ TEST(Merge, rows_past_the_threshold_are_not_read) {
     }
   for (TestTensor *Tensor : {&Out, &OutLse, &Suffix, &SuffixLse})
     Tensor->upload();
-  // No deep checks: they would fail, since the tensor deliberately exceeds its
-  // allocation.
+  // Deep checks are off. They would fail, since the tensor exceeds its
+  // allocation on purpose.
   kernel("merge_attn_states", H, D, Float::BF16)
       .launch({Out.view(), OutLse.view({1, 0}),
                mlafix::Tensor::contiguous(Prefix, MLAFIX_BF16, {N, H, D},

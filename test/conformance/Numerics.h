@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// bf16, f16 and f32 as the tests see them: raw bits, exact widening to double,
-// correctly rounded narrowing from double, distance in units in the last place.
-// Independent of the code under test on purpose.
+// Implements bf16, f16 and f32 for the tests: raw bits, exact conversion to
+// double, correctly rounded conversion from double, and distances in units in
+// the last place. It shares no code with the code under test.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,10 @@ namespace conformance {
 /// The element types of a stored state.
 enum class Float { BF16, F16, F32 };
 
-/// Bytes of one element.
+/// Returns the number of bytes of an element.
 size_t byteWidth(Float Type);
 
-/// The spelling in units: "bf16", "f16", "f32".
+/// Returns the type's name in units: "bf16", "f16" or "f32".
 const char *spelling(Float Type);
 
 /// Returns the exact value of an element with the given bits.
@@ -35,11 +35,11 @@ double toDouble(Float Type, uint32_t Bits);
 /// infinity.
 uint32_t fromDouble(Float Type, double Value);
 
-/// True if the bits are a NaN.
+/// Returns true if the bits are a NaN.
 bool isNaN(Float Type, uint32_t Bits);
 
-/// Returns the distance of two numbers, neither NaN, in representable values: 0
-/// for equal bits and for +0 against -0.
+/// Returns how many representable numbers A is away from B. Neither may be NaN.
+/// The distance of +0 and -0 is 0.
 uint64_t ulpDistance(Float Type, uint32_t A, uint32_t B);
 
 /// A reproducible stream of numbers: a counter hashed by SplitMix64, so that
@@ -48,16 +48,17 @@ class Random {
 public:
   explicit Random(uint64_t Seed) : State(Seed) {}
   uint64_t next();
-  /// Uniform in [Low, High).
+  /// Returns a number that is uniformly distributed in [Low, High).
   double uniform(double Low, double High);
-  /// Uniform in [0, Count).
+  /// Returns an integer that is uniformly distributed in [0, Count).
   uint64_t below(uint64_t Count) { return next() % Count; }
 
 private:
   uint64_t State;
 };
 
-/// SplitMix64's finaliser, for choices that must not depend on their order.
+/// Applies SplitMix64's finaliser to a number. Tests use it for random choices
+/// that do not depend on the order of the calls.
 uint64_t hash(uint64_t Value);
 
 } // namespace conformance

@@ -27,7 +27,7 @@ TEST(Numerics, bf16_rounds_as_f32_does_16_bits_further_up) {
     uint32_t Wide = uint32_t(R.next());
     if (isNaN(Float::F32, Wide))
       continue;
-    // Rounds to the nearest bf16, ties to even, on the bits as an integer.
+    // Computes the nearest bf16, ties to even, from the bits as an integer.
     uint32_t Expected = (Wide + 0x7fff + (Wide >> 16 & 1)) >> 16;
     ASSERT_EQ(Expected, fromDouble(Float::BF16, toDouble(Float::F32, Wide)))
         << std::hex << Wide;

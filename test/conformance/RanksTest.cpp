@@ -1,13 +1,13 @@
-//===- RanksTest.cpp - rows that ranks read of each other, or send --------===//
+//===- RanksTest.cpp - Kernels that read or send rows of ranks ------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// test/conformance/kernels/rows_of_ranks.mlir and rows_sent_to_ranks.mlir. All
-// ranks are this process's, each in a stream of its own, and so small that all
-// of them run at once.
+// Tests kernels/rows_of_ranks.mlir and kernels/rows_sent_to_ranks.mlir. This
+// process launches for all ranks, with one stream for each. The launches are so
+// small that the GPU runs all of them at the same time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,8 @@ mlafix::Tensor tensor(const Memory &Data, mlafix_dtype Type,
                                     device().handle());
 }
 
-/// The tensors of one rank in each round, and the memory that receives rows.
+/// The tensors of one rank for each round, and the memory that receives rows of
+/// other ranks.
 struct Rank {
   Rank(uint32_t Ranks, int64_t D) {
     size_t Block = size_t(Ranks) * N;
@@ -45,7 +46,8 @@ struct Rank {
     size_t Bytes = MLAFIX_GROUP_BYTES + 8 * Block; // a slot for each row
     Workspace = Memory(device(), Bytes);
     device().fill(Workspace.data(), 0, Bytes);
-    // Initial rows and counts that must not be used: NaN, and huge.
+    // Fills the received rows with NaN and the counts with a huge number. No
+    // kernel may use these.
     device().fill(Staged.data(), 0x7f, 2 * Block * D * 2);
     device().fill(StagedCounts.data(), 0x7f, 2 * Block * 4);
   }
@@ -56,7 +58,7 @@ struct Rank {
   std::vector<std::vector<int32_t>> HostCounts;
 };
 
-/// The tensors of all ranks that form one argument.
+/// One argument with the tensors of all ranks.
 struct AllOf {
   AllOf(std::vector<void *> Where, mlafix_dtype Type,
         std::vector<int64_t> Extents, const mlafix_group *Group)
@@ -88,7 +90,7 @@ public:
     if (device().isCuda()) {
       Push = std::make_unique<mlafix::Kernel>(
           kernel("rows_sent_to_ranks", Bindings));
-      // The code is loaded before any rank waits on the device for another.
+      // Loads the code before any rank waits on the device for another rank.
       Push->code(device().handle());
       for (auto &Side : Sides)
         Side = std::make_unique<Streams>();
@@ -98,7 +100,8 @@ public:
     device().synchronize(); // the other streams do not wait for this stream
   }
 
-  /// Launches one kernel on each rank.
+  /// Launches one kernel on each rank: rows_sent_to_ranks if `Pushes`, else
+  /// rows_of_ranks.
   void launch(bool Pushes, uint32_t Round) {
     for (uint32_t R = 0; R < Ranks.size(); ++R) {
       mlafix_group Self = MLAFIX_GROUP_INIT;
@@ -157,7 +160,7 @@ void Group::fill() {
     }
 }
 
-/// Launches the kernel that reads all ranks' rows, on one rank.
+/// Launches rows_of_ranks, which reads the rows of all ranks, on one rank.
 void Group::pull(const mlafix_group &Self, uint32_t Round) {
   AllOf Rows(each([&](Rank &One) -> Memory & { return One.Rows[Round]; }),
              MLAFIX_BF16, {N, D}, &Self);
@@ -217,7 +220,8 @@ TEST(Ranks, read_each_others_rows) {
     }
 }
 
-/// Both kinds of launches share one count of turns.
+/// Launches of both kernels alternate in one group, since they share its count
+/// of turns.
 TEST(Ranks, send_each_other_rows) {
   MLAFIX_NEEDS_CUDA();
   for (uint32_t Count : {1u, 2u, 3u})

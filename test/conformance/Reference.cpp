@@ -37,7 +37,7 @@ Expected near(double Value, double Magnitude) {
   return E;
 }
 
-/// Merges two or more live states. No lse is NaN.
+/// Merges two or more live states. No lse may be NaN.
 ExpectedRow mergeLive(Float Type, int64_t D, const std::vector<Side> &Live) {
   ExpectedRow Row;
   double Max = -INFINITY, Sum = 0;

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The result of a row by the numerical contract (N1-N13). Written from the
-// contract alone, in double precision, one row at a time.
+// Computes the expected result of a row according to the numerical contract
+// (N1-N13), in double precision. It follows the text of the contract, not
+// mlafix's code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +24,15 @@ namespace conformance {
 /// The values that one element may have.
 struct Expected {
   enum Kind {
-    Exact, ///< Exactly Bits, or any NaN if Bits are a NaN.
-    Near,  ///< Value, within the tolerance of N10.
-    NaN    ///< Any NaN.
+    Exact, ///< The element must be Bits, or any NaN if Bits are a NaN.
+    Near,  ///< The element must be Value within N10's tolerance.
+    NaN    ///< The element must be any NaN.
   };
   Kind How = Exact;
   uint32_t Bits = 0; ///< Used if Exact.
   double Value = 0;  ///< Used if Near.
   double Magnitude =
-      0; ///< Sum of |weight x payload|: what rounding scales with.
+      0; ///< The sum of |weight x payload|; the tolerance is relative to it.
 };
 
 /// The values that one row may have: D elements of the storage type, and the
@@ -48,20 +49,20 @@ struct Side {
   float Lse = 0;
 };
 
-/// True if the lse is infinite, of either sign: the side is empty (N1, N2).
+/// Returns true if the lse is -inf or +inf, so that the side is empty (N1, N2).
 bool isEmpty(float Lse);
 
 /// Merges two sides of D elements of \p Type, according to N1-N8. The result
 /// has the same type.
 ExpectedRow mergeReference(Float Type, int64_t D, Side Prefix, Side Suffix);
 
-/// True if \p Bits are an expected value; otherwise describes the fault in \p
-/// Why.
+/// Returns true if \p Bits are an expected value. Otherwise sets \p Why to a
+/// description of the fault.
 bool matches(Float Type, const Expected &E, uint32_t Bits, std::string &Why);
 
-/// Returns which of N rows belong to segments without keys: the rows of each
-/// segment i with KvLens[i] <= 0 and 0 <= CuSeqlens[i] <= CuSeqlens[i + 1] <=
-/// N. A segment with other bounds is ignored.
+/// Returns a bool for each of N rows: true if it belongs to a segment without
+/// keys. Segment i has no keys if KvLens[i] <= 0. It is ignored unless 0 <=
+/// CuSeqlens[i] <= CuSeqlens[i + 1] <= N.
 std::vector<bool> deadRows(int64_t N, const std::vector<int32_t> &KvLens,
                            const std::vector<int32_t> &CuSeqlens);
 

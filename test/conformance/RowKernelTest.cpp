@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// RMSNorm and softmax (kernels/examples) against f64: loads, row reductions,
-// arithmetic and stores in general, in a pack, in registers and in loops.
+// Compares RMSNorm and softmax (kernels/examples) with f64. These kernels test
+// loads, row reductions, arithmetic and stores, with rows in a pack, in
+// registers and in loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +73,7 @@ std::vector<double> reference(const std::string &Name, Float Type, int64_t Row,
   return Y;
 }
 
-/// Runs a kernel on rows [First, First + N) of the inputs above.
+/// Runs a kernel on rows [First, First + N) of the test inputs.
 RowRun runRows(const std::string &Name, Float Type, int64_t D, int64_t First,
                int64_t N, Place Where) {
   Device &On = device();
@@ -135,7 +136,7 @@ TEST_P(RowKernel, agrees_with_f64_and_repeats_in_any_layout) {
   for (Place Where : {Misaligned, Gaps, InPlace}) {
     RowRun Other = runRows(Name, Type, D, 0, N, Where);
     ASSERT_TRUE(Other.Good) << "place " << Where;
-    // N9: one order of reduction, whatever the layout and the access width.
+    // The order of reduction is the same for any layout and access width (N9).
     ASSERT_EQ(Whole.Rows, Other.Rows) << "place " << Where;
   }
   RowRun One = runRows(Name, Type, D, 5, 1, Aligned);

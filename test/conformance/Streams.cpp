@@ -1,4 +1,4 @@
-//===- Streams.cpp - what else is on a program's streams ------------------===//
+//===- Streams.cpp - Foreign work on a program's streams ------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -48,7 +48,8 @@ std::string source(Foreign Kind) {
   .reg .b32 %r<9>;
   .reg .b64 %d<6>;
 )";
-  // The kernel may itself start early, so it waits for the preceding grid.
+  // The kernel may start before the preceding grid has ended, so it waits for
+  // that grid.
   if (Early)
     Text += "  griddepcontrol.wait;\n  griddepcontrol.launch_dependents;\n";
   Text += R"(  ld.param.u64 %d1, [to];
@@ -113,16 +114,17 @@ struct Streams::Driver {
   } while (false)
 
 Streams::Streams() : Cuda(std::make_unique<Driver>()) {
-  device().synchronize(); // opens the device and makes its context current
+  device().synchronize(); // makes the device's context current
   int Device = 0, Major = 0, Minor = 0;
   CHECKED(cuCtxGetDevice, (&Device));
   CHECKED(cuDeviceGetAttribute, (&Major, 75, Device));
   CHECKED(cuDeviceGetAttribute, (&Minor, 76, Device));
   Capability = 10 * Major + Minor;
-  // Flag 1: the stream does not wait for the legacy default stream.
+  // Flag 1 (CU_STREAM_NON_BLOCKING): the stream does not wait for the legacy
+  // default stream.
   CHECKED(cuStreamCreate, (&Side, 1));
   for (void *&Event : Events)
-    CHECKED(cuEventCreate, (&Event, 2)); // flag 2: no timing
+    CHECKED(cuEventCreate, (&Event, 2)); // CU_EVENT_DISABLE_TIMING
   // Loads the kernels now, since loading is forbidden during a capture.
   for (Foreign Kind : {Foreign::Plain, Foreign::EarlyTrigger})
     if (Kind == Foreign::Plain || hasDependentLaunch())

@@ -1,12 +1,12 @@
-//===- Streams.h - what else is on a program's streams ----------*- C++ -*-===//
+//===- Streams.h - Foreign work on a program's streams ----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// Copies, fills, events and kernels that are not mlafix's, on the device under
-// test. Failures throw std::runtime_error.
+// Enqueues other work than mlafix's kernels on the device under test: copies,
+// fills, events and foreign kernels. Failures throw std::runtime_error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,12 @@
 
 namespace conformance {
 
-/// A kernel not made by mlafix: to[i] = ~from[i], 32 bits each.
+/// The kinds of a kernel that mlafix did not make. It stores to[i] = ~from[i]
+/// for 32-bit elements.
 enum class Foreign {
-  Plain, ///< Does not use dependent launch.
-  /// Lets the next grid start long before it stores (sm_90 and later).
+  Plain, ///< The kernel does not use dependent launch.
+  /// The kernel lets the next grid start long before it stores (sm_90 and
+  /// later).
   EarlyTrigger,
 };
 
@@ -32,20 +34,20 @@ public:
   Streams();
   ~Streams();
 
-  /// A second stream, next to the device's own.
+  /// Returns a second stream, in addition to the device's stream.
   void *side() const { return Side; }
 
   void copy(void *To, const void *From, size_t Bytes, void *Stream);
   void fill(void *To, unsigned char Byte, size_t Bytes, void *Stream);
-  /// Launches a foreign kernel, if `Attributed` with programmatic stream
-  /// serialisation.
+  /// Launches a foreign kernel. If `Attributed` is set, the launch has the
+  /// attribute for programmatic stream serialisation.
   void invert(Foreign Kind, void *To, const void *From, size_t Bytes,
               void *Stream, bool Attributed = false);
   /// Makes later work on `Waits` wait for all earlier work on `Behind`.
   void join(void *Behind, void *Waits);
   void synchronize(void *Stream);
 
-  /// True if the device has griddepcontrol.
+  /// Returns true if the device supports the instruction griddepcontrol.
   bool hasDependentLaunch() const { return Capability >= 90; }
 
 private:
@@ -56,8 +58,8 @@ private:
   int Capability = 0;
   void *Side = nullptr;
   void *Modules[2] = {}, *Functions[2] = {};
-  /// Created in advance and used in turn: a wait covers only what was recorded
-  /// before it was enqueued.
+  /// Events for join(), which are used in turn. A wait only covers an event
+  /// record that was enqueued before it.
   void *Events[16] = {};
   size_t NextEvent = 0;
 };

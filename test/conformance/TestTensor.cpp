@@ -15,7 +15,7 @@ using namespace conformance;
 
 namespace {
 
-/// Size of the guards before the first element and after the last.
+/// The number of guard bytes before the first element, and after the last one.
 constexpr size_t GuardBytes = 64;
 
 constexpr unsigned char Poison = 0xff;
@@ -128,7 +128,8 @@ void TestTensor::poison() { std::fill(Image.begin(), Image.end(), Poison); }
 
 std::string TestTensor::guardsIntact() const {
   std::vector<unsigned char> Masked = Image;
-  // Restores every element; any remaining difference is in a guard.
+  // Restores every element. Any remaining difference is in a byte outside the
+  // elements.
   if (Shape.numElements()) {
     std::vector<int64_t> At(Shape.Sizes.size(), 0);
     while (true) {

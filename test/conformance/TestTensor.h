@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A tensor with any strides and any misalignment inside a buffer of its own.
-// The host keeps an image of the whole buffer: every byte starts as poison
-// (0xff, a NaN in every float type), and after a launch the bytes that are no
-// elements must be as they were.
+// A tensor with any strides and any misalignment, in its own buffer. The host
+// keeps an image of the whole buffer. Every byte starts as poison (0xff, a NaN
+// in every float type). After a launch, bytes outside the elements must be
+// unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,10 +35,10 @@ struct Layout {
   std::vector<int64_t> Strides;
   int64_t Offset = 0;
 
-  /// Row-major without gaps.
+  /// Returns the row-major layout without gaps.
   static Layout contiguous(std::vector<int64_t> Sizes);
-  /// Returns the end of the highest element, counted from the first element; 0
-  /// if there are no elements.
+  /// Returns the distance from the first element to the end of the highest one,
+  /// in elements. Returns 0 if there are no elements.
   int64_t span() const;
   int64_t numElements() const;
 };
@@ -77,9 +77,9 @@ public:
   /// message.
   std::string unchanged() const;
 
-  /// The argument for a launch.
+  /// Returns the tensor as the argument for a launch.
   mlafix::Tensor view() const;
-  /// The argument with its dims in another order.
+  /// Returns the argument with its dims in another order.
   mlafix::Tensor view(const std::vector<int> &Permutation) const;
   void *data() const;
 

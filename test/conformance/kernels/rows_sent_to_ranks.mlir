@@ -1,5 +1,5 @@
-// The sum of the rows that the ranks send to this one, in the order of the ranks, of those that have a count; others are not sent.
-// The build compiles it for the conformance program, which calls it (RanksTest.cpp).
+// Sends rows to each rank, except for rows whose count is not positive. Adds the rows that this rank received, in the order of the
+// ranks. The build compiles it for the conformance program, which calls it (RanksTest.cpp).
 //
 //   out            [n, D] f32                      written
 //   staged         [ranks, 2, ranks, n, D] T       written and read, of each rank: two halves with a block of each sender

@@ -110,8 +110,7 @@ TEST(Access, kinds_conflict_as_their_accesses_do) {
   AccessKinds kinds([&](const MemoryAccess &a, const MemoryAccess &b) {
     return mayConflict(*kernel, a, b);
   });
-  // Each access must conflict with all accesses of the same tensor, of any
-  // kind.
+  // The conflicts of a kind must include kinds that are added after it.
   for (const MemoryAccess &a : accesses)
     for (const MemoryAccess &b : accesses) {
       unsigned kind = kinds.getKind(a), other = kinds.getKind(b);

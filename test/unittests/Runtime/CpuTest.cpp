@@ -369,7 +369,8 @@ TEST(ThreadPool, ranges_begin_at_whole_batches_where_they_are_longer) {
       state.crooked += begin % 100 != 0 || (end % 100 != 0 && end != 4097);
     };
     runtime::parallelFor(4097, 1, 100, task, &state);
-    // 7 ranges cover 600 rows; 513 rows are one range without batches.
+    // Ranges are whole batches of 100 rows: 7 ranges of 600 rows. Without
+    // batches, there are 8 ranges of 513 rows.
     bool isWhole = crooked == 0 && ranges == 7;
     runtime::parallelFor(4097, 1, 1000, task, &state);
     return isWhole && ranges == 7 + 8 && crooked > 0;
