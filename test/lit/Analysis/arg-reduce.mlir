@@ -1,4 +1,4 @@
-// The index of an extreme is in bounds along the row's dim: no access by it needs a guard.
+// argmin and argmax give an index within the row's dim. An access with this index needs no guard.
 // RUN: %mlafix-opt %s --emit=report | FileCheck %s
 // RUN: sed 's/%i = mlafix.arg_reduce max %v : tensor<?xi32, #mlafix.dim<"D">>/%u, %i = mlafix.top_k %v : tensor<?xi32, #mlafix.dim<"D">> -> i32, i32/' %s | %mlafix-opt --emit=report | FileCheck %s
 // RUN: sed 's/%i = mlafix.arg_reduce max %v : tensor<?xi32, #mlafix.dim<"D">>/%i, %u = mlafix.top_k %v : tensor<?xi32, #mlafix.dim<"D">> -> i32, i32/' %s | %mlafix-opt --emit=report | FileCheck %s --check-prefix=OTHER

@@ -1,5 +1,5 @@
-// Rows of groups and rows of one element a group cover what they are stored to, in every small launch, in which a product is that of its
-// factors; the lse of a state is an lse.
+// Stores of rows of groups, and of rows with one element per group, cover their output in every small launch. The size of a product is
+// the product of its factors' sizes. The lse of a state counts as an lse.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(canonicalize,mlafix-prove{exhaustive=3},mlafix-warn-nan))" --verify-diagnostics=only-expected -o /dev/null
 
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
@@ -29,7 +29,7 @@ mlafix.kernel @reduce(%y: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "
     mlafix.store %m, %s[%t] : !each, !rows
     %b = mlafix.broadcast %m : !each -> !row
     mlafix.store %b, %y[%t] : !row, !rows
-    // A product has an element at least, as its factors do.
+    // A product has at least one element, since each factor has one.
     %e = mlafix.load %x[%t, %c0] : !rows -> f32
     mlafix.store %e, %first[%t] : f32, memref<?xf32, strided<[1], offset: ?>>
   }

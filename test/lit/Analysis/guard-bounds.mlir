@@ -1,4 +1,4 @@
-// Accesses that are not proved to be in bounds get predicates that keep them there; proved ones stay as they are.
+// An access that is not proved to be in bounds gets a predicate that checks its indices. A proved access stays unchanged.
 // RUN: %mlafix-opt %s --mlafix-guard-bounds | FileCheck %s
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -26,7 +26,7 @@ mlafix.kernel @gather(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}
   }
 }
 
-// An `else` value is for the kernel's own predicate alone.
+// The `else` value applies only if the kernel's own predicate is false.
 // CHECK-LABEL: @otherwise
 mlafix.kernel @otherwise(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %x: !rows {mlafix.dims = ["m", "D"], mlafix.access = "read"},
                          %i: index, %p: i1, %s: index) {
@@ -49,7 +49,7 @@ mlafix.kernel @otherwise(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = 
   }
 }
 
-// Of several indices, those alone that are open; what comes after a guarded load is open, too.
+// Only indices that are not proved are checked. An index that depends on a guarded load is not proved, either.
 // CHECK-LABEL: @some
 mlafix.kernel @some(%x: memref<?x4x?xf32, strided<[?, ?, ?], offset: ?>> {mlafix.dims = ["n", "four", "k"], mlafix.access = "update"}, %s: i32, %next: index) {
   %c0 = arith.constant 0 : index
@@ -70,7 +70,7 @@ mlafix.kernel @some(%x: memref<?x4x?xf32, strided<[?, ?, ?], offset: ?>> {mlafix
   }
 }
 
-// A state, in a loop: its payload and its lse have one check, of a dim that both have.
+// A state in a loop: one check is enough for the payload and the lse, which both have the dim.
 // CHECK-LABEL: @states
 // CHECK: %[[M:.+]] = memref.dim %parts
 // CHECK: scf.for
@@ -95,8 +95,8 @@ mlafix.kernel @states(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "wr
   }
 }
 
-// What is stored of a state to two tensors with other checks is stored one by one; the size of a dim of an optional tensor, which is 0 where that is omitted, says
-// nothing of the other one.
+// If the payload and the lse of a stored state need different checks, they are stored separately. The size of a dim from an omitted optional tensor is 0, and
+// says nothing about the other tensor.
 // CHECK-LABEL: @stores
 mlafix.kernel @stores(%out: !rows {mlafix.dims = ["m", "D"], mlafix.access = "update"}, %lse: !vec {mlafix.dims = ["m"], mlafix.access = "update", mlafix.optional},
                       %other: !vec {mlafix.dims = ["q"], mlafix.access = "update", mlafix.optional}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
@@ -119,7 +119,7 @@ mlafix.kernel @stores(%out: !rows {mlafix.dims = ["m", "D"], mlafix.access = "up
   }
 }
 
-// Of a ragged grid's predicate, too.
+// A load in the predicate of a ragged grid is guarded, too.
 // CHECK-LABEL: @segments
 mlafix.kernel @segments(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"},
                         %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
@@ -138,7 +138,7 @@ mlafix.kernel @segments(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update
   }
 }
 
-// A slice of a row whose size a launch knows, with a bound or without: all of it, or nothing.
+// A slice of a row whose size only the launch knows, with a bound and without. The slice is loaded as a whole or not at all.
 // CHECK-LABEL: @slices
 // CHECK: %[[R:.+]] = memref.dim %y, %c1
 mlafix.kernel @slices(%y: !rows {mlafix.dims = ["n", "r"], mlafix.access = "update"}, %x: !rows {mlafix.dims = ["n", "r"], mlafix.access = "read"},

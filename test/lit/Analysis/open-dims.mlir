@@ -1,4 +1,4 @@
-// A dim whose name has a capital is no known size where "any" leaves it to the launch: its rows may be shorter than a slice, and may have no element.
+// The size of a dim in upper case is unknown if "any" leaves it to the launch. Its rows may be shorter than a slice, or empty.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=any},mlafix.kernel(mlafix-prove{exhaustive=2}))" --verify-diagnostics=only-expected -o /dev/null
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=any},mlafix.kernel(mlafix-guard-bounds))" | FileCheck %s
 // RUN: %mlafix-opt %s --mlafix-guard-bounds | FileCheck %s --check-prefix=BOUND
@@ -39,7 +39,7 @@ mlafix.kernel @get(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
   }
 }
 
-// The first element is one, where a size is compiled for: no dim is bound to 0.
+// With a size that is bound, the first element exists, since no dim is bound to 0.
 // CHECK-LABEL: mlafix.kernel @first
 // CHECK: %[[IN:.+]] = arith.cmpi ult, %c0, %{{.+}} : index
 // CHECK: mlafix.store %{{.+}}, %y[%{{.+}}, %c0] if %[[IN]]
@@ -55,7 +55,7 @@ mlafix.kernel @first(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "updat
   }
 }
 
-// What a launch checks of the size is known, too.
+// The proofs also use what a launch checks about the size.
 // CHECK-LABEL: mlafix.kernel @checked
 // CHECK-NOT: arith.cmpi ult
 // CHECK: mlafix.store %{{.+}}, %y[%{{[a-z0-9]+}}] slice 0 to 4 :

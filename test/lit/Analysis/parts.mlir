@@ -1,8 +1,8 @@
-// Parts of a row along a product: each is apart from the others, and together they are the row.
+// Parts of a row along a product do not overlap, and together they are the row.
 // RUN: %mlafix-opt %s --mlafix-prove --split-input-file --verify-diagnostics -o /dev/null
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(canonicalize,mlafix-prove{exhaustive=3}))" --verify-diagnostics=only-expected -o /dev/null
 
-// Both halves.
+// Both halves are stored.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
 // expected-remark @below {{x: coverage: proved}}
@@ -40,7 +40,7 @@ mlafix.kernel @half(%x: !rows {mlafix.dims = ["n", "(2 K)"], mlafix.access = "wr
 
 // -----
 
-// The same of long rows, of which few elements are looked at.
+// A half of a long row is left out. The search for a counterexample tries only a few elements.
 !rows = memref<?x2000000000xf32, strided<[?, 1], offset: ?>>
 
 // expected-remark @below {{x: one writer: proved}}
@@ -58,7 +58,7 @@ mlafix.kernel @long_half(%x: !rows {mlafix.dims = ["n", "(2 1000000000)"], mlafi
 
 // -----
 
-// Both members of each pair.
+// Both members of each pair are stored.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
 // expected-remark @below {{x: coverage: proved}}
@@ -96,7 +96,7 @@ mlafix.kernel @even(%x: !rows {mlafix.dims = ["n", "(K 2)"], mlafix.access = "wr
 
 // -----
 
-// Groups in a loop.
+// A loop stores all groups.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
 // expected-remark @below {{x: coverage: proved}}
@@ -118,7 +118,7 @@ mlafix.kernel @loop(%x: !rows {mlafix.dims = ["n", "(3 K)"], mlafix.access = "wr
 
 // -----
 
-// The loop ends too early.
+// The loop ends before the last group.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
 // expected-remark @below {{x: one writer: proved}}
@@ -140,7 +140,7 @@ mlafix.kernel @short(%x: !rows {mlafix.dims = ["n", "(3 K)"], mlafix.access = "w
 
 // -----
 
-// A member in each branch of an unknown flag, the other one in both.
+// Each branch of an unknown flag stores one member, and both store the other member.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
 // expected-remark @below {{x: coverage: proved}}
@@ -168,7 +168,7 @@ mlafix.kernel @branches(%x: !rows {mlafix.dims = ["n", "(K 2)"], mlafix.access =
 
 // -----
 
-// A group is beyond the last one.
+// A group index is beyond the last group.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
 // expected-remark @below {{x: one writer: proved}}
@@ -186,7 +186,7 @@ mlafix.kernel @beyond(%x: !rows {mlafix.dims = ["n", "(2 K)"], mlafix.access = "
 
 // -----
 
-// A member is beyond the last one.
+// A member index is beyond the last member.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
 // expected-remark @below {{x: one writer: proved}}
@@ -204,7 +204,7 @@ mlafix.kernel @beyond(%x: !rows {mlafix.dims = ["n", "(K 2)"], mlafix.access = "
 
 // -----
 
-// Rows of the grid share out the groups of a tensor's row, and then write to all of one.
+// Each row of the grid stores one group of a tensor's row.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
 // expected-remark @below {{x: coverage: proved}}
@@ -223,7 +223,7 @@ mlafix.kernel @shared(%x: !rows {mlafix.dims = ["n", "(2 K)"], mlafix.access = "
 
 // -----
 
-// What another row of the grid reads.
+// A row of the grid reads what another one writes.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
 // expected-remark @below {{x: one writer: proved}}

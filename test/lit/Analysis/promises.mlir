@@ -1,4 +1,4 @@
-// What authors promise: a launch checks what it can, the proofs believe the rest, and say so.
+// Promises of authors: a launch checks those that it can. The proofs believe the others, and report this.
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-guard-bounds | FileCheck %s
 
@@ -7,7 +7,7 @@
 !pages = memref<?x16x?xf32, strided<[?, ?, 1], offset: ?>>
 !ints = memref<?xi32, strided<[?], offset: ?>>
 
-// Of sizes and scalars: proved, since a launch checks it.
+// A promise about sizes and scalars. The access is proved, since a launch checks the promise.
 // CHECK-LABEL: @sizes
 // CHECK: mlafix.assume %{{.+}}, "n <= m and 0 <= k < m - n"
 // CHECK-NOT: ult
@@ -34,7 +34,7 @@ mlafix.kernel @sizes(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, 
   }
 }
 
-// Of what a table holds: promised, for what comes behind it. Nobody checks that, so there is a guard all the same.
+// A promise about the contents of a table. Accesses after it are promised. Nothing checks the promise, so they keep their guards.
 // CHECK-LABEL: @entries
 // CHECK-NOT: mlafix.assume
 // CHECK: ult
@@ -63,7 +63,7 @@ mlafix.kernel @entries(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"
   }
 }
 
-// No guard where the kernel asks for none.
+// No guard is added if the kernel asks for none.
 // CHECK-LABEL: @trusted
 // CHECK-NOT: mlafix.{{assume|print}}
 // CHECK-NOT: ult
@@ -90,7 +90,7 @@ mlafix.kernel @trusted(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"
   }
 }
 
-// One writer of a scatter: each slot is named once, by its number or by a page and a place in it. Bounds stay open.
+// A scatter with one writer: the table names each slot once, by its number, or by a page and a place in it. The bounds are not proved.
 // CHECK-LABEL: @scatter
 // CHECK-NOT: mlafix.distinct
 // expected-remark @below {{slots: bounds: proved}}
@@ -115,7 +115,8 @@ mlafix.kernel @scatter(%cache: !pages {mlafix.dims = ["pages", "page", "D"], mla
   }
 }
 
-// Not promised: that another table's entries are other ones, that halves of them are, or that an entry that is read behind its table's end, a zero, is none of them.
+// The promise does not say that the entries of another table differ, or that halved entries do. It does not exclude the zero that a load past the table's end
+// gives.
 mlafix.kernel @no_promise(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %b: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
                           %c: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
                           %slots: !ints {mlafix.dims = ["n"], mlafix.access = "read"}, %others: !ints {mlafix.dims = ["n"], mlafix.access = "read"},
@@ -143,7 +144,7 @@ mlafix.kernel @no_promise(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update
   }
 }
 
-// Two stores, one of them to where another row's entry is: apart by the promise.
+// Two stores, one of them to the place of another row's entry. The promise makes them distinct.
 mlafix.kernel @two(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
                    %slots: memref<?x2xi32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "two"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -162,7 +163,7 @@ mlafix.kernel @two(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %x:
   }
 }
 
-// In segments: rows of one segment have entries of their own, and rows of two do if these do not overlap. Not what all rows of a segment share.
+// In segments, different rows have different entries, as long as segments do not overlap. An entry that all rows of a segment share does not separate them.
 mlafix.kernel @segments(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %b: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
                         %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %slots: !ints {mlafix.dims = ["n"], mlafix.access = "read"},
                         %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
@@ -186,7 +187,7 @@ mlafix.kernel @segments(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update"}
   }
 }
 
-// An example never breaks an assumption.
+// A counterexample never breaks an assumption.
 // CHECK-LABEL: @example
 mlafix.kernel @example(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

@@ -1,4 +1,5 @@
-// Sums that cannot wrap around are linear, whether a launch's checks or a remainder keep them small; and rows that quotients and remainders permute.
+// Sums that cannot wrap around are linear. A launch's checks or a remainder can keep them small. Also tests rows that quotients and remainders
+// permute.
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove=exhaustive=3 --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -44,7 +45,7 @@ mlafix.kernel @assumed(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}
   }
 }
 
-// Nothing checks this one: it may wrap around.
+// Nothing checks this scalar, so the sum may wrap around.
 // expected-remark @below {{out: coverage: proved}}
 mlafix.kernel @unchecked(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %k: i64) {
   %c0 = arith.constant 0 : index
@@ -58,7 +59,7 @@ mlafix.kernel @unchecked(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
   }
 }
 
-// If it does, the element is not there: rows stay apart.
+// If the sum wraps around, its element does not exist. The rows therefore stay separate.
 // expected-remark @below {{y: one writer: proved}}
 // expected-remark @below {{y: independence: proved}}
 mlafix.kernel @part(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %k: index) {
@@ -74,7 +75,7 @@ mlafix.kernel @part(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %x
   }
 }
 
-// What a predicate keeps small.
+// A predicate keeps the sum small.
 // expected-remark @below {{x: bounds: proved}}
 mlafix.kernel @predicate(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"},
                          %slots: !longs {mlafix.dims = ["n"], mlafix.access = "read"}) {
@@ -95,7 +96,7 @@ mlafix.kernel @predicate(%out: !vec {mlafix.dims = ["n"], mlafix.access = "updat
   }
 }
 
-// Remainders of what 64 bits hold.
+// Remainders of 64-bit integers.
 // expected-remark @below {{x: bounds: proved}}
 mlafix.kernel @remainder(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: memref<17xf32, strided<[?], offset: ?>> {mlafix.dims = ["s"], mlafix.access = "read"},
                          %slots: !longs {mlafix.dims = ["n"], mlafix.access = "read"}) {
@@ -115,7 +116,7 @@ mlafix.kernel @remainder(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
   }
 }
 
-// Rows turned within groups of 3.
+// Rows are rotated within groups of 3.
 // expected-remark @below {{y: coverage: proved}}
 // expected-remark @below {{y: one writer: proved}}
 // expected-remark @below {{y: bounds: proved}}
@@ -138,7 +139,7 @@ mlafix.kernel @turn(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x:
   }
 }
 
-// By a number that a launch passes, within groups of 128, the remainder first.
+// Rows are rotated within groups of 128 by a number that a launch passes. The remainder is computed first.
 // expected-remark @below {{y: coverage: proved}}
 // expected-remark @below {{y: one writer: proved}}
 // expected-remark @below {{y: bounds: proved}}
@@ -160,7 +161,7 @@ mlafix.kernel @turn_by(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, 
   }
 }
 
-// Two by three, transposed: divisions by several numbers.
+// A transposition of two by three elements, with divisions by several numbers.
 // expected-remark @below {{y: coverage: proved}}
 // expected-remark @below {{y: one writer: proved}}
 // expected-remark @below {{y: bounds: proved}}
@@ -187,7 +188,7 @@ mlafix.kernel @transpose(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}
   }
 }
 
-// The same of the first four columns' rows: two of six are left out, and two written twice.
+// A wrong transposition: two of six rows are left out, and two are written twice.
 mlafix.kernel @fold(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -1,4 +1,4 @@
-// Bounds: indices computed of grid indices, sizes and scalars, of what tables hold, in loops.
+// Proves bounds of indices that are computed from grid indices, sizes, scalars and table entries, also in loops.
 // RUN: %mlafix-opt %s --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -108,7 +108,7 @@ mlafix.kernel @loop(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, 
     mlafix.store %sum, %out[%t] : f32, !vec
   }
 }
-// A number that a bound name limits: none above its size is a launch.
+// A scalar that is at most a dim of known size. No launch passes a larger number.
 !two = memref<2xf32, strided<[?], offset: ?>>
 // expected-remark @below {{z: bounds: proved}}
 // expected-remark @below {{z: one writer: proved}}

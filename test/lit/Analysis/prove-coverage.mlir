@@ -1,4 +1,4 @@
-// Coverage: every element of an output is written, whatever memory holds.
+// Proves coverage: every element of an output is written, for any contents of memory.
 // RUN: %mlafix-opt %s --canonicalize --mlafix-prove --split-input-file --verify-diagnostics -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -51,7 +51,7 @@ mlafix.kernel @no_else(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// A threshold, both sides.
+// Rows below and above a threshold are written.
 // expected-remark @below {{out: coverage: proved}}
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
@@ -92,7 +92,7 @@ mlafix.kernel @threshold_off_by_one(%out: !vec {mlafix.dims = ["n"], mlafix.acce
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// A loop writes pairs, of a length that may be odd.
+// A loop writes pairs of elements. The number of elements may be odd.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 mlafix.kernel @pairs(%out: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "l"], mlafix.access = "write"}) {
@@ -119,7 +119,7 @@ mlafix.kernel @pairs(%out: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.d
 !mat = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// Rows backwards, in a loop, by a remainder and then by what was read.
+// Rows are written in reverse order, in a loop, at a remainder, and then at a loaded index.
 // expected-remark @below {{out: coverage: proved}}
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
@@ -158,7 +158,7 @@ mlafix.kernel @backwards(%out: !mat {mlafix.dims = ["n", "m"], mlafix.access = "
 !mat = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// One row of several writes: none does where there are none.
+// One row of the grid writes for all others. If the grid has no rows, nothing is written.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 // expected-remark @below {{x: independence: proved}}
@@ -180,7 +180,7 @@ mlafix.kernel @first_of_row(%out: !vec {mlafix.dims = ["n"], mlafix.access = "wr
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// Rows come of segments, which need not reach every element.
+// The rows of the grid are those of segments, which need not cover all elements.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 mlafix.kernel @segments(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
@@ -195,7 +195,7 @@ mlafix.kernel @segments(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"
     mlafix.store %v, %out[%t] : f32, !vec
   }
 }
-// Rows by their number: all of them, and all but one.
+// A condition on the row's index selects all rows, or all but one.
 // expected-remark @below {{out: coverage: proved}}
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
@@ -226,7 +226,7 @@ mlafix.kernel @numbered_but_one(%out: memref<?x3xf32, strided<[?, ?], offset: ?>
 
 // -----
 
-// Each row turns its elements by another distance: 7 and 4096 have no common factor.
+// Each row rotates its elements by a different distance. 7 and 4096 have no common factor.
 !rows = memref<?x4096xf32, strided<[?, ?], offset: ?>>
 
 // expected-remark @below {{out: coverage: proved}}
@@ -248,7 +248,7 @@ mlafix.kernel @turned(%out: !rows {mlafix.dims = ["n", "4096"], mlafix.access = 
   }
 }
 
-// What is too much to look at ends soon, with that as its answer.
+// A question with too many cases ends soon, and the answer says that.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 mlafix.kernel @turned_twice(%out: !rows {mlafix.dims = ["n", "4096"], mlafix.access = "write"}, %x: f32) {
@@ -300,7 +300,7 @@ mlafix.kernel @turned_in_steps(%out: !rows {mlafix.dims = ["n", "64"], mlafix.ac
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// Of two comparisons of the same floats one holds: NaN is on the side of the second.
+// One of two comparisons of the same floats is true. For NaN, it is the second one.
 // expected-remark @below {{out: coverage: proved}}
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
@@ -323,7 +323,7 @@ mlafix.kernel @compared_twice(%out: !vec {mlafix.dims = ["n"], mlafix.access = "
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// NaN is on neither side.
+// For NaN, neither comparison is true.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 // expected-remark @below {{x: independence: proved}}
@@ -346,7 +346,8 @@ mlafix.kernel @neither(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// No number is above 1 and below 0: no such example is shown. What is NaN only, the comparison with itself says: two of three are one relation.
+// A counterexample never has a number above 1 and below 0. A comparison of a value with itself finds NaN. Two of the three comparisons are the
+// same relation.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 // expected-remark @below {{x: independence: proved}}

@@ -1,4 +1,4 @@
-// Divisions as mlafix-define-edge-cases writes them: of what is not negative, they are those that round down.
+// Divisions in the form that mlafix-define-edge-cases writes. For a dividend that is not negative, they round down.
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -14,7 +14,7 @@ mlafix.kernel @halves(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}
     mlafix.store %v, %out[%half] : f32, !vec
   }
 }
-// A half of a scalar may be below zero.
+// Half of a scalar may be negative.
 // expected-remark @below {{out: one writer: proved}}
 mlafix.kernel @half_of_a_scalar(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %s: i32) {
   %c0 = arith.constant 0 : index

@@ -1,11 +1,11 @@
-// Rows that tables name, where a table may be omitted and is read under a predicate.
+// Proofs about rows whose indices come from tables. A table may be omitted, and is read under a predicate.
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !ints = memref<?xi32, strided<[?], offset: ?>>
 
-// Both tables may be omitted; a row adds up a run of x through one and stores where the other says. What is stored is in bounds, and
-// with the promise no two rows store to one element.
+// Both tables may be omitted. A row adds rows of x that one table names, and stores at the index from the other table. The stores are
+// in bounds. With the promise, no two rows store to the same element.
 // expected-remark @below {{out: bounds: proved}}
 // expected-remark @below {{x: independence: proved}}
 // expected-remark @below {{x: bounds: proved}}
@@ -81,7 +81,8 @@ mlafix.kernel @runs(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, 
   }
 }
 
-// An entry is read where the store happens: the store's predicate says so, or that the value is not what the load gives elsewhere.
+// The entry is loaded whenever the store happens. The store has the load's predicate, or requires an index that differs from the
+// load's `else` value.
 mlafix.kernel @read_where_stored(%a: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %b: !vec {mlafix.dims = ["n"], mlafix.access = "update"},
                                  %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %to: !ints {mlafix.dims = ["g"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -104,8 +105,8 @@ mlafix.kernel @read_where_stored(%a: !vec {mlafix.dims = ["n"], mlafix.access = 
   }
 }
 
-// Not so: the store happens where no entry is read, and the load gives a row there (a zero, which is also what a load without an else
-// gives); or nothing is promised.
+// One writer is not proved. The store may happen without a loaded entry, and the load's `else` value, or 0 without one, is then a
+// valid row. Or nothing is promised.
 mlafix.kernel @read_elsewhere(%a: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %b: !vec {mlafix.dims = ["n"], mlafix.access = "update"},
                               %c: !vec {mlafix.dims = ["n"], mlafix.access = "update"},
                               %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %to: !ints {mlafix.dims = ["g"], mlafix.access = "read"},
@@ -134,7 +135,7 @@ mlafix.kernel @read_elsewhere(%a: !vec {mlafix.dims = ["n"], mlafix.access = "up
   }
 }
 
-// The promise is about a table that is there. Without it two rows meet.
+// The promise applies only if the table is present. If the table is omitted, two rows store to the same element.
 mlafix.kernel @omitted(%a: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %b: !vec {mlafix.dims = ["n"], mlafix.access = "update"},
                        %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"},
                        %to: !ints {mlafix.dims = ["m"], mlafix.access = "read", mlafix.optional}) {

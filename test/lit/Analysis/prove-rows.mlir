@@ -1,4 +1,4 @@
-// One writer, independence, written before read.
+// Proves one writer, independence, and written-before-read.
 // RUN: %mlafix-opt %s --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -137,7 +137,7 @@ mlafix.kernel @ragged_write(%lse: !vec {mlafix.dims = ["n"], mlafix.access = "wr
     mlafix.store %v, %lse[%t] : f32, !vec
   }
 }
-// A row reads its output before it has written it, or where it may not have.
+// A row reads an element of its output before it writes the element, or without having surely written it.
 mlafix.kernel @read_first(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !vec
@@ -160,7 +160,7 @@ mlafix.kernel @read_in_part(%y: !vec {mlafix.dims = ["n"], mlafix.access = "writ
     mlafix.store %v, %z[%t] : f32, !vec
   }
 }
-// The same, read where it has been written.
+// A row reads only elements that it has written.
 // expected-remark @below {{y: written before read: proved}}
 mlafix.kernel @read_that_part(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %z: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %live: index) {
   %c0 = arith.constant 0 : index
@@ -174,7 +174,7 @@ mlafix.kernel @read_that_part(%y: !vec {mlafix.dims = ["n"], mlafix.access = "wr
     mlafix.store %v, %z[%t] : f32, !vec
   }
 }
-// What decides which rows there are must not be what they write.
+// A ragged grid's predicate must not read a tensor that the rows write.
 mlafix.kernel @predicate_reads_what_rows_write(%lse: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !ints {mlafix.dims = ["m"], mlafix.access = "update"},
     %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -193,7 +193,7 @@ mlafix.kernel @predicate_reads_what_rows_write(%lse: !vec {mlafix.dims = ["n"], 
     mlafix.store %one, %x[%s] if %known : i32, !ints
   }
 }
-// Quotients and remainders of one index are it again.
+// The quotient and the remainder of an index together identify the index.
 // expected-remark @below {{out: one writer: proved}}
 mlafix.kernel @split_index(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

@@ -1,4 +1,4 @@
-// Slices that are stored cover a row together, or leave elements out; rows that share a row of a tensor.
+// Stored slices together cover a row, or leave elements out. Also tests rows of the grid that share a row of a tensor.
 // RUN: %mlafix-opt %s --canonicalize --mlafix-prove --split-input-file --verify-diagnostics -o /dev/null
 
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
@@ -33,7 +33,7 @@ mlafix.kernel @gap(%y: !rows {mlafix.dims = ["n", "96"], mlafix.access = "write"
 
 // -----
 
-// What is read of an output was written before: not the element behind it.
+// The load reads a slice whose last element was not written before.
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
 // expected-remark @below {{y: coverage: proved}}
 // expected-remark @below {{y: one writer: proved}}
@@ -53,7 +53,7 @@ mlafix.kernel @read_back(%y: !rows {mlafix.dims = ["n", "96"], mlafix.access = "
 
 // -----
 
-// A slice is stored whole or not at all: where a row may be shorter, its elements may stay as they were, and what is read may never have been written.
+// A slice is stored as a whole or not at all. If a row may be shorter, its elements may stay unwritten, and a load may read them.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 // expected-remark @below {{y: one writer: proved}}
 mlafix.kernel @shorter(%y: !rows {mlafix.dims = ["n", "v"], mlafix.access = "write"}, %s: f32) attributes {most = {v = 4}} {
@@ -94,7 +94,7 @@ mlafix.kernel @read_of_shorter(%y: !rows {mlafix.dims = ["n", "v"], mlafix.acces
 
 // -----
 
-// Where a launch checks that there are as many, slices count.
+// Slices count as written if a launch checks that rows are long enough.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 // expected-remark @below {{y: coverage: proved}}
 // expected-remark @below {{y: one writer: proved}}
@@ -115,7 +115,8 @@ mlafix.kernel @long_enough(%y: !rows {mlafix.dims = ["n", "v"], mlafix.access = 
 
 // -----
 
-// Branches may cut a row elsewhere: together they write all of it in either case, and may leave out what one leaves out.
+// Branches may split a row at different places. The row is covered if each branch writes all of it. An element is left out if one
+// branch leaves it out.
 !rows = memref<?x16xf32, strided<[?, 1], offset: ?>>
 !flags = memref<?xi1, strided<[?], offset: ?>>
 // expected-remark @below {{y: coverage: proved}}
@@ -150,7 +151,7 @@ mlafix.kernel @cut_by_branches(%y: !rows {mlafix.dims = ["n", "16"], mlafix.acce
 
 // -----
 
-// A number that all rows write is one number in every element; elements of a running sum of it depend on the place.
+// Rows that write a splat of the same number write equal elements. The elements of a scan of that number depend on their place.
 !row = memref<9xf32, strided<[1], offset: ?>>
 !ids = memref<?xf32, strided<[?], offset: ?>>
 // expected-remark @below {{y: one writer: proved}}

@@ -1,4 +1,4 @@
-// What rows do to each other, where the kernel is compiled: an example is an error, a doubt a warning, one for a kernel.
+// Diagnoses races between rows during compilation. A counterexample is an error. An unproved property is a warning, once per kernel.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-define-edge-cases,canonicalize,mlafix-prove{refuse=true}))" --verify-diagnostics -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -19,7 +19,7 @@ mlafix.kernel @neighbour(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"
   }
 }
 
-// Known to the author.
+// The kernel's author has declared the race as intended.
 mlafix.kernel @allowed(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %y: !vec {mlafix.dims = ["m"], mlafix.access = "update"}) attributes {allow = ["bounds", "races"]} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -34,7 +34,7 @@ mlafix.kernel @allowed(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"},
   }
 }
 
-// In place: each row is its own.
+// A call in place: each row accesses only its own elements.
 mlafix.kernel @in_place(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : !vec
@@ -45,7 +45,7 @@ mlafix.kernel @in_place(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"}
   }
 }
 
-// Elements that there are: a store behind the end does nothing.
+// Only existing elements count: a store past the end does nothing.
 mlafix.kernel @three_of_four(%y: !vec {mlafix.dims = ["q"], mlafix.access = "update"}, %x: !mat {mlafix.dims = ["n", "H"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -61,7 +61,7 @@ mlafix.kernel @three_of_four(%y: !vec {mlafix.dims = ["q"], mlafix.access = "upd
   }
 }
 
-// A table that would settle it is named, the first time.
+// The first warning names a table whose promise would prove the property.
 mlafix.kernel @scatter(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %z: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
                        %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %slots: !ints {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -88,7 +88,7 @@ mlafix.kernel @promised(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"}
   }
 }
 
-// No table settles it where halves of its entries are meant.
+// No table is named if the kernel uses halves of the entries.
 mlafix.kernel @halves(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
                       %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %slots: !ints {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -115,7 +115,7 @@ mlafix.kernel @gather(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, 
   }
 }
 
-// Out of bounds for some sizes.
+// The access is out of bounds for some sizes.
 mlafix.kernel @longer(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %z: !vec {mlafix.dims = ["k"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !vec

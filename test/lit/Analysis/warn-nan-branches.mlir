@@ -1,4 +1,5 @@
-// Loads in two branches of an lse that is written, too: none of them stands for the other. The kernel is the module's first op.
+// Two branches load an lse that the kernel also writes. The analysis must not treat one load as the other. The kernel is the
+// module's first op.
 // RUN: %mlafix-opt %s --canonicalize --mlafix-warn-nan --verify-diagnostics -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>

@@ -1,4 +1,4 @@
-// Arithmetic on an lse that is right for empty rows: no warning, whichever way it is guarded.
+// Arithmetic on an lse that is right for empty rows causes no warning, for all usual forms of guards.
 // RUN: %mlafix-opt %s --canonicalize --mlafix-warn-nan --verify-diagnostics -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -8,7 +8,8 @@
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 !lses = tensor<?xf32, #mlafix.dim<"k">>
 
-// As vLLM does: +inf becomes -inf, and two empty rows are left out; a row with weight zero is not multiplied.
+// The form of vLLM: +inf is replaced by -inf, and two empty rows are left out. A row with weight zero is not
+// multiplied.
 mlafix.kernel @both_empty(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %out_lse: !vec {mlafix.dims = ["n"], mlafix.access = "write"},
     %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %y: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %a_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
@@ -57,7 +58,7 @@ mlafix.kernel @both_empty(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = 
   }
 }
 
-// All is computed, then chosen: the NaN that there was is not stored. The rows are read where they are live.
+// Both results are computed and then selected, so a NaN is not stored. Only live rows are loaded.
 mlafix.kernel @chosen_after(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %a_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -94,7 +95,7 @@ mlafix.kernel @chosen_after(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access 
   }
 }
 
-// NaN is looked for and replaced.
+// The kernel tests the result for NaN and replaces it.
 mlafix.kernel @nan_replaced(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %a_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
     %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -112,7 +113,7 @@ mlafix.kernel @nan_replaced(%out: !vec {mlafix.dims = ["n"], mlafix.access = "wr
   }
 }
 
-// Only live rows are stored, by a predicate and by isfinite.
+// Only live rows are stored, with a predicate or with isfinite.
 mlafix.kernel @stored_where_live(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !vec
@@ -125,7 +126,7 @@ mlafix.kernel @stored_where_live(%out: !vec {mlafix.dims = ["n"], mlafix.access 
   }
 }
 
-// A running maximum: parts that are empty change nothing, and a sum of nothing is not divided by.
+// A running maximum. Empty parts change nothing, and there is no division by a sum of 0.
 mlafix.kernel @online(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %parts: !mats {mlafix.dims = ["k", "n", "D"], mlafix.access = "read"},
     %part_lses: !partials {mlafix.dims = ["k", "n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -169,7 +170,7 @@ mlafix.kernel @online(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "wri
   }
 }
 
-// All splits at once: where the maximum is no number there is none.
+// All splits at once. The result is replaced if the maximum is not finite.
 mlafix.kernel @splits(%out: !mat {mlafix.dims = ["n", "k"], mlafix.access = "write"}, %split_lse: !mat {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !mat
@@ -191,7 +192,8 @@ mlafix.kernel @splits(%out: !mat {mlafix.dims = ["n", "k"], mlafix.access = "wri
   }
 }
 
-// A weight of zero times a row that is not the empty row's payload; and a kernel that leaves lses to the algebra.
+// A weight of zero is multiplied with a row that is not the payload of the empty state. The second kernel computes no
+// lse itself, but uses states.
 mlafix.kernel @other_rows(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %gamma: !mat {mlafix.dims = ["one", "D"], mlafix.access = "read"},
     %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -226,7 +228,7 @@ mlafix.kernel @algebra(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "wr
   }
 }
 
-// An lse that is read twice, and written after, is one lse: both reads are of one case.
+// An lse that is loaded twice before it is written is one value: the analysis treats both loads alike.
 mlafix.kernel @in_place(%lse: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %other_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %lse, %c0 : !vec

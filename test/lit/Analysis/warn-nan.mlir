@@ -1,4 +1,4 @@
-// NaN that empty rows make: arithmetic on an lse as it is found in merges that are written by hand.
+// Warnings about NaN from empty rows, for arithmetic on lses that merges written by hand often contain.
 // RUN: %mlafix-opt %s --canonicalize --mlafix-warn-nan --verify-diagnostics -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -8,7 +8,7 @@
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 !lses = tensor<?xf32, #mlafix.dim<"k">>
 
-// exp(lse - max(a, b)) of two empty rows; a row whose lse is +inf is empty, too.
+// exp(lse - max(a, b)) is NaN for two empty rows. A row whose lse is +inf is empty, too.
 mlafix.kernel @plain_merge(%out_lse: !vec {mlafix.dims = ["n"], mlafix.access = "write"},
     %a_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -30,7 +30,7 @@ mlafix.kernel @plain_merge(%out_lse: !vec {mlafix.dims = ["n"], mlafix.access = 
   }
 }
 
-// The same, with a maximum of 0 where both are empty: weights of 0, and a sum of 0 to divide by.
+// If both rows are empty, the maximum is replaced by 0. The weights and their sum are then 0, and the division gives NaN.
 mlafix.kernel @finite_maximum(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %a_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -64,7 +64,7 @@ mlafix.kernel @finite_maximum(%out: !mat {mlafix.dims = ["n", "D"], mlafix.acces
   }
 }
 
-// The reciprocal of a sum of nothing is inf, and 0 * inf.
+// The sum of no weights is 0. Its reciprocal is inf, and 0 * inf is NaN.
 mlafix.kernel @reciprocal(%out_lse: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out_lse, %c0 : !vec
@@ -79,7 +79,7 @@ mlafix.kernel @reciprocal(%out_lse: !vec {mlafix.dims = ["n"], mlafix.access = "
   }
 }
 
-// A weight times its lse, of an entropy; and of a row that is not empty by its lse alone: 0 * -inf.
+// An entropy multiplies a weight by its lse: 0 * -inf is NaN for an empty row.
 mlafix.kernel @entropy(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !vec
@@ -92,7 +92,7 @@ mlafix.kernel @entropy(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}
   }
 }
 
-// The sigmoid of a difference, as ring attention merges.
+// The sigmoid of a difference of lses, as in merges of ring attention.
 mlafix.kernel @sigmoid(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %y: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
     %block_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
@@ -117,7 +117,7 @@ mlafix.kernel @sigmoid(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "wr
   }
 }
 
-// A running maximum over parts, of which the first is empty.
+// A running maximum over parts, where the first part is empty.
 mlafix.kernel @online(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %parts: !mats {mlafix.dims = ["k", "n", "D"], mlafix.access = "read"},
     %part_lses: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["k", "n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -154,7 +154,7 @@ mlafix.kernel @online(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "wri
   }
 }
 
-// A running sum that leaves empty parts out, and is 0 where all are empty.
+// A running sum that leaves out empty parts. It is 0 if all parts are empty.
 mlafix.kernel @sum_of_none(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"},
     %part_lses: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["k", "n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -183,7 +183,7 @@ mlafix.kernel @sum_of_none(%out: !vec {mlafix.dims = ["n"], mlafix.access = "wri
   }
 }
 
-// A guard against -inf alone: +inf, which FlashAttention gives empty rows, makes NaN.
+// The kernel only guards against -inf. FlashAttention gives empty rows +inf, which leads to NaN.
 mlafix.kernel @half_guarded(%out_lse: !vec {mlafix.dims = ["n"], mlafix.access = "write"},
     %a_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -203,7 +203,7 @@ mlafix.kernel @half_guarded(%out_lse: !vec {mlafix.dims = ["n"], mlafix.access =
   }
 }
 
-// Unnormalised weights: exp(+inf) / (exp(+inf) + …).
+// Weights are not relative to the maximum: exp(+inf) / (exp(+inf) + …) is NaN.
 mlafix.kernel @share(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %a_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
     %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -222,7 +222,7 @@ mlafix.kernel @share(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, 
   }
 }
 
-// All splits of a row at once: a row of lses, its maximum, its weights.
+// All splits of a row at once: a row of lses, their maximum and their weights.
 mlafix.kernel @splits(%out: !mat {mlafix.dims = ["n", "k"], mlafix.access = "write"}, %split_lse: !mat {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !mat
@@ -237,7 +237,7 @@ mlafix.kernel @splits(%out: !mat {mlafix.dims = ["n", "k"], mlafix.access = "wri
   }
 }
 
-// An lse by its use in a state op, not by its name; NaN that a state carries into a store.
+// A tensor is an lse because a state op uses it, not because of its name. A state carries NaN into a store.
 mlafix.kernel @into_a_state(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %s: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %u: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -254,7 +254,7 @@ mlafix.kernel @into_a_state(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access 
   }
 }
 
-// The weight is chosen, the row is not: 0 times what an empty row holds.
+// The weight of an empty row is replaced by 0, but its payload is multiplied: 0 times garbage may be NaN.
 mlafix.kernel @dead_payload(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -275,7 +275,7 @@ mlafix.kernel @dead_payload(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access 
   }
 }
 
-// The same in a branch for empty rows.
+// The payload of an empty row is multiplied by 0 in a branch for empty rows.
 mlafix.kernel @dead_branch(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %flags: !flags {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

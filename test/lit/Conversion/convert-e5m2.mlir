@@ -1,4 +1,5 @@
-// fp8 e5m2 both ways, which has infinities: stores have bounds that fold with them, and the conversion drops them.
+// Conversions from and to fp8 e5m2, which has infinities. Stores clamp values for the sake of folds, and the conversion
+// drops these bounds.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_89},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=CONVERT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64},mlafix.kernel(mlafix-distribute))" | FileCheck %s --check-prefix=BOUNDS
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX

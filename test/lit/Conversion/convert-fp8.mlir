@@ -1,5 +1,6 @@
-// fp8 from and to f32 (N7): NVIDIA's instructions where there are any, integer arithmetic elsewhere. The first operand of the
-// one that narrows is the upper byte. Its pairs stay whole: ptxas 13.0 crashes on words with a half that was never written.
+// Conversions between fp8 and f32 (N7) use NVIDIA's instructions if the target has them, and integer arithmetic elsewhere.
+// The first operand of the narrowing instruction is the upper byte. Its pairs are not split, since ptxas 13.0 crashes on
+// words with a half that was never written.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_89},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=CONVERT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=INTEGERS
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64},mlafix.kernel(mlafix-distribute),mlafix-to-cpu,cse)" | FileCheck %s --check-prefix=INTEGERS
@@ -39,7 +40,7 @@ mlafix.kernel @quantize(%out: !bytes {mlafix.dims = ["n", "D"], mlafix.access = 
   }
 }
 
-// Alone: the bits are cast to the type that memory holds.
+// A single element: its bits are cast to the type in memory.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-convert-fp8))" | FileCheck %s --check-prefix=ALONE
 // ALONE-LABEL: mlafix.kernel @quantize_fast
 // ALONE-NOT: arith.truncf

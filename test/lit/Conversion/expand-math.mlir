@@ -1,4 +1,4 @@
-// What would become a call of a library is written out; what a processor has stays.
+// Operations that would become library calls are expanded. Operations that the processor has stay.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(llvm.func(mlafix-expand-math))" | FileCheck %s
 
 module attributes {mlafix.target = "x86-64-v3"} {
@@ -23,7 +23,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
 // -----
 
 module attributes {mlafix.target = "x86-64"} {
-  // The baseline rounds by an addition, and cuts off by way of the integers.
+  // The baseline rounds with an addition, and truncates with a conversion to integers.
   // CHECK-LABEL: llvm.func @whole
   // CHECK-NOT: math.roundeven
   // CHECK: %[[UP:.*]] = arith.addf

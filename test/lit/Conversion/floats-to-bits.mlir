@@ -1,4 +1,4 @@
-// Floats that are only moved become integers of their width; a conversion that is left sees the float.
+// Floats that are only moved become integers of their width. A remaining conversion gets the float.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(llvm.func(mlafix-floats-to-bits))" | FileCheck %s --check-prefixes=CHECK,WIDE
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(llvm.func(mlafix-floats-to-bits{width=8}))" | FileCheck %s --check-prefixes=CHECK,NARROW
 
@@ -26,7 +26,7 @@ llvm.func @half(%x: !llvm.ptr) {
   llvm.return
 }
 
-// Casts of bits to the same bits go.
+// Bitcasts between equal types are removed.
 // CHECK-LABEL: llvm.func @fp8
 // CHECK-NOT: unrealized_conversion_cast
 // CHECK: llvm.return

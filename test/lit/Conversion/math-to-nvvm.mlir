@@ -1,4 +1,4 @@
-// Approximate instructions stand where they hold N10, or where an operation's flags allow them.
+// Approximate instructions are used if they satisfy N10, or if an operation's flags allow them.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(llvm.func(mlafix-math-to-nvvm))" | FileCheck %s
 
 // CHECK-LABEL: llvm.func @approximate
@@ -12,7 +12,7 @@ llvm.func @approximate(%x: f32, %y: f32) {
   %c = arith.divf %x, %y fastmath<arcp> : f32
   // CHECK: llvm.call_intrinsic "llvm.nvvm.lg2.approx.ftz.f"
   %d = math.log2 %x fastmath<afn> : f32
-  // Of numbers that are at most 0, whose powers are summed.
+  // Exponentials of numbers that are at most 0, which are summed.
   // CHECK-NOT: arith.select
   // CHECK: arith.mulf
   // CHECK-NEXT: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
@@ -26,7 +26,7 @@ llvm.func @approximate(%x: f32, %y: f32) {
 llvm.func @exact(%x: f32, %y: f32) {
   // CHECK: arith.divf %{{.*}}, %{{.*}} : f32
   %a = arith.divf %x, %y : f32
-  // A series, of the quotient that lies near 0.
+  // A series in a quotient that is near 0.
   // CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
   // CHECK-COUNT-6: math.fma
   %b = math.log2 %x : f32
@@ -45,7 +45,7 @@ llvm.func @library(%x: f32) {
 
 // -----
 
-// Polynomials on every target; sine and cosine differ by a quarter, and erf and tanh take the target's power of two.
+// These functions are polynomials on every target. Sine and cosine differ by a quarter turn. erf and tanh use the target's exp2.
 // CHECK-LABEL: llvm.func @angles
 llvm.func @angles(%x: f32) {
   // CHECK: %[[SHIFTED:.*]] = math.fma
@@ -73,7 +73,7 @@ llvm.func @angles(%x: f32) {
 
 // -----
 
-// An assembler that knows that a value is not negative forgets NaN in these comparisons.
+// An assembler that knows that a value is not negative compiles these comparisons wrongly for NaN.
 // CHECK-LABEL: llvm.func @comparisons
 llvm.func @comparisons(%x: f32, %v: vector<2xf32>) -> i1 {
   %minus = arith.constant -1.0 : f32

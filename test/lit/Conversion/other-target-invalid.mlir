@@ -1,4 +1,4 @@
-// The other target's threads or loops have parameters of their own.
+// A kernel that was distributed for the other kind of target is refused.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --mlafix-kernels-to-cpu
 // RUN: sed 's/x86-64-v3/sm_90/; s/#mlafix.grid<\(.*\)\], .*>,/#mlafix.cpu<\1], rows_per_block = 1>,/; s/for a CPU/for a GPU/' %s | %mlafix-opt --split-input-file --verify-diagnostics --mlafix-kernels-to-nvvm
 

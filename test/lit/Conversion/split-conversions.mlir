@@ -1,4 +1,5 @@
-// Conversions from and to floats of less than 32 bits go through f32; those of f32 stay as they are, and so do bits.
+// Conversions between integers and floats of less than 32 bits go through f32. Conversions of f32 and bitcasts stay
+// unchanged.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-split-conversions))" | FileCheck %s
 
 // CHECK-LABEL: mlafix.kernel @through_f32

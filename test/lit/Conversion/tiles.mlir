@@ -1,5 +1,5 @@
-// Scales in tiles of 128 x 4: columns follow each other, so that their strides are known with their sizes, and what a row and few columns add
-// within tiles is computed in 32 bits; the number of tiles before it is not.
+// Scales in tiles of 128 x 4. Columns are contiguous, so that their strides follow from their sizes. The offset within tiles is computed in
+// 32 bits; the offset of the first tile is not.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
 
 !tiles = memref<?x2x8xf8E4M3FN, strided<[?, ?, 1], offset: ?>>
@@ -7,7 +7,7 @@
 !open = memref<?x?x8xf8E4M3FN, strided<[?, ?, 1], offset: ?>>
 !rows = memref<?xf32, strided<[?], offset: ?>>
 
-// One stride, that of rows.
+// The only stride parameter is that of rows.
 // CHECK-LABEL: llvm.func @few_any(
 // CHECK-SAME: %[[TILES:[a-z0-9]+]]: !llvm.ptr<1>, %[[PITCH:[a-z0-9]+]]: i64, %{{[a-z0-9]+}}: !llvm.ptr<1>, %{{[a-z0-9]+}}: i64, %{{[a-z0-9]+}}: i64)
 // CHECK: %[[TILE:.*]] = arith.shrui %[[ROW:.*]], %c7_i64 : i64
@@ -33,7 +33,7 @@ mlafix.kernel @few(%y: !tiles {mlafix.dims = ["m", "H", "G"], mlafix.access = "u
   }
 }
 
-// More than 2^23 columns, or nobody knows how many.
+// The number of columns exceeds 2^23, or is unknown.
 // CHECK-LABEL: llvm.func @many_any(
 // CHECK: arith.andi %{{.*}}, %c-512_i64 : i64
 mlafix.kernel @many(%y: !wide {mlafix.dims = ["m", "H", "G"], mlafix.access = "update", mlafix.swizzle = "128x4"},
@@ -59,7 +59,7 @@ mlafix.kernel @open(%y: !open {mlafix.dims = ["m", "h", "G"], mlafix.access = "u
   }
 }
 
-// In tiles of 8 rows, rows follow each other.
+// In tiles of 8 rows, rows are contiguous.
 // CHECK-LABEL: llvm.func @low_any(
 // CHECK: arith.shrui %{{.*}}, %c3_i64 : i64
 // CHECK: arith.andi %{{.*}}, %c28_i32 : i32

@@ -1,4 +1,4 @@
-// A host function takes slots and a range; what would be a library call is written out.
+// A CPU function takes the parameter slots and a range of rows. Library calls are expanded.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-cpu)" | FileCheck %s --check-prefixes=CHECK,V3
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-cpu)" | FileCheck %s --check-prefixes=CHECK,BASE
 

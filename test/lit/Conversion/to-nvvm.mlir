@@ -1,5 +1,5 @@
-// The kernel ABI: a pointer per tensor, only the sizes and strides that are dynamic and used, and what a kernel that prefetches asks of a
-// launch; no pointer is noalias (N11).
+// The kernel ABI: a pointer per tensor, and only the sizes and strides that are dynamic and used. A kernel that prefetches has additional
+// parameters. No pointer is noalias (N11).
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-nvvm)" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
@@ -19,7 +19,7 @@ mlafix.kernel @k(
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !rows
   mlafix.forall (%t) in (%n) {
-    // Offsets are products and sums of 64 bits (N13).
+    // Offsets are computed in 64 bits (N13).
     // CHECK: %[[ROW:.*]] = arith.muli %{{.*}}, %[[XS]] : i64
     // CHECK: %[[OFFSET:.*]] = arith.addi %[[ROW]], %{{.*}} : i64
     // CHECK: %[[PTR:.*]] = llvm.getelementptr %[[X]][%[[OFFSET]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32
@@ -27,7 +27,7 @@ mlafix.kernel @k(
     %v = mlafix.load %x[%t] : !rows -> tensor<64xf32, #mlafix.dim<64>>
     // CHECK: llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"
     %r = math.rsqrt %factor : f32
-    // e^x: the instruction's 2^x, times 1 + what rounding took from its exponent (N10).
+    // e^x is the instruction's 2^x, corrected for the rounding error of its exponent (N10).
     // CHECK: %[[EXPONENT:.*]] = arith.mulf
     // CHECK: %[[T:.*]] = arith.select %{{.*}}, %{{.*}}, %[[EXPONENT]]
     // CHECK-COUNT-4: llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"
@@ -37,7 +37,7 @@ mlafix.kernel @k(
     %s = mlafix.splat %r : f32 -> tensor<64xf32, #mlafix.dim<64>>
     %y = arith.mulf %e, %s : tensor<64xf32, #mlafix.dim<64>>
     mlafix.store %y, %out[%t] : tensor<64xf32, #mlafix.dim<64>>, !rows
-    // A logarithm that is right near 1 is no instruction.
+    // A logarithm that must be accurate near 1 is not an instruction.
     // CHECK-NOT: lg2
     // CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
     // CHECK-NOT: lg2

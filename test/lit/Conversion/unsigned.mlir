@@ -1,4 +1,4 @@
-// Unsigned bytes are bytes: read, computed with and written on every target.
+// Unsigned bytes are loaded, computed with and stored on every target.
 // RUN: %mlafix-opt %s --specialize=D=64 --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --specialize=D=64 --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=LLVM
 !rows = memref<?x?xui8, strided<[?, 1], offset: ?>>

@@ -1,4 +1,4 @@
-// Rows along a dim that the launch knows, with a bound: printed and parsed, bound to a size, and what they cannot do.
+// Rows along a dim with a bound, whose size the launch decides: they are printed and parsed, bound to a size, and refused where they are not supported.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics | %mlafix-opt --split-input-file | FileCheck %s
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --mlir-print-op-generic | %mlafix-opt --split-input-file | FileCheck %s
 

@@ -1,4 +1,4 @@
-// Every fold, and what must not fold.
+// Tests every fold, and ops that must not fold.
 // RUN: %mlafix-opt %s --canonicalize --split-input-file | FileCheck %s
 
 !rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -69,7 +69,7 @@ mlafix.kernel @nested_merges_flatten(
     %ab = mlafix.merge %a, %b : !state
     %m = mlafix.merge %ab, %c : !state
     mlafix.store_state %m to %out[%t, %h] : !state, !rows
-    // A merge that is also needed by itself stays.
+    // A merge whose result has another use stays.
     // CHECK: %[[SHARED:.*]] = mlafix.merge %[[B]], %[[C]]
     // CHECK: mlafix.merge %[[SHARED]], %[[A]]
     %bc = mlafix.merge %b, %c : !state
@@ -96,7 +96,7 @@ mlafix.kernel @masks(
   mlafix.forall (%t, %h) in (%n, %n) {
     %true = arith.constant true
     %false = arith.constant false
-    // A mask of a load becomes the load's predicate, a mask of a mask a conjunction.
+    // A mask of a load becomes the load's predicate. A mask of a mask becomes one mask with a conjunction.
     // CHECK: %[[PQ:.*]] = arith.andi %p, %q
     // CHECK-NEXT: %[[A:.*]] = mlafix.load_state %x{{.*}} if %[[PQ]]
     // CHECK-NEXT: mlafix.store_state %[[A]]
@@ -104,7 +104,7 @@ mlafix.kernel @masks(
     %ap = mlafix.mask %a, %p : !state
     %apq = mlafix.mask %ap, %q : !state
     mlafix.store_state %apq to %out[%t, %h] : !state, !rows
-    // Not across a store, which may change what the load would read.
+    // A load is not moved across a store, which may change what it reads.
     // CHECK: %[[B:.*]] = mlafix.load_state %x
     // CHECK-NOT: if
     // CHECK: mlafix.store_state %[[B]]
@@ -193,7 +193,7 @@ mlafix.kernel @rebase_to_its_own_base(
 
 // -----
 
-// Unit and empty extents stay grids: a grid is not a loop.
+// Grids with an extent of 1 or 0 stay: a grid is not a loop.
 // CHECK-LABEL: @extents_stay
 mlafix.kernel @extents_stay() {
   %c0 = arith.constant 0 : index
@@ -231,7 +231,7 @@ mlafix.kernel @a_tensor_is_the_same_as_itself(
 !state = !mlafix.state<"D", e>
 !sink = !mlafix.state<"D", e, sink>
 
-// A merge of one state whose type says that a sink may be in it stays.
+// A merge of one state stays if the type allows a sink in it.
 // CHECK-LABEL: @states_that_may_have_a_sink
 mlafix.kernel @states_that_may_have_a_sink(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %logit: f32) {
   %c0 = arith.constant 0 : index

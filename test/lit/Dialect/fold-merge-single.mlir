@@ -1,4 +1,4 @@
-// A merge of one state is that state.
+// A merge of one state folds to the state.
 // RUN: %mlafix-opt %s --canonicalize | FileCheck %s
 
 !rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>

@@ -1,4 +1,5 @@
-// A scan of rows or groups of one element is what it scans, and so is a running extreme of equal elements or of a running extreme.
+// A scan of rows or groups of one element folds to its operand. A running maximum of equal elements, or of a running maximum,
+// does, too.
 // RUN: %mlafix-opt %s --canonicalize | FileCheck %s
 
 !rows = memref<?x12xf32, strided<[?, 1], offset: ?>>

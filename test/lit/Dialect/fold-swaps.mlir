@@ -1,4 +1,4 @@
-// A swap of equal elements is the row, and two swaps of the same blocks cancel; of others they do not.
+// A swap of equal elements folds to the row. Two swaps with equal block sizes cancel; other pairs do not.
 // RUN: %mlafix-opt %s --canonicalize | FileCheck %s
 
 !rows = memref<?x16xf32, strided<[?, 1], offset: ?>>

@@ -1,4 +1,5 @@
-// Products of dims, and what is made of their groups, survive printing and parsing; a broadcast of a splat is a splat.
+// Products of dims and ops on their groups are printed and parsed without a change. A broadcast of a splat folds to a
+// splat.
 // RUN: %mlafix-opt %s | %mlafix-opt | FileCheck %s
 // RUN: %mlafix-opt %s --mlir-print-op-generic | %mlafix-opt | FileCheck %s
 // RUN: %mlafix-opt %s --canonicalize | FileCheck %s --check-prefix=FOLDED

@@ -1,4 +1,4 @@
-// Rows that ranks send to each other: where the exchange is, and what comes before and behind it.
+// Errors of kernels whose ranks send rows to each other: the place of the exchange, and accesses before and after it.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
 !staged = memref<?x?xf32, strided<[?, ?], offset: ?>>

@@ -1,4 +1,4 @@
-// What is wrong with products of dims and with what is made of their groups.
+// Errors of products of dims, and of ops on their groups.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{argument 'x': expected a product of two dims, upper-case names or numbers, as "(G 128)", got "(G k)"}}

@@ -1,4 +1,4 @@
-// Arguments that are a list of tensors: what they may be.
+// Errors of arguments that are lists of tensors.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
 !parts = memref<?x?xf32, strided<[?, 1], offset: ?>>

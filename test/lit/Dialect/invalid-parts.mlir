@@ -1,4 +1,4 @@
-// What is wrong with parts of rows along a product.
+// Errors of accesses to parts of rows along a product.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>

@@ -1,4 +1,4 @@
-// Arguments with a tensor of each rank: what they may be.
+// Errors of arguments with one tensor per rank.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
 !parts = memref<?x?xf32, strided<[?, 1], offset: ?>>

@@ -1,4 +1,4 @@
-// What rows may be swapped, and which row may be read into which.
+// Errors of swaps, and of loads of a row into a row along another dim.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
 !rows = memref<?x24xf32, strided<[?, 1], offset: ?>>

@@ -1,4 +1,4 @@
-// Every message of every verifier, and of the parsers.
+// Tests every message of the verifiers and the parsers.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0, f4e2m1, got 'f64'}}
@@ -987,7 +987,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 
 // -----
 
-// The base of none that takes its own from it.
+// The defaults of bases must not form a cycle.
 // expected-error @below {{default of 'B': expected "e", "2" or another base, without a cycle, got "P"}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
                  %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
@@ -1156,7 +1156,7 @@ mlafix.kernel @k() {
 
 // -----
 
-// A sink that each iteration would merge again: the state that a loop carries keeps its type.
+// A state that a loop carries keeps its type, so it cannot get a sink, which each iteration would merge again.
 !sink = !mlafix.state<64, e, sink>
 mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
@@ -1499,7 +1499,7 @@ mlafix.kernel @k(%x: memref<?x?xi64, strided<[?, 1], offset: ?>> {mlafix.dims = 
 
 // -----
 
-// Bytes take numbers of any type, other integers only their own.
+// Elements of bytes can store numbers of any type, other integers only their own type.
 mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"}, %v: f32) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?xi32, strided<[1], offset: ?>>
@@ -1522,7 +1522,7 @@ mlafix.kernel @k(%x: memref<?xi8, strided<[1], offset: ?>> {mlafix.dims = ["n"],
 
 // -----
 
-// Only of a dtype variable may a float be moved as an integer.
+// A float may be loaded as an integer only if its dtype is a variable.
 mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?xbf16, strided<[1], offset: ?>>
@@ -1534,7 +1534,7 @@ mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"
 
 // -----
 
-// Two elements of f4e2m1 share a byte: rows of them begin at one, and are moved whole.
+// Two elements of f4e2m1 share a byte. A row begins at a byte, and is only moved as a whole.
 // expected-error @below {{argument 'x': expected an even size of the last dim for elements of f4e2m1 (two elements a byte), got 3}}
 mlafix.kernel @k(%x: memref<?x3xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "three"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index

@@ -1,4 +1,5 @@
-// Groups and members of rows along a product survive printing and parsing, and follow what their names are bound to.
+// Accesses to groups and members of rows along a product are printed and parsed without a change. Their types follow
+// the bindings of names.
 // RUN: %mlafix-opt %s | %mlafix-opt | FileCheck %s
 // RUN: %mlafix-opt %s --mlir-print-op-generic | %mlafix-opt | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=k --specialize=G=2,K=64 --emit=specialized | FileCheck %s --check-prefix=BOUND

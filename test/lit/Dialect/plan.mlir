@@ -1,4 +1,4 @@
-// Plans as they are written, and their errors.
+// Plans are printed and parsed. Also tests the errors of wrong plans.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics | FileCheck %s
 
 // Fields that have their initial values are not printed.

@@ -1,4 +1,4 @@
-// Slices of rows: what is printed, what is refused, and what a kernel is told when names are bound.
+// Slices of rows are printed and parsed. Wrong slices are refused, some of them only when names are bound.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics | FileCheck %s
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --mlir-print-op-generic -o /dev/null
 

@@ -1,4 +1,4 @@
-// top_k: what is printed, and what is refused; reductions of booleans and of i64.
+// top_k is printed and parsed, and wrong uses are refused. Also tests reductions of booleans and of i64.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics | FileCheck %s
 
 !tile = tensor<24xf32, #mlafix.dim<24>>

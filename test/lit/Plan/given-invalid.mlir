@@ -1,4 +1,4 @@
-// What is wrong with the fields that a user gives is an error, and nothing is compiled.
+// A wrong field of a plan that a user gives is an error, and nothing is compiled.
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=threads=4 2>&1 | FileCheck %s --check-prefix=NAME
 // NAME: error: expected a field of a plan as NAME=VALUE or VERSION.NAME=VALUE, with a name out of lanes, rows, parts, least_threads, {{.*}}, got 'threads=4'
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=block=bytes 2>&1 | FileCheck %s --check-prefix=REASON

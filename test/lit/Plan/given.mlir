@@ -1,10 +1,10 @@
-// Fields of plans that a user gives, by the option of the pass, of mlafix-opt or of the kernel.
+// A user can give fields of plans, with an option of the pass or of mlafix-opt, or an attribute of the kernel.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=resident=6,dense.lanes=8,dense.rows=32 | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 plan=resident=6,dense.lanes=8,dense.rows=32})" | FileCheck %s
 // RUN: sed 's/attributes {}/attributes {mlafix.given_plan = ["resident=6", "dense.lanes=8", "dense.rows=32"]}/' %s | %mlafix-opt --target=sm_90 --emit=layout | FileCheck %s
 // RUN: sed 's/attributes {}/attributes {mlafix.given_plan = ["resident=6"]}/' %s | %mlafix-opt --target=x86-64 --emit=layout | FileCheck %s --check-prefix=CPU
 
-// With half of the lanes, twice as many packs, and twice as many rows of which 32 bits number all lanes.
+// With half of the lanes, a lane has twice as many packs, and 32 bits can number the lanes of twice as many rows.
 // CHECK-LABEL: @copy_dense
 // CHECK-SAME: #mlafix.guard<max_rows, value = 268435455>
 // CHECK-SAME: layout = <lanes = 8, packs = 2, pack = 8, rows = 32>

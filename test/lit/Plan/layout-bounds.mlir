@@ -1,4 +1,5 @@
-// Rows along a dim with a large bound: code versions of smaller bounds, each with a guard, before those of the kernel's own. They have the lanes of their bound.
+// Rows along a dim with a large bound. Code versions for smaller bounds, each with a guard, come before the version for the kernel's bound. The number of lanes
+// follows from a version's bound.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3})" | FileCheck %s --check-prefix=CPU
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=boundSteps=0})" | FileCheck %s --check-prefix=NONE
@@ -51,7 +52,7 @@ mlafix.kernel @sum(%y: !rows {mlafix.dims = ["n", "v"], mlafix.access = "write"}
 
 // -----
 
-// Two rows of one dim each have a guard of their own; a bound that is small already has none.
+// Rows along two dims need a guard for each dim. A dim whose bound is already small has no guard.
 !ints = memref<?xi32, strided<[1], offset: ?>>
 !rows = memref<?x?xi32, strided<[?, 1], offset: ?>>
 
@@ -76,7 +77,7 @@ mlafix.kernel @two(%y: !rows {mlafix.dims = ["n", "c"], mlafix.access = "write"}
 
 // -----
 
-// A number of rows that is known: one.
+// The number of rows is known to be one.
 !ints = memref<?xi32, strided<[1], offset: ?>>
 !tile = tensor<1024xi32, #mlafix.dim<"b" most 1024>>
 // CHECK-LABEL: mlafix.kernel @one_whole_dense

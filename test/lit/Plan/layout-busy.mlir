@@ -1,6 +1,7 @@
-// Lanes that reduce a long row, and compute much with each of its elements, hold four packs of it; with less to compute, or of a shorter row, two.
+// A lane has four packs of a long row if it reduces the row and computes much with each element. It has two packs if there is less to compute, or
+// if the row is shorter.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
-// A thread of which more registers are counted than blocks can be asked for is counted with 128: four blocks of 128 threads.
+// If the estimated registers of a thread exceed what a bound on blocks can request, 128 registers are assumed: four blocks of 128 threads.
 // RUN: %mlafix-opt %s --kernel=crowded --target=sm_90 --emit=ptx --variant=dense -o - | FileCheck %s --check-prefix=PTX
 
 !rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>

@@ -1,5 +1,5 @@
-// Rows of which two elements share a byte have packs of two at least, also beside rows whose every element takes a
-// whole access.
+// If two elements share a byte, packs have at least two elements, also in a kernel with rows whose elements are as wide
+// as an access.
 // RUN: %mlafix-opt %s --specialize=G=5 --target=sm_90 --emit=ptx -o - --variant=dense | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=5},mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 

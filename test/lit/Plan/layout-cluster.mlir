@@ -1,4 +1,5 @@
-// A row that a block cannot hold is spread over the blocks of a cluster, with the fewest threads that hold it. The code version for rows at any address walks it in loops.
+// A row that does not fit into a block's registers is distributed over the blocks of a cluster, with the fewest threads that can hold it. The code version for
+// rows at any address processes it in loops.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=clusterBlocks=4})" | FileCheck %s --check-prefix=FOUR
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=clusterBlocks=2})" | FileCheck %s --check-prefix=TWO
@@ -29,7 +30,7 @@ mlafix.kernel @stored(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "writ
   }
 }
 
-// More elements fit where a row is only reduced.
+// More elements fit if the row is only reduced.
 // CHECK-LABEL: mlafix.kernel @only_reduced_dense(
 // CHECK-SAME: layout = <lanes = 2048, packs = 8, pack = 8, rows = 1, blocks = 8>
 // TWO-LABEL: mlafix.kernel @only_reduced_dense(
@@ -44,7 +45,7 @@ mlafix.kernel @only_reduced(%y: !sums {mlafix.dims = ["n"], mlafix.access = "wri
   }
 }
 
-// A scan goes through memory that one block has.
+// A scan needs the shared memory of one block.
 // CHECK-LABEL: mlafix.kernel @scanned_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 16, pack = 8, rows = 1>
 mlafix.kernel @scanned(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
@@ -60,7 +61,7 @@ mlafix.kernel @scanned(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "wri
   }
 }
 
-// A block with enough threads holds all of the row.
+// The row fits into one block with enough threads.
 !short = memref<?x32000xbf16, strided<[?, 1], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @in_a_block_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 4, pack = 8, rows = 1>
@@ -76,7 +77,7 @@ mlafix.kernel @in_a_block(%y: !short {mlafix.dims = ["n", "V"], mlafix.access = 
   }
 }
 
-// A row that ends at the launch goes over a cluster if a block does not hold it; a shorter one has a code version of its own.
+// A row whose size the launch decides uses a cluster if its bound does not fit into a block. Shorter rows have a separate code version.
 // CHECK-LABEL: mlafix.kernel @ends_most4096_whole_dense(
 // CHECK-LABEL: mlafix.kernel @ends_most32768_whole_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 4, pack = 8, rows = 1>

@@ -1,4 +1,4 @@
-// A row reads its output before it has written it.
+// Each row reads its output before it writes the output.
 !vec = memref<?xf32, strided<[?], offset: ?>>
 mlafix.kernel @read_first(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: f32) {
   %c0 = arith.constant 0 : index

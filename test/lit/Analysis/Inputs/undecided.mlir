@@ -1,4 +1,5 @@
-// For k = 1 every element is written, for others not: a product is more than the proofs know.
+// Every element is written if k = 1, and not for other k. The proofs cannot decide this, since they do not know
+// products.
 !vec = memref<?xf32, strided<[?], offset: ?>>
 mlafix.kernel @undecided(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %k: index, %x: f32) {
   %c0 = arith.constant 0 : index

@@ -1,4 +1,4 @@
-// Breaks whatever promise a launch lets it break, and prints what it knows.
+// Breaks promises for suitable arguments of a launch, and prints its values.
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !rows = memref<?x2xf32, strided<[?, 1], offset: ?>>
 !ints = memref<?xi32, strided<[?], offset: ?>>
