@@ -1,11 +1,11 @@
-// A CPU runs a lane per row, sixteen floats at once: past its caches where more is moved than they keep, and with the
-// scalars of sixteen rows computed at once where no output is an input and there is enough to compute.
+// A CPU uses one lane per row and sixteen floats at once. Stores bypass the caches if the caches cannot hold the
+// output. The scalars of sixteen rows are computed at once if no output is an input and there is enough to compute.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3})" | FileCheck %s
 
 !rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
-// A copy in place copies nothing: outputs and inputs may be the same tensor.
+// Outputs and inputs may be the same tensor. A copy in place then copies nothing.
 // CHECK: @copy_streamed
 // CHECK-SAME: guards = [#mlafix.guard<align, args = [0], bytes = 16>, #mlafix.guard<beyond_cache, args = [0, 1]>, #mlafix.guard<distinct, args = [0, 1]>]
 // CHECK-SAME: layout = <lanes = 1, packs = 6, pack = 16, rows = 1>
@@ -61,7 +61,7 @@ mlafix.kernel @scale(
 !rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
-// What one row writes another may read: no batches. No output is ever an input: one variant does.
+// If a row may read what another one writes, there are no batches. If no output can be an input, one variant is enough.
 // CHECK-NOT: rows = 16
 // CHECK: @running_streamed
 // CHECK-NOT: rows = 16
@@ -87,7 +87,7 @@ mlafix.kernel @running(
 
 !rows = memref<?x3xbf16, strided<[?, 1], offset: ?>>
 
-// Packs of fewer than 16 bytes are not streamed.
+// Packs of fewer than 16 bytes are stored through the caches.
 // CHECK-NOT: _streamed
 // CHECK: @narrow_any
 mlafix.kernel @narrow(
@@ -106,7 +106,7 @@ mlafix.kernel @narrow(
 
 !rows = memref<?x96xbf16, strided<[?, 1], offset: ?>>
 
-// Rows that were read are in the caches already.
+// Rows that were loaded are already in the caches, so stores to them do not bypass the caches.
 // CHECK-NOT: _streamed
 // CHECK: @negate_any
 mlafix.kernel @negate(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
@@ -123,7 +123,7 @@ mlafix.kernel @negate(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "upda
 
 !rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
 
-// What is updated stays in the caches: stores past them are of the other output alone.
+// The updated tensor stays in the caches. Only stores to the other output bypass them.
 // CHECK: @running_streamed
 // CHECK-SAME: #mlafix.guard<beyond_cache, args = [0, 2]>
 mlafix.kernel @running(

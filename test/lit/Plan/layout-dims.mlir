@@ -1,4 +1,4 @@
-// Rows along different dims have packs of their own: one of 33 elements takes no wide access from one of 2048.
+// Rows along different dims have different packs. A row of 33 elements does not narrow the accesses to a row of 2048.
 // RUN: %mlafix-opt %s --specialize=D=33,E=2048 --target=sm_90 --emit=ptx --variant=dense -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=33,E=2048},mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=33,E=2048},mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefix=CPU
@@ -16,7 +16,7 @@
 // PTX-DAG: ld.global.v4.b32
 // PTX-DAG: st.global.b16
 // PTX-DAG: st.global.v4.b32
-// A loop for each.
+// Each row has its own loop.
 // CPU-LABEL: mlafix.kernel @k_any(
 // CPU: vector.load {{.*}} : memref<?x33xbf16, {{.*}}, vector<1xbf16>
 // CPU: vector.load {{.*}} : memref<?x2048xbf16, {{.*}}, vector<16xbf16>

@@ -1,4 +1,5 @@
-// Groups of lanes share merge loops where the first group alone needs what they give, and where their chunks fit a block's shared memory.
+// Groups of lanes share a merge loop if only the first group needs its result, and if the groups' chunks fit into a block's shared
+// memory.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=layout --variant=dense --kernel=chained --specialize=D=128 | FileCheck %s --check-prefix=CHAINED
 // RUN: %mlafix-opt %s --target=sm_90 --emit=layout --variant=dense --kernel=chained --specialize=D=256 | FileCheck %s --check-prefix=LONG
 // RUN: %mlafix-opt %s --target=sm_90 --emit=layout --variant=dense --kernel=needed --specialize=D=128 | FileCheck %s --check-prefix=NEEDED
@@ -9,7 +10,8 @@
 !lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !state = !mlafix.state<"D", e>
 
-// Two loops: one begins with what the other gives. Of longer rows, their chunks take the memory of 256 threads and half the packs.
+// Two loops, where one begins with the result of the other. For longer rows, the chunks only fit with 256 threads and half of the
+// packs.
 // CHAINED: layout = <lanes = 16, packs = 1, pack = 8, rows = 1, groups = 32>
 // LONG: layout = <lanes = 32, packs = 1, pack = 8, rows = 1, groups = 32>
 mlafix.kernel @chained(
@@ -36,7 +38,7 @@ mlafix.kernel @chained(
   }
 }
 
-// What is loaded depends on what the first loop gives, which other groups do not know.
+// The loads depend on the first loop's result, which only the first group has.
 // NEEDED: layout = <lanes = 16, packs = 1, pack = 8, rows = {{[0-9]+}}>
 mlafix.kernel @needed(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
@@ -64,5 +66,5 @@ mlafix.kernel @needed(
   }
 }
 
-// An access of 16 bytes has 16 elements of fp8: a lane holds one pack.
+// An access of 16 bytes contains 16 elements of fp8, so a lane has one pack.
 // FP8: layout = <lanes = 32, packs = 1, pack = 16, rows = 1, groups = 32>

@@ -1,4 +1,5 @@
-// Long rows that are reduced: two of them share a multiprocessor, as long as its registers hold both. A row of 16 bits that is only reduced is widened again for each reduction, so twice as many elements fit.
+// Long rows that are reduced. Two rows share a multiprocessor if its registers can hold both. A row of 16-bit elements that is only reduced is widened for each
+// reduction, so twice as many elements fit.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=only_reduced --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=PTX
 
@@ -10,7 +11,7 @@
 
 // CHECK-LABEL: mlafix.kernel @only_reduced_dense(
 // CHECK-SAME: layout = <lanes = 512, packs = 8, pack = 8, rows = 1>
-// Elements of rows that begin anywhere are moved one by one, each to a register.
+// Elements of rows at any address are moved one by one, each to its own register.
 // CHECK-LABEL: mlafix.kernel @only_reduced_any(
 // CHECK-SAME: layout = <lanes = 1024, packs = 32, pack = 1, rows = 1>
 // PTX: .reqntid 512, 1, 1
@@ -25,7 +26,7 @@ mlafix.kernel @only_reduced(%y: !sums {mlafix.dims = ["n"], mlafix.access = "wri
   }
 }
 
-// The squares are kept from one reduction to the other: f32 fill twice the registers.
+// The squares are kept between the reductions. They are f32 and need twice the registers.
 // CHECK-LABEL: mlafix.kernel @kept_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 4, pack = 8, rows = 1>
 mlafix.kernel @kept(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
@@ -70,7 +71,7 @@ mlafix.kernel @longer(%y: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "writ
   }
 }
 
-// An i64 takes two registers.
+// An i64 needs two registers.
 !ints = memref<?x16384xi64, strided<[?, 1], offset: ?>>
 !longs = tensor<16384xi64, #mlafix.dim<16384>>
 // CHECK-LABEL: mlafix.kernel @of_two_registers_dense(
@@ -87,7 +88,7 @@ mlafix.kernel @of_two_registers(%y: !ints {mlafix.dims = ["n", "V"], mlafix.acce
   }
 }
 
-// Blocks of a ragged grid stay, one to a multiprocessor.
+// A ragged grid has one block per multiprocessor.
 !starts = memref<?xi32, strided<[?], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @ragged_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 2, pack = 8, rows = 1>
@@ -106,7 +107,7 @@ mlafix.kernel @ragged(%y: !half {mlafix.dims = ["n", "V"], mlafix.access = "writ
   }
 }
 
-// Over the blocks of a cluster: a multiprocessor holds as many threads of theirs.
+// In a cluster, a multiprocessor has the same number of threads, in its block of the cluster.
 // RUN: %mlafix-opt %s --kernel=vocabulary --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=CLUSTER
 !logits = memref<?x128256xbf16, strided<[?, 1], offset: ?>>
 !words = tensor<128256xf32, #mlafix.dim<128256>>

@@ -1,4 +1,4 @@
-// A thread's program has no rows to share out.
+// A kernel without a grid has no rows to distribute.
 // RUN: %mlafix-opt %s --verify-diagnostics --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})"
 // expected-error @below {{expected a kernel with a grid to plan for, got a thread's program}}
 mlafix.kernel @k(%out: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"},

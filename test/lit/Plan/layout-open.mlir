@@ -1,5 +1,5 @@
-// Rows outside of a dim that is left to the launch are adjacent by a guard, so that one number leads to them, as if the dim
-// were known. Nothing divides.
+// A guard ensures that rows outside of a dim of unknown size are adjacent. One number then identifies a row, as for a known
+// dim, and no division is needed.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=H=any,D=128},mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --specialize=H=any,D=128 --target=sm_90 --variant=dense --emit=ptx | FileCheck %s --check-prefix=PTX
 
@@ -9,7 +9,7 @@
 // CHECK-LABEL: mlafix.kernel @copy_dense(
 // CHECK-SAME: %out: memref<?x?x128xbf16, strided<[?, 128, 1], offset: ?>>
 // CHECK-SAME: #mlafix.guard<packed, arg = 0, dim = 0, value = 128>
-// A tensor may be a part of another along a dim in lower case.
+// Along a dim in lower case, a tensor may be a slice of a larger one.
 // CHECK-NOT: arg = 1, dim = 0
 // CHECK-SAME: #mlafix.guard<packed, arg = 1, dim = 1, value = 128>
 // CHECK-LABEL: mlafix.kernel @copy_fast(

@@ -1,7 +1,8 @@
-// Nothing joins the packs of a row: blocks that do not wait for each other have parts of it, unless one block holds it with two packs a lane.
+// If no operation combines the packs of a row, blocks that do not wait for each other process parts of it. If two packs per lane are enough,
+// one block processes the row.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80})" | FileCheck %s
-// The last part may have fewer packs. Lanes alone keep the packs of a lane, parts follow.
+// The last part may have fewer packs than the others.
 // RUN: %mlafix-opt %s --kernel=copied --target=sm_90 --emit=layout --mlafix-plan=dense.lanes=128,fast.parts=10 | FileCheck %s --check-prefix=GIVEN
 // RUN: %mlafix-opt %s --kernel=copied --target=sm_90 --emit=layout --mlafix-plan=dense.parts=1,dense.lanes=1024 | FileCheck %s --check-prefix=ONE
 // RUN: not %mlafix-opt %s --kernel=waits --target=sm_90 --emit=layout --mlafix-plan=dense.parts=2 2>&1 | FileCheck %s --check-prefix=JOINED
@@ -34,7 +35,7 @@ mlafix.kernel @copied(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "writ
   }
 }
 
-// A lane stores a scalar that all lanes have read before: they must meet.
+// A lane stores a scalar that all lanes read before, so the lanes of a row must wait for each other.
 // CHECK-LABEL: mlafix.kernel @waits_dense(
 // CHECK-NOT: parts
 // CHECK-LABEL: mlafix.kernel @waits_any(
@@ -55,7 +56,7 @@ mlafix.kernel @waits(%y: !wide {mlafix.dims = ["n", "V"], mlafix.access = "write
   }
 }
 
-// Two packs of each of 1024 lanes: one block has the row.
+// 1024 lanes with two packs each cover the row, so one block processes it.
 // CHECK-LABEL: mlafix.kernel @short_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 2, pack = 8, rows = 1>
 !short = memref<?x16384xbf16, strided<[?, 1], offset: ?>>
@@ -68,7 +69,7 @@ mlafix.kernel @short(%y: !short {mlafix.dims = ["n", "V"], mlafix.access = "writ
   }
 }
 
-// A row that ends at the launch has as many parts as it needs. Where it may end at any element, a lane has several elements.
+// The size of a row decides at the launch how many parts it has. If the row may end at any element, a lane has several single elements.
 // CHECK-LABEL: mlafix.kernel @bounded_most4096_whole_dense(
 // CHECK-SAME: layout = <lanes = 256, packs = 2, pack = 8, rows = 1>
 // CHECK-LABEL: mlafix.kernel @bounded_whole_dense(

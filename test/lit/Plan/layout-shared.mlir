@@ -1,8 +1,8 @@
-// Lanes hold two packs where what is the same for all of a lane's elements bounds the rate: they convert rows and move few bytes, or divide rows by a
-// number into elements of 16 bits.
+// A lane has two packs if work that is shared by all its elements limits the speed. This is so if it converts rows and moves few bytes, or divides
+// rows by a number and stores 16-bit elements.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=sharedPacks=1})" | FileCheck %s --check-prefix=ONE
-// Accesses of 32 bytes move enough.
+// With accesses of 32 bytes, one pack is enough.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_100})" | FileCheck %s --check-prefix=WIDE
 // RUN: %mlafix-opt %s --kernel=narrowed --target=sm_90 --mlafix-remarks --emit=layout -o /dev/null 2>&1 | FileCheck %s --check-prefix=BYTES
 // RUN: %mlafix-opt %s --kernel=divided --target=sm_90 --mlafix-remarks --emit=layout -o /dev/null 2>&1 | FileCheck %s --check-prefix=CHECKED
@@ -25,7 +25,7 @@ mlafix.kernel @narrowed(%y: !f8s {mlafix.dims = ["n", "D"], mlafix.access = "wri
   }
 }
 
-// A lane of two rows moves enough with one pack.
+// For two rows, one pack per lane is enough.
 // CHECK: @sum_narrowed_dense({{.*}}layout = <lanes = 16, packs = 1, pack = 8,
 mlafix.kernel @sum_narrowed(%y: !f8s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
                             %z: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
@@ -52,7 +52,7 @@ mlafix.kernel @divided(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "wr
   }
 }
 
-// Two packs of f32 are 8 divisions, too few to share a check.
+// Two packs of f32 have 8 divisions, which are too few to share a check.
 // CHECK: @divided_f32_dense({{.*}}layout = <lanes = 32, packs = 1, pack = 4,
 !f32s = memref<?x128xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @divided_f32(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
@@ -67,7 +67,7 @@ mlafix.kernel @divided_f32(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = 
   }
 }
 
-// Nothing is shared by a division of rows by each other.
+// A division of a row by a row shares no work between elements.
 // CHECK: @by_a_row_dense({{.*}}layout = <lanes = 16, packs = 1, pack = 8,
 mlafix.kernel @by_a_row(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
                         %z: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
@@ -81,7 +81,7 @@ mlafix.kernel @by_a_row(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "w
   }
 }
 
-// Of three packs one lane would hold a half.
+// With two packs per lane, the last of three packs would leave half of a lane unused.
 // CHECK: @odd_dense({{.*}}layout = <lanes = 3, packs = 1, pack = 8,
 mlafix.kernel @odd(%y: memref<?x24xf8E4M3FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "E"], mlafix.access = "write"},
                    %x: memref<?x24xbf16, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "E"], mlafix.access = "read"}) {

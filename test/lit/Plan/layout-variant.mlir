@@ -1,4 +1,5 @@
-// One variant is kept of each kernel, whatever the others are called: here one's name begins as the other's variants do.
+// One variant of each kernel is kept. The name of one kernel here is a prefix of the names of the other kernel's
+// variants.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=dense})" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>

@@ -1,4 +1,5 @@
-// Packs are chosen for the rows that move most of the bytes: these go 16 bytes at a time, whatever lies beside them.
+// The pack is chosen for the rows with most of the bytes. These rows are moved 16 bytes at a time, whatever the width
+// of the others.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --variant=dense --kernel=table | FileCheck %s --check-prefix=PTX
 
@@ -9,7 +10,7 @@
 !results = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>
 
-// A table of f32 whose rows all heads read comes out of the caches. It needs no more alignment than an access has.
+// A table of f32 whose rows are read for all heads comes from the caches. Its alignment is only that of an access.
 // CHECK: mlafix.kernel @table_dense
 // CHECK-SAME: #mlafix.guard<align, args = [0, 1], bytes = 16>
 // CHECK-SAME: layout = <lanes = 8, packs = 2, pack = 8,
@@ -30,7 +31,7 @@ mlafix.kernel @table(%x: !bf16s {mlafix.dims = ["n", "H", "D"], mlafix.access = 
   }
 }
 
-// A loop's rows count as often as it runs, the f32 result once.
+// The bytes of a loop's rows count once per iteration, those of the f32 result once.
 // CHECK: mlafix.kernel @loop_dense
 // CHECK-SAME: pack = 8,
 mlafix.kernel @loop(%y: !results {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !pages {mlafix.dims = ["m", "D"], mlafix.access = "read"}) {
@@ -50,7 +51,7 @@ mlafix.kernel @loop(%y: !results {mlafix.dims = ["n", "D"], mlafix.access = "wri
   }
 }
 
-// A third of the bytes may be moved in narrower accesses, as here those of bf16.
+// A third of the bytes may be moved in narrower accesses; here, the bytes of bf16.
 // CHECK: mlafix.kernel @converted_dense
 // CHECK-SAME: pack = 4,
 mlafix.kernel @converted(%y: !f32s {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {

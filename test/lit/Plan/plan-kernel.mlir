@@ -1,7 +1,7 @@
-// One layout per variant, written on the kernel: packs as wide as 16 bytes that divide D, and a variant without guards.
+// The pass writes one layout per variant on the kernel. Packs have up to 16 bytes and divide D. The last variant has no guards.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 
-// First the variant for the common call: rows follow each other without gaps, and no output is an input.
+// The first variant is for the common call: rows are contiguous, and no output is an input.
 // CHECK-LABEL: @d128_bf16_bf16_dense
 // CHECK-SAME: %out: memref<?x16x128xbf16, strided<[2048, 128, 1], offset: ?>>
 // CHECK-SAME: #mlafix.guard<max_rows, value = 134217727>
@@ -32,8 +32,8 @@ mlafix.kernel @d128_bf16_bf16(
 !rows = memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
-// Rows that may be written where they were read have a variant for that: two packs a lane, blocks of 128 threads. Scalars of the same dims share
-// their strides in it; those that are never omitted come first.
+// Calls in place have their own variant, with two packs per lane and blocks of 128 threads. In it, tensors of scalars with the same dims share
+// their strides. Mandatory tensors come first.
 // CHECK-LABEL: @scaled_dense
 // CHECK-SAME: #mlafix.guard<same_strides, args = [3, 1]>]
 // CHECK-SAME: layout = <lanes = 16, packs = 1, pack = 8, rows = 16>
@@ -64,7 +64,7 @@ mlafix.kernel @scaled(
 
 // -----
 
-// Lanes that never meet need be no power of two: none is idle.
+// If the lanes of a row never wait for each other, their number need not be a power of two, so none is idle.
 // CHECK-LABEL: @d96_bf16_bf16_dense
 // CHECK-SAME: layout = <lanes = 12, packs = 1, pack = 8, rows = 24>
 // CHECK-LABEL: @d96_bf16_bf16_fast

@@ -1,5 +1,5 @@
-// A loop of unknown length that reduces rows hides latency by the rows of eight iterations, of four beside many rows that
-// it keeps. So no count of blocks bounds its registers, as one does where the loop reduces nothing.
+// A loop of unknown length that reduces rows hides latency by loading the rows of eight iterations at once, or of four if
+// it keeps many rows. Its registers are not limited by a number of blocks, unlike those of a loop that reduces nothing.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=layout | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize)" | FileCheck %s --check-prefix=EIGHT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90 machine=crowdedRows=2}),canonicalize)" | FileCheck %s --check-prefix=FOUR

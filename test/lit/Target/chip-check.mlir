@@ -1,4 +1,4 @@
-// What a chip lacks is an error at the operation; LLVM would end the process.
+// An operation that a chip lacks is an error at its place in the source. LLVM alone would end the process.
 
 // RUN: split-file %s %t
 // RUN: not %mlafix-opt %t/dependent.mlir --target=sm_89 --emit=ptx 2>&1 | FileCheck %t/dependent.mlir --check-prefix=DEPENDENT

@@ -1,4 +1,4 @@
-// What cannot be a position-independent image is refused by name.
+// Code that cannot be a position-independent image is refused. The error names the symbol.
 
 // RUN: split-file %s %t
 // RUN: not %mlafix-opt %t/undefined.mlir --target=x86-64-v3 -o %t/u 2>&1 | FileCheck %t/undefined.mlir --check-prefix=UNDEFINED

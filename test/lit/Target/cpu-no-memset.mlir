@@ -1,4 +1,4 @@
-// LLVM knows the idiom of clearing a buffer; it may not make a call of it.
+// LLVM recognises a loop that clears a buffer, but must not replace it by a call of memset.
 
 // RUN: not %mlafix-opt %s --target=x86-64-v3,x86-64 --emit=unit 2>&1 | FileCheck %s --check-prefix=TWO
 // RUN: %mlafix-opt %s --target=x86-64-v3 --emit=llvm | FileCheck %s

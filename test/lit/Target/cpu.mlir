@@ -1,4 +1,4 @@
-// A kernel for CPUs in the form in which the passes leave it.
+// Code generation for a CPU kernel in the form that the passes produce.
 
 // RUN: %mlafix-opt %s --target=x86-64-v3 --emit=object -o %t.o
 // RUN: llvm-readelf -sSW %t.o | FileCheck %s --check-prefix=OBJECT
@@ -7,14 +7,14 @@
 // RUN: %mlafix-opt %s --target=x86-64-v3 --emit=unit -o %t.mlafix
 // RUN: %mlafix-opt %s --target=x86-64-v3 --emit=unit -o - | cmp %t.mlafix -
 
-// No table to unwind by, no call to a library, nothing writable.
+// There are no unwind tables, no library calls and no writable data.
 // OBJECT-NOT: .eh_frame
 // OBJECT-NOT: {{ WA }}
 // OBJECT-NOT: {{GLOBAL .* UND}}
 // OBJECT: GLOBAL DEFAULT {{.*}} scale_any
 // OBJECT-NOT: {{GLOBAL .* UND}}
 
-// A multiplication and an addition stay two instructions: fusing is the lowering's business.
+// A multiplication and an addition stay two instructions, since only the passes create fused multiply-adds.
 // V3-NOT: vfmadd
 // V3: vmulps {{.*}}%ymm
 // V3-NOT: vfmadd

@@ -1,4 +1,5 @@
-// What a kernel with an exchange loads of this rank's own tensors behind a store to them, it does not load ahead of the ranks' wait.
+// A kernel with an exchange loads from this rank's own tensor after a store to it. The load is not moved before the wait for the
+// other ranks.
 // RUN: %mlafix-opt %s --target=sm_90 --variant=any --emit=ptx | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
@@ -6,7 +7,7 @@
 !staged = memref<?x2x?x64xf32, strided<[?, ?, ?, 1], offset: ?>>
 !tile = tensor<64xf32, #mlafix.dim<64>>
 
-// The row that is sent, and no other.
+// Only the row that is sent is loaded before the wait.
 // CHECK-LABEL: .entry own_any(
 // CHECK-COUNT-8: @%p{{[0-9]+}} ld.global.b32
 // CHECK-NOT: @%p{{[0-9]+}} ld.global

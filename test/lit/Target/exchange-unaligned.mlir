@@ -1,5 +1,5 @@
-// Packs of two bf16, as a row of f4e2m1 has them, whose addresses need not be multiples of 4: they are not loaded ahead of the ranks' wait, which
-// would take one access of 4 bytes.
+// Packs of two bf16, as a row of f4e2m1 needs them, may have addresses that are not multiples of 4. A load before the ranks' wait would be one
+// access of 4 bytes, so these packs are not loaded early.
 // RUN: %mlafix-opt %s --target=sm_90 --variant=any --emit=ptx | FileCheck %s
 
 !rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>
@@ -8,7 +8,7 @@
 !staged = memref<?x2x?xf32, strided<[?, ?, ?], offset: ?>>
 !tile = tensor<64xf32, #mlafix.dim<64>>
 
-// The lse alone is loaded ahead.
+// Only the lse is loaded before the wait.
 // CHECK-LABEL: .entry unaligned_any(
 // CHECK: @%p{{[0-9]+}} ld.global.b32
 // CHECK-NOT: ld.global

@@ -1,5 +1,5 @@
-// Ranks that send rows of bf16 as fp8: a lane has 16 elements of each side by side, 32 bytes of what it sends and of its own row. They are loaded
-// ahead of the ranks' waits in two parts.
+// Ranks send rows of bf16 as fp8. A lane has 16 adjacent elements, 32 bytes of each row that it sends and of its own row. Both are loaded before
+// the ranks' wait, in two parts.
 // RUN: %mlafix-opt %s --specialize=D=128,ranks=2 --target=sm_90 --variant=dense --emit=ptx | FileCheck %s
 
 !rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -7,7 +7,7 @@
 !staged = memref<?x2x?x?x?xf8E4M3FN, strided<[?, ?, ?, ?, 1], offset: ?>>
 !row = tensor<?xf32, #mlafix.dim<"D">>
 
-// A prefetch for each 32 bytes: of two packs that are sent, and two of this rank's own row.
+// There is one prefetch for each 32 bytes: two packs that are sent, and two of this rank's own row.
 // CHECK-LABEL: .entry wide_dense(
 // CHECK-COUNT-4: prefetch.global.L2
 // CHECK-NOT: prefetch
@@ -24,7 +24,7 @@
 // CHECK-NOT: ld.global
 // CHECK: bar.red.and.pred
 // CHECK: bar.red.and.pred
-// What came, and nothing else.
+// Only the received rows are loaded.
 // CHECK-COUNT-2: ld.global.v4.b32
 // CHECK-NOT: ld.global
 // CHECK: st.global.v4.b32

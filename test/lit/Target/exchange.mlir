@@ -1,4 +1,4 @@
-// A merge of rows that ranks store into each other's memory.
+// Code of a merge whose ranks store rows into each other's memory.
 
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --variant=dense --emit=ptx -o %t.ptx
 // RUN: FileCheck %s < %t.ptx
@@ -7,7 +7,7 @@
 // RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=x86-64-v3 --emit=llvm 2>&1 | FileCheck %s --check-prefix=CPU
 // CPU: error: expected a GPU as target of a kernel with an exchange, got x86-64-v3
 
-// Fields of a plan that it cannot have:
+// Errors for fields of a plan that such a kernel cannot have:
 // RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout --mlafix-plan=lanes=32 2>&1 | FileCheck %s --check-prefix=LANES
 // LANES: error: expected no 'lanes', 'rows' or 'parts' for a code version whose rows span groups of lanes, blocks or ranks, got one for 'dense'
 // RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout --mlafix-plan=interleaved=yes 2>&1 | FileCheck %s --check-prefix=INTERLEAVED
@@ -15,13 +15,13 @@
 // RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout --mlafix-plan=early_tables=yes 2>&1 | FileCheck %s --check-prefix=TABLES
 // TABLES: error: expected 'early_tables' to be no in a grid without dependent launch, or whose ranks wait for each other, got yes
 
-// Nothing that a peer writes is read by way of the caches that are not coherent.
+// Memory that a peer writes is not read through non-coherent caches.
 // NEVER-NOT: .nc
 // NEVER-NOT: .L2::
 // NEVER-NOT: ldu.
 
-// The preceding grid; then all rows that are sent are loaded, without a branch, and meanwhile the number of this collective, and
-// whether a rank has failed. Rows of this rank's own are prefetched ahead of that, and nothing else is.
+// The kernel waits for the preceding grid. Then it loads all rows that are sent, without a branch, together with the number of
+// this collective and the failure flag. Before the wait, only rows of this rank itself are prefetched.
 // CHECK: .entry push_dense(
 // CHECK-NOT: griddepcontrol
 // CHECK: prefetch.global.L2 [%[[FIRST:rd[0-9]+]]];
@@ -43,15 +43,15 @@
 // CHECK: st.global.v4.b32 [%{{.*}}], [[REST]];
 // CHECK: st.global.v4.b32 [%{{.*}}], [[OTHER]];
 // CHECK: st.global.v4.b32 [%{{.*}}], [[OTHERREST]];
-// Its own row, which is merged with the others', is loaded while the ranks wait for each other.
+// This rank's own row, which is merged with the received rows, is loaded while the ranks wait.
 // CHECK: @%[[ISROW]] ld.global.v4.b32 [[MINE:{.*}]], [
 // CHECK: @%[[ISROW]] ld.global.v4.b32
-// All threads of the block have stored: it tells the same block of each rank.
+// After all threads of the block have stored, the block notifies the same block of each rank.
 // CHECK: add.s64 %[[EPOCH:rd[0-9]+]], %[[LAST]], 1;
 // CHECK: bar.red.and.pred
 // CHECK-NOT: ld.{{(global|relaxed|acquire)}}
 // CHECK: st.release.sys.global.b64 [%{{.*}}+2048], %[[EPOCH]];
-// The last block to get here counts the launch. Nothing waits for that.
+// The last block that arrives here increments the count of launches. Nothing waits for this.
 // CHECK: fence.acq_rel.gpu;
 // CHECK: atom.global.add.u64
 // CHECK: st.relaxed.gpu.global.b64 [%[[OWN]]+8], 0;
@@ -59,21 +59,21 @@
 // CHECK: ld.acquire.sys.global.b64 %{{.*}}, [%{{.*}}+2048];
 // CHECK-NOT: ld.global
 // CHECK: bar.red.and.pred
-// The rows of all ranks, from this one's memory.
+// The received rows of all ranks are loaded from this rank's memory.
 // CHECK: ld.global.v4.b32
 // CHECK: ld.global.v4.b32
 // CHECK: st.global.v4.b32
-// Nothing is waited for at the end.
+// There is no wait at the end.
 // CHECK-NOT: {{fence|acquire|bar.red}}
 // CHECK: ret
 
-// All code versions have blocks of as many rows: which one a rank takes, no other knows.
+// All code versions have the same number of rows per block, since ranks may run different versions.
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout | FileCheck %s --check-prefix=LAYOUT
 // LAYOUT: @push_dense({{.*}}layout = <lanes = 8, packs = 2, pack = 8, rows = [[ROWS:[0-9]+]]>
 // LAYOUT: @push_fast({{.*}}layout = <lanes = 8, packs = 2, pack = 8, rows = [[ROWS]]>
 // LAYOUT: @push_any({{.*}}layout = <lanes = 8, packs = 16, pack = 1, rows = [[ROWS]]>
 
-// Blocks keep their positions, whatever the conditions of one rank are.
+// Blocks process the same rows on all ranks, whatever conditions hold on one rank.
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --variant=dense --emit=distributed | FileCheck %s --check-prefix=PLACES
 // PLACES: %[[BLOCK:.*]] = nvvm.read.ptx.sreg.ctaid.x
 // PLACES-NEXT: arith.muli %[[BLOCK]],

@@ -1,9 +1,9 @@
-// A kernel in the form in which the passes leave it: what the back end makes of it.
+// Code generation for a GPU kernel in the form that the passes produce.
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --target=sm_90 --emit=llvm | FileCheck %s --check-prefix=LLVM
 
-// The lowest version that knows the chip, so that old drivers take it.
+// The PTX version is the lowest one that supports the chip, so that old drivers accept it.
 // PTX: .version 7.8
 // PTX: .target sm_90
 // PTX: .visible .entry copy_aligned(

@@ -1,7 +1,7 @@
-// PTX names the line of the source that an instruction is from, where that is asked for; all variants number one file.
+// On request, PTX contains the source line of each instruction. All variants refer to one file number.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --specialize=D=128 --line-info | FileCheck %s
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --specialize=D=128 | FileCheck %s --check-prefix=WITHOUT
-// The instructions are the same: what is left after directives, labels' numbers and comments.
+// Without directives, label numbers and comments, the code equals the code without line information.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --specialize=D=128 --line-info | grep -v "\.loc\|\.file\|debug\|^//\|^\$L__tmp\|^\$L__func\|^[[:space:]]*//" | grep -v "^[[:space:]]*[{}]*$" | sed "s/BB[0-9]*_/BB_/; s/[[:space:]]*\/\/.*//" > %t.with
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --specialize=D=128 | grep -v "^//\|^[[:space:]]*//" | grep -v "^[[:space:]]*[{}]*$" | sed "s/BB[0-9]*_/BB_/; s/[[:space:]]*\/\/.*//" > %t.without
 // RUN: diff %t.with %t.without

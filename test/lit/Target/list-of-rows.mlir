@@ -1,4 +1,4 @@
-// The tensors of a list are no one distance apart, in the code for dense rows neither, where their sizes are all known.
+// The distance between tensors of a list is unknown, also in the code for dense rows, where all sizes are known.
 // RUN: %mlafix-opt %s --specialize=D=128 --target=sm_90 --variant=dense --emit=distributed | FileCheck %s
 
 // CHECK: mlafix.kernel @sum_dense(

@@ -1,4 +1,4 @@
-// A merge of a list of states: the addresses are in the parameters, loads are as wide and as many at a time as of one tensor, and nothing waits.
+// A merge of a list of states. The addresses are parameters. Loads are as wide and as many at a time as for one tensor, and nothing waits.
 
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,k=2 --target=sm_90 --variant=dense --emit=ptx -o %t.ptx
 // RUN: FileCheck %s < %t.ptx
@@ -23,7 +23,7 @@
 // CHECK: .entry merge_list_dense(
 // CHECK: .param .align 8 .b8 merge_list_dense_param_{{[0-9]+}}[16]
 // CHECK: .param .align 8 .b8 merge_list_dense_param_{{[0-9]+}}[16]
-// Both rows are in flight together.
+// Both rows are loaded before one is used.
 // CHECK: ld.global{{.*}}.v4.b32
 // CHECK-NOT: st.global
 // CHECK: ld.global{{.*}}.v4.b32

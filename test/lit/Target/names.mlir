@@ -1,4 +1,4 @@
-// PTX takes fewer names than a CPU's objects do.
+// PTX accepts fewer names than the object files of CPUs.
 // RUN: %mlafix-opt %s '--kernel=plain$1' --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=PLAIN
 // RUN: %mlafix-opt %s --kernel=a.b-c --target=x86-64 --emit=object -o %t
 // RUN: not %mlafix-opt %s --kernel=a.b-c --target=sm_90 --emit=ptx 2>&1 | FileCheck %s

@@ -1,5 +1,5 @@
-// A product by -8 and a quotient by -8 are negations that the code generator makes. As in negations.mlir, ptxas 13.0 dropped one of three
-// integers (random kernel 150212).
+// The code generator makes negations from a product and a quotient by -8. As in negations.mlir, ptxas 13.0 dropped one negation in a
+// maximum of three integers (random kernel 150212).
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

@@ -1,5 +1,5 @@
-// A row that is loaded under one condition and stored under another is loaded beside its lse, and not in the branch that
-// stores it, when the weights are there.
+// A row is loaded under one condition and stored under another. It is loaded together with its lse, and not later in the
+// branch that stores it.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
 
 !rows = memref<?x128xbf16, strided<[?, 1], offset: ?>>

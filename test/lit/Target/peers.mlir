@@ -1,4 +1,4 @@
-// A merge of the states of all ranks, from each rank's memory.
+// Code of a merge of the states of all ranks, which are read from each rank's memory.
 
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --variant=dense --emit=ptx -o %t.ptx
 // RUN: FileCheck %s < %t.ptx
@@ -12,13 +12,14 @@
 // HEADER: rows {{.*}}of each rank, bf16 [ranks, n, H = 64, D = 128]
 // HEADER: const mlafix_tensor *out, const mlafix_tensor *out_lse, const mlafix_peers * rows, const mlafix_peers * parts
 
-// Nothing of a peer's memory is prefetched, nor read by way of the caches that are not coherent: it may change until the rank has come.
+// A peer's memory is not prefetched, and not read through non-coherent caches, since it may change until the peer has arrived.
 // NEVER-NOT: prefetch
 // NEVER-NOT: .nc
 // NEVER-NOT: .L2::
 // NEVER-NOT: ldu.
 
-// The addresses are in the parameters: of the ranks' tensors, two of each; of their workspaces, behind this rank, the time-out and the address for a failure.
+// The parameters contain the addresses of two tensors per rank, then this rank's number, the time-out, the address for a failure, and the addresses of the
+// workspaces.
 // CHECK: .entry merge_peers_dense(
 // CHECK: .param .align 8 .b8 merge_peers_dense_param_[[ROWS:[0-9]+]][16]
 // CHECK: .param .align 8 .b8 merge_peers_dense_param_[[LSES:[0-9]+]][16]
@@ -27,8 +28,8 @@
 // MANY: _param_{{[0-9]+}}[576]
 // MANY: _param_{{[0-9]+}}[600]
 
-// The preceding grid; the number of this collective, whether a rank has failed, and a first look at a rank's flag, all in flight together; and to
-// all ranks that this one has come.
+// The kernel waits for the preceding grid. It loads the number of this collective, the failure flag and a rank's flag together, and tells all ranks that
+// this rank has arrived.
 // CHECK: griddepcontrol.wait;
 // CHECK: ld.relaxed.gpu.global.b64
 // CHECK-NOT: bra
@@ -36,7 +37,7 @@
 // CHECK-NOT: bra
 // CHECK: ld.acquire.sys.global.b64
 // CHECK: st.release.sys.global.b64 [%{{.*}}+256]
-// Each rank, until it has come: a look at its flag alone, some times, then with one at the clock and at failures, for as long as the time-out says.
+// It polls each rank's flag until the rank has arrived. After some polls, it also checks the clock and the failure flag, until the time-out.
 // CHECK: ld.acquire.sys.global.b64 %[[FLAG:.*]], [{{.*}}+256]
 // CHECK-NEXT: setp.lt.u64 %{{.*}}, %[[FLAG]]
 // CHECK-NOT: {{ld\.|globaltimer}}
@@ -46,19 +47,19 @@
 // CHECK: @%{{.*}} bra
 // CHECK: globaltimer
 // CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]
-// One that has not is noted, and told to all ranks and the host by whoever knows.
+// If a rank has not arrived, each thread that notices this tells all ranks and the host.
 // CHECK: st.relaxed.sys.global.b64 {{.*}}+128]
 // CHECK: ld.relaxed.sys.global.b64 %[[CODE:.*]], [{{.*}}+128]
 // CHECK: st.relaxed.sys.global.b64 {{.*}}+128], %[[CODE]]
 // CHECK: st.release.sys.global.b64 [%{{[a-z0-9]*}}], %[[CODE]]
 // CHECK-NOT: ld.global
 // CHECK: bar.red.and.pred
-// The rows of all ranks, in flight together.
+// The rows of all ranks are loaded together.
 // CHECK: ld.global.v4.b32
 // CHECK: ld.global.v4.b32
 // CHECK: st.global.v4.b32
-// Once the block has read all: whether a rank has failed. The last block of the grid tells all ranks that their memory was read, and waits
-// until this rank's has been.
+// After the block has read all rows, it checks whether a rank has failed. The last block of the grid tells all ranks that it has read their memory, and
+// waits until they have read this rank's memory.
 // CHECK: bar.sync
 // CHECK: ld.relaxed.gpu.global.b64
 // CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]
@@ -71,18 +72,18 @@
 // CHECK: ld.acquire.sys.global.b64 {{.*}}+896]
 // CHECK: st.relaxed.gpu.global.b64
 // CHECK: st.relaxed.gpu.global.b64
-// Where a rank failed: NaN, and no loads.
+// If a rank failed, the result is NaN and nothing is loaded.
 // CHECK: bar.red.and.pred
 // CHECK-NOT: ld.global
 // CHECK: st.global.v4.b32 {{.*}}, {2143322048, 2143322048, 2143322048, 2143322048}
 // CHECK-NOT: ld.global
 // CHECK: ret
 
-// One process has all tensors: there is nothing to wait for.
+// On a CPU, one process has all tensors, so there is nothing to wait for.
 // CPU: define {{.*}}void @merge_peers_any(ptr
 // CPU-NOT: atomic
 
-// Rows of fp8 are read 16 bytes at a time, though those of the output are wider.
+// Rows of fp8 are loaded 16 bytes at a time, although the output's elements are wider.
 // RUN: sed '/%%out:/s/"T"/"O"/' %s | %mlafix-opt - --specialize=H=64,D=128,O=bf16,T=f8e4m3fn,ranks=2 --target=sm_90 --variant=dense --emit=ptx | FileCheck %s --check-prefix=BYTES
 // BYTES-NOT: ld.global.v4.b16
 // BYTES-COUNT-2: ld.global.v4.b32

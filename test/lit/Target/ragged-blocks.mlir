@@ -1,5 +1,6 @@
 // REQUIRES: ptxas
-// Of a ragged grid whose rows load memory, a multiprocessor gets as many blocks as the registers let in that the assembler tells; without it, as many as the machine's model says.
+// The rows of a ragged grid load memory. Each multiprocessor gets as many blocks as fit with the registers that the assembler reports. Without an assembler,
+// the machine model gives the number.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=distributed | FileCheck %s
 // RUN: %mlafix-opt %s --target=sm_90 -o %t
 // RUN: %python -c "import re; found = re.findall(rb'.blocks_per_sm.:(\d+).*?.registers.:(\d+)', open(r'%t', 'rb').read()); assert found and all(int(b) == 65536 // (256 * (-(-int(r) // 8) * 8)) for b, r in found), found"

@@ -1,5 +1,5 @@
-// Exchanges have shared memory of their own while a block has enough for all of them, else in common; what has to last keeps its own. A kernel that
-// takes more is an error.
+// Each exchange has its own shared memory if a block has enough for all. Otherwise they share memory, except for buffers whose contents must last. A kernel
+// that needs too much is an error.
 
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix-kernels-to-nvvm)" | FileCheck %s
 

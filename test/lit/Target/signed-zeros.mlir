@@ -1,4 +1,5 @@
-// Of -0.0 and -1.0, chosen by a condition, ptxas 13.0 makes the integer 0 or -1 and converts it: +0.0 in place of -0.0. They are chosen as bits.
+// ptxas 13.0 compiles a select of -0.0 and -1.0 as a conversion of the integer 0 or -1, which gives +0.0 in place of -0.0. The values are
+// therefore selected as bits.
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

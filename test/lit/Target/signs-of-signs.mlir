@@ -1,4 +1,4 @@
-// The negation that a sign is taken of may be of a sign that was taken as bits itself.
+// copysign takes the sign of a negation, whose operand may itself be a copysign on bits.
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

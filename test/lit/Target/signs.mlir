@@ -1,5 +1,5 @@
-// PTX leaves the sign of a NaN's negation open, and the word that has a bf16 in its upper half is a NaN where that is an infinity and the lower half is not 0:
-// the sign of a negation is taken as bits.
+// PTX does not specify the sign of a negated NaN. A word with an infinite bf16 in its upper half is a NaN if the lower half is not 0. The sign of a negation
+// is therefore computed on bits.
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

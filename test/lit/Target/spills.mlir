@@ -1,20 +1,20 @@
-// Where ptxas 13.0 spills registers, it may compute an address from a register that it has overwritten (seed 71002303 of the
-// random kernels). So they are assembled with -O1, and if they still spill, with more registers.
+// If ptxas 13.0 spills registers, it may compute an address from an overwritten register (seed 71002303 of the random
+// kernels). Kernels that spill are therefore assembled with -O1, and if they still spill, with more registers.
 // REQUIRES: ptxas
 
-// Two blocks of 512 threads have 64 registers for a thread, of which the loop takes more, but not at -O1.
+// Two blocks of 512 threads have 64 registers per thread. The loop needs more, except at -O1.
 // RUN: %mlafix-opt %kernels/combine_split_kv.mlir --specialize=H=16,D=64,T=f32,O=bf16 --target=sm_90 --emit=cubin -o %t --resource-usage --mlafix-remarks 2>&1 | FileCheck %s --check-prefix=FEWER --implicit-check-not="more registers"
 // FEWER: remark: combine_split_kv_dense on sm_90: the assembler spilled registers, where ptxas 13.0 may compute a wrong address: assembled again with -O1 [missed: spills]
 // FEWER: combine_split_kv_dense sm_90: {{[3-6][0-9]}} registers, 0 bytes local
 
-// Four blocks have 32 registers for a thread.
+// Four blocks have 32 registers per thread.
 // RUN: %mlafix-opt %kernels/combine_split_kv.mlir --specialize=H=16,D=64,T=f32,O=bf16 --target=sm_90 --mlafix-plan=resident=4 --emit=cubin -o %t --resource-usage --mlafix-remarks 2>&1 | FileCheck %s --check-prefix=BOUND
 // BOUND: remark: combine_split_kv_dense on sm_90: the assembler spilled registers, where ptxas 13.0 may compute a wrong address: assembled again with -O1 [missed: spills]
 // BOUND: remark: combine_split_kv_dense on sm_90: {{.*}}: assembled again with more registers [missed: spills]
 // BOUND: combine_split_kv_dense sm_90: {{6[5-9]|[7-9][0-9]|1[0-9][0-9]}} registers, 0 bytes local
 // BOUND: combine_split_kv_fast sm_90: {{[0-9]+}} registers, 0 bytes local
 
-// Nothing spills: no remark.
+// Nothing spills, so there is no remark.
 // RUN: %mlafix-opt %s --target=sm_90 --mlafix-plan=dense.lanes=16 --emit=cubin -o %t --resource-usage --mlafix-remarks 2>&1 | FileCheck %s --check-prefix=NONE --implicit-check-not="missed: spills"
 // NONE: center_dense sm_90: {{[0-9]+}} registers, 0 bytes local
 

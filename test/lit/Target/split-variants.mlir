@@ -1,4 +1,5 @@
-// The code of each variant is made by itself; of all, one module of PTX comes, in the order of the variants, with what each of them uses.
+// The code of each variant is generated separately. The results form one PTX module, in the order of the variants, with everything that
+// the variants use.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // RUN: %mlafix-opt %s --target=sm_90 --emit=llvm | FileCheck %s --check-prefix=LLVM
 // RUN: sed 's/call @other/call @helper/' %s | %mlafix-opt --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=SHARED
@@ -22,7 +23,7 @@
 // LLVM: define {{.*}} @first(
 // LLVM: define {{.*}} @second(
 
-// What two of them use is there once.
+// A function that two variants use occurs once.
 // SHARED: .version
 // SHARED: .func {{.*}} helper(
 // SHARED-NOT: {{\.version|\.func}}
@@ -33,14 +34,14 @@
 // SHARED: call.uni (retval0), helper
 // SHARED-NOT: {{\.version|\.func}}
 
-// A global is used with the function that it names.
+// A global that is used also brings the function that it refers to.
 // TABLE: .global {{.*}} table = helper;
 // TABLE: .func {{.*}} helper(
 // TABLE: .entry first(
 // TABLE: .func {{.*}} other(
 // TABLE: .entry second(
 
-// What threads say comes in the order of the variants.
+// Messages of the threads are printed in the order of the variants.
 // ERRORS: <stdin>:[[#FIRST:]]:12: error: LLVM Translation failed for operation: builtin.unrealized_conversion_cast
 // ERRORS: <stdin>:[[#FIRST+11]]:12: error: LLVM Translation failed for operation: builtin.unrealized_conversion_cast
 // ERRORS: error: expected a module that can be translated to LLVM IR, got one that cannot

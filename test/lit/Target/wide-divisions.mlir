@@ -1,5 +1,5 @@
-// LLVM writes the sum of a loop's counter as a product of 65 bits, and divides in 65 bits for the number of iterations. CPU
-// code calls no function of the compiler's runtime library for it, and NVPTX's code generator, which knows none, does not give up.
+// LLVM computes the sum of a loop's counter as a 65-bit product, and the number of iterations as a 65-bit division. CPU code must
+// not call the compiler's runtime library for these. NVPTX's code generator has no such library, and must not fail.
 
 // RUN: split-file %s %t
 // RUN: %mlafix-opt %t/rows.mlir --specialize=D=1 --target=x86-64-v4 --emit=object -o %t.o

@@ -1,5 +1,4 @@
-// Every element is written if k = 1, and not for other k. The proofs cannot decide this, since they do not know
-// products.
+// Every element is written if k = 1, and not for other k. The proofs do not know products.
 !vec = memref<?xf32, strided<[?], offset: ?>>
 mlafix.kernel @undecided(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %k: index, %x: f32) {
   %c0 = arith.constant 0 : index

@@ -1,4 +1,4 @@
-"""Prints a kernel with a given number of arguments: one tensor, and numbers otherwise."""
+"""Prints a kernel with a given number of arguments: one tensor and scalars."""
 import sys
 
 ROW = "memref<?xf32, strided<[1], offset: ?>>"
