@@ -1,4 +1,4 @@
-// Accesses of 32 bytes need PTX 8.8; without them the version stays the lowest that knows the chip.
+// Accesses of 32 bytes need PTX 8.8. Without them, the PTX version is the lowest one that supports the chip.
 
 // RUN: %mlafix-opt %s --target=sm_100 --emit=ptx | FileCheck %s --check-prefix=SM100
 // RUN: %mlafix-opt %s --target=sm_120 --emit=ptx | FileCheck %s --check-prefix=SM100

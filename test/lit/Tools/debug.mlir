@@ -1,4 +1,4 @@
-// --mlafix-debug: what passes note for who works on the compiler, in builds with assertions. Of the passes that are named alone.
+// --mlafix-debug prints notes of the named passes for developers of the compiler, in builds with assertions.
 // REQUIRES: assertions
 // RUN: %mlafix-opt %s --target=sm_90 --emit=mlir --mlafix-debug=mlafix-plan-kernel -o %t 2>&1 | FileCheck %s --implicit-check-not=mlafix-hoist-loads
 // RUN: %mlafix-opt %s --target=sm_90 --emit=mlir -o %t 2>&1 | count 0

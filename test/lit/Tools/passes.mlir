@@ -1,4 +1,4 @@
-// Without an option of the compiler, the tool is mlir-opt for the dialects in use.
+// Without an option of the compiler, mlafix-opt works like mlir-opt for its dialects.
 
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(canonicalize)' | FileCheck %s
 // RUN: %mlafix-opt --help | FileCheck %s --check-prefix=HELP

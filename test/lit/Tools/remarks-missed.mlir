@@ -1,4 +1,5 @@
-// --mlafix-remarks: why the compiler did not do what it does for other kernels. remarks.mlir has what it did.
+// --mlafix-remarks says why the compiler did not apply an optimisation. remarks.mlir tests the remarks about applied
+// ones.
 // RUN: %mlafix-opt %s --kernel=widens --target=sm_90 --emit=layout --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=DTYPE
 // RUN: %mlafix-opt %s --kernel=five --target=sm_90 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=PREFETCH
 // RUN: %mlafix-opt %s --kernel=blanks --target=sm_90 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=WAIT

@@ -1,17 +1,17 @@
-// --mlafix-remarks: the compiler says what it decided for a kernel and why, at the kernel's lines.
+// --mlafix-remarks prints the compiler's decisions about a kernel and their reasons, at the kernel's lines.
 // RUN: %mlafix-opt %s --kernel=in_place --target=sm_90 --emit=mlir --mlafix-remarks --specialize=D=128 -o %t 2>&1 | FileCheck %s --check-prefix=GPU --implicit-check-not=missed
-// Remarks change nothing but the messages.
+// Remarks do not change the code.
 // RUN: %mlafix-opt %s --kernel=in_place --target=sm_90 --emit=mlir --specialize=D=128 -o %t.without 2>&1 | count 0
 // RUN: diff %t %t.without
 // RUN: %mlafix-opt %s --kernel=in_place --target=x86-64-v3 --emit=mlir --mlafix-remarks --specialize=D=128 -o %t 2>&1 | FileCheck %s --check-prefix=CPU
 // RUN: %mlafix-opt %s --kernel=in_place --target=sm_100 --emit=layout --mlafix-remarks --specialize=D=36 -o %t 2>&1 | FileCheck %s --check-prefix=NARROW
 // RUN: %mlafix-opt %s --kernel=in_place --target=sm_100 --emit=layout --mlafix-remarks --specialize=D=128 -o %t 2>&1 | FileCheck %s --check-prefix=FAST
 // RUN: %mlafix-opt %s --kernel=in_place --target=x86-64-v3 --emit=layout --mlafix-remarks --specialize=D=36 -o %t 2>&1 | FileCheck %s --check-prefix=REGISTERS
-// Bindings are named where there are several.
+// With several specialisations, remarks name the bindings.
 // RUN: %mlafix-opt %s --kernel=copy --target=x86-64-v3 --emit=unit --mlafix-remarks --specialize=D=32 --specialize=D=64 -o %t 2>&1 | FileCheck %s --check-prefix=UNIT
 // RUN: %mlafix-opt %s --kernel=all --target=sm_90 --emit=mlir --mlafix-remarks --specialize=D=128 -o %t 2>&1 | FileCheck %s --check-prefix=LOOP
 // RUN: %mlafix-opt %s --kernel=branches --target=sm_90 --emit=mlir --mlafix-remarks --specialize=D=128 -o %t 2>&1 | FileCheck %s --check-prefix=MISSED
-// Upstream's form, for tools that read it, where passes are run by hand.
+// If passes are run by hand, remarks have MLIR's own form, which other tools read.
 // RUN: %mlafix-opt %s --mlir-disable-threading --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128},mlafix.kernel(mlafix-skip-copies))" --remarks-filter-passed=mlafix-.* --remark-format=emitRemark -o %t 2>&1 | FileCheck %s --check-prefix=UPSTREAM
 
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
@@ -59,7 +59,7 @@ mlafix.kernel @in_place(
   }
 }
 
-// The elements of x are half as wide as those of y; nothing is worth a batch.
+// The elements of x are half as wide as those of y. A batch of rows is not worthwhile.
 // UNIT: copy on x86-64-v3 with D=32: the scalars of each row are computed for itself: no scalar takes a division, a root, a logarithm or an exponential [missed: batch-rows]
 // UNIT: copy_any on x86-64-v3 with D=32: a code version for
 // UNIT: copy on x86-64-v3 with D=64: the scalars of each row

@@ -1,4 +1,4 @@
-// What a kernel may not hold is refused before any pass sees it.
+// Ops that a kernel must not contain are refused before the first pass.
 
 // RUN: not %mlafix-opt %s --target=x86-64 --specialize=T=bf16 2>&1 | FileCheck %s
 

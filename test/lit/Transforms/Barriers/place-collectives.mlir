@@ -1,5 +1,5 @@
-// A kernel with a tensor of each rank: its blocks wait for the ranks before the row's program, and the last one releases their memory behind it. Where a rank did not come until then, NaN takes the
-// place of what is read from peers, and nothing is read there.
+// In a kernel with one tensor per rank, blocks wait for the ranks before the row's program. The last block releases the ranks' memory after it. If a rank did
+// not arrive in time, loads from peers give NaN and read nothing.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-lower-grid,mlafix-place-collectives))" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-lower-grid,mlafix-place-collectives))" | FileCheck %s --check-prefix=CPU
 // CPU-NOT: wait_peers

@@ -1,5 +1,5 @@
-// Between a row's store and a scalar load of the same row, and at a loop's back edge, the lanes of the row wait for each other: a warp's by their
-// mask, those of several warps by a barrier of the block. Rows alone need no wait.
+// The lanes of a row wait for each other between a row's store and a scalar load of the same row, and at a loop's back edge. Lanes of one warp
+// wait with a mask, lanes of several warps at a block barrier. Accesses to whole rows need no wait.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-separate-lanes))" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
@@ -30,7 +30,7 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
-  // What is open before a branch is open behind it, on either way; what one way has waited for, the other may not have.
+  // An access that needs a wait before a branch still needs one after it, unless both paths have waited.
   // CHECK-LABEL: @branches
   // CHECK: mlafix.store
   // CHECK-NEXT: scf.if
@@ -62,7 +62,7 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
-  // An access of an inner loop conflicts with one behind it, in the outer loop's next iteration.
+  // An access in an inner loop conflicts with an access after it, by way of the outer loop's next iteration.
   // CHECK-LABEL: @nested_loops
   // CHECK: scf.for
   // CHECK: scf.for
@@ -138,7 +138,7 @@ module attributes {mlafix.target = "sm_80"} {
 !group = tensor<64xf32, #mlafix.dim<64>>
 !member = tensor<2xf32, #mlafix.dim<2>>
 module attributes {mlafix.target = "sm_80"} {
-  // Groups are laid out alike; the whole row, members and elements are each shared out in another way.
+  // All groups are distributed over lanes in the same way. The whole row, members and elements are each distributed differently.
   // CHECK-LABEL: @parts
   // CHECK: mlafix.store %{{.*}} group
   // CHECK-NEXT: mlafix.load %{{.*}} group
@@ -171,7 +171,7 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// An element for each group is of an argument with dims of its own: no call makes it the tensor of an lse.
+// The tensor with one element per group has other dims than the lse, so no call passes the same tensor for both.
 !scales = memref<?x2xf32, strided<[?, 1], offset: ?>>
 !numbers = memref<?xf32, strided<[?], offset: ?>>
 !group = tensor<2xf32, #mlafix.dim<2 per 64>>
@@ -190,7 +190,7 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
-  // Where the dims are the same, lanes wait.
+  // If the dims are the same, lanes wait.
   // CHECK-LABEL: @elements_of_groups
   // CHECK: mlafix.load %{{.*}} -> f32
   // CHECK: nvvm.bar.warp.sync
@@ -209,7 +209,7 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// A slice is stored by the lanes that load it; another slice of as many elements, which shares some with it, is loaded by others.
+// A slice is loaded and stored by the same lanes. Another slice of the same size that overlaps it is loaded by other lanes.
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !half = tensor<64xf32, #mlafix.dim<64>>
 module attributes {mlafix.target = "sm_80"} {

@@ -1,5 +1,5 @@
-// Reciprocals of a block are computed as if all were normal, also those of what others lead to; one branch checks them, and computes them in full
-// where one is none.
+// All reciprocals of a block are computed as if they were normal numbers, even if one depends on another. One branch checks them, and computes
+// all of them completely if one is not normal.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=chain --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 
@@ -27,7 +27,7 @@
 // CHECK-NEXT: %[[EXACTY:.*]] = arith.mulf %[[EXACT]], %[[FACTOR]]
 // CHECK-NEXT: %[[EXACT2:.*]] = arith.divf %[[ONE]], %[[EXACTY]]
 // CHECK-NEXT: scf.yield %[[EXACT]], %[[EXACTY]], %[[EXACT2]]
-// What needs the first one comes behind the branch.
+// Ops that need the first reciprocal come after the branch.
 // CHECK: arith.addf %[[RESULTS]]#0, %[[X]]
 // CHECK: memref.store
 // CHECK: arith.addf %[[RESULTS]]#1, %[[RESULTS]]#2
@@ -52,7 +52,7 @@ mlafix.kernel @chain(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"}
   }
 }
 
-// One alone is left to the assembler; so are two with a store of the first between them.
+// A single reciprocal is left to the assembler, and so are two if the first is stored before the second is computed.
 // CHECK-LABEL: mlafix.kernel @apart_any
 // CHECK-NOT: scf.if %{{.*}} ->
 // CHECK: arith.divf

@@ -1,5 +1,5 @@
-// A division by a power of two from f8E8M0FNU is a product with its inverse; a division by a constant of few bits one with the constant's inverse in
-// two parts. Divisors within known bounds are multiplied by their reciprocals. Others stay divisions.
+// A division by a power of two from f8E8M0FNU becomes a product with its inverse. A division by a constant with few bits becomes a product with the
+// constant's inverse in two parts. A division by a number within known bounds uses its reciprocal. Other divisions stay.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=scales --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=powers --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=POWERS
@@ -10,7 +10,7 @@
 !rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<4xf32, #mlafix.dim<4>>
 
-// 448 is 7 * 64: its inverse is rounded down, and what is left of it comes first.
+// 448 is 7 * 64. Its inverse is rounded down, and the product with the remainder of the inverse comes first.
 // CHECK-LABEL: mlafix.kernel @scales_any
 // CHECK-DAG: %[[HIGH:.*]] = arith.constant 0.00223214272 : f32
 // CHECK-DAG: %[[LOW:.*]] = arith.constant 1.33046088E-10 : f32
@@ -66,7 +66,7 @@ mlafix.kernel @powers(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// How small a dividend may be depends on the constant's digits: 2^-100 for 448, and not for one of twenty.
+// The smallest allowed dividend depends on the number of digits of the constant. It is 2^-100 for 448, but not for a constant of twenty bits.
 // CHECK-LABEL: mlafix.kernel @small_any
 // CHECK: %[[LEAST:.*]] = arith.constant 7.88860905E-31 : f32
 // CHECK: %[[MOST:.*]] = arith.maximumf %{{.*}}, %[[LEAST]]
@@ -89,7 +89,7 @@ mlafix.kernel @small(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"}
   }
 }
 
-// A dividend that may be small or 0, a constant of 24 bits, one below 1, and a number.
+// Divisions that stay: a dividend that may be small or 0, a constant of 24 bits, a constant below 1, and an unknown divisor.
 // CHECK: arith.maximumf
 // CHECK-COUNT-4: arith.divf
 mlafix.kernel @others(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !numbers {mlafix.dims = ["n"], mlafix.access = "read"},
@@ -114,7 +114,7 @@ mlafix.kernel @others(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"
   }
 }
 
-// 1 + e^-2|x| is known to be within 1 and 3, and 1 less that power to be 0 or at least 2^-24: no range is checked.
+// 1 + e^-2|x| is known to be between 1 and 3, and 1 - e^-2|x| to be 0 or at least 2^-24. No range is checked.
 // CHECK-LABEL: mlafix.kernel @bounded_any
 // CHECK: %[[LESS:.*]] = arith.subf %{{.*}}, %[[POWER:.*]] : vector<1xf32>
 // CHECK: %[[MORE:.*]] = arith.addf %[[POWER]]
@@ -146,7 +146,7 @@ mlafix.kernel @bounded(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "wri
   }
 }
 
-// The power of any number may be infinite, and a row that is divided may be too small for its remainder.
+// An exponential may be infinite, and the elements of a row may be too small for an exact remainder.
 // CHECK-LABEL: mlafix.kernel @unbounded_any
 // CHECK-COUNT-2: arith.divf
 mlafix.kernel @unbounded(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},

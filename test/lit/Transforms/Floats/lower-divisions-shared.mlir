@@ -1,4 +1,5 @@
-// A pack that is divided by one number and narrowed to fp8: by the number's reciprocal and a correction, within a range; divided outside of it.
+// A pack is divided by one number and narrowed to fp8. Within a range, the division uses the number's reciprocal and a correction. Outside of
+// the range, it is a real division.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=sharedDivisions=4},mlafix.kernel(mlafix-distribute,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s --check-prefix=FEW
 // RUN: %mlafix-opt %s --kernel=quantize --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
@@ -58,7 +59,7 @@ mlafix.kernel @quantize(%out: !e4m3 {mlafix.dims = ["n", "D"], mlafix.access = "
   }
 }
 
-// Bounds may come between, as those of a store to f8E5M2.
+// A clamp may follow the division, as in a store to f8E5M2.
 // CHECK-LABEL: mlafix.kernel @bounded_fast
 // CHECK: %[[Q:.*]] = scf.if
 // CHECK: %[[LOWER:.*]] = arith.minimumf %[[Q]]
@@ -76,7 +77,7 @@ mlafix.kernel @bounded(%out: !e5m2 {mlafix.dims = ["n", "D"], mlafix.access = "w
   }
 }
 
-// Divisions that follow each other take one branch, and one reciprocal by one number.
+// Adjacent divisions share one branch, and one reciprocal per divisor.
 // CHECK-LABEL: mlafix.kernel @pair_fast
 // CHECK-COUNT-1: scf.if %{{.*}} -> (vector<4xf32>, vector<4xf32>)
 // CHECK-COUNT-1: nvvm.rcp.approx.ftz.f
@@ -103,7 +104,7 @@ mlafix.kernel @pair(%out: !e4m3 {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// An integer tells a small quotient as little from 0, nor does a sum with a number of at least 1.
+// Rounding to an integer does not distinguish a small quotient from 0, and neither does a sum with a number of at least 1.
 // CHECK-LABEL: mlafix.kernel @bytes_fast
 // CHECK: %[[Q:.*]]:2 = scf.if %{{.*}} -> (vector<4xf32>, vector<4xf32>)
 // CHECK: } else {
@@ -131,8 +132,8 @@ mlafix.kernel @bytes(%out: !i8s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// In a sum with a smaller number a small quotient shows: no dividend is between 0 and 2^-100, and no divisor above 2^20.
-// Of a few elements that takes longer than to divide each.
+// In a sum with a smaller number, a small quotient matters. The check then excludes dividends between 0 and 2^-100, and divisors above 2^20.
+// For few elements, this takes longer than the divisions.
 // CHECK-LABEL: mlafix.kernel @small_sum_fast
 // FEW-LABEL: mlafix.kernel @small_sum_fast
 // FEW-NOT: scf.if %{{.*}} -> (vector
@@ -162,7 +163,7 @@ mlafix.kernel @small_sum(%z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "w
   }
 }
 
-// So it does where a row is stored as it is. An exponential has no sign to be taken away.
+// A small quotient also matters if the row is stored without narrowing. An exponential has no sign to remove.
 // CHECK-LABEL: mlafix.kernel @powers_fast
 // CHECK: math.exp
 // CHECK-NOT: arith.andi %{{.*}} : vector<4xi32>
@@ -182,7 +183,7 @@ mlafix.kernel @powers(%z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// What is used for more than fp8 is one of these, in one branch with what is not.
+// A quotient with other uses than fp8 needs this check. It shares one branch with the quotients for fp8.
 // CHECK-LABEL: mlafix.kernel @wide_fast
 // CHECK-COUNT-3: arith.minui
 // CHECK: %[[Q:.*]] = scf.if %{{.*}} -> (vector<4xf32>)

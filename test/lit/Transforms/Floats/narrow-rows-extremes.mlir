@@ -1,4 +1,5 @@
-// The extreme of a row of 16 bits is computed of the narrow elements, two at once; what is computed of the row later widens it then, one pack after the other where there are many.
+// The extreme of a row of 16-bit elements is computed from the narrow elements, two at once. Later uses of the row widen it again, one pack after the other if
+// there are many.
 // RUN: %mlafix-opt %s --kernel=softmax --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=softmax --target=sm_80 --emit=ptx --variant=dense | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=softmax --target=sm_75 --emit=ptx --variant=dense | FileCheck %s --check-prefix=WIDE
@@ -42,7 +43,7 @@ mlafix.kernel @softmax(%y: !rows {mlafix.dims = ["n", "8192"], mlafix.access = "
   }
 }
 
-// Magnitudes of f16, and a minimum.
+// The largest magnitude of f16, and a minimum.
 // RUN: %mlafix-opt %s --kernel=magnitudes --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=MAGNITUDES
 // MAGNITUDES-LABEL: .entry magnitudes_dense(
 // MAGNITUDES: abs.f16x2
@@ -65,7 +66,7 @@ mlafix.kernel @magnitudes(%most: !col {mlafix.dims = ["n"], mlafix.access = "wri
   }
 }
 
-// Magnitudes of bf16.
+// The largest magnitude of bf16.
 // RUN: %mlafix-opt %s --kernel=largest --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=LARGEST
 // LARGEST-LABEL: .entry largest_dense(
 // LARGEST-NOT: abs.{{(ftz.)?}}f32
@@ -86,7 +87,7 @@ mlafix.kernel @largest(%most: !col {mlafix.dims = ["n"], mlafix.access = "write"
   }
 }
 
-// What is not the extreme of a row stays f32, whose NaN are one.
+// A maximum that is not the extreme of a whole row stays in f32, which has only one NaN.
 // RUN: %mlafix-opt %s --kernel=clamped --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=CLAMPED
 // CLAMPED-LABEL: .entry clamped_dense(
 // CLAMPED-NOT: NaN.f16x2
@@ -104,7 +105,7 @@ mlafix.kernel @clamped(%y: !floats {mlafix.dims = ["n", "512"], mlafix.access = 
   }
 }
 
-// A lane that looks for an index converts its elements one by one: those that are widened as words need not be kept.
+// A lane that searches an index converts its elements one by one. Elements that were widened as words need not be kept.
 // RUN: %mlafix-opt %s --kernel=best --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=BEST
 // BEST-LABEL: .entry best_dense(
 // BEST-COUNT-32: shl.b32 %{{r[0-9]+}}, %{{r[0-9]+}}, 16;
@@ -125,11 +126,11 @@ mlafix.kernel @best(%y: !icol {mlafix.dims = ["n"], mlafix.access = "write"}, %z
   }
 }
 
-// The pass alone: masks of constants are narrow, too.
+// Runs the pass alone: a select with a constant is narrowed, too.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-lower-states{target=sm_90},mlafix-distribute,mlafix-narrow-rows))" | FileCheck %s --check-prefix=ALONE
 // ALONE-LABEL: mlafix.kernel @best_dense
 // ALONE: arith.maximumf %{{.*}} : vector<8xbf16>
-// A pack that a lane does not have is the least number.
+// A pack that a lane does not have is filled with the least number.
 // ALONE: %[[LEAST:.*]] = arith.constant dense<0xFF80> : vector<8xbf16>
 // ALONE: arith.select %{{.*}}, %{{.*}}, %[[LEAST]] : vector<8xbf16>
 // ALONE: arith.maximumf %{{.*}} : vector<2xbf16>

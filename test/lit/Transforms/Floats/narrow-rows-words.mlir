@@ -1,6 +1,6 @@
-// bf16 that is computed with is widened as words, and masked as words; what is only moved is not.
-// LLVM narrows arithmetic between a widening and a narrowing to the narrow type, if that has as many digits: f16 for bf16, whose range it does
-// not have. Where f16 is stored, bf16 is widened by a shift, which LLVM does not take for a widening.
+// bf16 that the kernel computes with is widened and masked in words; bf16 that is only moved is not. LLVM computes in the narrow type between
+// a widening and a narrowing, if that type has as many digits. It would use f16 for bf16, but f16 has a smaller range. If f16 is stored, bf16
+// is therefore widened by a shift, which LLVM does not recognise.
 // RUN: %mlafix-opt %s --kernel=mixed --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=MIXED --implicit-check-not=cvt.f32.bf16 --implicit-check-not=cvt.f32.f16
 // RUN: %mlafix-opt %s --kernel=alike --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=ALIKE
 
@@ -26,7 +26,7 @@ mlafix.kernel @mixed(%y: !f16s {mlafix.dims = ["n", "D"], mlafix.access = "write
   }
 }
 
-// Elsewhere one word holds two elements.
+// Otherwise, one word contains two elements.
 // ALIKE-LABEL: .entry alike_dense(
 // ALIKE-NOT: cvt.f32.bf16
 // ALIKE: shl.b32
@@ -45,14 +45,14 @@ mlafix.kernel @alike(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// A row that is masked by one condition: its words are, of bf16 and of f16.
+// A row of bf16 or f16 that one condition masks is masked in words.
 // RUN: %mlafix-opt %s --kernel=masked --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=MASKED
 // RUN: %mlafix-opt %s --kernel=masked --target=sm_100 --emit=ptx --variant=dense | FileCheck %s --check-prefix=PAIRS
 // MASKED-LABEL: .entry masked_dense(
 // MASKED-COUNT-8: selp.b32 {{.*}}-2147450880,
 // MASKED-NOT: selp
 // MASKED: st.global
-// Not where there is arithmetic on pairs.
+// Targets with arithmetic on pairs do not mask words.
 // PAIRS-LABEL: .entry masked_dense(
 // PAIRS-NOT: -2147450880
 mlafix.kernel @masked(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
@@ -73,7 +73,7 @@ mlafix.kernel @masked(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "writ
 }
 
 // RUN: %mlafix-opt %s --kernel=moved --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=MOVED
-// A copy keeps its bits: NaN are not made again.
+// A copy keeps its bits, also those of NaN.
 // MOVED-LABEL: .entry moved_dense(
 // MOVED-NOT: cvt.{{rn|f32}}
 // MOVED: st.global
@@ -91,7 +91,7 @@ mlafix.kernel @moved(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// Words that come out of either branch are widened behind both.
+// Words that both branches yield are widened after the branches.
 // RUN: %mlafix-opt %s --kernel=joined --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=JOINED
 // JOINED-LABEL: .entry joined_dense(
 // JOINED: ld.global.v4.b32
@@ -116,7 +116,7 @@ mlafix.kernel @joined(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// The pass alone.
+// Runs the pass alone.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-narrow-rows))" | FileCheck %s --check-prefix=ALONE
 // ALONE-LABEL: mlafix.kernel @mixed
 // ALONE-NOT: arith.extf {{.*}}bf16
@@ -130,7 +130,7 @@ mlafix.kernel @joined(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "writ
 // ALONE: %[[WORDS:.*]] = vector.bitcast %[[ROW]] : vector<8xbf16> to vector<4xi32>
 // ALONE: arith.shli %[[WORDS]]
 
-// One of two rows, by one condition: their words are selected, and widened once.
+// One condition selects between two rows: the words are selected, and then widened once.
 // RUN: %mlafix-opt %s --kernel=either --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=EITHER
 // EITHER-LABEL: .entry either_dense(
 // EITHER-COUNT-4: selp.b32
@@ -151,7 +151,7 @@ mlafix.kernel @either(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// fp8 times a number, masked: its words are, four elements each, and the number with 1.
+// fp8 times a number under a mask: words of four elements are masked, and the number is replaced by 1.
 // RUN: %mlafix-opt %s --kernel=scaled --target=sm_90 --mlafix-plan=lanes=16 --emit=ptx --variant=dense | FileCheck %s --check-prefix=SCALED
 // SCALED-LABEL: .entry scaled_dense(
 // SCALED: selp.b32 {{.*}}-2139062144,
@@ -182,7 +182,8 @@ mlafix.kernel @scaled(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// Rows that both branches compute with are widened in both, behind the condition, where one is masked as words: no f32 of them lives before.
+// If both branches compute with a row, and one masks it in words, the row is widened in both branches. No f32 elements exist before the
+// condition.
 // RUN: %mlafix-opt %s --kernel=both --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=BOTH
 // BOTH-LABEL: .entry both_dense(
 // BOTH-NOT: {{and.b32 .*-65536|cvt.f32|e4m3}}

@@ -1,5 +1,5 @@
-// On a CPU rows of bf16 come apart as 32-bit words: the lower elements by a shift, the upper ones by a mask, and back the same
-// way, where all that is done between happens element by element.
+// On a CPU, rows of bf16 are split as 32-bit words: the lower elements by a shift, the upper ones by a mask. They are joined
+// in the same way. All ops between must be elementwise.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-cpu)" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=paired --target=x86-64-v3 --emit=object | llvm-objdump -d - | FileCheck %s --check-prefix=CODE
 
@@ -18,7 +18,7 @@
 // CHECK: vector.shuffle %{{.*}} [0, 1, 2, 3, 4, 5, 6, 7] : vector<16xi32>
 // CHECK: vector.shuffle %{{.*}} [8, 9, 10, 11, 12, 13, 14, 15] : vector<16xi32>
 // CHECK: vector.bitcast %{{.*}} : vector<8xi32> to vector<16xi16>
-// Nothing moves from lane to lane.
+// No element moves to another lane.
 // CODE-LABEL: <paired_any>:
 // CODE-NOT: vpmovzx
 // CODE-NOT: vpackus
@@ -39,7 +39,7 @@ mlafix.kernel @paired(
   }
 }
 
-// What meets a row of another type has the order of memory, and so has what is stored beside it.
+// A row that is combined with a row of another type keeps the order of memory, and so does a row that is stored with it.
 // CHECK-LABEL: llvm.func @mixed_any
 // CHECK-NOT: to vector<8xi32>
 // CHECK: arith.extui %{{.*}} : vector<16xi16> to vector<16xi32>
@@ -59,7 +59,7 @@ mlafix.kernel @mixed(
   }
 }
 
-// A reduction has one order too (N9).
+// A reduction needs the order of memory, too (N9).
 // CHECK-LABEL: llvm.func @reduced_any
 // CHECK-NOT: to vector<8xi32>
 // CHECK: llvm.return
@@ -77,7 +77,7 @@ mlafix.kernel @reduced(
   }
 }
 
-// What a loop carries is in the order of memory: in the first iteration it is something else than what was loaded.
+// A row that a loop carries has the order of memory, since its first value is not a loaded row.
 // CHECK-LABEL: llvm.func @carried_any
 // CHECK-NOT: vector<8xi32>
 // CHECK: arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
@@ -103,7 +103,7 @@ mlafix.kernel @carried(
   }
 }
 
-// Alone: of a row that comes from bf16 and goes back to it.
+// Runs the pass alone, on a row that is converted from bf16 and back.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix.kernel(mlafix-pair-rows))" | FileCheck %s --check-prefix=ALONE
 // ALONE-LABEL: mlafix.kernel @paired_any
 // ALONE-NOT: arith.extf

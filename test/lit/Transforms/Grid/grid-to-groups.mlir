@@ -1,8 +1,9 @@
-// A dense grid whose rows have merge loops that groups of lanes share: the first group does what comes after the last of them.
+// A dense grid whose rows have merge loops that groups of lanes share. Only the first group executes the ops after the last of
+// these loops.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 // RUN: sed 's/attributes {guards.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=dense})" | FileCheck %s --check-prefix=PLAN
 
-// Of 32 registers and 8 for each of eight elements.
+// A thread has an estimate of 32 registers, plus 8 for each of eight elements.
 // PLAN-LABEL: @merge_dense
 // PLAN-SAME: threads_per_sm = 682, chunk_ahead_bytes = 144, single_chunk = yes, collected_chunks = 2, added_chunks = 8, streamed_bytes = 16
 // PLAN-NOT: early_tables
@@ -48,7 +49,7 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // The threads of a block's first warp prefetch a line of the lses each, and all blocks together all lines.
+  // Each thread of a block's first warp prefetches one line of the lses. All blocks together prefetch all lines.
   // CHECK-LABEL: mlafix.kernel @lines
   // CHECK: %[[EARLY:.*]] = arith.cmpi ult, %[[THREAD:.*]], %c32_i32
   // CHECK: scf.if %[[EARLY]] {

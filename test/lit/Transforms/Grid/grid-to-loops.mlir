@@ -1,4 +1,4 @@
-// On a CPU a kernel does the rows [begin, end) of a dense grid, and those of the selected segments of a ragged one.
+// A CPU kernel processes the rows [begin, end) of a dense grid, or the rows of the selected segments of a ragged grid.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 
 !rows = memref<?x16x32xf32, strided<[?, ?, 1], offset: ?>>

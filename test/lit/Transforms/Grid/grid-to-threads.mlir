@@ -1,4 +1,4 @@
-// A dense grid on a GPU: a thread's lane, its row, and the row's program under the guard that there is such a row.
+// A dense grid on a GPU: a thread computes its lane and its row, and executes the row's program if the row exists.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefixes=CHECK,FIXED
 // RUN: sed 's/dependent_launch = yes/&, least_threads = 128/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefixes=CHECK,ADAPT
 
@@ -37,7 +37,7 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // Of 7 rows for each of n, the last warp may have one of its two.
+  // There are 7 n rows, and two rows per warp. The last warp may have only one of them.
   // CHECK-LABEL: mlafix.kernel @odd
   // CHECK: mlafix.row lane %{{.*}} mask %{{[^ ]*}} {
   mlafix.kernel @odd(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"})
@@ -51,7 +51,7 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // Blocks that do not wait for each other have parts of a row.
+  // Blocks that do not wait for each other process parts of a row.
   // CHECK-LABEL: mlafix.kernel @parts
   // CHECK-SAME: geometry = #mlafix.grid<[<arg = 0, dim = 0>] parts <value = 4>, rows_per_block = 1, threads = 256, least_threads = 256>
   // CHECK: %[[PART:.*]] = arith.remui %{{.*}}, %c4_i32
@@ -69,7 +69,7 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // There are as many as a row needs that ends at the launch, and one at least.
+  // The launch computes the number of parts from the row's size. There is at least one.
   // CHECK-LABEL: mlafix.kernel @ends
   // CHECK-SAME: geometry = #mlafix.grid<[<arg = 0, dim = 0>] parts <arg = 0, dim = 1, per = 4096>, rows_per_block = 1
   // CHECK: %[[SIZE:.*]] = memref.dim

@@ -1,4 +1,4 @@
-// The predicates that a thread evaluates at once before the scan: 8, and fewer of those that have many operations.
+// A thread evaluates 8 predicates at once before the scan, and fewer if they have many operations.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 // RUN: sed 's/attributes {.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80 variant=any})" | FileCheck %s --check-prefix=PLAN
 

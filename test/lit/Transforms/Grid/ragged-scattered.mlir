@@ -1,5 +1,5 @@
-// Rows of a ragged grid that are only stored: where there are 8192 and more, neighbouring blocks take neighbouring inner indices. Where rows are
-// read, a block takes all of a row, so that its loads are on the way together.
+// Rows of a ragged grid that are only stored. If there are at least 8192, neighbouring blocks process neighbouring inner indices. If rows are
+// loaded, a block processes a whole row, so that its loads overlap.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,canonicalize))" | FileCheck %s
 // RUN: sed 's/attributes {.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any})" | FileCheck %s --check-prefix=PLAN
 

@@ -1,4 +1,5 @@
-// A ragged grid on a GPU: a scan of the predicate, a loop over the selected rows, and another for the scalars that depend on indices alone.
+// A ragged grid on a GPU: a scan of the predicate, a loop over the selected rows, and a loop that stores scalars which only depend on
+// indices.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>

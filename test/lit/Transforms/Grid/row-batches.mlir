@@ -1,11 +1,11 @@
-// The scalars of sixteen tokens are computed at once, a strip of heads after the other; then the rows are moved in the
-// order in which they lie in memory; what makes no whole batch is done row by row.
+// The scalars of sixteen tokens are computed at once, for one strip of heads after the other. Then the rows are moved
+// in the order of memory. Rows that do not fill a batch are processed one by one.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 !rows = memref<?x48x32xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<48x?xf32, strided<[?, ?], offset: ?>>
 
-// Rows that no cache holds are prefetched 32 rows, 2 KB, ahead, as long as rows are read.
+// Rows that are too large for the caches are prefetched 32 rows (2 KB) ahead of the loads.
 // CHECK-LABEL: mlafix.kernel @scale_streamed
 // CHECK: scf.for %{{.*}} = %c0 to %c16
 // CHECK: %[[AHEAD:.*]] = arith.addi %{{.*}}, %c32
@@ -17,9 +17,9 @@
 // CHECK-NOT: memref.prefetch
 
 // CHECK-LABEL: mlafix.kernel @scale_apart
-// Ranges are best multiples of 16 tokens of 48 heads.
+// The best size of a range is a multiple of 16 tokens of 48 heads.
 // CHECK-SAME: rows_per_block = 768
-// All 48 heads are one strip of at most 128.
+// A strip has at most 128 heads, so all 48 heads are one strip.
 // CHECK-DAG: %[[WEIGHTS:.*]] = memref.alloca() : memref<768xf32>
 // CHECK-DAG: %[[EMPTY:.*]] = memref.alloca() : memref<768xi1>
 // CHECK: %[[LAST:.*]] = arith.addi %begin
@@ -30,7 +30,7 @@
 // CHECK: arith.cmpf {{.*}} : vector<16xf32>
 // CHECK: math.exp2 {{.*}} : vector<16xf32>
 // CHECK-COUNT-16: memref.store {{.*}}, %sum
-// What is kept lies as the rows do: a token's heads follow each other.
+// Scalars are stored in the order of the rows: a token's heads are adjacent.
 // CHECK: memref.store %{{.*}}, %[[EMPTY]][%[[H]]]
 // CHECK: %[[SECOND:.*]] = arith.addi %[[H]], %c48
 // CHECK: memref.store %{{.*}}, %[[EMPTY]][%[[SECOND]]]
@@ -44,10 +44,10 @@
 // CHECK-DAG: memref.load %[[EMPTY]][%[[POSITION]]]
 // CHECK-NOT: math.exp2
 // CHECK-NOT: memref.store
-// What is cheap is not kept: the predicate, and a comparison of what is.
+// Cheap values are not stored but computed again: the predicate, and a comparison of stored values.
 // CHECK: arith.cmpi slt
 // CHECK: arith.cmpf oeq
-// Most rows are there, and their packs meet no condition.
+// Most rows exist, so their packs are moved without a condition.
 // CHECK: scf.if
 // CHECK-NEXT: scf.for
 // CHECK-NEXT: vector.load %x

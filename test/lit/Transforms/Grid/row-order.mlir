@@ -1,4 +1,5 @@
-// Rows whose scalars are consecutive in memory follow each other, and small tensors of scalars are prefetched by lines.
+// Rows are ordered so that consecutive rows have consecutive scalars in memory. Small tensors of scalars are prefetched
+// by lines.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 // RUN: sed 's/, row_bundle = 8, early_tables = yes//' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefix=OFF
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-nvvm)" | FileCheck %s --check-prefix=LOW
@@ -32,7 +33,8 @@ module attributes {mlafix.target = "sm_90"} {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %n = memref.dim %x, %c0 : !rows
-    // Tiles of eight tokens, where the stride along tokens is 1 and as far as there are whole ones.
+    // Rows are in tiles of eight tokens if the stride along tokens is 1. Tokens that do not fill a tile come after
+    // them.
     // CHECK: %strides:2 = memref.extract_strided_metadata %s
     // CHECK: %[[UNIT:.*]] = arith.cmpi eq, %strides#1, %c1{{.*}} : index
     // CHECK: %[[WHOLE:.*]] = arith.andi %dim, %c-8
@@ -71,7 +73,7 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // Rows that lie apart stay in order.
+  // Rows that are not contiguous keep their order.
   // CHECK-LABEL: mlafix.kernel @apart
   // CHECK-NOT: extract_strided_metadata
   // CHECK: mlafix.table_lines
@@ -90,7 +92,8 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // What takes one line, or is written, is not prefetched; nor are the scalars of a kernel without rows.
+  // A tensor of a single line, or one that is written, is not prefetched. Neither are the scalars of a kernel without
+  // rows.
   // CHECK-LABEL: mlafix.kernel @few
   // CHECK-NOT: table_lines
   mlafix.kernel @few(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
@@ -111,7 +114,7 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // A number of heads that is no power of two divides the number of the row.
+  // If the number of heads is not a power of two, the row's number is divided by it.
   // CHECK-LABEL: mlafix.kernel @six
   // CHECK: %[[UNIT:.*]] = arith.cmpi eq, %strides#1, %c1{{.*}} : index
   // CHECK: %[[IN_WHOLE:.*]] = arith.cmpi ult, %[[ROW:.*]], %{{.*}}
@@ -140,8 +143,8 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // Rows that are stored in another width stay in order, and the floats beside them are not prefetched; of an lse of
-  // [n, H], a block loads few lines.
+  // Rows that are stored with another width keep their order, and floats of that kernel are not prefetched. A block
+  // loads only few lines of an lse [n, H].
   // CHECK-LABEL: mlafix.kernel @narrowed
   // CHECK-NOT: extract_strided_metadata
   // CHECK-NOT: table_lines

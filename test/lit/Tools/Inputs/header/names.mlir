@@ -1,4 +1,4 @@
-// Kernels and arguments whose names C and C++ do not take as they are, or that the header has for itself.
+// Kernels and arguments whose names are not valid in C or C++, or that the header uses itself.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 
