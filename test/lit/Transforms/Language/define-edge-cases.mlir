@@ -1,6 +1,6 @@
-// Integer arithmetic, conversions and loops have a result for all operands; what has one already stays as it is.
+// Integer arithmetic, conversions and loops get a defined result for all operands. Ops that already have one stay unchanged.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-define-edge-cases))" --split-input-file --verify-diagnostics | FileCheck %s
-// What the pass writes it leaves alone the second time, but for divisions and conversions, which it takes for a kernel's own.
+// A second run leaves the result unchanged, except for divisions and conversions, which it treats like those of a kernel.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-define-edge-cases),canonicalize)" --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=FOLDED --implicit-check-not=ub.poison
 
 !ints = memref<?xi32, strided<[?], offset: ?>>
@@ -27,7 +27,7 @@ mlafix.kernel @shifts(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, 
     // CHECK-NEXT: arith.shrui
     // CHECK: %[[LOGICAL:.*]] = arith.select
     %logical = arith.shrui %left, %k exact : i32
-    // The sign fills what is free.
+    // Copies of the sign fill the free bits.
     // CHECK: %[[BY:.*]] = arith.minui %k
     // CHECK-NEXT: %[[SIGN:.*]] = arith.shrsi %[[LOGICAL]], %[[BY]] : i32
     %sign = arith.shrsi %logical, %k : i32
@@ -120,7 +120,7 @@ mlafix.kernel @conversions(%y: !ints {mlafix.dims = ["n"], mlafix.access = "writ
     %u = arith.fptoui %x : f32 to i32
     // CHECK: arith.addi %{{.*}}, %{{.*}} : i32
     %s = arith.addi %i, %u overflow<nsw> : i32
-    // No flag says that N9 and N10 do not matter.
+    // No fast-math flag may override N9 and N10.
     // CHECK: arith.divf %{{.*}}, %{{.*}} : f32
     %f = arith.sitofp %s : i32 to f32
     %g = arith.divf %f, %x fastmath<fast> : f32
@@ -141,7 +141,7 @@ mlafix.kernel @loops(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %
     %c1 = arith.constant 1 : i32
     %c2 = arith.constant 2 : i32
     %zero = arith.constant 0 : i32
-    // An index of 64 bits that grows by 1 ends where it meets the bound.
+    // A loop whose 64-bit index grows by 1 ends when the index equals the bound.
     %first = arith.constant 1 : index
     // CHECK: %[[ONE:.*]] = scf.for %{{.*}} = %c0 to %dim step %c1
     %one = scf.for %i = %c0 to %n step %first iter_args(%s = %zero) -> (i32) {
@@ -165,7 +165,7 @@ mlafix.kernel @loops(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %
       %next = arith.addi %s, %i : i32
       scf.yield %next : i32
     }
-    // More iterations than i32 has positive numbers are not none.
+    // A loop with more iterations than the largest i32 still runs.
     // CHECK: %[[ALL:.*]] = arith.constant 4294967295 : index
     // FOLDED: scf.for %{{.*}} to %c4294967295
     %low = arith.constant -2147483648 : i32
@@ -175,7 +175,7 @@ mlafix.kernel @loops(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %
       %next = arith.addi %s, %i : i32
       scf.yield %next : i32
     }
-    // A step of 0 and less, which only a run knows, is no iteration.
+    // With a step of at most 0, which only the launch knows, the loop has no iteration.
     // CHECK: arith.cmpi sgt, %b, %{{.*}}
     // CHECK: scf.for
     %any = scf.for %i = %a to %all step %b iter_args(%s = %zero) -> (i32) : i32 {
@@ -206,7 +206,7 @@ mlafix.kernel @never(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %
 
 !floats = memref<?xf32, strided<[?], offset: ?>>
 
-// Beyond 2^23 an angle is NaN, also where the function of a constant folds.
+// A sine or cosine of an angle beyond 2^23 is NaN, also if it folds.
 // CHECK-LABEL: @angle
 // CHECK: %[[MOST:.*]] = arith.constant 0x4B000000 : f32
 // CHECK: %[[LE:.*]] = arith.cmpf ole, %a, %[[MOST]]
@@ -229,7 +229,7 @@ mlafix.kernel @angle(%y: !floats {mlafix.dims = ["n"], mlafix.access = "write"},
 
 !longs = memref<?xi64, strided<[?], offset: ?>>
 
-// Upstream takes a cast back for the index that it was.
+// MLIR folds a cast to i32 and back to the original index, which must be prevented.
 // CHECK-LABEL: @narrowed
 // CHECK: %[[WIDE:.*]] = arith.index_cast %a : index to i64
 // CHECK: arith.trunci %[[WIDE]] : i64 to i32
@@ -248,7 +248,7 @@ mlafix.kernel @narrowed(%y: !longs {mlafix.dims = ["n"], mlafix.access = "write"
 
 !floats = memref<?xf32, strided<[?], offset: ?>>
 
-// The number of a number and NaN; -0.0 is less than 0.0.
+// minnum and maxnum of a number and NaN give the number; -0.0 is less than 0.0.
 // CHECK-LABEL: @extrema
 // CHECK: %[[X_NAN:.*]] = arith.cmpf uno, %a, %a
 // CHECK: %[[X:.*]] = arith.select %[[X_NAN]], %b, %a

@@ -1,8 +1,8 @@
-// Where no store writes an output with a fill, one more store does, under what is left of the conditions.
+// For an output with a fill, the pass adds a store that writes the elements which no other store writes.
 // RUN: %mlafix-opt %s --mlafix-fill-outputs --canonicalize --split-input-file --verify-diagnostics=only-expected | FileCheck %s
 // RUN: not %mlafix-opt %s --mlafix-fill-outputs --canonicalize --split-input-file --mlafix-prove=refuse -o /dev/null 2>&1 | FileCheck %s --check-prefix=PROVED --implicit-check-not="to be written"
 
-// The second run shows that coverage is proved then.
+// The second run shows that coverage is then proved.
 // PROVED: error: fill of 'out': expected a grid
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -25,7 +25,7 @@ mlafix.kernel @predicate(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
   }
 }
 
-// A payload and its lse: 0 and -inf; the other dim's order is that of the stores.
+// A payload is filled with 0 and its lse with -inf. The order of their dims is that of the other stores.
 // CHECK-LABEL: mlafix.kernel @states
 // CHECK-DAG: %[[EMPTY:.+]] = arith.constant 0xFF800000 : f32
 // CHECK-DAG: %[[ZERO:.+]] = arith.constant 0.000000e+00 : f32
@@ -50,7 +50,7 @@ mlafix.kernel @states(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "wr
   }
 }
 
-// Branches say what they have stored; one that stores in any case costs nothing.
+// Each branch yields whether it has stored. A branch that always stores needs no additional store.
 // CHECK-LABEL: mlafix.kernel @branches
 // CHECK: %[[DONE:.+]] = arith.select %[[P:.+]], %q, %true
 // CHECK: scf.if %[[P]] {
@@ -80,7 +80,7 @@ mlafix.kernel @branches(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"
   }
 }
 
-// Integers; a dtype variable's are narrowed when they are stored. The identity is 0.
+// Integers are filled with the identity 0. Those of a dtype variable are narrowed when they are stored.
 // CHECK-LABEL: mlafix.kernel @integers
 // CHECK: mlafix.store %c-1_i32, %out
 // CHECK: mlafix.store %c0_i32, %empty
@@ -181,7 +181,7 @@ mlafix.kernel @ragged(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write", 
 
 // -----
 
-// A thread's program has no rows.
+// A kernel without a grid has no rows.
 // expected-error @below {{got no grid}}
 mlafix.kernel @thread(%out: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = 0.0 : f32})
     attributes {geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 128, least_threads = 128>, guards = [],

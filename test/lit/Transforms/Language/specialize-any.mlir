@@ -1,4 +1,4 @@
-// A dim may be left to the launch, though its name has a capital: it is no binding, and sizes stay open.
+// "any" leaves an upper-case dim to the launch: the dim is not bound, and its size stays dynamic.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=H=any,D=96})" | FileCheck %s
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=H=16,D=any})" 2>&1 | FileCheck %s --check-prefix=LENGTH
 

@@ -1,4 +1,4 @@
-// The default of a base may be another base, even one of no state. A rebase between two that are one folds away.
+// The default of a base may be another base, even if no state has that base. A rebase between equal bases folds away.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96})" | FileCheck %s --check-prefixes=CHECK,ONE
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,B=2})" | FileCheck %s --check-prefixes=CHECK,TWO
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,P=2})" | FileCheck %s --check-prefixes=CHECK,BOTH

@@ -1,4 +1,4 @@
-// Extents that are still computed once names are bound, and those that are negative.
+// Errors for extents that are not constant after names are bound, and for negative extents.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix-specialize{bindings=H=any})"
 
 !x = memref<?x?xf32, strided<[?, ?], offset: ?>>

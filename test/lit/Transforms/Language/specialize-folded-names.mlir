@@ -1,4 +1,4 @@
-// A name may fold away with all that it named: its default does not outlive it, and bindings do not depend on it.
+// All uses of a name may fold away. Its default is then removed, and the name still can be bound.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,out=absent,lse=absent})" | FileCheck %s --check-prefix=ABSENT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,B=2,out=absent,lse=absent})" | FileCheck %s --check-prefix=GIVEN
 // RUN: %mlafix-opt %s --specialize=D=96,T=f16,out=absent,lse=absent --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
@@ -11,7 +11,7 @@
 !lses = memref<?xf32, strided<[?], offset: ?>>
 !state = !mlafix.state<"D", "B">
 
-// All states go with the arguments they are stored to.
+// All states are removed with the arguments to which they are stored.
 // ABSENT-LABEL: mlafix.kernel @optional(
 // ABSENT-SAME: bindings = {B = "e", D = 96 : i64, T = "f16", lse = "absent", out = "absent"}
 // ABSENT-SAME: defaults = {B = "e"}

@@ -1,5 +1,5 @@
-// A dim that only absent arguments had needs no size where nothing reads how long its rows are: no tensor holds the payload of a state of
-// which only the lse is stored. The kernel is then bound to no size of it.
+// A dim that only absent arguments have needs no size if nothing depends on the length of its rows. For example, only the lse of a state
+// is stored. The kernel is then not bound to a size of the dim.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=v=absent})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=v=absent,D=64})" | FileCheck %s --check-prefix=GIVEN
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=v=present})" 2>&1 | FileCheck %s --check-prefix=PRESENT
@@ -28,7 +28,7 @@ mlafix.kernel @lse_alone(
   mlafix.forall (%t) in (%n) {
     %s = mlafix.load_state %v[%t] lse %v_lse[%t] : !rows, !lses -> !state
     %row = mlafix.load %v[%t] : !rows -> !tile
-    // Of equal elements, whatever their number.
+    // The result is the same for any number of equal elements.
     %most = mlafix.reduce max %row : !tile
     %made = mlafix.make_state %row lse %most : !tile -> !state
     %m = mlafix.merge %s, %made : !state

@@ -1,4 +1,5 @@
-// A variable of integers whose elements are only moved stands for every dtype: their bits are moved.
+// If elements of an integer variable are only moved, the variable can be bound to every dtype. The kernel moves their
+// bits.
 // RUN: %mlafix-opt %s --specialize=I=bf16 --target=x86-64-v3 --emit=distributed -o - | FileCheck %s
 // RUN: %mlafix-opt %s --specialize=I=f8e5m2 --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 

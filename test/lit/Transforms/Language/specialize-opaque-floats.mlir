@@ -1,5 +1,5 @@
-// The elements of a variable of floats that a body only moves become integers, so that the dtype it is bound to keeps its bits: the conversions of fp8
-// saturate, and have one NaN. Where it computes with them they stay what they are, and those of f32 always do.
+// If a body only moves the elements of a float variable, they become integers, so that their bits stay the same: conversions of fp8 would saturate,
+// and have one NaN. Elements with which it computes stay floats, and so do those of f32.
 // RUN: %mlafix-opt %s --specialize=T=f8e4m3fn --emit=specialized -o - | FileCheck %s
 // RUN: %mlafix-opt %s --specialize=T=f32 --emit=specialized -o - | FileCheck %s --check-prefix=SAME
 // RUN: %mlafix-opt %s --specialize=T=i64 --target=x86-64-v3 --emit=llvm -o /dev/null
@@ -39,7 +39,7 @@ mlafix.kernel @moves(%out: !rows {mlafix.dims = ["n", "D"], mlafix.dtype = "T", 
       scf.yield %w : !tile
     }
     %s = arith.select %p, %b, %v : !tile
-    // Others use the same zero.
+    // The zero has other uses, too.
     mlafix.store %zero, %y[%t] : f32, memref<?xf32, strided<[?], offset: ?>>
     mlafix.store %s, %out[%t] : !tile, !rows
     mlafix.store %v, %filled[%t] if %p : !tile, !rows

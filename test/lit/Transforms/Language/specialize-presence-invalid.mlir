@@ -1,4 +1,4 @@
-// What cannot be bound as absent or present, and what then still needs a value.
+// Errors for names that cannot be absent or present, and for names that still need a value.
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=8,E=8,lse=4})" 2>&1 | FileCheck %s --check-prefix=VALUE
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=8,E=8,x=absent})" 2>&1 | FileCheck %s --check-prefix=REQUIRED
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=8,E=8,y=present})" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
@@ -9,7 +9,7 @@
 // VALUE: specialize-presence-invalid.mlir:[[#@LINE+12]]:1: error: expected absent or present for optional argument 'lse', got '4'
 // REQUIRED: error: expected an optional argument of kernel 'k' to bind to absent, got 'x', which is not optional
 // UNKNOWN: error: expected an optional argument of kernel 'k' to bind to present, got 'y', which is no argument
-// The row of an absent tensor is zeros, as many as the dim has.
+// A row of an absent tensor is zeros. Its length needs the dim's size.
 // STILL: error: expected a size for dim 'E' of kernel 'k', got no binding of it
 // DIM: error: expected a size for dim 'E' of kernel 'k', got no binding of it
 // USE: error: expected a load, a store or a memref.dim of argument 'lse', which is bound to absent, got 'memref.load'

@@ -1,8 +1,9 @@
-// An optional argument may be bound: absent, and it leaves no trace in the body; present, and nothing asks for it.
+// An optional argument may be bound as absent or present. If absent, it disappears from the body. If present, checks
+// for its presence disappear.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,w=absent,w_lse=absent,lse=absent,scale=absent})" | FileCheck %s --check-prefix=ABSENT --implicit-check-not=mlafix.present
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,E=64,I=i8,w=present,w_lse=present,lse=present,scale=present})" | FileCheck %s --check-prefix=PRESENT --implicit-check-not=mlafix.present --implicit-check-not=mlafix.optional
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,E=64,I=i8})" | FileCheck %s --check-prefix=OPEN
-// What the pass writes, it reads again; an argument once bound is no name any more.
+// The pass accepts its own output. An argument that is bound is no longer a name.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,w=absent,w_lse=absent,lse=absent,scale=absent})" -o %t.mlir
 // RUN: %mlafix-opt %t.mlir --pass-pipeline="builtin.module(canonicalize)" | FileCheck %s --check-prefix=AGAIN
 // RUN: not %mlafix-opt %t.mlir --pass-pipeline="builtin.module(mlafix-specialize{bindings=w=present})" 2>&1 | FileCheck %s --check-prefix=TWICE
@@ -13,7 +14,7 @@
 !state = !mlafix.state<"D", e>
 !tile = tensor<?xi32, #mlafix.dim<"E">>
 
-// E and I are names of scale alone: absent, it needs no value for them.
+// Only scale has the names E and I. If it is absent, they need no value.
 // ABSENT-LABEL: mlafix.kernel @k(
 // ABSENT-SAME: %lse: {{[^{]*}} {mlafix.access = "absent",
 // ABSENT-SAME: %w: memref<?x96xf16, {{[^{]*}} {mlafix.access = "absent", mlafix.dims = ["n", "D"], mlafix.dtype = "T", mlafix.optional}
@@ -38,7 +39,7 @@ mlafix.kernel @k(
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !rows
   mlafix.forall (%t) in (%n) {
-    // A state of which either part is absent is the identity.
+    // A loaded state is the identity if its payload or its lse is absent.
     // ABSENT: %[[V:.*]] = mlafix.load_state %v
     // ABSENT-NEXT: %[[W:.*]] = mlafix.identity : <96, e>
     // PRESENT: mlafix.load_state %v
@@ -47,8 +48,8 @@ mlafix.kernel @k(
     %b = mlafix.load_state %w[%t] lse %w_lse[%t] : !rows, !lses -> !state
     %m = mlafix.merge %a, %b : !state
 
-    // The dim of an absent tensor is 0, as it is at a launch that leaves it out; what is read of it is
-    // zero, or where the load's own predicate is false the `else` value; what is stored to it is not.
+    // The size of an absent tensor's dim is 0, as in a launch that omits the tensor. A load from it gives 0, or the
+    // `else` value if the load's predicate is false. Stores to it disappear.
     // ABSENT: %[[DIM:.*]] = arith.constant 0 : index
     // ABSENT: %[[SIZE:.*]] = arith.index_cast %[[DIM]]
     // ABSENT: %[[SEVEN:.*]] = arith.constant 7
@@ -73,7 +74,7 @@ mlafix.kernel @k(
     mlafix.store %f, %out[%t, %c0] : f32, !rows
     mlafix.store_state %m to %out[%t] lse %lse[%t] : !state, !rows, !lses
 
-    // Rows of an unbound dim are nothing that anybody needs.
+    // Unused rows along an unbound dim disappear.
     // ABSENT-NOT: "E"
     %row = mlafix.load %scale[%t] : !wide -> !tile
   }

@@ -1,4 +1,5 @@
-// The factors of a product are bound as other dims are, and it gets its size; a factor is needed, even by a sum alone.
+// The factors of a product are bound like other dims, and give the product its size. A factor needs a value even if
+// only a sum uses it.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=96})" | FileCheck %s
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4})" 2>&1 | FileCheck %s --check-prefix=NODIM
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=96},mlafix.kernel(mlafix-lower-states),canonicalize)" | FileCheck %s --check-prefix=LOWER
@@ -38,7 +39,7 @@ mlafix.kernel @k(
     // LOWER: mlafix.store %[[OUT]], %lse
     %l = mlafix.lse_of %s : !state
     mlafix.store %l, %lse[%t] : f32, !lses
-    // The least index at which the extreme of the group is, less the index at which the group begins.
+    // The smallest index of the group's extreme, minus the index at which the group begins.
     // CHECK: mlafix.arg_reduce max %{{.*}} : tensor<384xf32, #mlafix.dim<4 x 96>> -> tensor<4xi32, #mlafix.dim<4>>
     // LOWER: %[[MOST:.*]] = mlafix.reduce max %[[V]] : tensor<384xf32, #mlafix.dim<4 x 96>> -> tensor<4xf32, #mlafix.dim<4>>
     // LOWER: arith.bitcast %[[MOST]]

@@ -1,4 +1,4 @@
-// A variable of integers with which the body computes stands for integers alone.
+// If the body computes with elements of an integer variable, the variable can only be bound to integers.
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=I=f32})" 2>&1 | FileCheck %s
 
 !rows = memref<?x16xi32, strided<[?, 1], offset: ?>>

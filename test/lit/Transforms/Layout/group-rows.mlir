@@ -1,4 +1,4 @@
-// Rows that meet groups get the type that says so, through arithmetic, loops and branches; others keep theirs.
+// Rows that are combined with groups get a type that marks them, through arithmetic, loops and branches. Other rows keep their type.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows))" | FileCheck %s
 
 !x = memref<?x512xf32, strided<[?, 1], offset: ?>>
@@ -44,7 +44,7 @@ mlafix.kernel @all(%x: !x {mlafix.dims = ["n", "(4 128)"], mlafix.access = "upda
     // CHECK: mlafix.store {{.*}} : tensor<4xf32, #mlafix.dim<4 per 128>>
     mlafix.store %m, %s[%t] : !each, !s
     mlafix.store %e, %x[%t] : !row, !x
-    // A row that meets no groups.
+    // A row that is not combined with groups.
     // CHECK: arith.addf %[[TWO]], %[[TWO]] : tensor<4xf32, #mlafix.dim<4>>
     %f = arith.addf %two, %two : !each
     mlafix.store %f, %o[%t] : !each, !s

@@ -1,4 +1,4 @@
-// In place is promised only where every access of a row names that row and no other (N11).
+// The signature allows calls in place only if every access of a row uses that row's own indices (N11).
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64})" | FileCheck %s
 !vec = memref<?xf32, strided<[1], offset: ?>>
 
@@ -15,7 +15,7 @@ mlafix.kernel @same_row(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"
 // -----
 
 !vec = memref<?xf32, strided<[1], offset: ?>>
-// Other rows of the grid read the element that this one overwrites.
+// Other rows of the grid read the element that this row overwrites.
 // CHECK: aliases = []
 mlafix.kernel @shared_row(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %in: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
                           %h: index) {
@@ -31,7 +31,7 @@ mlafix.kernel @shared_row(%out: !vec {mlafix.dims = ["n"], mlafix.access = "upda
 // -----
 
 !vec = memref<?xf32, strided<[1], offset: ?>>
-// What is written may be read as well, before the other or after it.
+// A row may also read the tensor that it writes, before or after it reads the other tensor.
 // CHECK: aliases = {{\[\[}}0, 1]]
 mlafix.kernel @update_read_first(%y: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -62,7 +62,7 @@ mlafix.kernel @update_read_last(%y: !vec {mlafix.dims = ["n"], mlafix.access = "
 // -----
 
 !vec = memref<?xf32, strided<[1], offset: ?>>
-// A write and a read again, which other arguments would see.
+// A store, and then a load of another argument, which sees the stored value if it is the same tensor.
 // CHECK: aliases = []
 mlafix.kernel @update_between(%y: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -79,7 +79,7 @@ mlafix.kernel @update_between(%y: !vec {mlafix.dims = ["n"], mlafix.access = "up
 // -----
 
 !vec = memref<?xf32, strided<[1], offset: ?>>
-// A read after the write would see it.
+// A load after the store would see the stored value.
 // CHECK: aliases = []
 mlafix.kernel @late_read(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %in: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
                          %more: !vec {mlafix.dims = ["m"], mlafix.access = "write"}) {
@@ -96,7 +96,7 @@ mlafix.kernel @late_read(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
 // -----
 
 !mat = memref<?x2xf32, strided<[?, 1], offset: ?>>
-// Elements of one row, all of which are read before the first is written.
+// All elements of a row are loaded before the first is stored.
 // CHECK: aliases = {{\[\[}}0, 1]]
 mlafix.kernel @elements_of_a_row(%out: !mat {mlafix.dims = ["n", "two"], mlafix.access = "write"},
                                  %in: !mat {mlafix.dims = ["n", "two"], mlafix.access = "read"}) {
@@ -114,7 +114,7 @@ mlafix.kernel @elements_of_a_row(%out: !mat {mlafix.dims = ["n", "two"], mlafix.
 // -----
 
 !mat = memref<?x2xf32, strided<[?, 1], offset: ?>>
-// The second element is read after a write.
+// The second element is loaded after a store.
 // CHECK: aliases = []
 mlafix.kernel @elements_in_turn(%out: !mat {mlafix.dims = ["n", "two"], mlafix.access = "write"},
                                 %in: !mat {mlafix.dims = ["n", "two"], mlafix.access = "read"}) {
@@ -132,7 +132,7 @@ mlafix.kernel @elements_in_turn(%out: !mat {mlafix.dims = ["n", "two"], mlafix.a
 // -----
 
 !mat = memref<?x?xf32, strided<[?, 1], offset: ?>>
-// The indices that name a row change places: a row reads what another one writes.
+// The indices of a row are exchanged, so a row reads what another one writes.
 // CHECK: aliases = []
 mlafix.kernel @turned(%out: !mat {mlafix.dims = ["n", "n"], mlafix.access = "write"},
                       %in: !mat {mlafix.dims = ["n", "n"], mlafix.access = "read"}) {

@@ -1,4 +1,4 @@
-// A load stays behind a store, which may write what it reads, and takes along the arithmetic that it needs, or stays behind that.
+// A load stays after a store that may write what it reads. It moves together with the arithmetic of its address.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-hoist-loads))" | FileCheck %s
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"},
                  %i: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
@@ -29,7 +29,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
   }
 }
 
-// The first arithmetic is an address: loads gather behind it, those under a mask last.
+// The first arithmetic computes an address. The loads come after it, masked loads last.
 // CHECK-LABEL: @addresses
 mlafix.kernel @addresses(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
@@ -54,7 +54,7 @@ mlafix.kernel @addresses(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims
   }
 }
 
-// A load passes a branch in which memory is only read, and none in which it is written.
+// A load moves across a branch that only loads, and not across one that stores.
 // CHECK-LABEL: @branches
 mlafix.kernel @branches(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"}, %p: i1) {
   %c0 = arith.constant 0 : index
@@ -83,7 +83,7 @@ mlafix.kernel @branches(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims 
   }
 }
 
-// A load passes an exchange between lanes: rows of a loop's next iterations are on the way while the first one is reduced.
+// A load moves across an exchange between lanes, so that rows of a loop's next iterations are loaded while the first is reduced.
 // CHECK-LABEL: @exchanges
 mlafix.kernel @exchanges(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"}, %mask: i32) {
   %c0 = arith.constant 0 : index
@@ -102,7 +102,8 @@ mlafix.kernel @exchanges(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims
   }
 }
 
-// While rows are tiles: an element is loaded before the reduction of a row, not before a store, nor under a condition; rows stay.
+// Before rows become packs: a scalar load moves before the reduction of a row, but not before a store or out of a condition.
+// Loads of rows stay.
 // CHECK-LABEL: @tiles
 mlafix.kernel @tiles(%x: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
                      %i: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},

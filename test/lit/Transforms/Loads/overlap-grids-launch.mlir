@@ -1,5 +1,6 @@
-// The next grid is let begin behind an index from memory and the loads of rows that need none: ptxas moves no load across that, and would otherwise wait
-// for the index between two packs of a row. Of a grid whose rows are all prefetched (2.75 MB of 32 bytes a thread), it is let begin at once, too.
+// The next grid may start after the load of an index and the loads of rows that do not need the index. ptxas moves no load across this instruction, and
+// would otherwise wait for the index between two packs of a row. If all rows of the grid are prefetched (2.75 MB, 32 bytes per thread), the next grid
+// may start at once.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s
 
 #plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 8, rows = 16>, early_bytes = 2883584>
@@ -35,7 +36,7 @@ llvm.func @indexed(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>
   llvm.return
 }
 
-// Where no load needs another, everything stays as it is.
+// If no load depends on another load, nothing changes.
 // CHECK-LABEL: llvm.func @plain
 // CHECK: nvvm.griddepcontrol launch_dependents
 // CHECK-NOT: inline_asm
@@ -48,7 +49,7 @@ llvm.func @plain(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %isRow: i1) {
   llvm.return
 }
 
-// A row is not loaded ahead of a store.
+// A row is not loaded before a store.
 // CHECK-LABEL: llvm.func @stored
 // CHECK: nvvm.griddepcontrol launch_dependents
 // CHECK-NOT: inline_asm
@@ -67,7 +68,7 @@ llvm.func @stored(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>,
   llvm.return
 }
 
-// Lane groups load their first chunk ahead of the merge loop, and let the next grid begin behind that, or at once if all first chunks are prefetched.
+// Lane groups load their first chunk before the merge loop. The next grid may start after these loads, or at once if all first chunks are prefetched.
 // CHECK-LABEL: llvm.func @chunks
 // CHECK: %[[SMALL:.*]] = llvm.icmp "ule"
 // CHECK: scf.if %[[SMALL]] {
@@ -97,7 +98,7 @@ llvm.func @chunks(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %exists: i1, %n: i32) attr
   llvm.return
 }
 
-// A branch that stores is no chunk.
+// A branch that stores is not treated as a chunk.
 // CHECK-LABEL: llvm.func @no_chunk
 // CHECK: nvvm.griddepcontrol launch_dependents
 // CHECK-NOT: inline_asm

@@ -1,9 +1,9 @@
-// The address of a load is computed before the wait for the preceding grid, and the row that it loads is prefetched there by the first threads,
-// where the launch says that all it reads is local.
+// The address of a load is computed before the wait for the preceding grid. The first threads also prefetch the row there, if the launch says
+// that all its inputs are in local memory.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefixes=CHECK,MANY
-// Two rows of 16 bytes a thread: the first 1 MB of them is that of 32768 threads.
+// With two rows of 16 bytes per thread, the first 1 MB belongs to 32768 threads.
 // RUN: sed 's/early_bytes = 2883584, early_threads = 40960/early_bytes = 1048576, early_threads = 1/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefixes=CHECK,FEW
-// Without bytes nothing is prefetched; the wait comes behind the addresses all the same.
+// With 0 bytes, nothing is prefetched. The wait still comes after the addresses.
 // RUN: sed 's/early_bytes = 2883584/early_bytes = 0/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefix=NONE --implicit-check-not=prefetch.global
 // NONE: llvm.ptrtoint
 // NONE: griddepcontrol.wait
@@ -26,7 +26,7 @@ module {
     // CHECK: scf.if %[[EARLY]]
     // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[A]]
     // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[B]]
-    // The exit that is never taken needs the addresses.
+    // The exit that is never taken depends on the addresses.
     // CHECK: llvm.inline_asm has_side_effects "{{.*}}mov.u32 threads, %ntid.x;{{.*}}or.b64 some, some, $0;{{.*}}@none exit;{{.*}}griddepcontrol.wait;
     // CHECK-NOT: llvm.getelementptr
     // CHECK: llvm.load %[[A]]
@@ -41,13 +41,13 @@ module {
     llvm.return
   }
 
-  // The packs of a row are a constant apart: one address is enough. Both are prefetched.
+  // The packs of a row have a constant distance, so one address is enough. Both packs are prefetched.
   // CHECK-LABEL: llvm.func @packs
   // CHECK-COUNT-1: llvm.ptrtoint
   // CHECK-NOT: {{llvm.ptrtoint|llvm.or}}
   // CHECK-COUNT-2: prefetch.global.L2
   // CHECK: @none exit;{{.*}}griddepcontrol.wait
-  // Other rows have addresses of their own.
+  // Other rows have other addresses.
   // CHECK-LABEL: llvm.func @rows
   // CHECK-COUNT-2: llvm.ptrtoint
   llvm.func @packs(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %row: i64, %number: i32) attributes {mlafix.plan = #plan} {
@@ -82,7 +82,8 @@ module {
     llvm.return
   }
 
-  // Many packs are prefetched ahead of all that their addresses do not need. What a load says is not known so early.
+  // If many packs are prefetched, the prefetches come before all ops that their addresses do not need. Loaded values are not known that
+  // early.
   // CHECK-LABEL: llvm.func @many
   // CHECK-NOT: {{arith.divsi|llvm.store|llvm.ptrtoint}}
   // CHECK-COUNT-8: prefetch.global.L2
@@ -169,7 +170,7 @@ module {
     llvm.return
   }
 
-  // What an address needs memory for stays behind the wait.
+  // An address that depends on a load stays after the wait.
   // CHECK-LABEL: llvm.func @chased
   llvm.func @chased(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #plan} {
     // CHECK: llvm.getelementptr
@@ -185,7 +186,7 @@ module {
     llvm.return
   }
 
-  // A row that is loaded in two places, under two conditions, is one row: it is prefetched where either holds, and its bytes count once.
+  // A row that is loaded in two places under two conditions is prefetched if either is true, and its bytes count once.
   // CHECK-LABEL: llvm.func @either
   // CHECK: arith.ori
   // MANY: llvm.mlir.constant(180224 : i32) : i32
@@ -209,7 +210,7 @@ module {
     llvm.return
   }
 
-  // Without a load there is nothing to wait for in another place.
+  // In a kernel without a load, the wait is not moved.
   // CHECK-LABEL: llvm.func @nothing()
   // CHECK-NEXT: nvvm.griddepcontrol wait
   llvm.func @nothing() attributes {mlafix.plan = #plan} {
@@ -217,7 +218,7 @@ module {
     llvm.return
   }
 
-  // A code version says that it has the parameter; one that prefetches nothing is as it was.
+  // The description of a code version lists the parameter. A version that prefetches nothing is unchanged.
   // CHECK-LABEL: llvm.func @version(
   // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %{{.*}}: i64, %{{.*}}: i32)
   // CHECK-SAME: params = [<pointer, arg = 0>, <scalar, arg = 1>, <local>]
@@ -232,7 +233,7 @@ module {
     llvm.return
   }
 
-  // Of plain rows the first of the eight lanes that load a line of 128 bytes prefetches it.
+  // For plain rows, eight lanes load a line of 128 bytes, and the first of them prefetches it.
   // CHECK-LABEL: llvm.func @plain(
   // CHECK: inline_asm has_side_effects "{{.*}}and.b32 lane, lane, 7;{{.*}}setp.eq.u32 first, lane, 0;{{.*}}@first prefetch.global.L2 [$0];
   llvm.func @plain(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, early_bytes = 2883584, early_threads = 40960, early_pack_bytes = 16, early_line_bytes = 128>, mlafix.variant = #mlafix.variant<"plain", guards = [],
@@ -245,7 +246,7 @@ module {
     llvm.return
   }
 
-  // Twelve lanes are no multiple of eight: two rows share a line.
+  // Twelve lanes are not a multiple of eight, so two rows share a line.
   // CHECK-LABEL: llvm.func @shared(
   // CHECK: inline_asm has_side_effects "prefetch.global.L2 [$0];"
   llvm.func @shared(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #mlafix.plan<layout = <lanes = 12, packs = 1, pack = 8, rows = 16>, early_bytes = 2883584, early_threads = 40960, early_pack_bytes = 16, early_line_bytes = 128>, mlafix.variant = #mlafix.variant<"shared", guards = [],
@@ -258,7 +259,7 @@ module {
     llvm.return
   }
 
-  // Where a loop begins is computed before the wait, although memory says where it ends.
+  // The lower bound of a loop is computed before the wait, although its upper bound is loaded.
   // CHECK-LABEL: llvm.func @open(
   // CHECK: arith.muli
   // CHECK: griddepcontrol.wait

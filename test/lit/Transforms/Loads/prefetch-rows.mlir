@@ -1,7 +1,7 @@
-// The rows of a batch that follow in a tensor which no cache holds are prefetched, under the predicate of the row that is read now.
+// The next rows of a batch are prefetched, under the predicate of the current row, if the tensor is too large for the caches.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=streamed},mlafix.kernel(mlafix-lower-grid,mlafix-prefetch-rows))" | FileCheck %s --check-prefixes=CHECK,NEAR
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=streamed machine=aheadBytes=4096},mlafix.kernel(mlafix-lower-grid,mlafix-prefetch-rows))" | FileCheck %s --check-prefixes=CHECK,FAR
-// Loops that move no batch, and tensors that a cache may hold, are left alone.
+// Other loops, and tensors that may fit into a cache, are unchanged.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=streamed})" | sed 's/, rows = 16>/, rows = 1>/' | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-prefetch-rows))" | FileCheck %s --check-prefix=NONE
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-lower-grid,mlafix-prefetch-rows))" | FileCheck %s --check-prefix=NONE
 // NONE-LABEL: mlafix.kernel @scale
