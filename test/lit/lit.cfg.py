@@ -17,7 +17,7 @@ def tool(name):
     return os.path.join(config.mlafix_tools, name)
 
 
-# Substitutions. FileCheck, not, split-file and llvm-readelf are LLVM's own, found on PATH.
+# Substitutions. FileCheck, not, split-file and llvm-readelf are LLVM's programs, found on PATH.
 config.substitutions.append(("%mlafix-opt", tool("mlafix-opt")))
 config.substitutions.append(("%mlafix-run", tool("mlafix-run")))
 config.substitutions.append(("%mlafix-bench", tool("mlafix-bench")))
@@ -48,7 +48,7 @@ if shutil.which("ptxas"):
 
 
 def assembles(kind):
-    """True if mlafix-opt finds that assembler here. Asks the tool itself, as users would."""
+    """Returns True if mlafix-opt finds the assembler. Runs mlafix-opt to find out."""
     kernel = os.path.join(config.test_source_root, "Target", "gpu.mlir")
     command = [tool("mlafix-opt"), kernel, "--target=sm_90", "--emit=cubin", "--assembler=" + kind, "-o", os.devnull]
     return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=config.environment).returncode == 0

@@ -1,4 +1,5 @@
-// Lanes that exchange values, or wait for each other, are a power of two: a layout of other lanes is for rows whose lanes never meet.
+// If lanes exchange values or wait for each other, their number must be a power of two. Other numbers are only for rows whose lanes
+// do neither.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-distribute))"
 
 !rows = memref<?x96xf32, strided<[96, 1], offset: ?>>
@@ -23,7 +24,7 @@ module attributes {mlafix.target = "sm_90"} {
 !rows = memref<?x96xf32, strided<[96, 1], offset: ?>>
 !col = memref<?xf32, strided<[1], offset: ?>>
 module attributes {mlafix.target = "sm_90"} {
-  // One lane writes what the others read.
+  // One lane stores an element that the other lanes load.
   // expected-error @below {{expected a power of two of lanes in a layout whose lanes synchronise, got 12}}
   mlafix.kernel @waits(
       %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %scale: !col {mlafix.dims = ["n"], mlafix.access = "update"}

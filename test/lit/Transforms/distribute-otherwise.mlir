@@ -1,4 +1,5 @@
-// The `else` value stands where the load's own predicate is false; an omitted tensor reads as zeros where it holds, open or bound.
+// A load gives the `else` value if its own predicate is false. If the predicate is true, an omitted tensor gives zeros, whether
+// its presence is bound or not.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=CPU
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=o=absent,w=absent},canonicalize)" | FileCheck %s --check-prefix=ABSENT
@@ -36,7 +37,7 @@ mlafix.kernel @k(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %z: !r
     mlafix.store %v, %y[%t] : f32, !col
     // CHECK: vector.maskedload %w
     // CHECK: arith.select %p, %{{.*}}, %{{.*}} : vector
-    // A loop over packs for either.
+    // Both values use a loop over packs.
     // CPU: scf.if %p
     // CPU: %[[HAS:.*]] = mlafix.present %w
     // CPU: scf.if %[[HAS]]

@@ -1,4 +1,4 @@
-// A scalar that is stored where a row is keeps its place behind the row.
+// A scalar that is stored to the same place as a row is stored after the row.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>

@@ -1,5 +1,5 @@
 // A row is reduced along the bits of its elements' index, lowest first, in every variant (N9): within a pack, across lanes, across
-// packs; a lane past the row's end brings the neutral element.
+// packs. A lane past the row's end contributes the neutral element.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80 machine=sharedPacks=1},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 // CHECK-LABEL: @reduce_fast
@@ -29,7 +29,8 @@ mlafix.kernel @reduce(%x: memref<?x100xf32, strided<[?, 1], offset: ?>> {mlafix.
 
 // -----
 
-// Wider than a warp: warps meet in shared memory. A lane's packs are one maximum before lanes synchronise.
+// If a row has several warps, they exchange partial results through shared memory. The maximum of a lane's packs is computed
+// before the lanes synchronise.
 // CHECK-LABEL: @reduce_fast
 // CHECK-SAME: lanes = 128, packs = 4, pack = 4, rows = 1
 // CHECK-COUNT-5: nvvm.shfl.sync bfly
@@ -53,7 +54,7 @@ mlafix.kernel @reduce(%x: memref<?x2048xi32, strided<[?, 1], offset: ?>> {mlafix
 
 // -----
 
-// The order of a sum is that of its packs, lanes first.
+// A sum combines the lanes of each pack first, then the packs.
 // CHECK-LABEL: @sum_fast
 // CHECK-COUNT-6: nvvm.shfl.sync bfly
 // CHECK-NOT: nvvm.shfl.sync

@@ -1,4 +1,4 @@
-// A reduction of groups stays within a group's lanes, and rows of one element a group follow the packs of the groups.
+// A reduction of groups stays within a group's lanes. A row with one element per group is distributed like the packs of the groups.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=128},mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=96},mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=ODD
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=2,K=1024},mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=WIDE
@@ -9,7 +9,7 @@
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
 !each = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
-// 64 packs of 8 in 32 lanes: 16 lanes have a group.
+// 64 packs of 8 elements in 32 lanes: 16 lanes share a group.
 // CHECK-LABEL: mlafix.kernel @quantize_dense(
 // CHECK-SAME: guards = [#mlafix.guard<align, args = [0, 2], bytes = 16>
 // CHECK-SAME: layout = <lanes = 32, packs = 2, pack = 8, rows = 8>
@@ -33,7 +33,7 @@
 // CHECK-COUNT-8: memref.load %alloca
 // CHECK: nvvm.barrier
 
-// 12 packs of a group have room for 16: lanes of the last 4 have nothing.
+// 12 packs of a group use 16 places, so the last 4 lanes are idle.
 // ODD-LABEL: mlafix.kernel @quantize_dense(
 // ODD-SAME: lanes = 32, packs = 2, pack = 8
 // ODD: %[[GROUP:.*]] = arith.divui %[[PLACE:.*]], %c128
@@ -46,7 +46,7 @@
 // ODD-NOT: %c16_i32, %c31_i32
 // ODD-LABEL: mlafix.kernel @quantize_fast(
 
-// All lanes share each group: a lane has the element of each, and the first one stores it.
+// All lanes share each group. Each lane has the group's element, and the first lane stores it.
 // WIDE-LABEL: mlafix.kernel @quantize_dense(
 // WIDE-SAME: lanes = 64, packs = 4, pack = 8
 // WIDE: arith.cmpi eq, %[[LANE:.*]], %c0 : index
@@ -58,8 +58,8 @@
 // CPU: vector.store %[[S0:.*]], %s[%{{.*}}, %c0] {{.*}}vector<1xf32>
 // CPU: vector.store %[[S1:.*]], %s[%{{.*}}, %c1] {{.*}}vector<1xf32>
 
-// A loop over the packs leaves four partials of each group, two rounds make one of them; a loop over the groups follows, and one over the
-// packs again.
+// A loop over the packs gives four partial results per group, and two rounds combine them. A loop over the groups and another over the
+// packs follow.
 // LOOP-LABEL: mlafix.kernel @quantize_any(
 // LOOP-DAG: %[[PARTIALS:.*]] = memref.alloca() : memref<80xf32>
 // LOOP-DAG: %[[SCALES:.*]] = memref.alloca() : memref<20xf32>

@@ -1,5 +1,5 @@
-// A scan of a row that is wider than a warp: the warps' totals are in shared memory, of which each lane takes one for each pack, and
-// the lanes of every warp add them.
+// A scan of a row with several warps. Shared memory contains the warps' totals. Each lane loads one total for each pack, and the
+// lanes of every warp add them.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80 machine=sharedPacks=1},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 !rows = memref<?x2048xi32, strided<[?, 1], offset: ?>>
@@ -13,7 +13,7 @@
 // CHECK: nvvm.barrier
 // CHECK-COUNT-2: memref.load
 // CHECK-NOT: memref.load
-// Blocks of 1, 2 and 4 of eight warps; the last ones' totals are not added.
+// Blocks of 1, 2 and 4 of the eight warps are combined. The total of the last warp is not added.
 // CHECK-COUNT-4: nvvm.shfl.sync {{idx|bfly}} %[[ALL]]
 // CHECK-COUNT-4: nvvm.shfl.sync {{idx|bfly}} %[[ALL]]
 // CHECK-COUNT-2: nvvm.shfl.sync idx %[[ALL]]

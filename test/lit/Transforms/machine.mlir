@@ -1,4 +1,4 @@
-// What passes decide by is the model of the target; the option machine replaces numbers of it.
+// Passes decide with the machine model of the target. The option machine replaces numbers of the model.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=fast})" | FileCheck %s --check-prefix=H200
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=fast machine=blockBytes=4096})" | FileCheck %s --check-prefix=BYTES
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=fast machine=minBlockThreads=64,maxBlockThreads=64})" | FileCheck %s --check-prefix=THREADS
@@ -7,7 +7,7 @@
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_91})" 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_91}))" 2>&1 | FileCheck %s --check-prefix=TARGET
 
-// The passes after mlafix-plan-kernel read both from the module.
+// The passes after mlafix-plan-kernel read the target and the replaced numbers from the module.
 // RUN: %mlafix-opt %s --mlafix-pipeline="target=sm_90" | FileCheck %s --check-prefix=WAIT
 // RUN: %mlafix-opt %s --mlafix-pipeline="target=sm_90 machine=dependentLaunch=0,blockBytes=4096" | FileCheck %s --check-prefix=NOWAIT
 // RUN: not %mlafix-opt %kernels/combine_split_kv.mlir --mlafix-pipeline="bindings=H=16,D=512,O=bf16,T=f32,B=e target=sm_90 machine=collectedChunks=4" 2>&1 | FileCheck %s --check-prefix=COLLECTED

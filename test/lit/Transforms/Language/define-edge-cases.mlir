@@ -229,7 +229,7 @@ mlafix.kernel @angle(%y: !floats {mlafix.dims = ["n"], mlafix.access = "write"},
 
 !longs = memref<?xi64, strided<[?], offset: ?>>
 
-// MLIR folds a cast to i32 and back to the original index, which must be prevented.
+// MLIR would fold a cast to i32 and back to the original index.
 // CHECK-LABEL: @narrowed
 // CHECK: %[[WIDE:.*]] = arith.index_cast %a : index to i64
 // CHECK: arith.trunci %[[WIDE]] : i64 to i32

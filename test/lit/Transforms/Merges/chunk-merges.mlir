@@ -1,6 +1,7 @@
-// A running merge whose length a launch knows becomes merges of chunks; every state of a chunk is read only if it exists.
+// A running merge whose length the launch knows becomes a loop over chunks. Each state of a chunk is loaded only if it
+// exists.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{machine=chunkIterations=2,weighedOnceElements=64}),canonicalize)" | FileCheck %s
-// Of short rows, states are not weighed once: chunk after chunk is merged.
+// For short rows, the chunks are merged one after the other, without a first loop for the largest lse.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{machine=chunkIterations=2,weighedOnceElements=65}),canonicalize)" | FileCheck %s --check-prefix=SHORT
 
 !rows = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
@@ -14,7 +15,7 @@
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[COUNT:.*]] = memref.dim %v, %[[C1]]
 // CHECK: %[[NONE:.*]] = mlafix.identity
-// The largest lse comes first, and each state is weighed against it.
+// A first loop finds the largest lse. The second loop weighs each state relative to it.
 // CHECK: %[[LEAST:.*]] = mlafix.max_of %[[NONE]]
 // CHECK: %[[MOST:.*]] = mlafix.merge_loop %[[I:.*]] = %[[C0]] to %[[COUNT]] step 2 init(%[[LEAST]]) : f32 {
 // CHECK: %[[M0:.*]] = mlafix.max_of %
@@ -55,7 +56,7 @@ mlafix.kernel @dim(
   }
 }
 
-// A state that is not loaded is masked; what an iteration loads for itself is read only if the iteration exists.
+// A state that is not loaded is masked. Other loads of an iteration happen only if the iteration exists.
 // CHECK-LABEL: @made
 // CHECK: mlafix.merge_loop
 // CHECK: mlafix.load %s[%{{.*}}, %{{.*}}] if
@@ -80,7 +81,7 @@ mlafix.kernel @made(
   }
 }
 
-// What the loop begins with has a weight, too.
+// The initial state of the loop has a weight, too.
 // CHECK-LABEL: @begun
 // CHECK: %[[INIT:.*]] = mlafix.load_state
 // CHECK: %[[LEAST:.*]] = mlafix.max_of %[[INIT]]
@@ -106,7 +107,7 @@ mlafix.kernel @begun(
   }
 }
 
-// The length comes from memory: a launch does not know it.
+// The length is loaded from memory, so the launch does not know it.
 // CHECK-LABEL: @from_memory
 // CHECK-NOT: merge_loop
 // CHECK: scf.for
@@ -129,7 +130,7 @@ mlafix.kernel @from_memory(
   }
 }
 
-// An integer argument is known to a launch; a boolean is no extent, even if it is cast to one.
+// The launch knows an integer argument. A boolean is not an extent, even after a cast.
 // CHECK-LABEL: @integer
 // CHECK: mlafix.merge_loop
 // CHECK-LABEL: @boolean
@@ -171,7 +172,7 @@ mlafix.kernel @boolean(
   }
 }
 
-// The running state is looked at in the loop: no order but this one gives what is stored.
+// The loop stores the running state, so its order must stay.
 // CHECK-LABEL: @looked_at
 // CHECK-NOT: merge_loop
 // CHECK: scf.for
@@ -193,7 +194,7 @@ mlafix.kernel @looked_at(
   }
 }
 
-// Eight iterations are few, but not of rows of 2 KB.
+// Eight iterations are few, except for rows of 2 KB.
 // CHECK-LABEL: @wide
 // CHECK: mlafix.merge_loop
 // CHECK-LABEL: @narrow

@@ -1,4 +1,5 @@
-// The next chunk of a merge loop that lane groups share is loaded before the branch that merges the current one; the first, before the loop.
+// In a merge loop that lane groups share, the next chunk is loaded before the branch that merges the current chunk. The first chunk is
+// loaded before the loop.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-merge-loops,canonicalize,cse))" | FileCheck %s
 
 !col = memref<?xf32, strided<[1], offset: ?>>
@@ -11,7 +12,7 @@ mlafix.kernel @ahead(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%n) {
     mlafix.row groups(%g, %gs, %gt, %me) {
-      // The first chunk; without masks where all of it exists.
+      // The first chunk is loaded, without masks if all of it exists.
       // CHECK: %[[FIRST:.*]]:2 = scf.if %{{.*}} -> (vector<4xf32>, vector<4xf32>)
       // CHECK-NEXT: vector.load %x
       // CHECK-NEXT: vector.load %x
@@ -20,7 +21,7 @@ mlafix.kernel @ahead(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
       // CHECK: scf.for %{{.*}} = %c0 to %n step %{{.*}} iter_args({{.*}}, %[[V:[^ ]*]] = %[[FIRST]]#0, %[[W:[^ ]*]] = %[[FIRST]]#1, %[[NEXT:[^ ]*]] =
       // CHECK-NOT: vector.maskedload
       // CHECK: arith.addf %[[V]], %[[W]]
-      // What the last iteration carries is never read.
+      // The last iteration's loads for the next chunk are masked off, since nothing reads them.
       // CHECK: %[[IS_ANY:.*]] = arith.cmpi slt, %[[NEXT]], %n : index
       // CHECK: %[[AHEAD:.*]]:2 = scf.if %[[IS_ANY]] -> (vector<4xf32>, vector<4xf32>)
       // CHECK-COUNT-2: vector.load %x
@@ -46,7 +47,7 @@ mlafix.kernel @ahead(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// The loads would take too many registers.
+// The loads would need too many registers, so nothing changes.
 // CHECK-LABEL: mlafix.kernel @many(
 mlafix.kernel @many(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
@@ -72,7 +73,7 @@ mlafix.kernel @many(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// Memory says what is loaded.
+// The loads depend on loaded values.
 // CHECK-LABEL: mlafix.kernel @indexed(
 mlafix.kernel @indexed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %places: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
@@ -101,7 +102,7 @@ mlafix.kernel @indexed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
 
 !col = memref<?xf32, strided<[1], offset: ?>>
 !half = memref<?xbf16, strided<[1], offset: ?>>
-// Caches drop first what is loaded of f32 by the widest access: not a single element, nor bf16.
+// Only f32 loads with the widest access have the evict-first policy, not single elements or bf16.
 // CHECK-LABEL: mlafix.kernel @streamed(
 mlafix.kernel @streamed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %b: !half {mlafix.dims = ["n"], mlafix.access = "read"},
@@ -139,7 +140,8 @@ mlafix.kernel @streamed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, 
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// The first chunk comes before what finds the largest lse, where groups wait for each other, and the first lses before it.
+// The first chunk is loaded before the loop that finds the largest lse, in which groups wait for each other. The first lses are loaded
+// before the chunk.
 // CHECK-LABEL: mlafix.kernel @largest(
 mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
@@ -179,7 +181,7 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// What finds the largest lse for another loop stays where it is.
+// The loop that finds the largest lse for another loop is not moved.
 // CHECK-LABEL: mlafix.kernel @other(
 mlafix.kernel @other(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
@@ -218,7 +220,7 @@ mlafix.kernel @other(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l:
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// Groups with one chunk each have code without loops, which takes the largest lse from the rows' own lses: others are then not loaded.
+// If each group has one chunk, there is code without loops. It finds the largest lse from the lses of the chunk, and loads no others.
 // CHECK-LABEL: mlafix.kernel @only(
 mlafix.kernel @only(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
@@ -275,7 +277,7 @@ mlafix.kernel @only(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: 
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// The lses of other rows do for no code of its own.
+// If the largest lse comes from other rows, there is no such code.
 // CHECK-LABEL: mlafix.kernel @apart(
 mlafix.kernel @apart(%l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
@@ -320,7 +322,7 @@ mlafix.kernel @apart(%l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// An index that is used again and again is compared once.
+// An index with several uses is compared once.
 // CHECK-LABEL: mlafix.kernel @powers(
 mlafix.kernel @powers(%l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)

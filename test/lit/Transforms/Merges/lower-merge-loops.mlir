@@ -1,4 +1,5 @@
-// A merge loop over packs becomes a loop over chunks. In a row of lane groups, each group leaves its chunk in shared memory, and the first merges all.
+// A merge loop over packs becomes a loop over chunks. If lane groups share a row, each group leaves its chunk in shared memory, and the first group
+// merges them.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-merge-loops))" | FileCheck %s
 
 !col = memref<?xf32, strided<[1], offset: ?>>
@@ -36,7 +37,7 @@ mlafix.kernel @shared(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k
       // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
       // CHECK: %[[STRIDE:.*]] = arith.muli
       // CHECK: scf.for %{{.*}} = %c0 to %k step %[[STRIDE]]
-      // The first chunk waits for no reader of one before it.
+      // The first chunk needs no wait for readers of an earlier chunk.
       // CHECK: scf.if %[[SHARED]]
       // CHECK: %[[LATER:.*]] = arith.cmpi ne
       // CHECK-NEXT: scf.if %[[LATER]]
@@ -56,7 +57,8 @@ mlafix.kernel @shared(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// The largest number of all: lanes of a row share a group's chunks and tell the others, in a place that holds the least one; a group alone has its lanes.
+// Finds the largest number of all groups. The lanes of a row share a group's chunks, and publish their result in a place that starts with the smallest
+// number. A single group uses only its lanes.
 // CHECK-LABEL: mlafix.kernel @largest
 mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
     attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, collected_chunks = 2, added_chunks = 8>} {
@@ -72,7 +74,7 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
     nvvm.griddepcontrol wait
     mlafix.row groups(%g, %gs, %gt, %me) {
       // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
-      // The first group alone knows what a loop before this one has made.
+      // Only the first group has the result of an earlier loop.
       // CHECK: arith.cmpf uno, %m, %m
       // CHECK: arith.select
       // CHECK: %[[BEGIN:.*]] = arith.select
@@ -90,7 +92,7 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
       %most = mlafix.merge_loop %i = %c0 to %k step 4 init(%m) : f32 {
         mlafix.yield %m : f32
       }
-      // What was weighed against it is added. All have the maximum, which is not left in shared memory.
+      // The weighted states are added. All groups have the maximum, so it is not stored in shared memory.
       // CHECK: %[[SEVERAL:.*]] = arith.cmpi ugt, %gs
       // CHECK: scf.if %[[SEVERAL]]
       // CHECK: memref.store {{.*}} : memref<2560xf32, #gpu.address_space<workgroup>>

@@ -1,4 +1,4 @@
-// Where a weight is 0, the sum stays as it is: a predicate of the addition, where a GPU has no arithmetic on pairs.
+// If a weight is 0, the sum does not change. On GPUs without arithmetic on pairs, the addition gets a predicate.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=sm_100},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s --check-prefix=MASKED
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s --check-prefix=MASKED
@@ -9,7 +9,7 @@
 !state = !mlafix.state<4, e>
 
 // CHECK-LABEL: mlafix.kernel @two_dense
-// The first payload is masked, and then multiplied.
+// The first payload is masked and then multiplied.
 // CHECK: %[[POWER:.*]] = math.exp2
 // CHECK: %[[ISZERO:.*]] = arith.cmpf oeq, %[[POWER]]
 // CHECK: %[[PAYLOAD0:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : vector<4xf32>
@@ -34,8 +34,8 @@ mlafix.kernel @two(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}
   }
 }
 
-// A row of eight elements that something is computed with: where neither state has one, both payloads are left out, and 1 * -0.0 * -1 is 0. The other
-// rows of this file, of four elements, are selected.
+// A row of eight elements with further computations. If both states are empty, both payloads are left out, and 1 * -0.0 * -1 is 0. The other rows of
+// this file, of four elements, use selects.
 // CHECK-LABEL: mlafix.kernel @computed_dense
 // CHECK-DAG: %[[MINUS_ZEROS:.*]] = arith.constant dense<-0.000000e+00> : vector<8xf32>
 // CHECK: %[[LARGEST:.*]] = arith.maximumf
@@ -76,7 +76,7 @@ mlafix.kernel @computed(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "wr
   }
 }
 
-// The same of one state, whose payload is masked as it is loaded.
+// A merge of one state, whose payload is masked when it is loaded.
 // CHECK-LABEL: mlafix.kernel @one_dense
 // CHECK: %[[NONE:.*]] = arith.cmpf oeq, %{{.*}}, %{{.*}}
 // CHECK: arith.divf
@@ -100,7 +100,7 @@ mlafix.kernel @one(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "write"}
   }
 }
 
-// And of one with a sink, of whose zeros no more than the sign is added.
+// A merge of one state with a sink. Of the sink's zeros, only the sign is added.
 // CHECK-LABEL: mlafix.kernel @sink_dense
 // CHECK-DAG: %[[MINUS:.*]] = arith.constant -0.000000e+00 : f32
 // CHECK: %[[LARGEST:.*]] = arith.maximumf
@@ -132,7 +132,7 @@ mlafix.kernel @sink(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "write"
   }
 }
 
-// What is only narrowed is masked in words, which are fewer.
+// A row that is only narrowed is masked in words, of which there are fewer.
 // CHECK-LABEL: mlafix.kernel @narrowed_dense
 // CHECK: %[[LARGEST:.*]] = arith.maximumf
 // CHECK-NEXT: %[[NONE:.*]] = arith.cmpf oeq, %[[LARGEST]]
@@ -151,7 +151,7 @@ mlafix.kernel @narrowed(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "wr
   }
 }
 
-// A mask that says nothing of the factor stays where it is.
+// A mask that is unrelated to the factor stays.
 // CHECK-LABEL: mlafix.kernel @other_dense
 // CHECK: %[[OTHER:.*]] = arith.select %{{.*}} : vector<4xf32>
 // CHECK: math.fma %{{.*}}, %[[OTHER]], %{{.*}} : vector<4xf32>

@@ -1,5 +1,5 @@
-// The packs of a row along a dim with a bound are single elements, which exist up to the dim's size: they alone are read, written and reduced. Where a guard says that the size is a multiple
-// of four, packs of four exist up to it, and loops over packs end there.
+// The packs of a row along a dim with a bound are single elements. Only elements below the dim's size are loaded, stored and reduced. If a guard says that the
+// size is a multiple of four, packs have four elements, and loops over packs end at the size.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-rows-to-packs))" | FileCheck %s
 
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
@@ -32,7 +32,7 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
-  // A row that is read into another one ends where its own dim does, and does not begin again.
+  // A row that is read into another one ends at the size of its own dim, and is not repeated.
   // CHECK-LABEL: mlafix.kernel @cumulate
   mlafix.kernel @cumulate(%c: !ints {mlafix.dims = ["c"], mlafix.access = "write"}, %lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"})
       attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 2, pack = 4, rows = 1>>, most = {b = 40, c = 41}} {

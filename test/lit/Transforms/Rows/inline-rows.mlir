@@ -1,4 +1,4 @@
-// A row's program joins the thread's.
+// A row's program is inlined into the thread's program.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-inline-rows))" | FileCheck %s
 
 // CHECK-LABEL: mlafix.kernel @store

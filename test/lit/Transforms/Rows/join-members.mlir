@@ -1,4 +1,4 @@
-// Stores of all members of a row become one, where nothing touches the tensor between them.
+// Stores of all members of a row become one store if nothing accesses the tensor between them.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-join-members))" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
@@ -13,7 +13,7 @@ mlafix.kernel @joined(%x: !rows {mlafix.dims = ["n", "(64 2)"], mlafix.access = 
     %p = arith.cmpi ult, %t, %k : index
     // CHECK: %[[A:.*]] = mlafix.load
     %a = mlafix.load %x[%t] member %c0 : !rows -> !part
-    // The odd ones come first.
+    // The odd members are stored first.
     // CHECK-NOT: mlafix.store %
     mlafix.store %a, %x[%t] member %c1 if %p : !part, !rows
     %b = arith.negf %a : !part
@@ -33,12 +33,12 @@ mlafix.kernel @apart(%x: !rows {mlafix.dims = ["n", "(64 2)"], mlafix.access = "
   mlafix.forall (%t) in (%n) {
     %p = arith.cmpi ult, %t, %k : index
     %a = mlafix.load %x[%t] member %c0 : !rows -> !part
-    // One member twice.
+    // One member is stored twice.
     mlafix.store %a, %x[%t] member %c1 : !part, !rows
     mlafix.store %a, %x[%t] member %c1 : !part, !rows
-    // Under another predicate.
+    // The stores have different predicates.
     mlafix.store %a, %x[%t] member %c0 if %p : !part, !rows
-    // A load between them.
+    // A load is between the stores.
     %b = mlafix.load %x[%t] member %c0 : !rows -> !part
     mlafix.store %b, %x[%t] member %c1 if %p : !part, !rows
     %branch = scf.if %p -> !part {

@@ -1,4 +1,4 @@
-// A long row is walked in loops over packs, one for each stage between two reductions; the target's numbers say which rows are long.
+// A long row is processed in loops over packs, one for each stage between two reductions. The machine model says which rows are long.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
 // RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["loopPacks=6"]/' %s | %mlafix-opt --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s --check-prefix=SHORT
 // SHORT-NOT: vector.load
@@ -37,7 +37,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
 
 // -----
 
-// The index of a loop's pack is where it begins.
+// The loop's variable is the index of the pack's first element.
 !rows = memref<?x64xi32, strided<[?, 1], offset: ?>>
 !tile = tensor<64xi32, #mlafix.dim<64>>
 module attributes {mlafix.target = "x86-64-v3"} {
@@ -59,7 +59,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
 
 // -----
 
-// A scan keeps, for each bit of the number of packs, the last complete left half; it ends no stage.
+// A scan keeps the last complete left half for each bit of the number of packs. It does not end a stage.
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<96xf32, #mlafix.dim<96>>
 module attributes {mlafix.target = "x86-64-v3"} {
@@ -110,7 +110,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
 
 // -----
 
-// What depends on no order is reduced element by element, and once behind the walk: extremes, and sums of integers.
+// Reductions that do not depend on the order (extremes, sums of integers) are done per element in the loop, and once after it.
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
 !ints = memref<?x64xi32, strided<[?, 1], offset: ?>>
 !col = memref<?xf32, strided<[?], offset: ?>>

@@ -1,4 +1,5 @@
-// Parts of rows along a product: a group is a row at an offset, and members of pairs are taken out of wide accesses of whole pairs.
+// Parts of rows along a product. A group is accessed as a row at an offset. Members of pairs are extracted from wide accesses of
+// whole pairs.
 // RUN: %mlafix-opt %s --kernel=halves --specialize=K=64 --target=sm_90 --emit=distributed --variant=dense | FileCheck %s --check-prefix=HALVES
 // RUN: %mlafix-opt %s --kernel=halves --specialize=K=64 --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=HALVES-PTX
 // RUN: %mlafix-opt %s --kernel=halves --specialize=K=64 --target=x86-64-v3 --emit=distributed --variant=any | FileCheck %s --check-prefix=HALVES-CPU
@@ -13,7 +14,7 @@
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
 !part = tensor<?xf32, #mlafix.dim<"K">>
 
-// Eight lanes of 16 bytes have a half of 64 elements.
+// Eight lanes with 16 bytes each cover a half of 64 elements.
 // HALVES-LABEL: mlafix.kernel @halves_dense(
 // HALVES-SAME: guards = [#mlafix.guard<align, args = [0], bytes = 16>
 // HALVES-SAME: lanes = 4, packs = 2, pack = 8
@@ -44,7 +45,7 @@ mlafix.kernel @halves(%x: !rows {mlafix.dims = ["n", "(2 K)"], mlafix.access = "
   }
 }
 
-// Eight pairs of bf16 are four of 32 bits: four pairs in 16 bytes.
+// Four pairs of bf16 are 16 bytes.
 // PAIRS-LABEL: mlafix.kernel @pairs_dense(
 // PAIRS-SAME: guards = [#mlafix.guard<align, args = [0], bytes = 16>
 // PAIRS-SAME: pack = 4
@@ -62,7 +63,7 @@ mlafix.kernel @halves(%x: !rows {mlafix.dims = ["n", "(2 K)"], mlafix.access = "
 // PAIRS-CPU-LABEL: mlafix.kernel @pairs_any(
 // PAIRS-CPU: vector.load %x[{{.*}}vector<32xbf16>
 // PAIRS-CPU: vector.store %{{.*}}, %x[{{.*}}vector<32xbf16>
-// A long row is walked in one loop.
+// A long row is processed in one loop.
 // PAIRS-LOOP-LABEL: mlafix.kernel @pairs_any(
 // PAIRS-LOOP: scf.for
 // PAIRS-LOOP: scf.for %[[I:.*]] = %c0 to %c4096 step %c16
@@ -84,7 +85,7 @@ mlafix.kernel @pairs(%x: !rows {mlafix.dims = ["n", "(K 2)"], mlafix.access = "u
   }
 }
 
-// One member of two is stored element by element; one of three is loaded so, too.
+// One member of two is stored element by element. One member of three is also loaded element by element.
 // EVEN-PTX-LABEL: .entry even_dense(
 // EVEN-PTX-COUNT-4: ld.global.b64
 // EVEN-PTX-NOT: st.global.v

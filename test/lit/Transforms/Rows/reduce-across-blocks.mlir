@@ -1,4 +1,5 @@
-// The blocks of a cluster reduce their lanes' packs, store what they have to the shared memory of all blocks, meet, and read their own. They say that they have begun before anything else.
+// The blocks of a cluster reduce the packs of their lanes and store the partial results to the shared memory of all blocks. After a cluster barrier, each reads
+// its own memory. Each block first signals that it has begun.
 // RUN: %mlafix-opt %s --kernel=sums --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=IR
 
@@ -6,7 +7,7 @@
 !sums = memref<?xf32, strided<[?], offset: ?>>
 !tile = tensor<128256xf32, #mlafix.dim<128256>>
 
-// The number of the row is that of the cluster, the lane's that of the block there and the thread's.
+// The row's number is the cluster's. The lane's number consists of the block's number in the cluster and the thread's.
 // IR-LABEL: mlafix.kernel @sums_dense(
 // IR-SAME: geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 256, least_threads = 256, cluster = 8>
 // IR-DAG: %[[THREAD:.+]] = nvvm.read.ptx.sreg.tid.x
@@ -39,7 +40,7 @@
 // CHECK: barrier.cluster.arrive.aligned
 // CHECK-NEXT: barrier.cluster.wait.aligned
 // CHECK: ld.shared
-// Eight blocks have eight packs each, of which a lane reads those of two blocks: two exchanges for the others, three for the tree of the packs.
+// Eight blocks have eight packs each. A lane reads the packs of two blocks. Two exchanges combine the blocks, and three the packs.
 // CHECK-COUNT-5: shfl.sync.bfly
 // CHECK-NOT: shfl.sync
 // CHECK-NOT: barrier
@@ -54,7 +55,7 @@ mlafix.kernel @sums(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x
   }
 }
 
-// A loop comes back to the memory: the blocks meet again once they have read it.
+// In a loop, the memory is used again, so a second barrier follows the reads.
 // IR-LABEL: mlafix.kernel @in_a_loop_dense(
 // IR: scf.for
 // IR: mlafix.push

@@ -1,5 +1,6 @@
-// Of a row of many warps, a thread reads the partials of one warp, and lanes exchange them in the order of the tree: 16
-// warps with eight packs each would be 128 registers. Of few, a thread reads all.
+// If a row has many warps, each thread reads the partial results of one warp, and lanes exchange them in the order of
+// the tree. All partial results of 16 warps with eight packs would need 128 registers. With few warps, a thread reads
+// all of them.
 // RUN: %mlafix-opt %s --kernel=many --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=MANY
 // RUN: %mlafix-opt %s --kernel=few --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=FEW
 
@@ -11,7 +12,8 @@
 // MANY: bar.sync
 // MANY-COUNT-2: ld.shared
 // MANY-NOT: ld.shared
-// Seven exchanges leave a lane one of eight packs, one more has it of all warps; three for the tree of the packs.
+// After seven exchanges, a lane has one of eight packs. One more exchange combines all warps, and three combine the
+// packs.
 // MANY-COUNT-11: shfl.sync.bfly
 // MANY-NOT: shfl.sync
 // MANY: bar.sync

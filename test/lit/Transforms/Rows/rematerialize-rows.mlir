@@ -1,4 +1,4 @@
-// A row that is longer than a buffer should keep is read again, and computed again; of its reduction, a block of partials is kept at a time.
+// A row that is too long for a buffer is loaded and computed again. Its reduction keeps one block of partial results at a time.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
 
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
@@ -38,7 +38,7 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1",
     }
   }
 
-  // What is written before the last use of what was read, by this lane or another one, is kept.
+  // A row is kept in a buffer if a lane overwrites its memory before the row's last use.
   // CHECK-LABEL: mlafix.kernel @written
   mlafix.kernel @written(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"},
       %z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
@@ -67,7 +67,7 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1",
 
 // -----
 
-// What a branch or a loop stores over the row ends that, too, and so does what reads other elements of the row than it makes.
+// The row is also kept if a branch or a loop overwrites it, or if an op needs elements at other positions than its results.
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<96xf32, #mlafix.dim<96>>
 module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1", "keptElements=5"]} {
@@ -137,7 +137,7 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1",
 
 // -----
 
-// The buffers of a thread have a limit.
+// The total size of a thread's buffers is limited.
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<64xf32, #mlafix.dim<64>>
 module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["stackBytes=271"]} {

@@ -1,4 +1,4 @@
-// Rows become packs once their grid has become threads or loops.
+// The pass refuses rows whose grid has not yet become threads or loops.
 // RUN: %mlafix-opt %s --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-rows-to-packs))"
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>

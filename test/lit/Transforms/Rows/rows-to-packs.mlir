@@ -1,4 +1,4 @@
-// A row becomes a vector for each pack of a lane; a reduction exchanges values between lanes, one lane stores scalars.
+// A row becomes one vector per pack of a lane. A reduction exchanges values between lanes. One lane stores scalars.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-rows-to-packs))" | FileCheck %s
 
 !rows = memref<?x128xbf16, strided<[?, 1], offset: ?>>
@@ -16,7 +16,8 @@ module attributes {mlafix.target = "sm_80"} {
       %v = mlafix.load %x[%t] if %p : !rows -> !tile
       // CHECK-COUNT-2: arith.addf %{{.*}} : vector<4xf32>
       %w = arith.addf %v, %v : !tile
-      // The first exchange leaves each lane one of two packs, three more the pack's sum, and the last one that of both.
+      // After the first exchange, each lane has one of two packs. Three more exchanges give the pack's sum, and the last
+      // one the sum of both packs.
       // CHECK: %[[BIT:.*]] = arith.cmpi ne
       // CHECK: %[[MINE:.*]] = arith.select %[[BIT]], %[[UPPER:.*]], %[[LOWER:.*]] : f32
       // CHECK: %[[OTHER:.*]] = arith.select %[[BIT]], %[[LOWER]], %[[UPPER]] : f32
@@ -39,7 +40,7 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// A merge loop's accumulator is the packs of a lane.
+// The accumulator of a merge loop consists of the packs of a lane.
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>
 module attributes {mlafix.target = "sm_80"} {
@@ -65,7 +66,7 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// An iota's pack is its first index plus those of its lanes.
+// The pack of an iota is its first index plus the positions in the pack.
 !rows = memref<?x128xi32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xi32, #mlafix.dim<128>>
 module attributes {mlafix.target = "sm_80"} {
@@ -86,7 +87,7 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// Where the bound of a comparison lies between packs, a pack's first index tells for all of its elements.
+// If the bound of a comparison is at the border of packs, a pack's first index decides for all its elements.
 !rows = memref<?x128xi32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xi32, #mlafix.dim<128>>
 !bits = tensor<128xi1, #mlafix.dim<128>>
@@ -121,7 +122,7 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// A scan: within a pack by the bits of an element's index, then by those of the lane's number, then by those of the pack's.
+// A scan proceeds by the bits of an element's index in the pack, then of the lane's number, then of the pack's number.
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>
 module attributes {mlafix.target = "sm_80"} {
@@ -140,7 +141,7 @@ module attributes {mlafix.target = "sm_80"} {
       // CHECK-NEXT: vector.extract %[[FIRST]][3]
       // CHECK-COUNT-8: nvvm.shfl.sync bfly %[[MASK]]
       // CHECK-NOT: nvvm.shfl
-      // The second pack of the lane takes the total of all first ones.
+      // The second pack of a lane adds the total of all first packs.
       // CHECK: %[[TOTAL:.*]] = arith.addf %{{.*}} : f32
       // CHECK: vector.broadcast %{{.*}} : f32 to vector<4xf32>
       // CHECK-NOT: mlafix.scan

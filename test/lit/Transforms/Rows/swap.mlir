@@ -1,4 +1,5 @@
-// Neighbouring blocks change places in a pack, across the lanes of a warp, across warps through shared memory, and as whole packs.
+// A swap exchanges neighbouring blocks within a pack, between lanes of a warp, between warps through shared memory, or as whole
+// packs.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-rows-to-packs))" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
@@ -57,7 +58,7 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// As many packs at once as 32 KB hold: four of eight.
+// Four of the eight packs are exchanged at once, since shared memory is limited to 32 KB.
 !rows = memref<?x16384xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<16384xf32, #mlafix.dim<16384>>
 module attributes {mlafix.target = "sm_80"} {
@@ -86,7 +87,7 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// A row is read into a longer one pack by pack where its beginning allows that, else element by element.
+// A row is read into a longer one pack by pack if its first position allows that, and otherwise element by element.
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !short = memref<?x16xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>

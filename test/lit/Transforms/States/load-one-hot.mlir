@@ -1,4 +1,5 @@
-// A sum or a maximum that takes one element of a row loads that element; where the row may be an output's, it does not.
+// A sum or a maximum that selects one element of a row becomes a load of that element. If the row may be in an output,
+// nothing changes.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-load-one-hot,canonicalize))" | FileCheck %s
 
 !rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>
@@ -43,7 +44,7 @@ mlafix.kernel @target(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %
 !tile = tensor<512xf32, #mlafix.dim<512>>
 !numbers = tensor<512xi32, #mlafix.dim<512>>
 
-// Called in place, the row is written.
+// In a call in place, the row's memory is written.
 // CHECK-LABEL: mlafix.kernel @in_place
 // CHECK: mlafix.reduce add
 mlafix.kernel @in_place(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"},
@@ -72,7 +73,7 @@ mlafix.kernel @in_place(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "wr
 !tile = tensor<512xf32, #mlafix.dim<512>>
 !numbers = tensor<512xi32, #mlafix.dim<512>>
 
-// A maximum beside -inf is the element as it is: nothing is added.
+// A maximum with -inf gives the element unchanged, so nothing is added.
 // CHECK-LABEL: mlafix.kernel @maximum
 // CHECK: %[[LEAST:.*]] = arith.constant 0xFF800000 : f32
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult
@@ -134,7 +135,7 @@ mlafix.kernel @beside_zeros(%y: !col {mlafix.dims = ["n"], mlafix.access = "writ
 !tile = tensor<512xf32, #mlafix.dim<512>>
 !numbers = tensor<512xi32, #mlafix.dim<512>>
 
-// Two elements share a byte: none of them is loaded alone.
+// Two elements share a byte, so a single one cannot be loaded.
 // CHECK-LABEL: mlafix.kernel @half_bytes
 // CHECK: mlafix.load %x{{.*}} -> tensor<512xf32
 // CHECK: mlafix.reduce max

@@ -1,4 +1,5 @@
-// On a GPU, of a long row: a lane whose own extreme is the row's looks for its index, all lanes agree on the least one. Not of rows of which a lane holds many elements, unless they are bf16 on a target that converts it, of short rows, nor on a CPU.
+// On a GPU, for a long row, a lane whose extreme is the row's extreme searches its index, and the lanes combine the smallest one. This is not done for short
+// rows, on a CPU, or if a lane has many elements, unless these are bf16 on a target that converts it.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90}),canonicalize,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90 machine=byLaneElements=8192}),canonicalize,cse)" | FileCheck %s --check-prefix=ALL
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=x86-64-v3}),canonicalize,cse)" | FileCheck %s --check-prefix=ALL

@@ -1,4 +1,4 @@
-// States become a maximum, a sum and an accumulator; the contract's numbers name what each line is for.
+// States become a maximum, a sum and an accumulator. The comments give the rule of the contract for each line.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),canonicalize,cse)" --split-input-file | FileCheck %s
 
 !rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -22,7 +22,7 @@ mlafix.kernel @merge(
   // CHECK-DAG: %[[LN2:.*]] = arith.constant 0.693147182 : f32
   // CHECK-DAG: %[[MINUS_LN2:.*]] = arith.constant -0.693147182 : f32
   mlafix.forall (%t, %h) in (%n, %n) {
-    // An excluded row is not read (N5): its lse is -inf, its payload is never looked at.
+    // An excluded row is not loaded (N5): its lse is -inf, and its payload is never used.
     // CHECK: %[[ACC0:.*]] = mlafix.load %x[%[[T:.*]], %[[H:.*]]] if %p : memref<{{.*}}> -> tensor<?xf32
     // CHECK: %[[RAW0:.*]] = mlafix.load %lse[%[[H]], %[[T]]] if %p else %[[NEGINF]]
     // +inf means empty too (N2).
@@ -32,15 +32,15 @@ mlafix.kernel @merge(
     // CHECK: %[[ACC1:.*]] = mlafix.load %x[%[[H]], %[[T]]] :
     // CHECK: %[[M1:.*]] = arith.select
     %b = mlafix.load_state %x[%h, %t] lse %lse[%t, %h] : !rows, !lses -> !state
-    // NaN stays (N6); with both empty the reference is 0 (N3).
+    // NaN propagates (N6). If both states are empty, the reference is 0 (N3).
     // CHECK: %[[MAX:.*]] = arith.maximumf %[[M0]], %[[M1]]
     // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[MAX]], %[[NEGINF]]
     // CHECK: %[[REF:.*]] = arith.select %[[EMPTY]], %[[ZERO]], %[[MAX]]
-    // Of two, the larger lse weighs 1.
+    // Of two states, the one with the larger lse has weight 1.
     // CHECK: %[[LESS:.*]] = arith.cmpf olt, %[[M0]], %[[M1]]
     // CHECK: %[[LEAST:.*]] = arith.select %[[LESS]], %[[M0]], %[[M1]]
     // CHECK: %[[D:.*]] = arith.subf %[[LEAST]], %[[REF]]
-    // What rounding took from the difference and from the exponent is put back (N10).
+    // The rounding errors of the difference and the exponent are corrected (N10).
     // CHECK: %[[BACK:.*]] = arith.subf %[[D]], %[[LEAST]]
     // CHECK: %[[AGAIN:.*]] = arith.subf %[[D]], %[[BACK]]
     // CHECK: %[[LOST0:.*]] = arith.subf %[[LEAST]], %[[AGAIN]]
@@ -56,13 +56,13 @@ mlafix.kernel @merge(
     // CHECK: %[[W0:.*]] = arith.select %[[LESS]], %[[W]], %[[ONE]]
     // CHECK: %[[DEAD0:.*]] = arith.{{andi|select}} %[[LESS]], %[[NONE]]
     // CHECK: %[[W1:.*]] = arith.select %[[LESS]], %[[ONE]], %[[W]]
-    // A payload of weight zero is replaced before it is multiplied (N5), by what addition ignores (N4).
+    // A payload of weight zero is replaced before the multiplication (N5), by the neutral element of addition (N4).
     // CHECK: %[[P0:.*]] = arith.select %[[DEAD0]], %{{.*}}, %[[ACC0]]
     // CHECK: arith.mulf %{{.*}}, %[[P0]]
     // CHECK: %[[P1:.*]] = arith.select %{{.*}}, %{{.*}}, %[[ACC1]]
     // CHECK: math.fma %{{.*}}, %[[P1]], %{{.*}} : tensor
     %m = mlafix.merge %a, %b : !state
-    // One division, at the store; an empty result is +0.0 and -inf (N1).
+    // There is one division, at the store. An empty result is +0.0 and -inf (N1).
     // CHECK: arith.divf %[[ONE]], %{{.*}} fastmath<arcp>
     // CHECK-NOT: arith.divf
     // CHECK: %[[ROW:.*]] = arith.select %[[EMPTY]]
@@ -122,17 +122,17 @@ mlafix.kernel @select_and_rebase(
   mlafix.forall (%t, %h) in (%n, %n) {
     %a = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : !rows, !lses -> !state
     %b = mlafix.load_state %x[%h, %t] lse %lse[%t, %h] : !rows, !lses -> !state
-    // A select of states is a select of each part (two here: the sums are both one).
+    // A select of states is a select of each part: two parts here, since both sums are 1.
     // CHECK: %[[MAX:.*]] = arith.select %p, %{{.*}}, %{{.*}} : f32
     // CHECK: arith.select %p, %{{.*}}, %{{.*}} : tensor
     %s = arith.select %p, %a, %b : !state
-    // A NaN sum does not outlive its state.
+    // A NaN sum does not remain when its state is replaced.
     // CHECK: arith.select %q, %{{.*}}, %{{.*}} : f32
     // CHECK: %[[MASKED:.*]] = arith.select %q, %[[MAX]]
     %m = mlafix.mask %s, %q : !state
     // lse_2 = lse_e * log2(e) (N8)
     // CHECK: %[[PRODUCT:.*]] = arith.mulf %[[MASKED]], %{{.*}} : f32
-    // A finite lse stays finite: an infinite one is an empty state's.
+    // A finite lse stays finite, since an infinite lse means an empty state.
     // CHECK: %[[LOW:.*]] = arith.minimumf %[[PRODUCT]]
     // CHECK: %[[FINITE:.*]] = arith.maximumf %[[LOW]]
     // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[MASKED]]
@@ -157,7 +157,7 @@ mlafix.kernel @optional_and_scaled(
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !bytes
   mlafix.forall (%t, %h) in (%n, %n) {
-    // What was not given is the identity, and needs both tensors.
+    // A state of an omitted tensor is the identity. The load needs both tensors.
     // CHECK: %[[X:.*]] = mlafix.present %x
     // CHECK: %[[LSE:.*]] = mlafix.present %lse
     // CHECK: %[[BOTH:.*]] = arith.andi %[[LSE]], %[[X]]
@@ -165,12 +165,12 @@ mlafix.kernel @optional_and_scaled(
     // CHECK: mlafix.load %lse{{.*}} if %[[BOTH]] else %{{.*}}
     %a = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : !rows, !lses -> !state
     %row = mlafix.load %x[%t, %h] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
-    // A state made of any row and lse; +inf means empty there too (N2).
+    // A state is made from any row and lse. +inf means empty here, too (N2).
     // CHECK: %[[INF:.*]] = arith.cmpf oeq, %l, %{{.*}}
     // CHECK: arith.select %[[INF]], %{{.*}}, %l
     %b = mlafix.make_state %row lse %l : tensor<?xf32, #mlafix.dim<"D">> -> !state
     %m = mlafix.merge %a, %b : !state
-    // 1 / scale once, exactly; one multiplication an element.
+    // 1 / scale is computed once, correctly rounded. Each element has one multiplication.
     // CHECK: %[[INV:.*]] = arith.divf %{{.*}}, %{{.*}} fastmath<arcp>
     // CHECK: %[[SCALE:.*]] = arith.divf %{{.*}}, %scale : f32
     // CHECK: %[[FACTOR:.*]] = arith.mulf %[[INV]], %[[SCALE]] : f32
@@ -187,7 +187,7 @@ mlafix.kernel @optional_and_scaled(
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
 !lses = memref<?xf32, strided<[?], offset: ?>>
 
-// Of three states each weight has its own power, and in base 2 a power is an instruction.
+// For three states, each weight is an exponential. In base 2, an exponential is one instruction.
 // CHECK-LABEL: @three
 mlafix.kernel @three(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
@@ -215,7 +215,8 @@ mlafix.kernel @three(
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 
-// The extreme, and then the least of the indices that exceed the float below it; of NaN, of those that are NaN, since +inf takes the float's place.
+// argmax finds the extreme, and then the smallest index whose element exceeds the next smaller float. If the extreme is NaN, the elements are compared
+// with +inf in place of that float, so NaN elements count.
 // CHECK-LABEL: @best
 // CHECK: %[[ROW:.*]] = mlafix.load
 // CHECK: %[[MAX:.*]] = mlafix.reduce max %[[ROW]]
@@ -239,7 +240,7 @@ mlafix.kernel @best(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x:
 
 // -----
 
-// The greatest elements: a reduction of keys for each, in which the element is above its index; an addition puts those that were found below the others.
+// top_k reduces keys once for each result. A key has the element above its index. An addition moves the keys of found elements below the others.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !col = memref<?xi32, strided<[1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
@@ -268,7 +269,7 @@ mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"},
 
 // -----
 
-// Whether any element is true, or all are: the extreme of 0 and 1.
+// any and all are the maximum and the minimum of 0 and 1.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !col = memref<?xi1, strided<[1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
@@ -293,7 +294,7 @@ mlafix.kernel @all(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: 
 !col = memref<?xf32, strided<[?], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 
-// Exponentials of what elements are below the row's maximum, of which the sum alone is used: those that are subnormal do not count.
+// Only the sum of exponentials of x - max(x) is used, so subnormal terms may be flushed to zero.
 // CHECK-LABEL: @summed
 // CHECK: math.exp %{{.*}} fastmath<afn>
 mlafix.kernel @summed(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
@@ -315,7 +316,7 @@ mlafix.kernel @summed(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 
-// Those that are stored do.
+// If the exponentials are stored, subnormal ones must stay.
 // CHECK-LABEL: @softmax
 // CHECK: math.exp %{{.*}} :
 mlafix.kernel @softmax(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
@@ -340,7 +341,7 @@ mlafix.kernel @softmax(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "wri
 !col = memref<?xf32, strided<[?], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 
-// What elements are below another row's maximum may be more than 0.
+// The difference to another row's maximum may be positive.
 // CHECK-LABEL: @another
 // CHECK: math.exp %{{.*}} :
 mlafix.kernel @another(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},

@@ -1,4 +1,4 @@
-// On a GPU, the greatest elements of a short row: for each the greatest of those that are left, and the least of their indices; -inf takes the place of those that were found.
+// The largest elements of a short row on a GPU. Each step finds the largest remaining element and its smallest index. Found elements are replaced by -inf.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90}),canonicalize,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90 machine=byIndexElements=32}),canonicalize,cse)" | FileCheck %s --check-prefix=KEYS
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=x86-64-v3}),canonicalize,cse)" | FileCheck %s --check-prefix=KEYS
@@ -22,7 +22,8 @@
 // CHECK: %[[NEXT:.*]] = arith.cmpf ugt, %[[REST]]
 // CHECK: arith.select %[[NEXT]], %[[IDS]]
 // CHECK: %[[SECOND:.*]] = mlafix.reduce min
-// Where all others are -inf, so is the first in its place: the first index that was not found. No index is wrong if the last value is greater.
+// If all other elements are -inf, a found element has the same value, so the first index that was not found is used. All indices are right if the last
+// value is greater than -inf.
 // CHECK: %[[LEAST:.*]] = arith.cmpf oeq
 // CHECK: %[[INDEX:.*]] = scf.if %[[LEAST]]
 // CHECK: math.ctpop
@@ -40,7 +41,7 @@ mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"},
 }
 
 // A bf16 leaves 16 of a float's bits to an index: one reduction of i32 finds an element and its index, on a CPU as well.
-// An addition to all keys leaves those below the first in their order, and above the others. A GPU's addition of 0 makes one of all NaN.
+// An addition to all keys keeps the order of those below the first key, and moves them above the others. A GPU's addition of 0 makes one of all NaN.
 // CHECK-LABEL: mlafix.kernel @of_few_bits
 // CHECK-NOT: arith.cmpf uno
 // CHECK: %[[FIRST:.*]] = mlafix.reduce max %[[ALL:.*]] : tensor<64xi32
@@ -63,7 +64,7 @@ mlafix.kernel @of_few_bits(%y: !col {mlafix.dims = ["n"], mlafix.access = "write
   }
 }
 
-// Four selections are looked through, one within the other.
+// The analysis looks through four nested selects.
 // CHECK-LABEL: mlafix.kernel @of_selections
 // CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
 // CHECK: mlafix.reduce max {{.*}} : tensor<64xf32
@@ -89,7 +90,7 @@ mlafix.kernel @of_selections(%y: !col {mlafix.dims = ["n"], mlafix.access = "wri
   }
 }
 
-// Of what is computed, an addition of 0 may be left out.
+// For a computed row, the addition of 0 may be omitted.
 // CHECK-LABEL: mlafix.kernel @of_chosen
 // CHECK: arith.cmpf uno
 // CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
@@ -107,7 +108,7 @@ mlafix.kernel @of_chosen(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}
   }
 }
 
-// An f16 leaves 13, so for an index of a longer row there is no room.
+// An f16 leaves 13 bits, which is not enough for an index of a longer row.
 // CHECK-LABEL: mlafix.kernel @of_many
 // CHECK: mlafix.reduce max {{.*}} : tensor<8200xi64
 !long = memref<?x8200xf16, strided<[?, 1], offset: ?>>
@@ -122,7 +123,7 @@ mlafix.kernel @of_many(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, 
   }
 }
 
-// A row along a bound may have fewer elements: then -inf, at index 0.
+// A row along a dim with a bound may have fewer elements. The missing results are -inf at index 0.
 // CHECK-LABEL: mlafix.kernel @bounded
 // CHECK: mlafix.reduce max {{.*}} : tensor<300xi64
 // CHECK: %[[SIZE:.*]] = memref.dim %x, %

@@ -1,4 +1,4 @@
-// What is not finite in the result of a running merge is merged again in a branch, each state weighed once against the largest lse (N5).
+// If the result of a running merge is not finite, a branch merges again, and weighs each state once relative to the largest lse (N5).
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-repair-merges{target=x86-64}),canonicalize,cse)" | FileCheck %s --check-prefixes=CHECK,CPU
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-repair-merges{target=sm_90 machine=weighedOnceElements=64}),canonicalize,cse)" | FileCheck %s --check-prefixes=CHECK,GPU
 
@@ -22,7 +22,7 @@
 // CPU: scf.yield %[[REPAIRED]]
 // CPU: scf.yield %[[ALL]]
 // CPU: mlafix.store_state %[[WHOLE]]
-// A GPU weighs each state of such a loop once in the first place (mlafix-chunk-merges).
+// On a GPU, mlafix-chunk-merges already weighs each state once.
 // GPU-NOT: mlafix.has_nonfinite
 // GPU: mlafix.store_state %[[ALL]]
 mlafix.kernel @loop(
@@ -43,7 +43,7 @@ mlafix.kernel @loop(
   }
 }
 
-// A loop in a loop, and a merge of what they give with states from before and behind: all are merged to one reference.
+// Nested loops, and a merge of their result with states from before and after them: all states are merged with one reference.
 // CHECK-LABEL: @nested
 // CHECK: %[[BEFORE:.*]] = mlafix.load_state
 // CHECK: scf.for
@@ -83,7 +83,7 @@ mlafix.kernel @nested(
   }
 }
 
-// Where lses are computed from rows, lanes would wait for each other in the branch: the merge stays as it is.
+// If lses are computed from rows, lanes would wait for each other in the branch, so the merge stays.
 // CHECK-LABEL: @scores
 // CHECK-NOT: mlafix.reference
 // CHECK: mlafix.merge %
@@ -128,7 +128,7 @@ mlafix.kernel @few(
   }
 }
 
-// Of what is used for its lse alone no payload is looked at.
+// If only the lse of the result is used, the payload is not tested.
 // CHECK-LABEL: @lse
 // CHECK-NOT: mlafix.reference
 mlafix.kernel @lse(
@@ -151,7 +151,7 @@ mlafix.kernel @lse(
   }
 }
 
-// What counts twice is repaired by itself, before it is merged.
+// A state that is merged twice is repaired separately, before the merge.
 // CHECK-LABEL: @twice
 // CHECK: %[[ALL:.*]] = scf.for
 // CPU: %[[WHOLE:.*]] = scf.if

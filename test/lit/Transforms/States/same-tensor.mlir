@@ -1,5 +1,5 @@
-// Whether two arguments are the same tensor: false where a guard promises that they are not, an answer at compile time where one is bound as
-// absent, and else a comparison of addresses.
+// The op that tests if two arguments are the same tensor is false if a guard says so, a constant if one is bound as absent, and otherwise a
+// comparison of addresses.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128},mlafix-plan-kernel{target=sm_90})" | FileCheck %s --check-prefix=LAYOUT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128,out=absent})" | FileCheck %s --check-prefix=ABSENT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128,out=absent,y=absent},canonicalize)" | FileCheck %s --check-prefix=BOTH

@@ -1,4 +1,4 @@
-// A merge in place leaves rows alone that only it itself contributes to: a branch on what else contributes and on whether the call is in place.
+// A merge in place does not write a row if only the replaced state contributes. A branch tests this, and if the call is in place.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-skip-copies,canonicalize))" | FileCheck %s
 
 !rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>
@@ -28,7 +28,7 @@ mlafix.kernel @threshold(
     // CHECK-NEXT: mlafix.merge
     // CHECK-NEXT: mlafix.store_state
     // CHECK-NEXT: } else {
-    // Only the lse is read: a dead row becomes the identity, NaN spreads.
+    // Only the lse is loaded: an empty row becomes the identity, and NaN propagates.
     // CHECK-NOT: mlafix.load %b[
     // CHECK: mlafix.load %b_lse
     // CHECK: %[[STORED:.*]] = arith.cmpf ueq

@@ -1,4 +1,4 @@
-// Loops in loops multiply what unrolling makes of them: the outer ones stay loops beyond a budget.
+// Unrolling nested loops multiplies their code. Beyond a budget, the outer loops stay.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}))" | FileCheck %s --implicit-check-not=scf.for
 // RUN: %python %S/../../Performance/code_size.py --tool %mlafix-opt --max-ptx=16000 --max-object=60000 %s
 

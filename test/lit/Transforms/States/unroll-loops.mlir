@@ -1,4 +1,5 @@
-// On a GPU a short loop over rows disappears, and any other has four rows in flight; its merges become one.
+// On a GPU, a short loop over rows is unrolled completely. Any other loop loads four rows at once, and their merges
+// become one.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=x86-64-v3}),canonicalize)" | FileCheck %s --check-prefix=CPU
 
@@ -42,7 +43,7 @@ mlafix.kernel @short(
 // CHECK-COUNT-4: mlafix.load_state
 // CHECK: mlafix.merge %{{[a-z0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}} :
 // CHECK-NEXT: scf.yield
-// The rest: all loads at once behind the loop, then merges one by one, each of what there is.
+// The remaining iterations: all loads come at once after the loop, then one merge for each existing state.
 // CHECK-NOT: mlafix.load_state
 // CHECK: scf.if
 // CHECK: %[[X:.*]] = mlafix.load_state %v[%{{.*}}] lse %s[%{{.*}}] : 
@@ -75,7 +76,7 @@ mlafix.kernel @unknown(
 }
 
 // CHECK-LABEL: @between
-// A range that is empty by any number of rows has as many iterations as one that ends where it starts.
+// A range whose end is below its start has no iterations, like an empty one.
 // CHECK: %[[END:.*]] = arith.maxsi %from, %to : index
 // CHECK: %[[COUNT:.*]] = arith.subi %[[END]], %from
 // CHECK: %[[REST:.*]] = arith.remsi %[[COUNT]], %c4
@@ -102,7 +103,7 @@ mlafix.kernel @between(
   }
 }
 
-// Steps and indices of 32 bits are counted first, in 64.
+// For steps and indices of 32 bits, the number of iterations is computed first, in 64 bits.
 // CHECK-LABEL: @steps
 // CHECK: arith.cmpi slt, %from, %to : i32
 // CHECK: arith.divui
@@ -130,7 +131,7 @@ mlafix.kernel @steps(
   }
 }
 
-// What does more than merge, here with two states, keeps a loop for the rest.
+// A body that does more than merge, here with two states, keeps a loop for the remaining iterations.
 // CHECK-LABEL: @two
 // CHECK: scf.for
 // CHECK: scf.for
@@ -154,8 +155,8 @@ mlafix.kernel @two(
   }
 }
 
-// Where a loop stores what it reads, the next iteration's loads wait for that: several would only be more code. The loop
-// stays as it is.
+// If a loop stores to memory that it loads, the next iteration's loads wait for the store. Unrolling would only make the
+// code longer, so the loop stays.
 // CHECK-LABEL: @stores
 // CHECK: scf.for %{{.*}} = %from to %to step %c3
 // CHECK: mlafix.load %v
@@ -175,7 +176,7 @@ mlafix.kernel @stores(
   }
 }
 
-// The condition of a store waits like what it stores; so does what the loop carries.
+// The condition of a store depends on loads like the stored value, and so does a value that the loop carries.
 // CHECK-LABEL: @asks
 // CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c1
 mlafix.kernel @asks(
@@ -198,7 +199,7 @@ mlafix.kernel @asks(
   }
 }
 
-// A store that waits for no row lets the next rows be on the way.
+// If a store does not depend on a row, the next rows can be loaded before it.
 // CHECK-LABEL: @marks
 // CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c4
 // CHECK-COUNT-4: mlafix.load_state
