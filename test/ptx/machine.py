@@ -61,8 +61,7 @@ class Blocks:
         kinds = {1: "pred", 8: "b8", 16: "b16", 32: "b32", 64: "b64"}
         self.registers = {name: np.zeros(count, TYPES[kinds[bits]]) for name, bits in entry.registers.items()}
         self.params, self.memory = params, memory
-        # For each thread, counts the barriers at which it has arrived and which it has left, by cluster, block and
-        # warp.
+        # Counts for each thread the barriers that it has entered and left, by cluster, block and warp.
         self.cluster = self.block // entry.cluster
         self.clocks = Clocks(self.block, self.cluster, self.warp, self.lane)
         self.arrived, self.left = self.clocks.arrived, self.clocks.left

@@ -213,7 +213,7 @@ TEST(Container, options_of_an_older_caller_are_shorter) {
   std::vector<uint8_t> bytes = addBiasUnit().finish();
   mlafix_load_options options = MLAFIX_LOAD_OPTIONS_INIT;
   options.verify = [](void *, const void *, size_t) { return 0; };
-  // As in an older header: includes the flags, but not `verify`.
+  // The size of an older header's struct, with the flags but without `verify`.
   options.struct_size = 8;
   EXPECT_NO_THROW(Unit::load(bytes.data(), bytes.size(), &options));
   options.struct_size = 0;

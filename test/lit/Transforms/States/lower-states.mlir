@@ -126,7 +126,7 @@ mlafix.kernel @select_and_rebase(
     // CHECK: %[[MAX:.*]] = arith.select %p, %{{.*}}, %{{.*}} : f32
     // CHECK: arith.select %p, %{{.*}}, %{{.*}} : tensor
     %s = arith.select %p, %a, %b : !state
-    // A NaN sum does not remain when its state is replaced.
+    // The sum of a masked state is replaced, too, since it may be NaN.
     // CHECK: arith.select %q, %{{.*}}, %{{.*}} : f32
     // CHECK: %[[MASKED:.*]] = arith.select %q, %[[MAX]]
     %m = mlafix.mask %s, %q : !state

@@ -40,8 +40,8 @@ mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"},
   }
 }
 
-// A bf16 leaves 16 of a float's bits to an index: one reduction of i32 finds an element and its index, on a CPU as well.
-// An addition to all keys keeps the order of those below the first key, and moves them above the others. A GPU's addition of 0 makes one of all NaN.
+// A bf16 leaves 16 of a float's bits for an index. One reduction of i32 finds an element and its index, also on a CPU. An addition to all keys
+// keeps the order of the keys below the first one, and moves them above the others. On a GPU, an addition of 0 gives all NaN the same bits.
 // CHECK-LABEL: mlafix.kernel @of_few_bits
 // CHECK-NOT: arith.cmpf uno
 // CHECK: %[[FIRST:.*]] = mlafix.reduce max %[[ALL:.*]] : tensor<64xi32
