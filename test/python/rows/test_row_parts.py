@@ -1,5 +1,5 @@
-"""Rows without reductions, whose packs are shared by independent blocks, along a fixed dim and along a bounded one.
-Results are compared with numpy."""
+"""Kernels in which independent blocks each process a part of a long row, along a fixed dim or along a bounded one. Results
+are compared with numpy."""
 
 from __future__ import annotations
 
@@ -42,33 +42,14 @@ def placed_NAME(y: InOut[f32, "m H DIM"], x: In[f32, "n H NAME"], slots: In[i32,
     distinct(slots)
     for t, h in grid("n", "H"):
         y[slots[t], h] = x[t, h] + f32(iota("NAME"))
-
-
-@mlafix.kernel
-def first_NAME(total: Out[f32, "n"], y: Out[f32, "n DIM"], x: In[f32, "n NAME"]):
-    for t in grid("n"):
-        y[t] = x[t]
-        total[t] = sum(x[t])
 """.replace("NAME", name).replace("DIM", dim)
     for name, dim in (("V", "V"), ("w", "w<=40000"))
 ) + """
-@mlafix.kernel
-def moved(x: InOut[f32, "n V"]):
-    for t in grid("n"):
-        x[t] = load(x[t], into="V", first=1)
-
-
 @mlafix.kernel
 def two(y: Out[f32, "n V"], z: Out[bf16, "n D"], x: In[f32, "n V"]):
     for t in grid("n"):
         y[t] = x[t] + 1.0
         z[t] = splat(2.0, "D")
-
-
-@mlafix.kernel(plan={"dense.parts": 3, "whole_dense.lanes": 64, "fast.lanes": 512})
-def given_V(y: Out[T, "n V"], x: In[T, "n V"]):
-    for t in grid("n"):
-        y[t] = x[t]
 """
 
 
