@@ -99,7 +99,8 @@ def compile_to_cubin(variant: str) -> None:
 
 
 def host_cases() -> list[Case]:
-    """Makes a small case of each sort. Calls of engines are timed on it beside mlafix's calls."""
+    """Makes a small case for each group of `public_calls_of`, on which the host times of the engines' functions and of mlafix's are
+    measured."""
     return [merge_case(16, heads=16), rows_first_case(16, 16, 128), in_place_case(16, heads=16), dense_case(4, 16, heads=16),
             combine_case(*python_host_time.COMBINE), ragged_case(16, heads=16),
             fixup_case("16x1", [1] * 16, [sequence % 8 == 0 for sequence in range(16)], heads=16, rows_first=True), mask_case(4, 4, heads=16)]

@@ -51,9 +51,9 @@ bool Prover::isReliable(const RowAccess &store) const {
 }
 
 /// Matches a store that every row executes unconditionally, with only grid
-/// indices and constants as indices. Such stores cover all elements with the
-/// same constants. Returns each index: a constant, or -1 for a grid index.
-/// Returns nullopt if the store does not match.
+/// indices and constants as indices. Returns one number for each index: the
+/// constant, or -1 for a grid index. The store writes every element whose
+/// indices are these constants. Returns nullopt if the store does not match.
 static std::optional<std::vector<int64_t>>
 findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
   unsigned argument = store.access.getArgNumber();

@@ -103,8 +103,7 @@ static Assembler *findNvJitLink() {
     for (const std::string &toolkit : toolkits)
       for (StringRef folder : {"lib64", "lib"})
         candidates.push_back(joined(toolkit, {folder, soname}));
-    // dlopen() searches the loader's path for a name without a folder, as it
-    // does for torch.
+    // For a name without a slash, dlopen() searches the loader's path.
     candidates.push_back(soname.str());
     for (const std::string &wheel : wheels)
       for (StringRef folder : {"cu13", "nvjitlink"})

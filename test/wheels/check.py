@@ -5,9 +5,10 @@ installed.
     check.py functions   with mlafix alone and ml_dtypes: every call that the wheel serves (wheel_calls.py, beside this file); if torch
                          has a GPU, there as well
     check.py compiler    with mlafix-compiler as well
-    check.py peers with mlafix alone and torch: the engines' functions, with shapes for which the wheel has compiled
-    code; on a GPU if there is one check.py together beside torch and Triton, which have other versions of LLVM check.py
-    PAGE.md the code of the page prints the output that the page shows
+    check.py peers       with mlafix alone and torch: the engines' functions, with shapes for which the wheel has compiled
+                         code; on a GPU if there is one
+    check.py together    beside torch and Triton, which have other versions of LLVM
+    check.py PAGE.md     the code of the page prints the output that the page shows
 """
 
 from __future__ import annotations

@@ -221,7 +221,9 @@ void PrefetchCandidates::joinRows() {
                        loads[i].rowBytes,
                        loads[i].packBytes});
       for (CandidateLoads *group : {&loads[i], &loads[j]}) {
-        group->rows.clear(); // The shared values stay in their groups.
+        // The joined group has the rows now. Each group keeps its shared
+        // values.
+        group->rows.clear();
         group->rowBytes = 0;
       }
     }

@@ -68,7 +68,8 @@ def payload_dtype(dtype: Any) -> torch.dtype:
 
 
 def wire_dtype_of(dtype: Any, payloads: torch.dtype) -> torch.dtype:
-    """Returns the torch dtype of payloads between ranks: that of the payloads, or fp8. Raises ArgumentError for others."""
+    """Returns `dtype` as a torch dtype in which ranks exchange payloads. Raises ArgumentError unless it is the dtype `payloads` or
+    f8e4m3fn."""
     return _one_of("wire_dtype", dtype, (dtype_name(payloads), "f8e4m3fn"))
 
 

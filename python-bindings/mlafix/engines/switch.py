@@ -142,8 +142,8 @@ def _captures() -> bool:
 
 
 def _timed(function: Function, given: Mapping[str, Any]) -> tuple[Any, float]:
-    """Calls a function. Returns its result and its time in microseconds: between events on the stream if a tensor is on
-    a GPU, else on the host."""
+    """Calls a function. Returns its result and its duration in microseconds. If an argument is on a GPU, events on the
+    stream measure the duration; otherwise the host's clock does."""
     import torch
 
     on_gpu = any(getattr(value, "is_cuda", False) for value in given.values())

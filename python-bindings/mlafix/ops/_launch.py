@@ -178,8 +178,8 @@ def _message_of(error: Exception, function: Callable[..., Any], names: Names, ar
 
 
 def calls_operation(**outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
-    """Decorates a function that passes its stream on to a function which `operation` has decorated, and gives it its
-    `bind`. `outputs` are those of `operation`."""
+    """Decorates a function that passes `stream` to a function decorated with `operation`. Adds the attribute `bind`. See
+    `operation` for `outputs`."""
     return lambda function: _with_bind(cast("Operation[P, R]", function), outputs)
 
 

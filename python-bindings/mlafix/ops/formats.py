@@ -224,7 +224,7 @@ class _Blocks(OutFormat):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MxFp8(_Blocks):
-    """MXFP8: fp8 (e4m3fn) with a scale in f8e8m0 for each block of 32 elements, which the call writes.
+    """MXFP8: fp8 (e4m3fn) elements with one f8e8m0 scale for each block of 32 elements. The call writes the scales.
 
         scale = the least power of two that is not below max(largest magnitude / 448, 1e-10)
         element = fp8(value / scale)
@@ -234,8 +234,9 @@ class MxFp8(_Blocks):
     NaN. The result is `[n, H, D]` f8e4m3fn.
 
     Args:
-        scales: f8e8m0 or uint8 `[n, H, G]` or `[n, H * G]` of any strides, G = D / 32; written. With `tiles` also i32 (words of four),
-            `[m, ceil(H * G / 4) * 4]` (i32: a fourth of that), m a multiple of a tile's rows, rows contiguous: row `first_row + t` has token t's.
+        scales: written; a head has G = D / 32. Without `tiles`, f8e8m0 or uint8 `[n, H, G]` or `[n, H * G]` of any strides. With `tiles`,
+            f8e8m0 or uint8 `[m, P]`, or i32 `[m, P / 4]` with four scales a word: P is H * G rounded up to a multiple of 4, m is a
+            multiple of a tile's rows, and rows are contiguous. Row `first_row + t` has the scales of token t.
         tiles: "128x4": scales lie in tiles of 128 rows and 4 columns, as cuBLAS and CUTLASS read them. "8x4": in tiles of 8 rows, as
             TensorRT-LLM's kernels for few tokens read them (FlashInfer's `SfLayout.layout_8x4`). None: in rows.
         first_row: in tiles, the first token's row. Rows before it are left as they are.

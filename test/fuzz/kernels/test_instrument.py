@@ -230,7 +230,7 @@ def test_merges_of_merges_are_one_merge_of_all() -> None:
 
 
 def test_a_merge_of_three_is_one_where_one_of_them_is_empty() -> None:
-    """A merge of three states allows the same error of weights if one state is empty."""
+    """A merge of three states allows the larger error of its weights even if one of the states is empty."""
     heavy, light, empty = state([0.0], 0.0), state([1.0], -60.0), state([1.0], -math.inf)
     two = states.stored(states.merge(heavy, light), None)[0]
     for merged in (states.merge(heavy, light, empty), states.merge(states.merge(heavy, empty), light)):

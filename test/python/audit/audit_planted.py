@@ -24,8 +24,8 @@ ALL = ("out", "lse", "window_size", "sinks", "softcap", "alibi_slopes", "num_spl
 
 @dataclass(frozen=True)
 class Planted:
-    """A backend and the check that must find its fault. `kind` is a part of the finding's kind, and `fields` are fields
-    of the backend's adapter."""
+    """A backend and the check that must find its fault. The `kind` of the check's finding must contain the string `kind`. `fields` are
+    fields of the backend's adapter."""
 
     call: Callable[..., Any]
     check: str
