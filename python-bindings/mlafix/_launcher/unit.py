@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 from .. import _runtime, cache
+from .._files import toolchain
 from .._forks import cached_property
 from ..errors import UnitError
 from . import manifest
@@ -33,7 +34,7 @@ class UnitKernel(Launcher):
         self.unit = unit
         self._entries = [entry for entry in manifest.entries(unit.manifest) if entry.name == name]
         if name not in list(unit):  # `name` may be any object, even a str that is not valid UTF-8
-            got = '"' + name.encode("utf-8", "backslashreplace").decode() + '"' if isinstance(name, str) else repr(name)
+            got = f'"{toolchain.utf8(name)}"' if isinstance(name, str) else repr(name)
             raise UnitError(f"expected a kernel of the unit ({', '.join(unit) or 'none'}), got {got}")
         if not self._entries:
             raise UnitError(

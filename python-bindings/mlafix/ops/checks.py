@@ -56,7 +56,7 @@ keys' attention; and what is wrong with blocks and metadata."""
 _STATED = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
 _MOST_SIDES = 8
 _READ_AT_ONCE = 1 << 20
-"""The largest number of elements for which `check_states` reads all rows before the number of live rows has arrived
+"""The largest number of elements for which `check_states` and `check_merge` read all rows before the number of live rows has arrived
 from memory."""
 
 
