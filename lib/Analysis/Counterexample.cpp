@@ -120,7 +120,7 @@ int64_t Counterexample::choose(Value value, ArrayRef<int64_t> row,
   auto best = value.getDefiningOp<TopKOp>();
   if (value.getDefiningOp<ArgReduceOp>() ||
       (best && llvm::is_contained(best.getIndices(),
-                                  value))) // an index in its row
+                                  value))) // an element's index in its row
     return find(*model.getValue(value).getVar(), row).value_or(0);
   if (value.getDefiningOp<TurnOp>())
     return other & 1;

@@ -22,11 +22,11 @@ public:
 
   /// Executes the launch. Returns the violation of `question` in `argument`, or
   /// nullopt if there is none. Executes at most `steps` ops and subtracts the
-  /// executed ones from it.
+  /// number of executed ops from `steps`.
   std::optional<Violation> run(Question question, unsigned argument,
                                int64_t &steps);
-  /// Describes the launch, the row and the values it reads: "n = 1, H = 1, i =
-  /// 0".
+  /// Describes the launch, the row of `violation` and the values that this row
+  /// reads: "n = 1, H = 1, i = 0".
   std::string describe(const Violation &violation) const;
 
 private:
@@ -39,9 +39,9 @@ private:
   void readLaunch();
   void readRows();
   void readSegments();
-  /// Returns the value of the first variable of `vars` that has one at the
-  /// point. Looks in `row` if the point describes that row, otherwise in any
-  /// row. Returns nullopt if no variable has a value.
+  /// Returns the value that the point gives to a variable of `vars`. Prefers a
+  /// value in `row`, if the point describes that row, to a value in another
+  /// row. Returns nullopt if the point gives no variable a value.
   std::optional<int64_t> find(llvm::ArrayRef<Var> vars,
                               llvm::ArrayRef<int64_t> row) const;
   /// Returns the value of the unknown `value` in `row`, or `other` if the point

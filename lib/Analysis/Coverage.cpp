@@ -52,8 +52,9 @@ bool Prover::isReliable(const RowAccess &store) const {
 
 /// Matches a store that every row executes unconditionally, with only grid
 /// indices and constants as indices. Returns one number for each index: the
-/// constant, or -1 for a grid index. The store writes every element whose
-/// indices are these constants. Returns nullopt if the store does not match.
+/// constant, or -1 for a grid index. All rows together then write every element
+/// that has these constants at their positions. Returns nullopt if the store
+/// does not match.
 static std::optional<std::vector<int64_t>>
 findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
   unsigned argument = store.access.getArgNumber();
@@ -154,7 +155,8 @@ LinearSystem mlafix::makeElements(RowModel &model, Work &work, KernelOp kernel,
 }
 
 /// Projects the system onto its first `numDims` columns. If that exceeds the
-/// budget, tries again with one case per remainder.
+/// budget, splits the system into one case per value of a remainder and tries
+/// again.
 static std::optional<PresburgerSet> projectCases(LinearSystem &system,
                                                  unsigned numDims) {
   std::optional<PresburgerSet> set = system.project(numDims);
@@ -211,10 +213,11 @@ static bool hasOtherLoops(const RowModel &model, const RowAccess &store,
   });
 }
 
-/// Returns the points of `cases` at which no store of `stores` executes. The
-/// first columns of these points are `element`, the element of `access`. Loops
-/// of a store that do not contain `access` may be in any iteration. Returns
-/// nullopt if there are too many cases.
+/// Returns the points of `cases` at which no store of `stores` writes the
+/// element that `access` accesses. The first columns of a point are `element`,
+/// the indices of that element. A loop that contains a store but not `access`
+/// may be in any iteration when the store writes the element. Returns nullopt
+/// if there are too many cases.
 std::optional<PresburgerSet>
 Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
                        const RowAccess &access,
@@ -227,9 +230,9 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
                        llvm::any_of(store->indices, [&](const Linear &index) {
                          return model.isUncertain(index);
                        });
-    // The unknowns of other iterations are unrelated to those of this
-    // iteration.
     addLaunch(cases, *store);
+    // An unknown may have another value in each iteration. So a store in a loop
+    // that does not contain `access` is usable only if it depends on none.
     if (hasOtherLoops(model, *store, access.loops)) {
       bool isSure = !isUncertain && llvm::none_of(store->loops, [&](Var var) {
         return model[var].isUncertain;

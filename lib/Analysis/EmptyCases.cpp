@@ -17,8 +17,8 @@ using namespace mlir;
 using namespace mlafix;
 using F = FloatClass;
 
-/// The number of ops to evaluate over all cases of a kernel. It amounts to a
-/// few hundred microseconds.
+/// The number of ops to evaluate over all cases of a kernel. Evaluating them
+/// takes a few hundred microseconds.
 static constexpr unsigned kBudget = 8192;
 static constexpr unsigned kMostChoices = 64;
 /// The greatest depth of an expression.
@@ -174,8 +174,9 @@ void EmptyCases::runBlock(Block &block) {
 }
 
 /// True if an earlier case entered this loop with the same choices and the same
-/// carried values. Gives the carried values fresh symbols, which keeps only
-/// their classes.
+/// carried values. Gives the carried values fresh symbols. These keep the
+/// classes of the values, and which of the values are equal, but not the
+/// relations decided so far.
 bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
                          MutableArrayRef<Number> carried) {
   std::vector<unsigned> head(start);
@@ -201,8 +202,9 @@ bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
     before.push_back(number.symbol);
   }
   llvm::copy(fresh, carried.begin());
-  // An earlier case has already inserted the heads that are passed while its
-  // choices are replayed.
+  // A case begins with choices of the preceding case, which has already
+  // inserted the heads that occur before the last of these choices. So a known
+  // head ends the case only after that choice.
   return position == choices.size() && !heads.insert(std::move(head)).second;
 }
 
@@ -526,7 +528,8 @@ EmptyCases::Number EmptyCases::computeLoad(LoadOp load) {
 }
 
 EmptyCases::Number EmptyCases::computeLse(LoadOp load, unsigned lse) {
-  // In a row of lses, some elements may be empty and others not.
+  // In a row of lses, some elements may be -inf and others finite, so the
+  // second alternative for rows includes both.
   static constexpr unsigned scalars[] = {F::NegInf, F::Finite, F::Inf};
   static constexpr unsigned rows[] = {F::NegInf, F::NegInf | F::Finite, F::Inf};
   FloatClass cls = (isRowTile(load.getType()) ? rows : scalars)[choose(3)];
@@ -567,7 +570,8 @@ EmptyCases::Number EmptyCases::computeReduce(ReduceOp op) {
   if (symbol(row).cls.isNaN())
     return row;
   unsigned bits = symbol(row).cls.bits;
-  // If only some lses of a row are -inf, the others are finite.
+  // If only some lses of a row are -inf, the others are finite, and so is the
+  // maximum.
   bool isMixed = bits & F::Finite && bits & F::Infinite;
   if (op.getKind() == ReduceKind::max && isMixed && !(bits & F::Inf))
     bits &= F::Finite;
@@ -583,8 +587,9 @@ EmptyCases::Number EmptyCases::computePart(Value of) {
   return symbol(row).cls.isNaN() ? row : make(symbol(row).cls.bits, row.lses);
 }
 
-/// Returns the number of a state. It is NaN if its lse is NaN, or if its row is
-/// NaN and it is not empty (N6). Merges make no NaN of their own (N3 to N5).
+/// Returns the number of a state. The number is NaN if the lse is NaN, or if
+/// the row is NaN and the state is not empty (N6). Merges make no NaN of their
+/// own (N3 to N5).
 EmptyCases::Number EmptyCases::computeState(Operation *op) {
   if (auto mask = dyn_cast<MaskOp>(op)) {
     Decision decision = decide(mask.getPredicate());
@@ -692,7 +697,8 @@ EmptyCases::Number EmptyCases::computeArithmetic(Operation *op) {
   if (cls.isNaN())
     return makeNaN(op, lses, describeNaN(op, classes));
   Number number = make(cls, lses);
-  // A value computed from a single loaded row is as arbitrary as that row.
+  // The payload of an empty row may hold anything. So may the product of that
+  // payload and another value, and a function of that payload alone.
   if (isa<arith::MulFOp>(op) || operands.size() == 1)
     for (Number operand : operands)
       if (LoadOp row = symbol(operand).payload)

@@ -12,8 +12,9 @@
 // only for certain pairs of classes, and a later select may discard it. Values
 // that no store depends on are not computed.
 //
-// A loop runs until its carried values repeat: they have the same classes, and
-// the same values among them are equal.
+// A loop runs until its carried values repeat those of an earlier iteration:
+// each value has the class that it had then, and the values that were equal
+// then are equal again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,7 +140,8 @@ private:
   std::set<std::vector<unsigned>> heads;
 
   std::vector<Memo> memos;
-  /// The current epoch of each loop. Entry 0 stands for the whole case.
+  /// The current epoch of each loop: a number that is new in each iteration.
+  /// Entry 0 belongs to no loop and is new in each case.
   std::vector<unsigned> epochs;
   unsigned lastEpoch = 0;
   std::vector<Symbol> symbols;

@@ -35,7 +35,7 @@ struct Product {
   unsigned argument, dim;
   SmallVector<size_t, 2> choices;
   int64_t number = 1;
-  int64_t group = 0; ///< group size; 0 means the last choice
+  int64_t group = 0; ///< group size; 0 if the last of `choices` is the size
 };
 
 class SmallLaunches {
@@ -104,7 +104,7 @@ void SmallLaunches::addSize(StringRef name, unsigned argument, unsigned dim) {
     if (dim + 1 == type.getRank()) {
       int64_t sliced = countSliced(kernel, argument);
       if (!getKnownSize(kernel, name)
-               .isOfLaunch()) // the verifier checks bound sizes
+               .isOfLaunch()) // the verifier refuses shorter rows
         choice.low = std::max(choice.low, sliced);
       choice.high = std::max(choice.high, sliced);
     }

@@ -84,7 +84,8 @@ Value GuardBoundsPass::getSize(Value memref, unsigned dim) {
   return b.createOrFold<memref::DimOp>(loc, source.first, position);
 }
 
-/// Returns the check of a group or member index against its factor of the dim.
+/// Returns the check of a group index against the number of groups, or of a
+/// member index against the group size.
 static FailureOr<Check> getPartCheck(OpBuilder &b, const MemoryAccess &access,
                                      bool isGroup) {
   DimAttr product = access.getProduct(),
@@ -163,9 +164,9 @@ static void guard(StoreStateOp store, const OpChecks &checks) {
   store.erase();
 }
 
-/// Erases promises that launches do not check, and prints. The proofs have used
-/// the promises already, and only replays show prints. Returns true if it
-/// erased any.
+/// Erases print ops, and the promises that launches do not check. The proofs
+/// have used the promises already, and only replays execute print ops. Returns
+/// true if it erased any op.
 static bool eraseNotes(KernelOp kernel) {
   SmallVector<Operation *> notes;
   kernel.walk([&](Operation *op) {
@@ -179,7 +180,8 @@ static bool eraseNotes(KernelOp kernel) {
 }
 
 void GuardBoundsPass::runOnOperation() {
-  // Compute the sizes first, because guards replace ops.
+  // Collect all checks first, because several of them may belong to one op and
+  // guard() may replace that op.
   llvm::MapVector<Operation *, OpChecks> open;
   for (const OpenIndex &index : getAnalysis<KernelProofs>().getOpenIndices()) {
     const MemoryAccess &access = index.access;

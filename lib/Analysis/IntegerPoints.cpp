@@ -13,7 +13,7 @@
 // shadows, a point lies close to a bound.
 //
 // Unlike the algorithm of MLIR's Presburger library, this one can be stopped.
-// That matters for systems of few columns that would take minutes.
+// That matters because even a system of few columns may take minutes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,9 +85,10 @@ getPolyhedron(llvm::ArrayRef<SparseRow> rows,
   return set;
 }
 
-/// Substitutes for the column with the smallest coefficient. The other
-/// coefficients of the equality become remainders modulo that coefficient.
-/// Returns false on overflow.
+/// Substitutes a new column minus multiples of other columns for the column
+/// that has the smallest coefficient in `equality`. The other coefficients of
+/// the equality then become remainders modulo the smallest one. The new column
+/// takes the number of the old one. Returns false on overflow.
 static bool reduceEquality(Rows &rows, const SparseRow &equality) {
   auto smallest =
       *llvm::min_element(equality.terms, [](const auto &x, const auto &y) {
@@ -118,8 +119,8 @@ static bool reduceEquality(Rows &rows, const SparseRow &equality) {
   return true;
 }
 
-/// Branches on a column that is fractional at a rational point, and fixes it at
-/// a neighbouring integer.
+/// Picks a column whose value at a rational point is not an integer. Fixes the
+/// column at each of the two neighbouring integers in turn.
 std::optional<bool> PointSearch::dive(Rows rows, unsigned &nodes) {
   Elimination left(rows);
   if (left.isEmpty())
@@ -154,8 +155,8 @@ std::optional<bool> PointSearch::dive(Rows rows, unsigned &nodes) {
   return true;
 }
 
-/// Asks MLIR's Presburger library, whose numbers do not overflow. The systems
-/// are small enough by then.
+/// Asks MLIR's Presburger library, whose numbers do not overflow. Returns
+/// nullopt for all but small systems, because the library cannot be stopped.
 std::optional<bool> PointSearch::askPresburger(llvm::ArrayRef<SparseRow> rows) {
   llvm::SmallVector<unsigned> columns;
   IntegerPolyhedron set = getPolyhedron(rows, columns);
@@ -177,7 +178,7 @@ std::optional<bool> PointSearch::search(Rows rows, unsigned depth) {
         rows, [](const SparseRow &row) { return row.isEquality; });
     if (equality == rows.end())
       return split(rows, depth);
-    // An equality of one column is left over only if a number overflows.
+    // Elimination leaves an equality of one column only if a number overflows.
     if (equality->terms.size() < 2 ||
         !reduceEquality(rows, SparseRow(*equality)))
       return askPresburger(left.getRows());
@@ -310,7 +311,7 @@ std::optional<bool> mlafix::hasPoint(llvm::ArrayRef<SparseRow> rows,
 static std::optional<int64_t> findValue(Rows &rows, unsigned column,
                                         Work &work) {
   for (int64_t sign : {1, -1}) {
-    // True if `sign * value` may lie between two ends.
+    // True if a solution is known for which sign * column is in [least, most].
     auto isWithin = [&](int64_t least, int64_t most) {
       Rows one = rows;
       one.push_back({{{column, sign}}, -least, false});

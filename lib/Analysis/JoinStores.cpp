@@ -10,7 +10,7 @@
 // comparisons and unknown booleans. Several stores cover all cases if the
 // disjunction of their guards holds for all values of the atoms. To decide
 // this, the search splits on one atom at a time. In a chain of branches, each
-// atom settles one store.
+// atom settles one store, so there is only one split for each branch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,9 @@ class Propositions {
 public:
   explicit Propositions(RowModel &model) : model(model) {}
 
-  /// True if in every case all guards of at least one store hold. False if they
-  /// do not, or if the budget runs out.
+  /// True if in every case, at least one store executes, that is, all of its
+  /// guards hold. False if no store executes in some case, or if the budget
+  /// runs out.
   bool isAlways(ArrayRef<Guards> stores);
 
 private:
@@ -70,7 +71,7 @@ private:
   std::map<Atom, unsigned> atoms;
   llvm::DenseMap<Value, Literal> literals;
   std::vector<std::optional<bool>> assumed; // indexed by atom
-  // Cached for the current assumptions.
+  // Cached results of evaluate() under the current assumptions.
   llvm::DenseMap<Value, std::optional<bool>> known;
   std::optional<unsigned> open;
   int64_t steps = 0;
@@ -118,8 +119,8 @@ Propositions::Literal Propositions::findLiteral(Value value) {
   }
   Atom atom;
   if (std::optional<FloatComparison> floats = model.getFloatComparison(value)) {
-    // Normalize: use the set of outcomes without "unordered", which is this set
-    // or its complement.
+    // If the outcomes include "unordered" (bit 3), negate their complement. A
+    // comparison and its negation then share one atom.
     bool isNegated = floats->outcomes >> 3 & 1;
     unsigned outcomes = isNegated ? ~floats->outcomes & 15 : floats->outcomes;
     atom.terms = {{floats->relation, 1}};
@@ -247,8 +248,8 @@ struct Group {
 } // namespace
 
 /// Returns the guards of a store, from its predicate outward to the grid.
-/// Appends its source loops to `forOps`. Returns nullopt inside a loop that is
-/// not an `scf.for`.
+/// Appends its source loops to `forOps`. Returns nullopt if an op other than
+/// `scf.if` and `scf.for` contains the store.
 static std::optional<Guards>
 getGuards(const RowAccess &store, SmallVector<Operation *, 2> *forOps = {}) {
   Guards guards;
@@ -269,8 +270,9 @@ getGuards(const RowAccess &store, SmallVector<Operation *, 2> *forOps = {}) {
   return guards;
 }
 
-/// Returns a group with only `store`. If the row length is a constant, the
-/// group may hold different slices of a row; otherwise only equal slices.
+/// Returns a group with only `store`. If the row length is a constant, stores
+/// to other slices of the row may join the group. Otherwise, only stores to the
+/// same slice may.
 static Group getGroup(RowModel &model, const RowAccess &store) {
   Group group = {{&store}, store.indices, store.loops, {}};
   const MemoryAccess &access = store.access;
@@ -301,12 +303,12 @@ static Guards splitShared(std::vector<Guards> &guards) {
   return shared;
 }
 
-/// True if a store whose guards hold writes each element of the group's row (or
-/// its only element) in every case.
+/// True if in every case, each element of the group's row (or its only element)
+/// is written by some store whose guards hold.
 static bool coverRow(RowModel &model, const Group &group,
                      ArrayRef<Guards> guards) {
   // Between two neighbouring ends of slices, a store writes either all elements
-  // or none.
+  // or none. So it suffices to look at the first of these elements.
   std::set<int64_t> begins = {0};
   for (const RowAccess *store : group.stores)
     if (group.size && store->access.slice)

@@ -96,8 +96,9 @@ static Entailment compareConstraints(const Constraint &constraint,
   return isOutside ? Entailment::Contradicts : Entailment::None;
 }
 
-/// Adds a constraint unless an earlier one implies it. Drops the constraints
-/// that it implies. Returns false if it contradicts one of them.
+/// Adds `constraint` unless an earlier constraint implies it, and drops the
+/// earlier constraints that `constraint` implies. Returns false if `constraint`
+/// contradicts an earlier one.
 static bool addTo(Conjunct &conjunct, const Constraint &constraint) {
   for (const Constraint &other : conjunct) {
     Entailment relation = compareConstraints(constraint, other);

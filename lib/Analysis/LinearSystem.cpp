@@ -57,9 +57,10 @@ unsigned LinearSystem::getColumn(Var var, unsigned instance) {
   Form form;
   form.terms.push_back({column, 1});
   constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
-  // The definition of a variable implies its range. Sizes get no upper bound
-  // unless one is needed to exclude overflow. An element is then bounded only
-  // through a row or a quotient.
+  // If a variable is defined by constraints, these imply its range. Sizes get
+  // no upper bound unless one is needed to exclude overflow. Elimination can
+  // then drop a size with its constraints, and only rows and quotients bound
+  // the indices of an element.
   bool isDefined = variable.kind == Variable::Loop
                        ? !variable.definition.isAlways()
                        : variable.kind == Variable::Grid ||

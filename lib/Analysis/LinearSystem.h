@@ -43,12 +43,12 @@ struct Budget {
   // coefficients, because solving time grows with that magnitude.
   static constexpr unsigned locals = 2;
   static constexpr int64_t factor = 64;
-  static constexpr unsigned pieces = 32; // per set difference
+  static constexpr unsigned pieces = 32; // disjuncts of a set difference
   // The most columns of a set in which MLIR's Presburger library looks for a
   // point. The library's time is exponential in the number of columns.
   static constexpr unsigned sampled = 13;
-  // Per kernel: the examples to execute, and the total of ops that they
-  // execute.
+  // The most examples that are executed per kernel, and the most ops that all
+  // of these execute together.
   static constexpr unsigned examples = 32;
   static constexpr int64_t steps = 1 << 17;
   // Units of Work per question, per kernel, and per question once the kernel's
@@ -133,14 +133,14 @@ private:
   bool isTooLarge = false;
 };
 
-/// Returns the constraints of `set`. Its dims are the first columns, its locals
-/// the next. Returns nullopt if a number overflows 64 bits.
+/// Returns the constraints of `set`. The first columns are the dims of `set`,
+/// the next its locals. Returns nullopt if a number overflows 64 bits.
 std::optional<std::vector<SparseRow>>
 getSparseRows(const mlir::presburger::IntegerRelation &set);
 /// Returns `set` minus `other`. If the difference has more than
-/// `Budget::pieces` pieces, returns a non-empty part of it. Does not subtract
-/// disjuncts of `other` with locals that are not quotients. Returns nullopt if
-/// the budget runs out.
+/// `Budget::pieces` disjuncts, returns only some of them, which are not empty.
+/// Does not subtract disjuncts of `other` with locals that are not quotients.
+/// Returns nullopt if the budget runs out.
 std::optional<mlir::presburger::PresburgerSet>
 subtract(const mlir::presburger::PresburgerSet &set,
          const mlir::presburger::PresburgerSet &other, Work &work);

@@ -21,8 +21,8 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
     The pipeline asks with `refuse`. A kernel is then an error if it is not proved to write every element of an output,
     if two rows write one element, or if a row reads what another one writes. With `bounds = "prove"`, it is also an
     error if an access is neither proved nor promised to be in bounds. Rows that may meet, and accesses that are out of
-    bounds for some sizes, are warnings, one of each per kernel. With `allow = ["races"]` and `allow = ["bounds"]` the
-    kernel says that it is intended.
+    bounds for some sizes, are warnings, one of each per kernel. With `allow = ["races"]` or `allow = ["bounds"]` the
+    kernel says that these are intended.
 
     ```mlir
     mlafix.forall (%t) in (%n) {

@@ -122,8 +122,10 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim,
 
 Answer Prover::askBounds(const RowAccess &access, bool wantsExample) {
   Answer answer = {Question::Bounds, access.access.getArgNumber()};
-  // The verifier has checked slices against bound sizes. A member index without
-  // a group runs over all groups.
+  // The index of dim `last` is in bounds without a proof in two cases. It
+  // counts the elements of a slice, which the verifier has checked against a
+  // bound size. Or the access is of a member without a group, and the index
+  // counts all groups of the row.
   unsigned last = access.access.indices.size();
   bool isInside =
       access.access.slice
@@ -182,8 +184,9 @@ static bool isSplit(ArrayRef<SplitIndex> splits, unsigned position) {
       splits, [&](const SplitIndex &split) { return split.has(position); });
 }
 
-/// If both accesses split an index into quotient and remainder, equates the
-/// dividends of the split indices instead.
+/// Equates the indices of `a` and `b` at each position. If both accesses split
+/// a number into a quotient and a remainder, equates the two dividends instead
+/// of the quotients and the remainders.
 void Prover::restrictElement(LinearSystem &pair, const RowAccess &a,
                              const RowAccess &b) {
   SmallVector<SplitIndex, 1> equal;
@@ -236,8 +239,10 @@ void Prover::restrictInside(LinearSystem &pair, const RowAccess &a) {
   }
 }
 
-/// Restricts makePair(a, b) to rows whose grid indices agree before `position`
-/// and differ at it.
+/// Returns makePair(a, b), restricted to rows whose grid indices agree before
+/// `position` and differ at it. If `isAscending`, the index of instance 1 is
+/// the larger one. If `isPromised`, the segments of the two rows do not
+/// overlap.
 LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b,
                               unsigned position, bool isAscending,
                               bool isPromised) {
@@ -286,7 +291,8 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
   Answer answer = {question, argument};
   if (haveDistinctElements(a, b) || haveOtherConstants(a, b))
     return answer;
-  // The predicate of a segment belongs to no row, so it meets all rows.
+  // An access in the predicate of a segment belongs to no row, so it is paired
+  // with every row.
   if (isOfSegment(b)) {
     LinearSystem pair = makePair(a, b);
     if (pair.isEmpty() == true)

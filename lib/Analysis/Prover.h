@@ -92,25 +92,26 @@ private:
   /// Adds the conditions under which row `instance` executes the access.
   void assumeAccess(LinearSystem &system, const RowAccess &access,
                     unsigned instance);
-  /// Adds `condition`, and the other conditions of the access, for row
-  /// `instance`.
+  /// Adds `condition` and the ranges of the access's grid and loop indices for
+  /// row `instance`. For instance 0, also adds what the launch checks.
   void assumeAccess(LinearSystem &system, const RowAccess &access,
                     const Condition &condition, unsigned instance);
-  /// Answers bounds for all indices. Without `wantsExample`, returns Unknown
-  /// rather than searching for a refuting example.
+  /// Answers bounds for all indices of `access`. Without `wantsExample`,
+  /// returns Unknown rather than searching for a refuting example.
   Answer askBounds(const RowAccess &access, bool wantsExample);
   /// Answers bounds for index `dim`, with `wantsExample` as in askBounds().
   Answer askIndex(const RowAccess &access, unsigned dim, bool wantsExample);
 
   // Promises
   /// Describes the promises under which the system `wrong` (or `pair`) has no
-  /// point. Returns nullopt if it may have one.
+  /// point. Returns nullopt if the system may have a point even then.
   std::optional<std::string> keepByPromise(const LinearSystem &wrong,
                                            const RowAccess &access);
   std::optional<std::string>
   keepByPromise(LinearSystem pair, const RowAccess &a, const RowAccess &b);
   /// Describes the promises under which `pair` has no point. `pair` already
-  /// assumes that segments do not overlap. Returns nullopt if it may have one.
+  /// assumes that segments do not overlap. Returns nullopt if `pair` may have a
+  /// point even then.
   std::optional<std::string> keepBySegments(const LinearSystem &pair,
                                             const RowAccess &a,
                                             const RowAccess &b);
