@@ -33,7 +33,7 @@ private:
   using Result = std::optional<Linear>;
 
   /// Returns `form` if it cannot overflow the value's type. Otherwise returns
-  /// an unknown that equals `form` wherever that does not overflow.
+  /// wrapped(`form`).
   Result fitting(Result form) {
     if (!form || type.contains(model.getRange(*form)))
       return form;
@@ -82,9 +82,10 @@ static std::optional<Linear> plus(std::optional<Linear> form,
   return form;
 }
 
-/// Returns an unknown that equals `form` modulo the size of the type: on
+/// Returns an unknown that equals `form` modulo 2^width of the type: on
 /// overflow, values wrap around. Returns nullopt if the model does not follow
-/// wraps, or if a value may wrap more than once.
+/// wraps, or if `form` may be further than 2^width / 2 outside of the type's
+/// range.
 std::optional<Linear> ValueBuilder::wrapped(const Linear &form) {
   Interval range = model.getRange(form);
   __int128 values = type.high - type.low + 1, over = range.high - type.high,
@@ -129,9 +130,9 @@ static __int128 floorDivide(__int128 n, int64_t divisor) {
   return n >= 0 ? n / divisor : -((-n + divisor - 1) / divisor);
 }
 
-/// Takes multiples of the divisor out of the dividend. Dividends that differ by
-/// a launch constant share a variable: the quotients `t // 3` and `(t + 1) //
-/// 3` differ by 0 or 1.
+/// Takes multiples of the divisor out of the dividend. If the rest differs from
+/// that of an earlier quotient only by a form that is fixed per launch, reuses
+/// the variable of that quotient: `(t + 1) // 3` is `t // 3` plus 0 or 1.
 std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
   if (divisor <= 0 || divisor > (1 << 20))
     return std::nullopt;
@@ -287,7 +288,8 @@ std::optional<Linear> ValueBuilder::iterations(arith::SelectOp op) {
       division ? getInteger(division.getRhs()) : std::nullopt;
   Result room = add(model.getValue(upper), model.getValue(lower), -1);
   Result distance = plus(room, -1);
-  // Neither the distance nor the count may overflow.
+  // The model has `distance` as the dividend only if it does not overflow. With
+  // a step of at least 2, the count does not overflow either.
   if (!step || *step < 2 || !distance ||
       !(model.getValue(division.getLhs()) == *distance))
     return std::nullopt;

@@ -84,7 +84,8 @@ private:
   std::optional<int64_t> readInitial(mlir::Operation *op,
                                      const TensorElement &place);
   void noteStored(const MemoryAccess &access, const Element &element);
-  /// Returns the elements that a row access reads. It must be in bounds.
+  /// Returns the elements that a row access reads. The access must be in
+  /// bounds.
   std::optional<RowValues::Row> readRow(const MemoryAccess &access);
   void noteStoredRow(const MemoryAccess &access, const Element &indices,
                      const RowElements &part);
@@ -92,8 +93,7 @@ private:
   /// or if it differs from the reference.
   void noteOdd(const MemoryAccess &access, const Element &element,
                mlir::Value value, std::optional<int64_t> number);
-  /// Returns the operand that `op` stores: a number, a row, or a state's
-  /// payload or lse.
+  /// Returns the operand that `op` stores: a number, a row or a state.
   static mlir::Value storedBy(mlir::Operation *op);
   void setAll(mlir::ValueRange targets, mlir::ValueRange sources);
 
@@ -146,7 +146,8 @@ void RowInterpreter::setAll(ValueRange targets, ValueRange sources) {
     tiles.copyAll(targets, sources);
 }
 
-/// Folds an op on constants with the compiler's folder.
+/// Computes the results of `op` with the compiler's folder. If `op` does not
+/// fold, takes them from the oracle or, in a replay, from foldFloats().
 void RowInterpreter::compute(Operation &op) {
   bool isOfRows = llvm::none_of(op.getResultTypes(), [&](Type type) {
     return isNumber(type) || isa<StateType>(type);
@@ -512,7 +513,8 @@ void RowInterpreter::noteStored(const MemoryAccess &access,
   std::optional<int64_t> number = value ? get(value) : std::nullopt;
   if (value)
     noteOdd(access, element, value, number);
-  // A tensor of bytes holds a converted number if the value has another type.
+  // A store of another type to a tensor of bytes converts the number, so the
+  // number in memory is unknown.
   Type type = access.getElementType();
   bool converts = type.isInteger(8) && value && !value.getType().isInteger(8);
   memory[place] = holdsNumber(type) && !converts ? number : std::nullopt;

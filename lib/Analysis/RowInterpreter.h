@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Executes every row of a small launch and checks each access. It shares no
-// reasoning with the proofs: an example refutes a proof only if it fails here.
+// Executes every row of a small launch and checks each access. The interpreter
+// shares no reasoning with the proofs. So an example that they find refutes a
+// property only if its execution here violates the property.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@ using Oracle =
 
 /// Executes all rows sequentially. Returns the first violation of each question
 /// for each argument, or nullopt if the launch is too large. Executes at most
-/// `steps` ops and subtracts the executed ones from it.
+/// `steps` ops and subtracts the number of executed ops from `steps`.
 std::optional<std::vector<Violation>>
 interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
               llvm::ArrayRef<int64_t> segments = {}, int64_t *steps = nullptr);

@@ -143,8 +143,9 @@ Interval RowModel::getTermRange(const Linear &linear) const {
   return range;
 }
 
-/// Returns the range of a form. Remainders dividend - divisor * quotient, which
-/// are in [0, divisor - 1], tighten it.
+/// Returns the range of a form. If the form contains a remainder, dividend -
+/// divisor * quotient, the range is tighter than that of its terms, because the
+/// remainder is in [0, divisor - 1].
 Interval RowModel::getRange(const Linear &linear) const {
   Interval range = getTermRange(linear);
   // A later quotient may depend on earlier ones, so go backwards.
@@ -314,7 +315,7 @@ void RowModel::addAccess(const MemoryAccess &access) {
     if (std::optional<Condition> all = both(from, condition))
       return *all;
     // The conjunction has too many cases. An unknown variable of range [0, 1]
-    // stands for it, which admits more points.
+    // stands for the conjunction and admits more points.
     return Condition::of(Linear::of(addUnknown(Value(), {0, 1})),
                          /*isEquality=*/true);
   };
@@ -341,7 +342,8 @@ void RowModel::addAccess(const MemoryAccess &access) {
         }
     if (isKnown)
       continue;
-    // The loop runs an unknown number of times.
+    // The loop runs an unknown number of times, perhaps none. An unknown
+    // variable of range [0, 1] stands for the condition that it runs.
     Linear runs = Linear::of(addUnknown(
         parent->getNumOperands() ? parent->getOperand(0) : Value(), {0, 1}));
     runs.constant = -1;
@@ -628,8 +630,8 @@ Linear RowModel::buildLoad(LoadOp load) {
   return chooseLinear(load, load.getPredicate(), entry, other);
 }
 
-/// Models the index of an element: 0 <= index < row length. It is 0 if a row
-/// with a bounded dim is empty.
+/// Models the index of an element: 0 <= index < row length. A row with a
+/// bounded dim may have length 0, and the index is then 0.
 Linear RowModel::buildElementIndex(Value index, Value row) {
   DimAttr dim = getTileDim(row.getType());
   Linear size = dim.isBound() ? Linear::of(dim.getSize())

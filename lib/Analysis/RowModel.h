@@ -112,7 +112,7 @@ class RowModel {
 public:
   /// With `followsWraps`, models integer overflow exactly, by cases, which
   /// takes longer. Without it, a result that may overflow is an unknown that
-  /// equals the sum wherever the sum does not overflow.
+  /// may have any value of its type.
   explicit RowModel(KernelOp kernel, bool followsWraps = false);
 
   KernelOp getKernel() const { return kernel; }

@@ -212,7 +212,8 @@ RowValues::Row RowValues::elementsOf(Operation *op, Value operand,
   if (row && isa<ReduceOp>(op))
     return *row;
   auto broadcast = dyn_cast<BroadcastOp>(op);
-  if (row && !row->empty() && broadcast) // the result has no elements yet
+  // The result has no elements yet, so take the number of them from its type.
+  if (row && !row->empty() && broadcast)
     index /= cast<RankedTensorType>(broadcast.getType()).getShape().front() /
              static_cast<int64_t>(row->size());
   std::optional<int64_t> element = getElement(operand, index);
@@ -250,8 +251,8 @@ OddOrigin RowValues::findOrigin(Operation *op, OddFloat kind, int64_t bits,
     }
   if (found)
     return *found;
-  // NaN and infinities are meant in constants, in loaded values, in states, and
-  // in log(0), which is the lse of no keys.
+  // NaN and infinities are intended, so they count as inputs, in constants, in
+  // loaded values, in states, and in log(0), which is the lse of no keys.
   bool isMeant =
       op->getNumOperands() == 0 || isa<LoadOp>(op) ||
       llvm::any_of(op->getOperandTypes(), llvm::IsaPred<StateType>) ||

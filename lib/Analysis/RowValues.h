@@ -106,8 +106,8 @@ private:
   /// Returns the f32 elements of `operand` that element `index` of the result
   /// of `op` is computed from.
   Row elementsOf(mlir::Operation *op, mlir::Value operand, size_t index) const;
-  /// Returns the origin of element `index` of the result of `op`, a NaN or an
-  /// infinity with the f32 bits `bits`.
+  /// Returns the origin of element `index` of the result of `op`. The element
+  /// must be a NaN or an infinity (`kind`) and have the f32 bits `bits`.
   OddOrigin findOrigin(mlir::Operation *op, OddFloat kind, int64_t bits,
                        size_t index) const;
   std::string describeOperands(mlir::Operation *op, size_t index) const;
@@ -126,8 +126,8 @@ private:
 int64_t reduceElements(ReduceKind kind, mlir::Type type,
                        llvm::ArrayRef<int64_t> elements);
 
-/// Writes a number, a float as the shortest text that reads back as it. Writes
-/// "?" for nullopt.
+/// Writes a number. Writes a float as the shortest text that reads back as the
+/// same float, and nullopt as "?".
 void writeNumber(llvm::raw_ostream &stream, mlir::Type type,
                  std::optional<int64_t> number);
 

@@ -11,8 +11,9 @@
 // value, only the sets with that value are subtracted, so each set is
 // subtracted once.
 //
-// MLIR 22 can subtract sets, too. Its result contained points outside of the
-// difference, because an elimination had loosened a bound.
+// MLIR 22 can subtract sets, too, but its subtraction is not used. Its result
+// contained points outside of the difference, because an elimination had
+// loosened a bound.
 //
 //===----------------------------------------------------------------------===//
 
@@ -270,8 +271,9 @@ bool Difference::subtract(const Piece &piece,
     addRow(common.rows, rename(row));
   if (hasNoPoint(common))
     return subtract(piece, others.drop_front());
-  // For a point outside of the set, one constraint is the first that it
-  // violates.
+  // Every point outside of the set violates some constraint first. So there is
+  // one part per constraint: the points that violate this constraint and
+  // satisfy those before.
   for (const SparseRow &given : other.piece.rows) {
     SparseRow row = rename(given);
     for (int64_t sign : {-1, 1}) {

@@ -8,7 +8,7 @@
 // Matches divisions in the form that mlafix-define-edge-cases writes. For
 // divisors other than 0, dividend = quotient * divisor + remainder modulo
 // 2^bits, however the quotient is rounded. For divisor 0, the quotient is the
-// dividend.
+// dividend. So quotient, remainder and divisor determine the dividend.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,9 @@ static bool isEqualTo(Value test, Value value, int64_t number) {
          isInteger(compare.getRhs(), number);
 }
 
-/// Returns `divisor` if `used` is `divisor` with 1 in place of 0 and -1
-/// (signed), or in place of 0 (unsigned). Otherwise returns `used`.
+/// Returns the divisor that the source has. `used` may be that divisor with 1
+/// in place of 0 and -1 (signed) or in place of 0 (unsigned). If it is not,
+/// returns `used`.
 static Value getDivisor(Value used, bool isSigned) {
   auto select = used.getDefiningOp<arith::SelectOp>();
   if (!select || !isInteger(select.getTrueValue(), 1))

@@ -14,8 +14,9 @@ namespace mlafix {
 
 /// Two indices of an access that are the quotient and the remainder of one
 /// division by a variable, as in `pages[slot // size, slot % size]`. The model
-/// has no products of variables, but the two indices together determine the
-/// dividend.
+/// has no products of variables, so it cannot say that dividend = quotient *
+/// divisor + remainder. But if two accesses have equal indices, their dividends
+/// are equal, too.
 struct SplitIndex {
   unsigned quotient, remainder; ///< positions among the indices
   mlir::Type type;              ///< type of the dividend

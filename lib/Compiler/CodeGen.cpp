@@ -103,7 +103,8 @@ private:
 /// Splits the module into one part per code version, if possible.
 void Generator::split() {
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> versions;
-  // With line information, each separate module would number its files from 1.
+  // With line information, do not split: each separate module would number its
+  // files from 1, and the numbers would clash in the joined PTX.
   if (target.isGPU() && !emits(Emit::LLVM) && !options.lineInfo)
     versions = splitCodeVersions(module, entries);
   parts.resize(std::max<size_t>(1, versions.size()));
@@ -114,7 +115,7 @@ void Generator::split() {
 }
 
 /// Returns the indices of the parts, longest part first. If there are fewer
-/// cores than parts, a short part then finishes last.
+/// cores than parts, the part that starts last is then a short one.
 std::vector<size_t> Generator::byLength() {
   std::vector<size_t> lengths, order(parts.size());
   for (const std::unique_ptr<Part> &part : parts) {

@@ -48,8 +48,8 @@ using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
 namespace {
 /// Turns the remarks of passes (mlir/IR/Remarks.h) into diagnostics while in
 /// scope. A diagnostic reads "KERNEL on WHERE: TEXT [KIND: NAME]", where KIND
-/// is passed, missed or analysis. If a remark has a cost, it ends in "[KIND:
-/// NAME, N bytes a row]".
+/// is passed, missed or analysis. If a remark has a cost, its diagnostic ends
+/// in "[KIND: NAME, N bytes a row]".
 class RemarkMessages {
 public:
   /// `where` names the target, and whatever else distinguishes the compilations
@@ -228,8 +228,8 @@ std::string Compilation::nameTarget(const Bindings &bindings,
   return text;
 }
 
-/// Applies the command-line options for passes, if requested. Ignores the
-/// failure if the program has not registered them.
+/// Applies the command-line options for passes, if requested. Does nothing if
+/// the program has not registered these options.
 void Compilation::applyPassOptions(mlir::PassManager &passes) const {
   if (options.passOptions)
     (void)mlir::applyPassManagerCLOptions(passes);
@@ -244,8 +244,8 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
   pipeline.variant = options.variant;
   pipeline.plan = options.plan;
   return stopwatch.time("passes", [&]() -> LogicalResult {
-    // The source may be invalid for these bindings. If so, the verifiers report
-    // it.
+    // This pass manager verifies after each pass even in release builds,
+    // because the source may be invalid for these bindings.
     mlir::PassManager binding(context.get());
     Stage last = lastStage(options.emit);
     pipeline.last = std::min(last, Stage::Specialized);
@@ -334,8 +334,8 @@ static bool isPtxName(StringRef name) {
   });
 }
 
-/// Adds a kernel and its code to the unit. Fails if it exceeds the runtime's
-/// limits.
+/// Adds a kernel and its code to the unit. Fails if the kernel exceeds the
+/// runtime's limits, or if the unit already has it for the same bindings.
 LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
                                      std::vector<target::UnitKernel> entry) {
   Expected<json::Object> declaration = declare(cast<KernelOp>(kernel));
@@ -410,7 +410,8 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
   return success();
 }
 
-/// Adds the kernel's signature to the unit. It is the same for all targets.
+/// Adds the kernel's signature to `unitKernels`, for writeHostText(). The
+/// signature is the same for all targets, so any target serves.
 LogicalResult Compilation::describeForHost(mlir::Operation *kernel,
                                            const Bindings &bindings) {
   OwningModule isolated = isolate(*module, kernel);

@@ -75,7 +75,8 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context,
     : ScopedDiagnosticHandler(context) {
   setHandler([&diagnostics, forward](mlir::Diagnostic &diagnostic) {
     diagnostics.push_back(convert(diagnostic));
-    return llvm::failure(forward); // failure passes it on to the next handler
+    // Failure passes the diagnostic on to the next handler.
+    return llvm::failure(forward);
   });
 }
 
@@ -88,7 +89,7 @@ RepeatedWarnings::RepeatedWarnings(mlir::MLIRContext *context)
              .insert({diagnostic.getLocation().getAsOpaquePointer(),
                       diagnostic.str()})
              .second;
-    // Failure passes it on to the next handler.
+    // Failure passes the diagnostic on to the next handler.
     return llvm::success(isRepeated);
   });
 }

@@ -32,8 +32,8 @@ public:
                       std::vector<Diagnostic> &diagnostics, bool forward);
 };
 
-/// Drops repeated warnings while in scope. Without it, each target and each set
-/// of bindings would repeat the same warnings.
+/// Drops repeated warnings while in scope. Without this handler, each target
+/// and each set of bindings would repeat the same warnings.
 class RepeatedWarnings : public mlir::ScopedDiagnosticHandler {
 public:
   explicit RepeatedWarnings(mlir::MLIRContext *context);

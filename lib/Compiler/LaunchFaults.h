@@ -19,9 +19,10 @@ namespace mlafix {
 /// […]}, with "elements": […] in row-major order if the kernel reads it element
 /// by element. An omitted tensor is null. A scalar is its value.
 ///
-/// Returns {"faults", "unknown_rows", "is_whole"}. Each fault is {"question",
-/// "argument", "element", "row"} and the location of the access. Returns an
-/// error if `launch` is malformed.
+/// Returns {"faults", "printed", "printed_more", "unknown_rows", "is_whole"}.
+/// Each fault is {"question", "argument", "element", "row", "message"} and the
+/// location of the access, promise or operation to blame. Returns an error if
+/// `launch` is malformed.
 llvm::Expected<llvm::json::Value> findLaunchFaults(KernelOp kernel,
                                                    llvm::StringRef launch);
 
