@@ -85,7 +85,8 @@ void mlafix::parallelFor(size_t count, function_ref<void(size_t)> work) {
   ThreadAttributes attributes;
   while (threads.size() + 1 < count && takeCore()) {
     pthread_t thread;
-    // If the process may not start more threads, this thread does all the work.
+    // If the process may not start more threads, this thread and the threads
+    // that were started do all the work.
     if (pthread_create(&thread, attributes.get(), Job::run, &job) != 0) {
       giveCore();
       break;
@@ -99,12 +100,12 @@ void mlafix::parallelFor(size_t count, function_ref<void(size_t)> work) {
   }
 }
 
-/// Runs tasks when MLIR waits for them, right after it has added them. No
-/// thread has to live between passes.
+/// Collects the tasks that MLIR adds, and runs them when MLIR waits for them.
+/// Threads exist only during such a wait, so none has to live between passes.
 class SharedContext::Tasks final : public ThreadPoolInterface {
 public:
-  /// MLIR copies the passes once per thread. Few kernels have more than four
-  /// code versions.
+  /// Returns a small number, because MLIR copies the passes once per thread.
+  /// Few kernels have more than four code versions to work on in parallel.
   unsigned getMaxConcurrency() const override { return 4; }
 
   void wait(ThreadPoolTaskGroup &) override { wait(); }
@@ -127,6 +128,6 @@ SharedContext::SharedContext(mlir::MLIRContext &context)
   context.setThreadPool(*tasks);
 }
 
-/// MLIR's context keeps a pointer to the tasks until it is made
-/// single-threaded.
+/// Makes the context single-threaded, since a multithreaded context would keep
+/// its pointer to the tasks.
 SharedContext::~SharedContext() { context.disableMultithreading(); }

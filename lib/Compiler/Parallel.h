@@ -19,14 +19,14 @@ class MLIRContext;
 namespace mlafix {
 
 /// Calls `work` with each number from 0 to `count` - 1, on this thread and on
-/// helper threads. Returns when all calls have returned. All concurrent calls
-/// of parallelFor together start at most one helper per additional core of the
-/// process.
+/// helper threads. Returns when all calls have returned. If the process may run
+/// on n cores, all concurrent calls of parallelFor together have at most n - 1
+/// helper threads.
 void parallelFor(std::size_t count, llvm::function_ref<void(std::size_t)> work);
 
-/// Lets several threads use `context` while in scope. Passes on the kernels or
-/// functions of a module then run in parallel through parallelFor. Out of
-/// scope, `context` belongs to one thread.
+/// Lets several threads use `context` as long as this object lives. Passes on
+/// the kernels or functions of a module then run in parallel through
+/// parallelFor. At other times, only one thread may use `context`.
 class SharedContext {
 public:
   explicit SharedContext(mlir::MLIRContext &context);

@@ -41,8 +41,9 @@ static PassOptions forTarget(const PipelineOptions &options) {
   return result;
 }
 
-/// Adds the passes from folded kernels to row tiles and scalars. They lower
-/// merges, copies in place and states.
+/// Adds the passes that turn folded kernels into programs of row tiles and
+/// scalars. They lower merges and states, and let merges in place skip rows
+/// that they leave unchanged.
 static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   ProvePassOptions prove;
   prove.refuses = true;

@@ -30,7 +30,7 @@ struct PipelineOptions {
   /// The (name, value) pairs of all compile-time dims and dtype variables:
   /// {"H", "128"}, {"T", "bf16"}.
   llvm::SmallVector<std::pair<std::string, std::string>> bindings;
-  /// The target's name in mlafix/Targets.def. Empty for no target.
+  /// The target's name in mlafix/Targets.def. Empty if there is no target.
   std::string target;
   /// Overrides of the target's model (lib/Machine/MachineModel.def), each as
   /// "NAME=VALUE".
@@ -38,7 +38,8 @@ struct PipelineOptions {
   /// Plan fields that override the choices of mlafix-plan-kernel, each as
   /// NAME=VALUE or VERSION.NAME=VALUE.
   std::vector<std::string> plan;
-  /// The name of the only code version to keep. If empty, all are kept.
+  /// The name of the only code version to keep. If the name is empty, all code
+  /// versions are kept.
   std::string variant;
   /// The first stage to run and the last one.
   Stage first = Stage::Specialized;
@@ -47,9 +48,9 @@ struct PipelineOptions {
 
 /// Appends the passes from `options.first` to `options.last`, at most from the
 /// mlafix dialect to the LLVM dialect. The stages before the layout need
-/// neither bindings nor a target; without them, names stay unbound.
+/// neither bindings nor a target. If neither is given, names stay unbound.
 ///
-/// If the pipeline is complete, a module with one kernel has one llvm.func per
+/// After the complete pipeline, a module with one kernel has one llvm.func per
 /// code version, each with a `mlafix.variant` attribute. The module carries
 /// `mlafix.signature`.
 void buildMlafixPipeline(mlir::OpPassManager &pm,

@@ -14,16 +14,19 @@
 namespace mlafix {
 
 /// Answers all questions about a kernel whose states are not lowered. Returns
-/// {"kernel", "microseconds", "args", "warnings"}.
+/// {"kernel", "microseconds", "args", "warnings"}, and "promises" if the author
+/// made any. Every location is that of addLocation().
 ///
-/// Each tensor argument is {"name", "answers"}. It also has "guarded" if some
-/// accesses are not proved in bounds: the "dim" and the location of each
-/// guarded index. It has "by_element" if it is read element by element.
+/// Each element of "args" is {"name", "answers"} of a tensor argument. It also
+/// has "guarded" if some accesses are not proved in bounds: the "dim" and the
+/// location of each guarded index. It has "by_element" if the tensor is read
+/// element by element.
 ///
 /// Each answer is {"question", "verdict", "microseconds"}. An answer that is
-/// not proved also has a "reason", and the location of the access as in
-/// addLocation(). A refuted answer has an "element". A warning (docs/Proofs.md
-/// lists them) is {"message"} with a location.
+/// not proved also has a "reason" and the location of the access. A refuted
+/// answer has an "element". A warning (docs/Proofs.md lists them) is
+/// {"message"} with a location. A promise is {"text", "checked"} with a
+/// location.
 llvm::json::Value reportProofs(KernelOp kernel);
 
 /// Adds the location of `op` to `object`, if it is known: "file", "line",

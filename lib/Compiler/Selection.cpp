@@ -13,8 +13,9 @@ using namespace llvm;
 using namespace mlafix;
 using mlafix::target::TargetSpec;
 
-/// Fails if a bound size exceeds an i32, the type of an element's index in its
-/// row. The specialize pass checks names and dtypes.
+/// Fails if a size in the bindings does not fit in an i32, the type of an
+/// element's index in its row. The specialize pass checks the names and dtypes
+/// of the bindings.
 LogicalResult Compilation::checkBindings() {
   constexpr uint64_t largest = INT32_MAX;
   for (const Bindings &bindings : options.specializations)
@@ -83,8 +84,9 @@ LogicalResult Compilation::selectKernels() {
 }
 
 /// Fails if several kernels, targets or sets of bindings are given for an
-/// emission that takes one. Only units and host text take several; they fail if
-/// a single code version is chosen.
+/// emission that takes one of each. The emissions of a whole unit (isOfUnit)
+/// take several of each. They contain all code versions, so they fail if a
+/// single one is chosen.
 LogicalResult Compilation::checkSingle() {
   if (isOfUnit(options.emit)) {
     if (options.variant.empty())

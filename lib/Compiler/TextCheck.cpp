@@ -185,8 +185,8 @@ public:
   std::optional<TextError> run();
 
 private:
-  /// An open bracket, and the number of operators since its last separator. The
-  /// first level is the text itself.
+  /// An open bracket, and the number of operators inside it since the last
+  /// separator. The first level is the text itself.
   struct Level {
     char open;
     unsigned operators = 0;
@@ -235,8 +235,9 @@ void Check::open(char bracket) {
   ++depth;
 }
 
-/// Closes the bracket that matches `bracket`. Ignores a bracket without a
-/// match: '>' may be a comparison, and so may '<' inside other brackets.
+/// Closes the level that `bracket` closes, with all levels inside it. Those are
+/// of '<' that no '>' has closed, which may be comparisons. A '>' may be a
+/// comparison, too, so a `bracket` without an open counterpart is ignored.
 void Check::close(char bracket) {
   constexpr StringLiteral opens = "([{<", closes = ")]}>";
   char opened = opens[closes.find(bracket)];

@@ -44,18 +44,20 @@ static Value everySecond(ShapedBuilder s, Value x, int64_t first) {
 }
 
 /// Narrows `x` to the nearest fp4 codes, a vector of i4. `x` is a vector of an
-/// even number of f32, already clamped to [-6, 6]. Two codes are computed in
-/// one word.
+/// even number of f32, already clamped to [-6, 6].
 ///
-/// Adding a power of two rounds a magnitude to units of its fraction. It also
-/// adds the exponent of the power to the code. kMore = 6 further units make
-/// this contribution a multiple of 16, which the i4 drops.
+/// Let e be the exponent of a magnitude, at least 0. Adding 2^(e + 22) rounds
+/// the magnitude to units of 2^(e - 1), which are the units of its fp4
+/// fraction. The low bits of the sum count the units. The code is this count
+/// plus 2 * e. The sum shifted right by 22 is 2 * e + 298. With kMore = 6
+/// further units, the constant becomes 304, a multiple of 8, which the mask 7
+/// removes.
 static Value narrowFp4(ShapedBuilder s, Value x) {
   constexpr int64_t kExponent = 0x7f800000, kUnits = 22 << 23, kMore = 6;
   auto type = cast<VectorType>(x.getType());
   Value magnitude = s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff));
   Value least =
-      // Integers order these floats.
+      // The bits of nonnegative floats have the same order as the floats.
       s.op<arith::MaxUIOp>(magnitude, s.bits(s.f(1.0f)));
   Value power = s.op<arith::AddIOp>(s.op<arith::AndIOp>(least, s.i(kExponent)),
                                     s.i(kUnits + kMore));
@@ -94,7 +96,8 @@ static Value widenFp4(ShapedBuilder s, Value halves) {
   Value code = vector::ShuffleOp::create(s.b, s.loc, low, high, places);
   Value sign = s.op<arith::ShLIOp>(s.op<arith::AndIOp>(code, s.i(8)), s.i(28));
   Value magnitude = s.op<arith::AndIOp>(code, s.i(7));
-  // The exponent and the first fraction bit are in the same order as in an f32.
+  // The exponent is directly above the fraction, as in an f32, so one shift
+  // moves both. 126 is the difference of the exponent biases.
   Value normal = s.op<arith::AddIOp>(s.op<arith::ShLIOp>(magnitude, s.i(22)),
                                      s.i(int64_t(126) << 23));
   Value half = s.bits(s.f(0.5f));
@@ -121,9 +124,9 @@ static Value getUnbounded(Value x) {
   return lower && isBound(lower.getRhs(), kLargest) ? lower.getLhs() : Value();
 }
 
-/// True if NaN in `x` has no sign. The result of a multiplication does not: its
-/// NaN is 0x7fffffff (PTX ISA, `mul`). A product with a constant does not
-/// count, because it may be folded to a negation, or away.
+/// True if a NaN in `x` has no sign bit because `x` is a product: the NaN of a
+/// multiplication is 0x7fffffff (PTX ISA, `mul`). False for a product with a
+/// constant, because it may be folded to its other operand or to a negation.
 static bool hasPositiveNaN(Value x) {
   auto product = x.getDefiningOp<arith::MulFOp>();
   return product && !matchPattern(product.getLhs(), m_Constant()) &&
@@ -133,9 +136,13 @@ static bool hasPositiveNaN(Value x) {
 /// The number of fp4 codes in a 32-bit word.
 static constexpr int64_t kWordElements = 8;
 
-/// Floats whose unit is 1: adding one rounds to an integer. The second element
-/// of each word uses kSecondUnits. The bits c and d of the two floats satisfy c
-/// + 16 * d = 0 and 256 * c = 0 modulo 2^32, so they cancel in a word.
+/// Floats whose unit is 1: adding such a float to x rounds x to an integer. The
+/// second element of each word uses kSecondUnits, the others use kUnits. The
+/// bits c of kUnits and d of kSecondUnits cancel in a word, because modulo
+/// 2^32:
+///
+///   - c + 16 * d = 0
+///   - 256 * c = 0
 static constexpr float kUnits = 8388608.0f, kSecondUnits = 13631488.0f;
 
 /// Returns `more` plus kUnits or kSecondUnits for each element of a pack.
@@ -150,14 +157,17 @@ static Value buildUnits(ShapedBuilder s, float more) {
       s.b, s.loc, DenseElementsAttr::get(type, ArrayRef<float>(units)));
 }
 
-/// Returns the code of each magnitude (at most 6), plus the bits of its units.
-/// The code as a function of the magnitude x is the minimum of three lines:
+/// Returns the code of each magnitude (at most 6), plus the bits of kUnits or
+/// kSecondUnits. The code as a function of the magnitude x is the minimum of
+/// three linear functions:
 ///
-/// 2 x (values are 0.5 apart), x + 2 (1 apart), x / 2 + 4 (2 apart)
+///   - 2 x, where the values of codes are 0.5 apart
+///   - x + 2, where they are 1 apart
+///   - x / 2 + 4, where they are 2 apart
 ///
-/// Each line is rounded once, when it is added to the units. Rounding is
-/// monotonic, so the minimum of the rounded lines is the rounded minimum. Ties
-/// go to even codes. With `asBits`, the minimum compares bits as integers,
+/// Each function is rounded once, when it is added to the units. Rounding is
+/// monotonic, so the minimum of the rounded functions is the rounded minimum.
+/// Ties go to even codes. With `asBits`, the minimum compares bits as integers,
 /// which have the same order as positive floats.
 static Value buildCodes(ShapedBuilder s, Value magnitudes, bool asBits) {
   Value halves = s.fma(magnitudes, s.f(2.0f), buildUnits(s, 0.0f));
@@ -183,8 +193,8 @@ public:
   Value build(int64_t first, int64_t count) {
     Value even = gatherSigns(first, count / 2);
     Value odd = gatherSigns(first + 1, count / 2);
-    // Add the sums first, then the signs. Each step is one instruction with a
-    // mask (LOP3).
+    // Combine the sums to a word first, then add the signs in two steps. Each
+    // of these is one instruction (LOP3): `word | (signs & mask)`.
     Value word = addBits(addSums(first, count), even, 0x08080808);
     return addBits(word, odd, 0x80808080);
   }
@@ -208,8 +218,7 @@ private:
 };
 } // namespace
 
-/// Returns the sum of the elements, each multiplied by 16 to the power of its
-/// position.
+/// Returns the sum of sums[first + i] * 16^i for all i from 0 to `count` - 1.
 Value WordBuilder::addSums(int64_t first, int64_t count) {
   if (count == 1)
     return get(sums, first);
@@ -285,12 +294,12 @@ struct Format {
   }
   /// Returns how many fraction bits f32 has more than this format.
   int64_t shift() const { return 23 - fraction; }
-  /// Returns the difference of the exponent biases, in place as f32 exponent
-  /// bits.
+  /// Returns the difference of the exponent biases, shifted to the exponent
+  /// bits of an f32.
   int64_t exponents() const { return (127 - bias) << 23; }
   /// Returns the f32 bits of the least normal number.
   int64_t minNormal() const { return (127 + 1 - bias) << 23; }
-  /// Returns the f32 bits of a power of two. Its unit in f32 equals the unit of
+  /// Returns the f32 bits of the power of two whose unit in f32 is the unit of
   /// this format's subnormals.
   int64_t magic() const { return (127 + 1 - bias - fraction + 23) << 23; }
 };
@@ -320,8 +329,8 @@ static Value narrowByIntegers(ShapedBuilder s, Format format, Value x) {
   Value normal = s.op<arith::ShRUIOp>(
       s.op<arith::SubIOp>(rounded, s.i(format.exponents())),
       s.i(format.shift()));
-  // Below the least normal number, adding this power of two rounds to the
-  // subnormals' unit.
+  // Round magnitudes below the least normal number to the unit of subnormals,
+  // by adding the power of two that has this unit.
   Value magic = s.i(format.magic());
   Value subnormal = s.op<arith::SubIOp>(
       s.bits(s.op<arith::AddFOp>(s.floatOf(magnitude), s.floatOf(magic))),
@@ -344,8 +353,9 @@ static Value widenByIntegers(ShapedBuilder s, Format format, Value byte) {
   Value magnitude = s.op<arith::AndIOp>(code, s.i(kMagnitude));
   Value moved = s.op<arith::ShLIOp>(magnitude, s.i(format.shift()));
   Value normal = s.op<arith::AddIOp>(moved, s.i(format.exponents()));
-  // A subnormal is a number of units: add them to the power of two as bits,
-  // then subtract the power.
+  // The code of a subnormal is a number of units. Add this number to the bits
+  // of the power of two that has the same unit, then subtract the power as a
+  // float.
   Value magic = s.i(format.magic());
   Value subnormal = s.bits(s.op<arith::SubFOp>(
       s.floatOf(s.op<arith::AddIOp>(magnitude, magic)), s.floatOf(magic)));
@@ -386,7 +396,8 @@ static Value narrowPower(ShapedBuilder s, Value x) {
 }
 
 /// Extends `byte` (i8) to i32. If it was truncated from an i32, returns that
-/// i32 instead, because GPUs have no byte arithmetic.
+/// i32 instead. If it is a difference of bytes, subtracts in i32, because GPUs
+/// have no byte arithmetic.
 static Value extendByte(ShapedBuilder s, Value byte) {
   while (auto cast = byte.getDefiningOp<UnrealizedConversionCastOp>()) {
     auto inner = cast.getOperand(0).getDefiningOp<UnrealizedConversionCastOp>();
@@ -420,9 +431,10 @@ static Value widenPower(ShapedBuilder s, Value byte) {
 // By an instruction, two elements at once
 //===----------------------------------------------------------------------===//
 
-/// Narrows by `cvt.rn.satfinite.e4m3x2.f32` or its e5m2 form. Pairs stay whole.
-/// Otherwise they would be reassembled from half-undefined words, on which
-/// ptxas 13.0 crashes for sm_90 and sm_100.
+/// Narrows by `cvt.rn.satfinite.e4m3x2.f32` or its e5m2 form. Keeps the two
+/// bytes of each result together as an i16. If they were separated, they would
+/// be reassembled from words of which half is undefined, on which ptxas 13.0
+/// crashes for sm_90 and sm_100.
 static Value narrowByInstruction(OpBuilder &b, Location loc, Format format,
                                  Value x) {
   Type i8 = b.getI8Type(), i16 = b.getI16Type();
@@ -504,8 +516,8 @@ static Value widenByInstruction(OpBuilder &b, Location loc, Format format,
 //===----------------------------------------------------------------------===//
 
 /// Returns `x` without a clamp to the finite range of `type`, since the
-/// conversion saturates anyway. A clamp comes from the kernel, or exists
-/// because upstream's folds do not saturate.
+/// conversion saturates anyway. A clamp is in the kernel's source, or was
+/// inserted because upstream's folds of conversions do not saturate.
 static Value dropBounds(Value x, Type type) {
   bool isE4M3 = isa<Float8E4M3FNType>(getElementTypeOrSelf(type));
   float largest = isPower(type) ? 0x1p127f : isE4M3 ? 448.0f : 57344.0f;
@@ -523,11 +535,11 @@ static Value dropBounds(Value x, Type type) {
 }
 
 namespace {
-/// The conversion methods that the target has.
+/// How the target converts.
 struct Conversions {
   bool isOnGPU;
   bool byInstruction; ///< fp8 conversion instructions exist
-  bool asBits;        ///< compare positive floats as integers
+  bool asBits;        ///< narrowing to fp4 compares positive floats as integers
 };
 } // namespace
 
@@ -603,9 +615,10 @@ namespace {
 class ConvertFp8Pass : public mlafix::impl::ConvertFp8PassBase<ConvertFp8Pass> {
 public:
   void runOnOperation() override {
-    // Compare as integers unless the target has packed f32 arithmetic: sm_90
-    // has a three-operand integer minimum, and targets with packed arithmetic
-    // have one for floats.
+    // `asBits`: narrowing to fp4 takes the minimum of three positive floats.
+    // Compare them as integers unless the target has packed f32 arithmetic:
+    // sm_90 has a three-operand minimum for integers, and targets with packed
+    // arithmetic have one for floats.
     MachineModel machine = getMachine(getOperation());
     Conversions has{isGPU(getTarget(getOperation())),
                     machine.fp8Conversion != 0, machine.pairArithmetic == 0};

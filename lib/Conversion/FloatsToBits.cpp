@@ -138,7 +138,8 @@ LogicalResult BitReplacement::run() {
   WalkResult walk = function.getBody().walk([&](Operation *op) {
     if (!touches(op))
       return WalkResult::advance();
-    // LLVM supports f16 on all targets, though some emulate it.
+    // Conversions from and to f16 stay: LLVM supports f16 on all targets,
+    // though it emulates f16 on some.
     auto isHalf = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
     if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
         (isHalf(op->getOperand(0).getType()) ||

@@ -60,12 +60,12 @@ static Value toI64(OpBuilder &b, Location loc, Value index) {
              : Value(arith::ExtUIOp::create(b, loc, i64, index));
 }
 
-/// Returns the sum of index * stride, in elements (i64); null without indices.
-/// `dynamicStride` returns the strides that are known only at launch.
+/// Returns the sum of index * stride, in elements (i64). Returns null if there
+/// are no indices. `dynamicStride` returns the strides that are known only at
+/// launch.
 ///
-/// Constant strides are factored: (i * 128 + j) * 64 instead of i * 8192 + j *
-/// 64. If i and j were computed from one row number, the bracket simplifies to
-/// it.
+/// Constant strides are factored: i * 8192 + j * 64 becomes (i * 128 + j) * 64.
+/// If i is x / 128 and j is x % 128, the sum in parentheses is replaced by x.
 static Value
 buildOffset(OpBuilder &b, Location loc, ValueRange indices,
             ArrayRef<int64_t> strides,
@@ -107,8 +107,8 @@ buildOffset(OpBuilder &b, Location loc, ValueRange indices,
 /// Returns the offset (in elements, i64) of `row` and `column` in tiled storage
 /// (mlafix.swizzle) with rows `pitch` apart. In a tile of 128 rows, rows that
 /// are 32 apart are adjacent. In a tile of 8 rows, rows are in order. `columns`
-/// is the number of columns, or kDynamic; offsets of few columns are computed
-/// in 32 bits.
+/// is the number of columns, or kDynamic. If it is small, offsets within a row
+/// of tiles are computed in 32 bits.
 static Value buildSwizzledOffset(OpBuilder &b, Location loc, int64_t tileRows,
                                  Value row, Value column, int64_t columns,
                                  Value pitch) {
@@ -213,7 +213,8 @@ private:
   const llvm::DenseSet<Value> &streamed;
   OpBuilder b;
   llvm::DenseMap<Value, Value> localPointers;
-  // Bytes that all exchanges share; 0 if each has its own memory.
+  // The size in bytes of the shared memory that all exchanges between lanes use
+  // in turn; 0 if each exchange has its own memory.
   int64_t commonBytes = 0;
   LLVM::GlobalOp commonScratch; // null until used
 };
@@ -248,9 +249,10 @@ Value BodyLowering::buildTableBase(Location loc, BlockArgument argument,
                               /*isInvariant=*/true);
 }
 
-/// Joins the indices of dim `dim` and the next dim, which are packed, to one
-/// index (i64). If a guard limits the rows to fewer than 2^31, the size fits in
-/// 32 bits, so one widening multiplication suffices.
+/// Joins the indices of dim `dim` and the next dim to one index (i64). Dim
+/// `dim` is packed (isGuardedPacked). If a guard limits the rows to fewer than
+/// 2^31, the size of the next dim fits in 32 bits, so one widening
+/// multiplication suffices.
 Value BodyLowering::joinPacked(Location loc, unsigned arg, unsigned dim,
                                Value index, Value next) {
   auto [of, position] = getSizeOwner(kernel, arg, dim + 1);
@@ -330,8 +332,8 @@ Value BodyLowering::buildAddress(Location loc, const LoweredAccess &access) {
   return LLVM::GEPOp::create(b, loc, base.getType(), element, base, offset);
 }
 
-/// Bitcasts `value` to a type of equal size. Its elements may be integers of
-/// any signedness, floats, or two elements in a byte.
+/// Bitcasts `value` to a type of equal size. The elements of either type may be
+/// integers of any signedness, floats, or two elements in a byte.
 Value BodyLowering::castBits(Location loc, Value value, Type type) {
   auto cast = [&](Value from, Type to) {
     return UnrealizedConversionCastOp::create(b, loc, to, from).getResult(0);
@@ -385,7 +387,8 @@ Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
     value =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zero);
   }
-  // The code below does not distinguish unsigned from signless bytes.
+  // Except for booleans, `value` has the type in memory, for example i8 instead
+  // of u8 or fp8.
   Type type = op->getResult(0).getType();
   return castBits(loc, value, type);
 }
@@ -403,7 +406,7 @@ void BodyLowering::buildStore(Location loc, const LoweredAccess &access,
 }
 
 /// Builds an atomic maximum of integers within the block. Barriers order it
-/// with other accesses.
+/// with other accesses, so its own ordering is monotonic.
 Value BodyLowering::buildAtomic(memref::AtomicRMWOp op, Value pointer) {
   assert(op.getKind() == arith::AtomicRMWKind::maxs &&
          "expected the larger integer");
@@ -429,14 +432,15 @@ void BodyLowering::lowerAccess(Operation *op, const LoweredAccess &access) {
   op->erase();
 }
 
-/// True if the memory belongs to an exchange of lanes.
+/// True if lanes exchange values through the memory.
 static bool isScratch(MemRefType type) {
   return isa_and_present<ScratchAttr>(type.getMemorySpace());
 }
 
-/// Decides if all exchanges of lanes share memory. They do if there is not
-/// enough memory for each, or if separate memory would reduce the number of
-/// resident blocks. Reports an error if the memory does not suffice even so.
+/// Decides if all exchanges between lanes use the same shared memory. They do
+/// if there is not enough memory for each, or if separate memory would reduce
+/// the number of resident blocks. Reports an error if the memory does not
+/// suffice even then.
 LogicalResult BodyLowering::planSharedMemory() {
   int64_t own = 0, scratch = 0, most = 0;
   memref::AllocaOp largest;

@@ -95,7 +95,8 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
     uses[argument.getArgNumber()].pointer = true;
     int64_t owner =
         getStrideOwner(kernel.getGuardsAttr(), argument.getArgNumber());
-    // Addresses of separate tensors have no stride between them.
+    // Dim 0 of an argument with several tensors selects a tensor, which takes
+    // no stride.
     bool isMany = kernel.isArgMany(argument.getArgNumber());
     for (auto [dim, stride] : llvm::enumerate(getStrides(access->memref)))
       if (isGuardedPacked(kernel.getGuardsAttr(), argument.getArgNumber(),

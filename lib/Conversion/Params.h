@@ -32,9 +32,9 @@ mlir::Type getTableType(ParamAttr param, unsigned addressSpace);
 /// or a stride.
 mlir::BlockArgument getParamArgument(KernelOp kernel, ParamAttr param);
 
-/// Returns the argument whose lines are passed for the tensor of `lines`. It is
-/// an argument with the same dims and, by a guard, the same strides, or the
-/// tensor itself.
+/// Returns the argument whose number of cache lines is passed for the tensor of
+/// `lines`. It is an argument with the same type, dims and (by a guard)
+/// strides, or the tensor itself.
 unsigned getTableOwner(KernelOp kernel, TableLinesOp lines);
 
 /// Returns the (argument, dim) whose size is passed for dim `dim` of `arg`. It

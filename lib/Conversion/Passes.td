@@ -18,8 +18,8 @@ def SplitConversionsPass : Pass<"mlafix-split-conversions", "::mlafix::KernelOp"
   let summary = "conversions of narrow floats go through f32";
   let description = [{
     Splits every conversion from or to a float of less than 32 bits so that it goes through f32, as in the kernel's
-    source before folds joined two conversions. A value that goes through f32 is rounded there (N7), and targets have
-    instructions, or expansions by later passes, for these conversions alone.
+    source before folds joined two conversions. A value that goes through f32 is rounded there (N7). Targets have
+    instructions, or expansions by later passes, only for conversions from and to f32.
 
     ```mlir
     // Before
@@ -74,8 +74,8 @@ def KernelsToNVVMPass : Pass<"mlafix-kernels-to-nvvm", "::mlir::ModuleOp"> {
     sizes and strides that are dynamic and used. Accesses become pointer arithmetic in 64 bits (N13) in the global
     address space. No pointer is `noalias`: outputs may be inputs (N11), and `ld.global.nc` would then read stale data.
     Loads of f32 rows of at most `streamedRowBytes` are `nontemporal` if a loop reads the rows at indices from memory.
-    Reductions, scans and swaps across warps have separate shared memory. They share it if the total exceeds 48 bytes
-    per thread or the memory of a block.
+    Each reduction, scan or swap across warps has its own shared memory. If the total exceeds 48 bytes per thread or the
+    memory of a block, all of them use the same memory in turn.
 
     ```mlir
     // Before
@@ -147,10 +147,10 @@ def MathToNVVMPass : Pass<"mlafix-math-to-nvvm", "::mlir::LLVM::LLVMFuncOp"> {
 def ExpandMathPass : Pass<"mlafix-expand-math", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "math and conversions that a processor may lack are written out";
   let description = [{
-    Replaces functions that would become calls of a library: exp, exp2, log, log2 and rsqrt of f32 by polynomials and
-    series, and conversions from and to bf16 by integer arithmetic. The x86-64 baseline has neither F16C nor FMA; for
-    it, conversions from and to f16, fma, floor and ceil are replaced, too. Any other math is an error at its location.
-    For CPUs only.
+    Replaces functions that would become calls of a library: exp, exp2, log, log2, sin, cos, tanh, erf and rsqrt of f32
+    by arithmetic, and conversions from and to bf16 by integer arithmetic. The x86-64 baseline has neither F16C nor FMA;
+    for it, conversions from and to f16, fma, floor, ceil, trunc and roundeven are replaced, too. Any other math is an
+    error at its location. For CPUs only.
 
     ```mlir
     // Before

@@ -40,7 +40,7 @@ public:
           return region.getBlocks().size() > kMostMerged;
         }))
       config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Normal);
-    // If slices remain, the translation to LLVM IR fails.
+    // Ignore a failure: if slices remain, the translation to LLVM IR fails.
     (void)applyPatternsGreedily(getOperation(), patterns, config);
   }
 

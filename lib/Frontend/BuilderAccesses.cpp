@@ -115,15 +115,15 @@ static bool checkPart(Impl &impl, const KernelBuilder::Access &place,
   return dim && dim.isProduct();
 }
 
-/// Returns true if the access is to a row, or to a part of one that is a row.
-/// Returns false if it is to an element.
+/// Returns true if the access is to a row, or to a group, a member or a slice
+/// of a row, which are rows as well. Returns false if it is to an element.
 static bool isRow(Impl &impl, const KernelBuilder::Access &place) {
   return place.indices.size() + 1 == impl.rank(place.tensor) &&
          !(place.part.group && place.part.member);
 }
 
 /// Returns `end`, the begin or end of a slice, as an attribute. Returns null if
-/// the access is to the whole row.
+/// `part` is no slice.
 static IntegerAttr endOf(Impl &impl, const KernelBuilder::Part &part,
                          int64_t end) {
   return part.end ? impl.builder.getI64IntegerAttr(end) : IntegerAttr();

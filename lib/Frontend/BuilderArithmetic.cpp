@@ -298,7 +298,7 @@ KernelBuilder::Value KernelBuilder::fma(Value a, Value b, Value c,
   Value product = impl->wrap(x);
   if (!matchOperands(*impl, "fma", product, c, x, z, location))
     return {};
-  // If `c` is a row, broadcast the first two operands to it.
+  // `x` is now broadcast to the type of all operands. Broadcast `y`, too.
   if (!matchOperands(*impl, "fma", b, impl->wrap(x), y, again, location))
     return {};
   if (domainOf(x, impl->isUnsigned(a)) != Domain::Float)
@@ -449,8 +449,8 @@ KernelBuilder::Value Cast::toInteger(Type element) {
     return cast<arith::IndexCastOp>(element);
   }
   if (source.isIndex() && !element.isInteger(64)) {
-    // Convert an index to i64 and truncate that. Two index casts would be
-    // folded away, and the truncation with them.
+    // Convert an index to i64 and truncate that. A cast to i32 and one back to
+    // index would be folded away, and the truncation with them.
     x = impl.make<arith::IndexCastOp>(location, i64(), x);
     return cast<arith::TruncIOp>(element);
   }

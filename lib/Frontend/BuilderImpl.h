@@ -131,8 +131,8 @@ struct KernelBuilder::Impl {
   /// both have the same. If they are states and only one has a sink, it is that
   /// one's type. Otherwise returns null.
   static mlir::Type joinTypes(mlir::Type a, mlir::Type b);
-  /// Converts `value` to `type`: its own type, or one that joinTypes() returned
-  /// for it.
+  /// Converts `value` to `type`, which is the type of `value` or one that
+  /// joinTypes() returned for it.
   mlir::Value widen(mlir::Value value, mlir::Type type, mlir::Location loc);
 
   //===-- Memory --------------------------------------------------------===//
@@ -144,13 +144,15 @@ struct KernelBuilder::Impl {
   /// Returns the dim called `name`, or its size if the name is bound. `name`
   /// may also be a number.
   DimAttr dimOf(std::string_view name);
-  /// Requires that the elements of the rows of `tensor` have stride 1. Call it
-  /// when rows are loaded or stored. For whole rows that may have one element
-  /// per group, settleGroupRows() decides later if the stride must be 1.
+  /// Gives the last dim of `tensor` the stride 1, because the kernel loads or
+  /// stores rows of `tensor`. If whole rows may have one element per group,
+  /// leaves the decision about the stride to settleGroupRows().
   void useRows(Value tensor, bool isSlice = false);
-  /// Decides about the tensors in `groupRows`, at the end. If the kernel
-  /// computes with rows of a product, a row along the product's groups has one
-  /// element per group. All other rows get stride 1.
+  /// Decides which tensors in `groupRows` get the stride 1. Call it when the
+  /// kernel is complete. The last dim of such a tensor is the number of groups
+  /// of a product. If the kernel computes with rows along that product, the
+  /// rows of the tensor have one element per group and may have any stride.
+  /// Otherwise the stride is 1.
   void settleGroupRows();
   void refreshSignature();
 
@@ -166,12 +168,12 @@ struct KernelBuilder::Impl {
 
   struct Handle {
     mlir::Value value;
-    bool isUnsigned; // MLIR's integer types here do not tell
+    bool isUnsigned; // true for u8, whose type in MLIR is signless
   };
   std::vector<Handle> values;
   std::vector<Frame> frames;
   /// The grid, or null before it exists. Ops that read dims are inserted before
-  /// it.
+  /// the grid.
   mlir::Operation *grid = nullptr;
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, mlir::Value> dims;
   llvm::SmallVector<mlir::Attribute> argNames;

@@ -30,9 +30,9 @@ namespace {
 using P = arith::CmpFPredicate;
 
 /// Computes 2^x as 2^n * 2^f. Here n is the integer nearest to x, and f = x - n
-/// is in [-1/2, 1/2]. 2^f is a Taylor polynomial of degree 7 (relative error
-/// 6e-9 before rounding). 2^n is applied as two factors, so that results below
-/// 2^-126 are rounded once. 2^0 is exactly 1.
+/// is in [-1/2, 1/2]. A Taylor polynomial of degree 7 approximates 2^f
+/// (relative error 6e-9 before rounding). 2^n is applied as two factors, so
+/// that results below 2^-126 are rounded once. The result for 0 is exactly 1.
 Value expandExp2(ShapedBuilder s, Value x) {
   // Outside this range, 2^x is inf or rounds to 0. NaN fails both comparisons
   // and stays.
@@ -114,7 +114,8 @@ Value truncateF16(ShapedBuilder s, Value x, Type type) {
   return arith::BitcastOp::create(s.b, s.loc, type, half);
 }
 
-/// Computes x * y exactly in f64. The sum is then rounded to f64 and to f32.
+/// Computes a * b + c. The product is exact in f64. The sum is rounded to f64,
+/// then to f32.
 Value expandFma(ShapedBuilder s, math::FmaOp op) {
   Type f64 = s.typeOf(s.b.getF64Type());
   auto wide = [&](Value x) -> Value {
@@ -126,9 +127,9 @@ Value expandFma(ShapedBuilder s, math::FmaOp op) {
                                  s.op<arith::AddFOp>(product, wide(op.getC())));
 }
 
-/// Computes floor, ceil, trunc or roundeven. Only numbers below 2^23 may have a
-/// fraction. They are converted to an integer and back. For roundeven, adding
-/// and subtracting 2^23 rounds them.
+/// Computes floor, ceil, trunc or roundeven. Only numbers of magnitude below
+/// 2^23 may have a fraction. For roundeven, adding and subtracting 2^23 rounds
+/// such a number. The other functions convert it to an integer and back.
 Value expandRound(ShapedBuilder s, Value x, Operation *op) {
   Value magnitude = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
   Value rounded;
@@ -201,8 +202,9 @@ static LogicalResult expandMath(LLVM::LLVMFuncOp function, bool writesOut) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops) {
-    // For vectors, LLVM would use a reciprocal estimate, but not for scalars.
-    // The result of a row would then depend on its neighbours (N9).
+    // Remove fast-math flags. With them, LLVM would divide vectors, but not
+    // scalars, by a reciprocal estimate. The bits of a row would then depend on
+    // whether it is computed together with other rows, which N9 excludes.
     if (auto division = dyn_cast<arith::DivFOp>(op))
       division.setFastmath(arith::FastMathFlags::none);
     OpBuilder b(op);

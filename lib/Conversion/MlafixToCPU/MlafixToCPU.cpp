@@ -36,7 +36,8 @@ static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned first,
 }
 
 /// Adds a fence if there are streaming stores, which are not ordered with other
-/// stores. It completes them before the rows count as done.
+/// stores. The fence completes the streaming stores before the function
+/// returns, so before its caller reports the rows as done.
 static void finishStreamedStores(LLVM::LLVMFuncOp function) {
   bool isStreamed = function
                         .walk([](LLVM::StoreOp store) {

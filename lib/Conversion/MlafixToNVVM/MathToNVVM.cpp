@@ -35,8 +35,8 @@ static Value callIntrinsic(OpBuilder &b, Location loc, StringRef name,
       .getResults();
 }
 
-/// Applies `fn` to a scalar, or to each element of a vector. The results have
-/// type `element`, which defaults to the type of the operands.
+/// Applies `fn` to a scalar, or to each element of a vector. `fn` returns
+/// values of type `element`; if that is null, of the type of the operands.
 static Value applyToElements(OpBuilder &b, Location loc, Value x, ScalarFn fn,
                              Type element = Type()) {
   auto vector = dyn_cast<VectorType>(x.getType());
@@ -125,7 +125,8 @@ static Value lowerMath(OpBuilder &b, Operation *op) {
   return {};
 }
 
-/// Lowers x / y to x * rcp(y), if reciprocals are allowed.
+/// Lowers x / y to x * rcp(y). The flags of `op` must allow reciprocals
+/// (`arcp`).
 static Value lowerDivision(OpBuilder &b, arith::DivFOp op) {
   Value inverse = reciprocal(b, op.getLoc(), op.getRhs());
   return matchPattern(op.getLhs(), m_OneFloat())
@@ -153,10 +154,11 @@ static Value getComparedWithNonPositive(arith::CmpFOp op) {
   }
 }
 
-/// Works around a fold of ptxas 13.0. It folds `setp.ge.f32` of a value known
-/// to be nonnegative (an absolute value, a square, a power, or a sum of these)
-/// and a constant <= 0 to true. That is wrong for NaN. An additional NaN test
-/// in assembly, which ptxas and LLVM cannot fold, corrects the result.
+/// Works around a fold of ptxas 13.0, which takes `setp.ge.f32` for true if it
+/// compares a value known to be nonnegative (an absolute value, a square, a
+/// power, or a sum of these) with a constant <= 0. That is wrong for NaN. An
+/// additional NaN test in assembly, which ptxas and LLVM cannot fold, corrects
+/// the result.
 static Value lowerComparison(OpBuilder &b, arith::CmpFOp op) {
   Value x = getComparedWithNonPositive(op);
   if (!x || !getElementTypeOrSelf(x).isF32())
@@ -179,8 +181,9 @@ static Value lowerComparison(OpBuilder &b, arith::CmpFOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A byte that `source` is saturated to. `source` is an f32 (rounded to
-/// nearest, NaN becomes 0) or an i32. It is null if nothing matched.
+/// Describes a byte as `source` saturated to its range. `source` is an f32,
+/// which is also rounded to nearest and whose NaN becomes 0, or an i32. If the
+/// byte is computed in another way, `source` is null.
 struct SaturatedByte {
   Value source;
   bool isUnsigned;
@@ -238,7 +241,8 @@ static SaturatedByte getRounded(arith::FPToSIOp op) {
   return {x, byte.isUnsigned};
 }
 
-/// Saturates two i32 to bytes, and packs them below the lower half of `above`.
+/// Returns a word whose lower half is `low` and `high` (i32), each saturated to
+/// a byte. Its upper half is the lower half of `above`.
 static Value packBytes(OpBuilder &b, Location loc, Value low, Value high,
                        Value above, bool isUnsigned) {
   std::string text = std::string("cvt.pack.sat.") + (isUnsigned ? "u8" : "s8") +

@@ -30,8 +30,9 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Returns the tensors whose f32 rows the caches need not keep. They are read
-/// by loops whose bounds come from memory.
+/// Returns the tensors from which loops whose bounds come from memory read f32
+/// rows. The caches need not keep these rows. Returns no tensor if the plan
+/// does not ask for streaming loads of such rows.
 static llvm::DenseSet<Value> findListedRows(KernelOp kernel) {
   llvm::DenseSet<Value> listed;
   if (!kernel.getPlanAttr().has(PlanField::StreamsListedRows))
@@ -69,8 +70,8 @@ static void beginCluster(KernelOp kernel) {
   }
 }
 
-/// Passes tables (one value per rank) by value as kernel parameters, which code
-/// may index.
+/// Marks tables (one value per rank) as passed by value (`byval`). Code may
+/// then index the memory of the kernel's parameters.
 static void passTablesByValue(LLVM::LLVMFuncOp function,
                               ArrayRef<ParamAttr> params,
                               unsigned addressSpace) {

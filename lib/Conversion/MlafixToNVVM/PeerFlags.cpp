@@ -112,25 +112,28 @@ private:
 // Exchanges
 //
 // Each block tells the same block of all ranks that its stores to them are
-// complete. It then waits until those blocks have told it the same. There is no
-// wait at the end. Epochs number the launches of the group. In epoch e, a rank
-// q stores to half e % 2 of its part of rank p's memory. p reads that half
-// after its waits. q does not overwrite a half that p still reads:
+// complete. It then waits until those blocks have told it the same. No block
+// waits until other ranks have read what it stored. Epochs number the launches
+// of the group. In epoch e, a rank q stores to half (e - 1) % 2 (`turn`) of its
+// part of rank p's memory. p reads that half after its waits. q does not
+// overwrite a half that p still reads:
 //
-// 1. q stores in epoch e + 2 only if its epoch e + 1, which precedes it in q's
-//    stream, is complete without a failure. If a block of q misses a rank or
-//    finds a failure, it writes the failure's code to q's workspace before its
-//    grid is complete. `sends` is false from then on.
-// 2. By then, every block of q has seen p's flags of epoch e + 1; q has at
-//    least one block. p's blocks of epoch e + 1 run only after p's epoch e,
-//    with all its reads, is complete. Hence half e % 2 is free.
+// 1. q stores in epoch e + 2 only if q's preceding epoch in the stream, e + 1,
+//    is complete without a failure. If a block of q waits for a rank in vain or
+//    finds a failure, the block writes the failure's code to q's workspace
+//    before the grid is complete. `sends` is false from then on.
+// 2. When q's epoch e + 1 is complete, every block of q has seen p's flags of
+//    epoch e + 1; q has at least one block. p's blocks of epoch e + 1 run only
+//    after p's epoch e, with all its reads, is complete. So p no longer reads
+//    half (e - 1) % 2.
 // 3. The stores of q in epoch e + 1 go to the other half.
 //
-// A flag that has reached e means that the block has made its stores of epoch
-// e. Blocks that do not send set no flags, and a flag of e + 1 is set after the
-// grid of e. Hence a block reads the right data after its waits, and need not
-// look for failures again. A collective that pulls counts like any other
-// launch. Its arrived flags also say that the preceding launch is complete.
+// A block that sends sets its flags to e after its stores of epoch e. A block
+// that does not send sets no flags. A flag is set to e + 1 only after the grid
+// of epoch e is complete. So a block whose waits for epoch e have succeeded
+// reads the data of epoch e, and need not look for failures again. A collective
+// that pulls has an epoch like any other launch. Its flags in `arrived` also
+// say that the preceding launch is complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -143,8 +146,8 @@ PeerFlags::Begin PeerFlags::beginExchange() {
 }
 
 /// Counts the blocks whose threads have all loaded the epoch. The last block
-/// increments the epoch for the next launch. Nothing in this launch waits for
-/// the new epoch, since the next launch starts later.
+/// increments the epoch for the next launch. No thread of this launch waits for
+/// the new epoch, since only the next launch reads it.
 void PeerFlags::countLaunch(Value epoch) {
   LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
   Value before = LLVM::AtomicRMWOp::create(b, loc, LLVM::AtomicBinOp::add,
@@ -213,8 +216,9 @@ Value PeerFlags::buildFirstSlot() {
   return arith::MulIOp::create(b, loc, block, count);
 }
 
-/// Returns the address of the u64 at `offset`. If flags begin there, returns
-/// the address of the flag of rank `ofRank`.
+/// Returns the address of the u64 at `offset` in `workspace`. If `ofRank` is
+/// given, `offset` is where flags begin, and the address is that of the flag of
+/// rank `ofRank`.
 Value PeerFlags::at(Value workspace, int64_t offset, Value ofRank) {
   Value index = i64(offset / 8);
   if (offset == group::slots)
@@ -267,9 +271,9 @@ void PeerFlags::forEachRank(Value first, Value step,
 // Flags
 //===----------------------------------------------------------------------===//
 
-/// Announces to every rank that this rank is at `epoch`. The threads from
-/// `first` on share the work. With release ordering, or after a fence, a rank
-/// that reads the flag also sees earlier stores of this rank.
+/// Announces to the ranks `first`, `first + step`, … that this rank is at
+/// `epoch`. With release ordering, or after a fence, a rank that reads the flag
+/// also sees earlier stores of this rank.
 void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step,
                      AtomicOrdering ordering) {
   forEachRank(first, step, [&](Value other) {
@@ -277,9 +281,9 @@ void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step,
   });
 }
 
-/// Reports the rank that did not arrive to all ranks and to the host. A rank
-/// that knows of the failure stops waiting. Before it overwrites its memory,
-/// ranks that may still read that memory must know of the failure as well.
+/// Tells all ranks and the host which rank did not arrive. A rank that knows of
+/// the failure stops waiting. The rank may then overwrite its memory while
+/// other ranks still read it, so they must know of the failure by then.
 void PeerFlags::reportFailure() {
   Value code = load(at(own, group::failed), AtomicOrdering::monotonic);
   forEachRank(i32(0), i32(1), [&](Value other) {
@@ -293,7 +297,8 @@ void PeerFlags::reportFailure() {
 
 /// Polls `flag` a limited number of times. Returns true if it reached `epoch`.
 Value PeerFlags::poll(Value flag, Value epoch) {
-  // This takes some tens of microseconds, by which a timeout may be late.
+  // 64 polls take some tens of microseconds, so a timeout may be late by as
+  // much.
   constexpr int64_t kTimes = 64;
   Type i1 = b.getI1Type(), i32Type = b.getI32Type();
   auto loop =
@@ -339,9 +344,10 @@ Value PeerFlags::waitFor(Value flag, Value epoch) {
   return op.getResult(0);
 }
 
-/// Waits for each rank from `first` on to reach `epoch`. Returns an i1: true if
-/// all have arrived, and no rank had failed when `failed` was loaded. `failed`
-/// is tested last, so that nothing waits for its load.
+/// Waits until the ranks `first`, `first + step`, … reach `epoch`. Returns an
+/// i1: true if all have arrived, and no rank had failed when `failed` was
+/// loaded. `failed` is tested last, so that the waits do not depend on its
+/// load.
 Value PeerFlags::waitForAll(int64_t flags, Value epoch, Value first, Value step,
                             Value failed) {
   auto loop =
@@ -374,8 +380,9 @@ Value PeerFlags::wait() {
   Value block = buildBlockId(b, loc);
   Value waits = compare(arith::CmpIPredicate::ult, thread, ranks);
   Value mine = arith::SelectOp::create(b, loc, waits, thread, i32(0));
-  // The three loads are in flight together. A rank that has already arrived
-  // costs nothing more. In the later blocks of a large grid, most ranks have.
+  // The three loads are in flight together. If the rank `mine` has already
+  // arrived, it is not polled. In the later blocks of a large grid, most ranks
+  // have arrived.
   Value last = load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
   Value failed = load(at(own, group::failed), AtomicOrdering::monotonic);
   Value seen = load(at(own, group::arrived, mine), AtomicOrdering::acquire);
@@ -456,8 +463,9 @@ void PeerFlags::finish(Value epoch, Value arrived) {
   Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
   branch(arrived, [&] {
     branch(isFirst, [&] {
-      // Only the thread that counted does this. The reads of other blocks
-      // precede its count, which precedes these stores. One fence orders both.
+      // Only thread 0, which counted the blocks, sets the flags. The reads of
+      // all blocks precede its count. This fence orders the count, and so these
+      // reads, before the flags.
       LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, StringRef());
       tell(group::done, epoch, i32(0), i32(1), AtomicOrdering::monotonic);
     });
@@ -472,8 +480,9 @@ void PeerFlags::finish(Value epoch, Value arrived) {
   });
 }
 
-/// Lowers `op` and returns true if it synchronises ranks. `last` carries the
-/// number that `mlafix.begin_exchange` loaded.
+/// Lowers `op` and returns true if it synchronises ranks. Lowering
+/// `mlafix.begin_exchange` sets `last` to the number that the op loads.
+/// Lowering `mlafix.end_exchange` uses this number.
 static bool lowerOp(Operation *op, function_ref<PeerFlags()> flags,
                     Value &last) {
   if (auto wait = dyn_cast<WaitPeersOp>(op)) {

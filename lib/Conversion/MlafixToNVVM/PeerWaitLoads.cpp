@@ -26,9 +26,9 @@ static bool mayStore(Operation *op) {
       .wasInterrupted();
 }
 
-/// Returns the unconditional loads in `guard` that may move ahead. They must
-/// precede all stores, unless the stores go to other ranks (`toPeers`), which
-/// is other memory.
+/// Returns the unconditional loads in `guard` that may move before it. Such a
+/// load must precede all stores in `guard`, unless these go to the memory of
+/// other ranks (`toPeers`), from which no such load reads.
 static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
   SmallVector<LLVM::LoadOp> loads;
   for (Operation &op : *guard.thenBlock()) {

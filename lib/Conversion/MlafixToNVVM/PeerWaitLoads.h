@@ -12,11 +12,11 @@
 
 namespace mlafix {
 
-/// Moves loads out of the waits of an exchange. The rows to send are loaded
+/// Moves loads before the waits of an exchange. The rows to send are loaded
 /// while `begin` finds out if they are sent. This rank's own rows, which are
-/// merged with received rows, are loaded while it waits for the latter. Does
-/// nothing if the kernel stores to this rank's tensors before the exchange
-/// ends.
+/// merged with received rows, are loaded while this rank waits for the received
+/// rows. Does nothing if the kernel stores to this rank's tensors before the
+/// exchange ends.
 void loadAheadOfWaits(BeginExchangeOp begin);
 
 } // namespace mlafix
