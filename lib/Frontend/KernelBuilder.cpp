@@ -356,8 +356,8 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
     if (argument.sizes[i] > 0)
       shape[i] = argument.sizes[i];
   bindNumbers(b.getContext(), argument.dims, shape);
-  // The stride of a dim of size 1 does not matter, so make it 1. Elements that
-  // share a byte, or lie in tiles, require it to be 1.
+  // If the last dim has size 1, its stride does not matter, so make it 1. If
+  // elements share a byte or lie in tiles, the last dim must have stride 1.
   bool hasUnits = sharesByte(element) || !argument.swizzle.empty();
   if (rank && (shape.back() == 1 || hasUnits))
     strides.back() = 1;
@@ -488,8 +488,8 @@ bool Impl::closing(ArrayRef<Frame::Kind> kinds, const char *what,
   return false;
 }
 
-/// Returns true if all values that a region yields are scalars, rows or states;
-/// otherwise reports an error.
+/// Returns true if a loop or branch can pass on `values`: all are scalars, rows
+/// or states, and none is u8. Otherwise reports an error.
 static bool checkCarried(Impl &impl, const KernelBuilder::Values &values,
                          const char *what, const SourceLocation &location) {
   if (!impl.checkVisible(values, what, location))

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Linked into the compiler that is built for distribution. LLVM was built with
-// a C library that has the functions below. The machine on which the compiler
-// runs may have an older one.
+// This file is linked into the compiler that is built for distribution. LLVM
+// was built with a C library that has the function below, but the machine on
+// which the compiler runs may have an older C library without it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -37,8 +37,8 @@ static void replaceDims(KernelOp kernel, const NewDims &dims) {
                        getRowTileType(other, row.getElementType()))
                  : std::nullopt;
   });
-  // The replacer does not handle the types of element attributes, so they have
-  // a replacement of their own.
+  // The replacer does not replace the type of a DenseElementsAttr, so replace
+  // the attribute as a whole.
   replacer.addReplacement([&](DenseElementsAttr row) -> Attribute {
     auto type = cast<ShapedType>(replacer.replace(row.getType()));
     // A constant that is not a splat has a static size, so its dim is not
@@ -79,8 +79,10 @@ KernelOp mlafix::cloneForWholePacks(KernelOp kernel, const RowShape &shape,
   return clone;
 }
 
-/// True if the number of rows is known, as in a kernel with a single row of
-/// offsets. Such rows are usually few, so idle lanes cost nothing.
+/// True if the number of rows in the grid is known, as in a kernel that
+/// computes a single row of offsets. Such a grid usually has few rows, so the
+/// idle lanes of short rows cost nothing and a code version for them gains
+/// nothing.
 static bool hasKnownRows(KernelOp kernel) {
   auto forall = dyn_cast<ForallOp>(kernel.getGrid());
   return forall && llvm::all_of(forall.getExtents(), [](Value extent) {
@@ -88,8 +90,9 @@ static bool hasKnownRows(KernelOp kernel) {
          });
 }
 
-/// Returns the least bound that all accesses allow. Slices of bounded rows must
-/// end within it, and elements read into longer rows must start within it.
+/// Returns the least bound of rows that all accesses allow. Slices of bounded
+/// rows must end within the bound. A row that is read into a longer, bounded
+/// row must start within the bound.
 static int64_t getLeastBound(KernelOp kernel) {
   int64_t least = 1;
   for (const MemoryAccess &access : collectAccesses(kernel)) {
@@ -123,7 +126,8 @@ SmallVector<int64_t> mlafix::getSmallerBounds(KernelOp kernel,
                                               const RowShape &shape,
                                               int64_t pack, bool isGPU) {
   auto [longest, others] = countBoundedPacks(shape, pack);
-  // All ranks of a group must launch the same geometry, whatever their sizes.
+  // All ranks of a group must launch the same geometry, but their sizes may
+  // differ. So the sizes must not select the code version.
   if (longest == 0 || kernel.getExchange() || hasKnownRows(kernel))
     return {};
   int64_t least = getLeastBound(kernel);

@@ -18,17 +18,17 @@
 
 namespace mlafix {
 
-/// Inserts a copy of `kernel` before it, named KERNEL_whole. It is for calls in
-/// which the sizes of bounded dims are multiples of a pack (at most `pack`
-/// elements). Returns null if the kernel has no bounded dims, or if their packs
-/// are single elements.
+/// Inserts a copy of `kernel` before it, named KERNEL_whole. The copy is for
+/// calls in which the sizes of bounded dims are multiples of a pack (at most
+/// `pack` elements). Returns null if the kernel has no bounded dims, or if
+/// their packs are single elements.
 KernelOp cloneForWholePacks(KernelOp kernel, const RowShape &shape,
                             int64_t pack);
 
 /// Returns the bounds of code versions for shorter rows, in elements and in
-/// ascending order. A pack has `pack` elements. Returns none if they would gain
-/// nothing: the kernel has no bounded rows, only short ones, or a known number
-/// of rows.
+/// ascending order. A pack has `pack` elements. Returns none for a kernel with
+/// an exchange. Also returns none if such versions would gain nothing: the
+/// kernel has no bounded rows, only short ones, or a known number of rows.
 llvm::SmallVector<int64_t> getSmallerBounds(KernelOp kernel,
                                             const MachineModel &machine,
                                             const RowShape &shape, int64_t pack,
@@ -43,9 +43,9 @@ llvm::SmallVector<int64_t> getClusterBounds(KernelOp kernel,
                                             const RowShape &shape,
                                             int64_t pack);
 
-/// Inserts a copy of `kernel` before it, named KERNEL_mostN with N = `most`. It
-/// is for calls with sizes of at most `most` along row dims whose bound is
-/// larger.
+/// Inserts a copy of `kernel` before it, named KERNEL_mostN with N = `most`.
+/// The copy is for calls with sizes of at most `most` along row dims whose
+/// bound is larger.
 KernelOp cloneForBound(KernelOp kernel, const RowShape &shape, int64_t most);
 
 } // namespace mlafix

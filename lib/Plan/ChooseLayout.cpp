@@ -226,7 +226,8 @@ static LogicalResult checkSize(Operation *op, DimAttr dim) {
 }
 
 /// True if `op` requires all lanes of a row to be in one block: it uses shared
-/// memory, or its row has another layout.
+/// memory, or it has a row along a product or with one element per group, whose
+/// elements are distributed over lanes in another way.
 static bool keepsToBlock(Operation *op) {
   auto isOther = [](Type type) {
     if (!isRowTile(type))
@@ -286,7 +287,8 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel, const MachineModel &machine) {
     return shape.loaded.contains(argument) || shape.stored.contains(argument);
   });
   kernel.getBody().walk([&](Block *block) {
-    // Members of groups that one access loads together.
+    // Tensors of which one access moves all members together, so that the
+    // accesses to the other members do not count.
     llvm::SmallDenseSet<std::pair<Value, int>> ofMembers;
     int64_t moves = llvm::count_if(*block, [&](Operation &op) {
       std::optional<MemoryAccess> access = getPackedAccess(&op);
@@ -439,8 +441,9 @@ static int64_t countElements(int64_t needed, int64_t lanes, int64_t pack) {
   return static_cast<int64_t>(llvm::divideCeil(needed, lanes)) * pack;
 }
 
-/// Returns the most lanes for a row that exceeds a warp. Two blocks of half the
-/// maximal threads can share a multiprocessor's registers: one computes while
+/// Returns the most lanes for a row that exceeds a warp. For a row that is
+/// reduced and not too long, this is half of a block's maximal threads. Two
+/// such blocks share a multiprocessor's registers, so that one computes while
 /// the other loads its row. In a ragged grid all blocks stay resident, so they
 /// may be larger.
 static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
@@ -549,7 +552,7 @@ static LayoutAttr chooseLayoutForBlock(MLIRContext *context,
                      needed % fewest == 0 && needed / fewest >= sector;
     packs = holdsMore ? fewest : 1;
     lanes = needed / packs;
-    int64_t rows = 1; // enough rows to fill whole warps
+    int64_t rows = 1; // enough to fill whole warps and `threads` threads
     while (rows * lanes % limits::warpThreads != 0 || rows * lanes < threads)
       ++rows;
     return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);

@@ -43,7 +43,7 @@ struct RowShape {
   // the other rows.
   llvm::SmallSetVector<int64_t, 4> shifted;
   bool isRagged = false;
-  int64_t reductions = 0;                 // number that reduce rows or groups
+  int64_t reductions = 0;                 // ops in which lanes exchange values
   bool keeps = false;                     // a computed row has several users
   bool isWide = false;                    // elements take two registers
   bool accumulates = false;               // a loop of unknown trip count
@@ -58,8 +58,9 @@ struct RowShape {
   llvm::SmallSetVector<int64_t, 2> peers; // arguments loaded from the memory
                                           // of other ranks
   /// Bits moved per row element, by the element's bits. Accesses in loops count
-  /// once per iteration. Rows that every row of the grid reads, or every row
-  /// along its last extent, come from the caches and do not count.
+  /// once per iteration. A load that does not depend on the grid's last index
+  /// does not count: consecutive grid rows load the same row, which comes from
+  /// the caches.
   std::map<int64_t, int64_t> movedByBits;
 
   /// Records an access to rows of `argument` with `bits` per element. The
@@ -72,8 +73,9 @@ struct RowShape {
         stored, [&](int64_t index) { return loaded.contains(index); });
     return isUpdate ? AliasMode::InPlace : AliasMode::OutOfPlace;
   }
-  /// Returns the arguments whose rows are stored but not loaded. Rows that were
-  /// loaded are already in the caches.
+  /// Returns the arguments whose rows are stored but not loaded. Streaming
+  /// stores are for these arguments only, since rows that were loaded are
+  /// already in the caches.
   llvm::SmallVector<int64_t> outputs() const {
     return llvm::to_vector(llvm::make_filter_range(
         stored, [&](int64_t index) { return !loaded.contains(index); }));
@@ -155,21 +157,28 @@ SharedWork getSharedWork(const MachineModel &machine, const RowShape &shape,
 
 /// Distributes the rows of `shape` over lanes.
 ///
-/// If lanes do not synchronise and a warp holds the row, each lane has one
-/// pack. It has sharedPacks packs if it has a SharedWork and no lane is idle
-/// then. The number of lanes need not be a power of two, so that none is idle.
+/// If lanes do not synchronise, a warp can hold the row, and the kernel is
+/// neither in place nor ragged, each lane has one pack. With a SharedWork, each
+/// lane has the least number of packs listed below if no lane is idle then and
+/// the row still has enough lanes for a sector. The number of lanes need not be
+/// a power of two, so that none is idle.
 ///
 /// Other rows stay within one warp if that takes at most packsPerLane packs per
 /// lane. Among the possible splits, the one with the fewest idle lanes wins,
 /// then the one with the fewest packs. The lanes of a row access at least a
 /// 32-byte sector at once.
 ///
-/// A lane holds a least number of packs of each row, as far as heldBytes and
-/// heldAccesses allow: inPlacePacks in place, sharedPacks with a SharedWork,
-/// mergedPacks if it accumulates rows. In a kernel with an exchange, the number
-/// is exchangePacks. For long rows in which two elements share a byte, it is
-/// halfBytePacks. For long rows that are reduced with busyOperations per
-/// element, it is busyPacks.
+/// The least number of packs of each row that a lane should hold is the first
+/// of these that applies:
+///   - exchangePacks in a kernel with an exchange
+///   - halfBytePacks for long rows in which two elements share a byte
+///   - busyPacks for long rows that are reduced out of place, with at least
+///     busyOperations per element
+///   - inPlacePacks in place
+///   - sharedPacks with a SharedWork
+///   - mergedPacks if a loop of unknown trip count carries rows
+/// All but the first two apply only as far as heldBytes and heldAccesses allow.
+/// Otherwise the number is 1.
 ///
 /// The returned plan contains the layout and the rule that chose its block.
 PlanAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,
@@ -188,11 +197,12 @@ PlanAttr chooseParts(mlir::MLIRContext *context, const MachineModel &machine,
 int64_t getMostInBlock(mlir::MLIRContext *context, const MachineModel &machine,
                        const RowShape &shape, int64_t needed, int64_t pack);
 
-/// Returns the plan for a kernel with lane groups. A lane has more packs (up to
-/// groupedPacks) as long as a row has groupedLanes, because a lane's work per
-/// chunk costs as much as a pack. The launch chooses how many groups share the
-/// merge loops, of which `loops` merge states. The plan limits this number to
-/// the groups whose chunks fit in shared memory.
+/// Returns the plan for a kernel with lane groups. A lane has up to
+/// groupedPacks packs if at least groupedLanes lanes then remain for a row,
+/// because a lane's work per chunk costs as much as its work for a pack. The
+/// launch chooses how many groups share the merge loops. The plan limits the
+/// number of groups to those whose chunks fit in shared memory, where each of
+/// the `loops` loops that merge states needs space.
 PlanAttr getGroupedLayout(mlir::MLIRContext *context,
                           const MachineModel &machine, const RowShape &shape,
                           int64_t pack, int64_t loops);

@@ -68,9 +68,10 @@ private:
 };
 } // namespace
 
-/// Notes that a rounding correction does not depend on an index. The correction
-/// rounds an integer quotient down if its remainder `rem` is negative. Indices
-/// are not negative, so it never applies to them.
+/// Records in `depends` that the rounding correction of an integer division
+/// does not depend on an index. The correction rounds the quotient down if the
+/// remainder `rem` is negative. Indices are not negative, so the correction
+/// never applies to them.
 static void ignoreRounding(Operation *rem, DenseMap<Value, bool> &depends) {
   for (Operation *sign : rem->getUsers())
     for (Operation *isBelow : sign->getUsers())
@@ -261,7 +262,8 @@ std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
   int64_t packed = shape.packedBits(machine.narrowPercent);
   if (isForAnyAddress())
     return "this code version is for rows at any address";
-  // If guards ask for a multiple, it follows from the pack.
+  // The multiple that a guard requires of a bounded dim was chosen to fit the
+  // pack, so only the dim's bound can be what makes the pack narrow.
   bool isOfMultiple = dim.isBounded() && dim.getMultiple() > 1;
   if ((isOfMultiple ? dim.getSize() : dim.getPack(wanted)) < wanted)
     return explainPack(dim, wanted);
@@ -318,8 +320,8 @@ StringRef Explanation::explainOneBlock() {
              : "one block holds it, or a cluster does not";
 }
 
-/// Reports rows that are in one block although each lane has more than two
-/// packs of the largest block. A launch of few such rows leaves most
+/// Reports rows that are in one block although each lane of even the largest
+/// block would have more than two packs. A launch of few such rows leaves most
 /// multiprocessors idle.
 void Explanation::remarkOneBlock() {
   int64_t needed = countPacks(shape, layout.getPack());
@@ -337,8 +339,9 @@ void Explanation::remarkOneBlock() {
       << remark::metric(kRowBytes, bytes);
 }
 
-/// Reports rows that a loop reads again: they do not depend on one of the
-/// grid's indices, or only on a quotient of it.
+/// Reports rows that a loop reads again for each of several grid rows: the
+/// address does not depend on one of the grid's indices, or depends only on a
+/// quotient of that index.
 void Explanation::remarkRowsReadAgain() {
   auto forall = dyn_cast<ForallOp>(version.getGrid());
   if (!forall)

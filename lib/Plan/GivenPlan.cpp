@@ -13,8 +13,9 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The layout fields that may be given. The elements of a pack follow from
-/// guards; the packs of a lane follow from the number of lanes.
+/// The layout fields that a user may set. The elements of a pack are not among
+/// them, since the guards rely on that number. Nor are the packs of a lane,
+/// which follow from the number of lanes.
 static constexpr PlanFieldSpec layoutFields[] = {
     {"lanes", 1, 1, 1024, {}},
     {"rows", 1, 1, 1024, {}},

@@ -70,9 +70,10 @@ static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout,
 }
 
 /// Plans the order of rows. If some rows may stay unchanged, interleaves the
-/// halves of the grid, so that blocks without work run beside busy ones. An
-/// exchange keeps the order: the same block of each rank waits, and conditions
-/// differ between ranks.
+/// halves of the grid, so that blocks without work run beside busy ones. A
+/// kernel with an exchange keeps the order: the same block of each rank must
+/// have the same rows, but the conditions that decide on interleaving at the
+/// launch may differ between ranks.
 void GridPlanner::planRowOrder(ForallOp forall) {
   set(PlanField::Interleaved,
       !getRowConditions(forall).empty() && !version.getExchange());
@@ -87,7 +88,8 @@ void GridPlanner::planTables(ForallOp forall) {
       version.isCollective())
     return;
   if (layout.isGrouped()) {
-    // A group with a single chunk loads its lses as early as a prefetch would.
+    // A group with a single chunk loads its lses as early as a prefetch would,
+    // so a prefetch gains nothing.
     MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
     std::optional<int64_t> pieces = getConstantIntValue(loop.getUpper());
     if (pieces && *pieces <= static_cast<int64_t>(loop.getStep()))
@@ -132,7 +134,8 @@ void GridPlanner::planDense(ForallOp forall) {
   bool isPlain = succeeded(shape) && !shape->reduces() && !shape->converts();
   set(PlanField::PlainRows, isPlain);
   set(PlanField::LeastThreads, getLeastThreads(machine, layout, isPlain));
-  // findTransposed() reads this from the attribute.
+  // planRowOrder() calls findTransposed(), which reads PlainRows from the
+  // plan attribute.
   version.setPlanAttr(
       version.getPlanAttr().with(PlanField::PlainRows, isPlain));
   planRowOrder(forall);
@@ -140,10 +143,10 @@ void GridPlanner::planDense(ForallOp forall) {
   planRowsAhead(forall);
 }
 
-/// Returns the number of threads that a multiprocessor holds at once. Each
-/// thread holds the current chunk's result and the next chunk's rows. With
-/// fewer threads, memory has too few loads in flight. With more, the last
-/// blocks run alone.
+/// Returns the number of threads of lane groups for which a multiprocessor has
+/// registers. Each thread holds the current chunk's result and the next chunk's
+/// rows. If a launch has fewer threads, memory has too few loads in flight. If
+/// it has more, the last blocks run alone.
 static int64_t countGroupedThreads(const MachineModel &machine,
                                    LayoutAttr layout) {
   int64_t registers =

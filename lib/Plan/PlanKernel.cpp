@@ -46,8 +46,9 @@ using namespace mlafix;
 
 /// Returns the type of a dense tensor with the shape of `type`: contiguous
 /// rows, and static strides where the sizes determine them. Dims outside of one
-/// with unknown size keep dynamic strides. With `isMany`, so does the first
-/// dim, the list of tensors. Returns null if `type` is already dense.
+/// with unknown size keep dynamic strides. With `isMany`, the first dim, which
+/// counts tensors, keeps its stride as well. Returns null if `type` is already
+/// dense.
 static MemRefType getDenseType(MemRefType type, bool isMany) {
   SmallVector<int64_t> strides = type.getStridesAndOffset().first;
   int64_t stride = 1;
@@ -97,8 +98,8 @@ static void makeDistinct(KernelOp version, ArrayAttr aliases) {
     foldBranches(version);
 }
 
-/// Makes the tensors that `version` accesses as rows dense, and adds guards
-/// that they are.
+/// Gives dense types to the tensors that `version` accesses as rows, and adds
+/// guards that check their strides.
 static void makeDense(KernelOp version, const RowShape &shape) {
   SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
   SmallVector<Type> types(version.getArgumentTypes());
@@ -114,8 +115,9 @@ static void makeDense(KernelOp version, const RowShape &shape) {
         guards.push_back(GuardAttr::get(version.getContext(), GuardKind::Stride,
                                         /*args=*/{static_cast<int64_t>(index)},
                                         dim, wanted[dim]));
-    // If the next inner dim has an unknown size, types cannot express that a
-    // dim is packed. A guard checks it instead.
+    // A dim is packed if its stride is the next dim's size times the next dim's
+    // stride. If that size is unknown, types cannot express this, so a guard
+    // checks it instead.
     for (int64_t dim = version.isArgMany(index); dim + 1 < type.getRank();
          ++dim)
       if (ShapedType::isDynamic(wanted[dim]) &&
@@ -150,7 +152,8 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   }
   SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
   for (auto &[dims, group] : groups) {
-    // An omitted optional tensor has no strides, so put optional ones last.
+    // The first tensor of this guard must not be omitted, so put optional
+    // tensors last.
     std::stable_partition(group.begin(), group.end(),
                           [&](int64_t i) { return !version.isArgOptional(i); });
     if (group.size() > 1 && !version.isArgOptional(group.front()))
@@ -274,10 +277,10 @@ static int64_t countMergeLoops(KernelOp kernel) {
   return count;
 }
 
-/// True if a launch may pass one tensor for an argument that is written and one
-/// that is read. Updated tensors do not count: they are in place anyway.
-/// Passing one a second time (merging a state with itself) is legal, but needs
-/// no code version.
+/// True if a launch may pass the same tensor for a written argument and for a
+/// read one. Updated arguments (read and written) do not count: every call is
+/// in place for them. Passing an updated tensor also as a read argument
+/// (merging a state with itself) is legal, but needs no code version.
 static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
   return llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
     return kernel.getArgAccess(cast<IntegerAttr>(pair[0]).getInt()) == "write";
@@ -331,8 +334,8 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
         {});
     if (aliasMode == AliasMode::OutOfPlace)
       makeDistinct(dense, aliases);
-    // All versions of a kernel with an exchange have the same lanes, so ask the
-    // kernel.
+    // All versions of a kernel with an exchange have the same lanes, so the
+    // answer must not depend on the version.
     bool meet = lanesSynchronise(kernel.getExchange() ? kernel : dense);
     PlanAttr plan =
         choosePlan(dense, machine, shape, pack, aliases, aliasMode, meet);
@@ -397,7 +400,9 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
     return version;
   };
   SmallVector<int64_t> stored = shape.outputs();
-  // Loaded tensors also occupy the caches. Updated tensors stay there.
+  // The guard BeyondCache counts the bytes of `moved`. Loaded tensors are among
+  // these, since they occupy the caches as outputs do. Updated tensors are not,
+  // since they stay in the caches.
   SmallVector<int64_t> moved;
   for (auto [arg, bits] : shape.elementBits)
     if (!shape.loaded.contains(arg) || !shape.stored.contains(arg))
@@ -414,8 +419,9 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
                    {GuardAttr::get(context, GuardKind::Align, stored,
                                    machine.streamedBytes),
                     GuardAttr::get(context, GuardKind::BeyondCache, moved)});
-  // If batching gains nothing, `any` serves all calls and `apart` is erased.
-  // Without aliases, all calls are out of place.
+  // Without aliases, all calls are out of place, so this version serves all of
+  // them as `any`. With aliases, it is `apart`. If batching gains nothing, it
+  // is erased below, since `any` then serves all calls.
   KernelOp apart = addCodeVersion(aliases.empty() ? "any" : "apart", {});
   if (!reason.empty())
     remark::missed(kernel.getLoc(),
@@ -482,7 +488,8 @@ LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
   FailureOr<RowShape> shape = RowShape::of(kernel, machine);
   if (failed(shape))
     return failure();
-  // All ranks of a group must launch the same geometry, whatever their sizes.
+  // All ranks of a group must launch the same geometry, but their sizes may
+  // differ. So the sizes must not select the code version.
   KernelOp whole = kernel.getExchange()
                        ? KernelOp()
                        : cloneForWholePacks(kernel, *shape, widest);
@@ -513,9 +520,9 @@ LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
 }
 
 /// Gives all versions of a kernel with an exchange the rows and lanes of the
-/// first version, which has the widest packs. The same block of every rank
-/// takes part in the exchange, but each rank selects its version by its own
-/// strides and addresses.
+/// first version, which has the widest packs. Each rank selects its version by
+/// its own strides and addresses, but the same block of every rank must have
+/// the same rows.
 static void alignGeometry(MutableArrayRef<KernelOp> versions,
                           const RowShape &shape) {
   LayoutAttr first = versions.front().getLayoutAttr();
@@ -550,9 +557,9 @@ LogicalResult PlanKernelPass::keepCodeVersion(StringRef kernel,
   return success();
 }
 
-/// Applies the lanes and rows that `given` prescribes for this code version.
-/// `name` is the version's name without the kernel's. Updates the guard that
-/// limits rows so that 32 bits number all lanes.
+/// Applies the lanes, rows and parts that `given` prescribes for this code
+/// version. `name` is the version's name without the kernel's. Adapts the guard
+/// MaxRows to the new layout.
 static LogicalResult adaptLayout(KernelOp version, StringRef name,
                                  const MachineModel &machine,
                                  const GivenPlan &given, ArrayAttr aliases) {
@@ -598,8 +605,8 @@ static LogicalResult finishPlan(KernelOp version, StringRef name,
   return success();
 }
 
-/// Completes the plans of all code versions of `kernel`. Emits a remark for
-/// each.
+/// Completes the plans of all code versions of `kernel`. Emits remarks about
+/// each version.
 LogicalResult PlanKernelPass::finishPlans(StringRef kernel,
                                           MutableArrayRef<KernelOp> versions,
                                           const MachineModel &machine,
@@ -629,9 +636,9 @@ LogicalResult PlanKernelPass::finishPlans(StringRef kernel,
 }
 
 /// Reads the given fields from the pass's option and from the attribute of
-/// `kernel`, which it removes. Fields from the attribute apply only to GPUs.
-/// They are checked for a CPU as well, so that an error shows wherever the
-/// kernel is first compiled.
+/// `kernel`, and removes the attribute. Fields from the attribute apply only to
+/// GPUs. They are parsed for a CPU as well, so that an invalid field is an
+/// error for every target.
 FailureOr<GivenPlan> PlanKernelPass::readGiven(KernelOp kernel) {
   std::vector<std::string> texts(fields.begin(), fields.end());
   if (!texts.empty() && !isGPU(target))
@@ -671,7 +678,8 @@ void PlanKernelPass::runOnOperation() {
                             "thread's program";
       return signalPassFailure();
     }
-    // Code versions are inserted before their kernel.
+    // Code versions are inserted before their kernel, so all ops between these
+    // two are then its versions.
     Operation *before = kernel->getPrevNode(), *after = kernel->getNextNode();
     FailureOr<GivenPlan> given = readGiven(kernel);
     if (failed(given))

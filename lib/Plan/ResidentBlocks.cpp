@@ -26,8 +26,8 @@ static int64_t getHalf(const MachineModel &machine) {
   return machine.threadsPerBlock / 2;
 }
 
-/// True if a loop of unknown length reduces rows. Such a loop hides latency by
-/// the rows of many iterations in flight, and needs fewer warps.
+/// True if a loop of unknown length reduces rows. Such a loop has the rows of
+/// many iterations in flight, so it needs fewer warps to hide latency.
 static bool reducesInLoop(KernelOp version) {
   return version
       .walk([](scf::ForOp loop) {
@@ -40,16 +40,16 @@ static bool reducesInLoop(KernelOp version) {
 
 int64_t mlafix::planResident(KernelOp version, LayoutAttr layout,
                              const MachineModel &machine) {
-  // Rows in parts give enough blocks, and a free choice of registers matters
-  // more.
+  // Rows in parts give enough blocks anyway. Without a required number of
+  // blocks, the assembler is free to use more registers, which gains more.
   if (isa<RaggedForallOp>(version.getGrid()) || layout.getPack() == 1 ||
       layout.isInParts() || reducesInLoop(version))
     return kAnyResident;
   if (layout.isClustered())
     return layout.getThreads() > getHalf(machine) ? kAnyResident
                                                   : kFittingResident;
-  // If lanes have more than two packs, two rows share a multiprocessor. Each of
-  // them must take half of its threads.
+  // If lanes have more than two packs, require that two blocks share a
+  // multiprocessor, but only if a row takes half of a block's maximal threads.
   if (layout.getPacks() > 2)
     return layout.getLanes() == getHalf(machine) ? 2 : kAnyResident;
   return kFittingResident;
@@ -57,7 +57,8 @@ int64_t mlafix::planResident(KernelOp version, LayoutAttr layout,
 
 /// Returns the number of 32-bit registers for rows that a thread has in flight
 /// at once: the rows that one basic block loads, and those that a loop carries.
-/// Assemblers convert fp8 to f16 on arrival.
+/// Elements of fp8 count as 16 bits, because assemblers convert them to f16 on
+/// arrival.
 static int64_t countRowRegisters(KernelOp kernel) {
   constexpr int64_t kNarrowestFloat = 16;
   auto registers = [](Type type) -> int64_t {
@@ -112,7 +113,8 @@ static bool hasStridedRows(KernelOp kernel) {
 }
 
 /// True if lanes exchange their parts of a row, in a kernel that sends no rows.
-/// (A kernel that sends rows reduces them before it loads the received ones.)
+/// (A kernel that sends rows reduces them before it loads the received ones, so
+/// it does not need registers for both at once.)
 static bool reducesRows(KernelOp kernel) {
   bool isSent = !kernel.getBody().getOps<BeginExchangeOp>().empty();
   return !isSent && kernel
@@ -125,9 +127,11 @@ static bool reducesRows(KernelOp kernel) {
 
 /// Returns the number of blocks for which a multiprocessor has registers. A
 /// kernel that holds one pack of each row is bound by latency, which as many
-/// warps as possible hide. Left alone, some assemblers use more registers than
-/// needed. If lanes reduce rows and need more than residentRegisters, that
-/// many warps would leave each of them too few registers.
+/// warps as possible hide. Unless a number of blocks is required, some
+/// assemblers use more registers than needed, and fewer warps fit. If a thread
+/// reduces rows and needs more than residentRegisters, counts at least
+/// crowdedRegisters for it, because with more warps each thread would have too
+/// few registers.
 static int64_t countFittingBlocks(KernelOp kernel,
                                   const MachineModel &machine) {
   LayoutAttr layout = kernel.getLayoutAttr();
@@ -155,7 +159,8 @@ static int64_t countFittingBlocks(KernelOp kernel,
 
 int64_t mlafix::getResidentBlocks(KernelOp kernel) {
   LayoutAttr layout = kernel.getLayoutAttr();
-  // Rows read from other ranks come over a link, which fewer warps saturate.
+  // Rows read from other ranks come over a link. Few warps saturate the link,
+  // so there is no requirement.
   if (!kernel.getBody().getOps<WaitPeersOp>().empty())
     return 0;
   int64_t planned = getPlanned(kernel, PlanField::Resident);

@@ -27,7 +27,8 @@ namespace mlafix::runtime {
 struct PreparedKernel;
 
 /// An argument in the form that the kernel needs. Its fields are not
-/// initialised, since every launch has a Call on its stack.
+/// initialised, because that would cost time in every launch, which has a Call
+/// with MLAFIX_MAX_ARGS of them on its stack.
 struct CallArg {
   /// False if a tensor is omitted or its data pointer is null.
   bool present;
@@ -80,13 +81,14 @@ struct Call {
   const KernelDesc &desc() const { return *kernel; }
 };
 
-/// Fills in `call`. Makes every check that does not need the driver.
+/// Fills in `call`. Makes every check that does not need the driver, and calls
+/// checkMemory() if `flags` request deep checks.
 mlafix_status checkCall(const mlafix_kernel &kernel, const mlafix_arg *args,
                         uint32_t numArgs, mlafix_device device, uint32_t flags,
                         Call &call);
 
-/// Makes the checks that depend only on data pointers. A bound call needs them
-/// when its pointers change.
+/// Makes the checks whose result may change with the data pointers. A bound
+/// call repeats these checks when its pointers change.
 mlafix_status checkPointers(const Call &call);
 
 /// Returns a scalar argument as a parameter slot. A bool other than 0 or 1 gets

@@ -141,7 +141,8 @@ bool KnownCall::isApartFromTables(const ByteSpan &span) const {
 }
 
 /// Returns true if no written tensor overlaps another tensor, except where the
-/// kernel permits an alias.
+/// kernel permits an alias, and if the comparisons of pointers in guards have
+/// the same results as in the known call.
 bool KnownCall::areApart(const uint64_t *pointers) const {
   for (uint32_t p = 0; p < numPairs; ++p)
     if ((pointers[pairs[p].a] == pointers[pairs[p].b]) != pairs[p].equal)
@@ -246,8 +247,8 @@ bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   return numTables == call.numTables && (group >= 0 || !call.hasGroup);
 }
 
-/// Records what the guards require of pointers. It includes guards of code
-/// versions before the chosen one, since these must fail again.
+/// Records what the guards of all code versions require of pointers, since the
+/// guards of versions before the chosen one must fail again.
 bool KnownCall::addGuards(const Call &call, const TargetCode &code) {
   for (const CodeVersion &candidate : code.variants)
     for (const Guard &guard : candidate.guards) {

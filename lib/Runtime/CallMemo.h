@@ -92,7 +92,7 @@ private:
   int64_t numbers[maxNumbers]; ///< pairs of size and stride, tensor by tensor
   Pair pairs[maxPairs];
 
-  // The remembered plan. Parameters that are pointers have an argument number.
+  // The remembered plan.
   const CodeVersion *variant;
   uint32_t index, numParams, numSlots, grid, threads;
   int64_t rows, rowBytes;
@@ -118,16 +118,17 @@ private:
   class TryLock;
   static constexpr unsigned numKnown = 4;
 
-  /// Returns false for most calls while calls rarely repeat. Comparing and
-  /// storing calls would then cost more than it saves.
+  /// Returns false for most calls while calls rarely repeat, because comparing
+  /// and storing all of them would cost more than the few repetitions save.
   bool isWorthIt() const {
     constexpr unsigned patience = 2 * numKnown, seldom = 32;
     return misses <= patience || misses % seldom == 0;
   }
 
-  /// A spin lock, held while some numbers are compared or copied. A thread that
-  /// does not get it at once goes on without the memo. The value is 0 if the
-  /// lock is free, else 1 + the fork generation of the holder's process.
+  /// A lock that is held while some numbers are compared or copied. No thread
+  /// waits for it: a thread that does not get the lock at once goes on without
+  /// the memo. The value is 0 if the lock is free, else 1 + the fork generation
+  /// of the holder's process.
   std::atomic<unsigned> holder{0};
   unsigned latest = 0; ///< index into `known` of the latest call
   unsigned misses = 0; ///< number of calls since one was recalled

@@ -83,7 +83,8 @@ mlafix_status checkPair(const Call &call, uint32_t a, uint32_t b) {
                aliased ? " (or the same pointer, sizes and strides)" : "");
 }
 
-/// Computes the span of a tensor for which makeByteSpan() returned false.
+/// Computes the span of a tensor for which makeByteSpan() returned false. Fails
+/// if the tensor is written and its elements overlap.
 mlafix_status spanByLayout(const Call &call, uint32_t index, ByteSpan &span) {
   const ArgDesc &arg = call.desc().args[index];
   const CallArg &given = call.args[index];
