@@ -44,7 +44,7 @@ struct Order {
     marks.clear();
   }
   /// Starts a list for another group or another capture. The current list
-  /// becomes `before`.
+  /// becomes `before`, or is dropped if the capture changes.
   void turnTo(uint64_t next, unsigned long long nextCapture) {
     drop(before);
     std::swap(before, latest);
@@ -124,8 +124,8 @@ mlafix_status CollectiveTurn::end() {
   mark->stream = stream;
   if (mark->event && driver.cuEventRecord(mark->event, stream) == cuda::success)
     return MLAFIX_OK;
-  // The event does not exist yet, or it belongs to another context of the
-  // device.
+  // Create an event in the current context: there is none yet, or it belongs to
+  // another context of the device.
   if (mark->event)
     driver.cuEventDestroy(mark->event);
   mark->event = nullptr;

@@ -9,9 +9,9 @@
 // ranks. Collectives of two groups can therefore deadlock: each occupies the
 // GPU that the other's peer needs. To prevent this, a collective waits until
 // the process's earlier collectives of other groups on the device are complete,
-// on all streams. It does not wait for collectives of its own group. Those are
-// ordered already, or belong to other ranks (a process may be several ranks on
-// one device).
+// on all streams. It does not wait for collectives of its own group: the caller
+// orders those of the same rank, and those of other ranks must run at the same
+// time (a process may be several ranks on one device).
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,9 +32,11 @@ struct GroupRank {
 };
 
 /// Orders the launch of one collective on `stream` of the current context
-/// (device `ordinal`). It is held during begin(), the launch and end(). A
-/// captured launch is ordered after those captured for the same graph. Any
-/// other launch is ordered after those that were not captured.
+/// (device `ordinal`). The caller calls begin(), launches, and calls end(). The
+/// object locks the device's history of collectives from its construction to
+/// its destruction. A captured launch is ordered after collectives captured for
+/// the same graph. Any other launch is ordered after collectives that were not
+/// captured.
 class CollectiveTurn {
 public:
   CollectiveTurn(const CudaDriver &driver, int32_t ordinal, void *stream,

@@ -19,7 +19,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-// Read byte by byte: the format is little-endian on every machine.
+// Reads byte by byte, since the format is little-endian on every machine.
 template <typename T> T readInteger(const uint8_t *bytes) {
   T value = 0;
   for (size_t i = 0; i < sizeof(T); ++i)
@@ -95,7 +95,8 @@ mlafix_status checkHeader(const uint8_t *bytes, size_t size,
   return MLAFIX_OK;
 }
 
-/// Returns all images in file order. Several kernels may share an image.
+/// Returns all images in file order. An image that several kernels share is
+/// listed once.
 std::vector<const Image *> sortedImages(const UnitDesc &unit) {
   std::vector<const Image *> images;
   for (const KernelDesc &kernel : unit.kernels)

@@ -57,14 +57,15 @@ int64_t askKernel() {
   }
   if (level < 2 || sharing < 1)
     return 0;
-  // More threads than processors use no further caches.
+  // Threads beyond the number of processors use no further caches, so do not
+  // count them.
   int64_t processors = std::max(std::thread::hardware_concurrency(), 1u);
   int64_t threads = std::clamp<int64_t>(usableThreads(), 1, processors);
   return bytes * ((threads - 1) / sharing + 1);
 }
 
-/// Returns askKernel(), or what sysconf() reports, or 32 MB. Some systems
-/// report nothing, or 0.
+/// Returns the size from askKernel() if that is not 0. Otherwise returns the
+/// size from sysconf(), or 32 MB if sysconf() reports nothing, or 0.
 int64_t askSystem() {
   if (int64_t bytes = askKernel())
     return bytes;

@@ -13,8 +13,8 @@
 namespace mlafix::runtime {
 
 /// Returns the total bytes of the last-level caches that this process's threads
-/// use. The environment can override it (Environment.h). The first call reads
-/// system files.
+/// use, or the size that the environment sets instead (Environment.h). The
+/// first call reads system files.
 int64_t lastCacheBytes();
 
 } // namespace mlafix::runtime

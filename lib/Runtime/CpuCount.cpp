@@ -64,7 +64,8 @@ int quotaV2(const std::string &mount, std::string group) {
 }
 
 int quotaV1(const std::string &group) {
-  // A container often does not mount the group's own path, so try both.
+  // A container often does not mount the group's own path, so also try the root
+  // of the hierarchy.
   for (const std::string &path :
        {"/sys/fs/cgroup/cpu" + group, std::string("/sys/fs/cgroup/cpu")}) {
     double quota = std::atof(readLine(path + "/cpu.cfs_quota_us").c_str());

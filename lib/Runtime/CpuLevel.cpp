@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On x86-64, the level is read from CPUID. The names that
-// __builtin_cpu_supports() accepts depend on the compiler and its version.
+// On x86-64, the level is read from CPUID and not from
+// __builtin_cpu_supports(), because the names that the latter accepts depend on
+// the compiler and its version.
 // AArch64 has only one level, and all processors that run Linux have it.
 //
 //===----------------------------------------------------------------------===//

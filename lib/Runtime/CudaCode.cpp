@@ -27,7 +27,8 @@ namespace {
 /// The primary contexts that this library has retained, one reference per
 /// device for the life of the process. Releasing the last reference would
 /// destroy a context that graphs and other threads may use. While a reference
-/// is held, the context's handle keeps denoting its device.
+/// is held, the handle denotes the same context, so comparing handles suffices
+/// to recognise it.
 struct RetainedContexts {
   std::mutex mutex; // held while a context is added
   std::array<std::atomic<CUcontext>, numDeviceSlots> contexts{};
@@ -164,8 +165,9 @@ const char *formatName(const Image &image) {
 CUresult loadLibrary(const CudaDriver &driver, const mlafix_unit &unit,
                      const Image &image, CUlibrary &library) {
   const uint8_t *bytes = unit.bytes.data() + image.offset;
-  // Copy the image. The driver reads PTX up to a NUL, which the file may lack.
-  // It needs aligned cubins, and the file's buffer may not be aligned.
+  // Copy the image to an aligned buffer, with a NUL after it. The driver reads
+  // PTX up to a NUL, which the file may lack. The driver also needs aligned
+  // cubins, but the buffer that holds the file may not be aligned.
   std::vector<uint64_t> copy(image.size / sizeof(uint64_t) + 1);
   std::memcpy(copy.data(), bytes, image.size);
   return driver.cuLibraryLoadData(&library, copy.data(), nullptr, nullptr, 0,
@@ -200,8 +202,9 @@ mlafix_status checkEntry(const CudaDriver &driver,
                   "manifest, got code that takes %zu",
                   variant.entry.c_str(), i, variant.params[i].bytes, size);
   }
-  // Do not look for extra parameters. The driver would answer with an error,
-  // which compute-sanitizer and debuggers show to users.
+  // Do not check that the code has no further parameters. If it has none, the
+  // driver answers the query with an error, which compute-sanitizer and
+  // debuggers show to users.
   return MLAFIX_OK;
 }
 

@@ -30,8 +30,8 @@ private:
 };
 
 /// Lets this thread load code and make queries while some stream is captured.
-/// These are not stream operations, but a capture that is not in relaxed mode
-/// may forbid the functions that they call.
+/// Loading and queries are not stream operations. But a capture that is not in
+/// relaxed mode may forbid the driver functions that they use.
 class RelaxedCapture {
 public:
   RelaxedCapture(const CudaDriver &driver) : driver(driver) {

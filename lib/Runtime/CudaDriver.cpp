@@ -61,8 +61,8 @@ bool open(Machine &m) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return giveReason(m, "%s", dlerror()); // the message names libcuda.so.1
-  // Look up only cuGetProcAddress_v2 by name. This form exists since CUDA 12
-  // and reports a status.
+  // Look up only cuGetProcAddress_v2 with dlsym(). It finds all others.
+  // It exists since CUDA 12 and, unlike cuGetProcAddress, can report a status.
   auto getProcAddress =
       reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
   if (!getProcAddress)
@@ -112,7 +112,7 @@ mlafix_status mlafix::runtime::getCudaDriver(const CudaDriver *&driver) {
   }
   if (!m.usable)
     return fail(MLAFIX_NO_DRIVER, "no CUDA driver: %s", m.reason);
-  // A failure is not remembered, so the next call tries again.
+  // A failure of cuInit() is not remembered, so the next call tries again.
   CUresult result = m.driver.cuInit(0);
   if (result != cuda::success) {
     cudaError(m.driver, "cuInit", result);

@@ -52,7 +52,7 @@ const CudaDriver *getCudaDriverIfLoaded();
 /// Replaces the driver by a test's table. Null restores the real driver.
 void setCudaDriverForTesting(const CudaDriver *driver);
 
-/// Fails with "FUNCTION returned CUDA_ERROR_X (text)". The status is
+/// Fails with "FUNCTION returned CUDA_ERROR_X (number: text)". The status is
 /// OUT_OF_MEMORY if the driver ran out of memory, else DRIVER_ERROR.
 mlafix_status cudaError(const CudaDriver &driver, const char *function,
                         CUresult result);

@@ -1,4 +1,4 @@
-//===- DeepCheck.cpp - Pointers against the driver ------------------------===//
+//===- DeepCheck.cpp - Checks pointers with the driver --------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -69,7 +69,8 @@ mlafix_status checkOnCuda(const CudaDriver &driver, const Call &call,
                 "argument \"%s\": expected memory of %s, got %p, which the "
                 "CUDA driver does not know",
                 arg.name.c_str(), device.text, given.data);
-  // Every device can access managed and registered host memory.
+  // Accept managed memory and registered host memory, which every device can
+  // access.
   if (facts.memoryType == cuda::memoryTypeDevice && !facts.isManaged &&
       facts.ordinal != call.device.ordinal)
     return wrong(arg, device.text,

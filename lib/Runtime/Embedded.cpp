@@ -31,8 +31,8 @@ struct Loaded {
 
 std::mutex loadMutex;
 
-/// Returns the loaded unit, or null. The field `loaded` is a plain pointer,
-/// because C programs define the struct.
+/// Returns the loaded unit, or null. C programs define the struct, so `loaded`
+/// is a plain pointer, and built-ins of the compiler access it atomically.
 const Loaded *findLoaded(const mlafix_embedded &embedded) {
   return static_cast<const Loaded *>(
       __atomic_load_n(&embedded.loaded, __ATOMIC_ACQUIRE));

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   MLAFIX_NUM_THREADS           number of threads for CPU launches; the
-//                                calling thread counts
+//   MLAFIX_NUM_THREADS           number of threads for CPU launches, including
+//                                the calling thread
 //   MLAFIX_NO_DEPENDENT_LAUNCH   1: never use programmatic dependent launch
 //   MLAFIX_CPU_TARGET            highest level of CPU code to use: x86-64 or
 //                                x86-64-v3, for example
@@ -14,9 +14,9 @@
 //   MLAFIX_LOG                   debug, info or warning: log to stderr
 //
 // The variables are read once, at the first use. An invalid value is reported
-// on stderr and counts as not set. A launch that moves more than half of
-// MLAFIX_CPU_CACHE_BYTES uses streaming stores. If it is not set, the system's
-// cache size is used.
+// on stderr and counts as not set. MLAFIX_CPU_CACHE_BYTES replaces the cache
+// size that the system reports. A CPU launch that moves more bytes than half of
+// the cache size may use streaming stores.
 //
 //===----------------------------------------------------------------------===//
 

@@ -29,11 +29,14 @@ std::atomic<unsigned> generation{0};
 void beforeFork() {
   pthread_mutex_lock(&gate.mutex);
   ++gate.forking;
-  // Do not wait if this thread holds a NoFork itself, since other threads may
-  // wait for it. (The CUDA driver may start a program while it initialises.)
+  // Do not wait if this thread holds a NoFork itself. A thread that holds
+  // another NoFork may wait for a lock of this thread, so both would wait for
+  // each other. (The CUDA driver, which is initialised under a lock, may start
+  // a program.)
   while (depth == 0 && gate.inside != 0)
     pthread_cond_wait(&gate.changed, &gate.mutex);
-  // The mutex stays locked until the fork is done, which stops other threads.
+  // The mutex stays locked until the fork is done, so no other thread can
+  // acquire a NoFork before that.
 }
 
 void afterForkInParent() {

@@ -6,14 +6,15 @@
 //===----------------------------------------------------------------------===//
 //
 // A forked child has only the thread that forked. A mutex that another thread
-// held would stay locked in the child, with its data half changed. So the
-// runtime locks its mutexes only by ForkSafeLock, and fork() waits until no
-// thread holds one. A thread that holds one lock may take others even while a
-// fork waits.
+// held would stay locked in the child, and the data that it protects might be
+// half changed. So the runtime locks its mutexes only by ForkSafeLock, and
+// fork() waits until no thread holds a ForkSafeLock. (The thread pool has a
+// plain mutex, since a forked child makes a new pool.) A thread that holds one
+// ForkSafeLock may take others even while a fork waits.
 //
-// A variable that is constructed at its first use is a Lazy. The compiler's
-// guard of a function's static variable would be a lock that fork() does not
-// know.
+// A variable that is constructed at its first use is a Lazy, not a static
+// variable of a function. The compiler guards the latter by a lock for which
+// fork() does not wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@
 
 namespace mlafix::runtime {
 
-/// Makes fork() on any other thread wait while it exists. A thread may hold
-/// several.
+/// Makes fork() on any other thread wait while the NoFork exists. A thread may
+/// hold several.
 class NoFork {
 public:
   NoFork();

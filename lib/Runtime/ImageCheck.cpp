@@ -25,8 +25,8 @@ constexpr uint16_t machineCuda = 190;
 constexpr uint32_t sectionNoBits = 8;
 constexpr uint32_t sectionNull = 0;
 
-/// Reads integers of an image. The caller has checked that the offsets are
-/// inside.
+/// Reads integers of an image. Callers of get() have checked that the integer
+/// lies within the image.
 struct Reader {
   const uint8_t *bytes;
   uint64_t size;
@@ -40,8 +40,9 @@ struct Reader {
   bool holds(uint64_t offset, uint64_t length) const {
     return offset <= size && length <= size - offset;
   }
-  /// Returns true if a table of `count` entries of `entrySize` bytes fits. Both
-  /// numbers are too small for the product to overflow.
+  /// Returns true if a table of `count` entries of `entrySize` bytes lies
+  /// within the image. Both numbers have 16 bits, so the product does not
+  /// overflow.
   bool holdsTable(uint64_t offset, uint64_t count, uint64_t entrySize) const {
     return holds(offset, count * entrySize);
   }

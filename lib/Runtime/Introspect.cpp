@@ -69,8 +69,10 @@ bool matches(const KernelDesc &kernel, const Bindings &wanted, bool orOpen) {
   });
 }
 
-/// Returns true if every name that `wanted` omits is bound to its default.
-/// Dynamic dims (lower case) and optional arguments have no default.
+/// Returns true if every binding that `wanted` omits is the default one.
+/// Dynamic dims (lower case) and optional arguments are not bound by default,
+/// so a binding of one is not the default. Any binding of another name without
+/// a default counts as the default.
 bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
   return std::all_of(
       kernel.bindings.begin(), kernel.bindings.end(), [&](const auto &binding) {

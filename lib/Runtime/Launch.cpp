@@ -25,8 +25,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// The least number of bytes of a CPU task. Smaller tasks take longer to
-/// distribute than to execute.
+/// The least number of bytes that the rows of one CpuRange should access.
+/// Smaller ranges take longer to distribute than to execute.
 constexpr int64_t taskBytes = 64 << 10;
 
 /// Sets round-to-nearest and enables denormals while in scope, as compiled code
@@ -177,8 +177,8 @@ mlafix_status validatePlans(const Call &call) {
   return MLAFIX_OK;
 }
 
-/// Sets the parameter of kind Local. It is for launches that the caller makes;
-/// the library's own launches set it themselves.
+/// Sets the parameter of kind Local for callers that launch the kernel
+/// themselves. The library's own launches determine its value again.
 mlafix_status setLocal(mlafix_device device, Plan &plan) {
   if (plan.rows == 0 || plan.variant->local < 0)
     return MLAFIX_OK;

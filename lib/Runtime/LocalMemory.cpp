@@ -34,8 +34,8 @@ static_assert(numDeviceSlots < unknown, "devices have 8 bits");
 /// 57-bit addresses), 20 bits of time and 8 bits of owner.
 std::array<std::atomic<uint64_t>, 1024> answers{};
 
-/// Time stamp in units of 1/8 s. It wraps after 36 hours, so an answer of
-/// exactly that age looks fresh.
+/// Returns a time stamp in units of 1/8 s. Its 20 bits in an entry of `answers`
+/// wrap after 36 hours, so an answer of exactly that age looks fresh.
 uint64_t now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time);

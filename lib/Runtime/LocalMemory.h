@@ -13,12 +13,12 @@
 
 namespace mlafix::runtime {
 
-/// Returns true if all tensors that a planned launch reads are in its device's
-/// own memory. The parameter of kind Local has this value. Memory unknown to
-/// the driver counts as the device's. Driver answers are cached for an eighth
-/// of a second, so the answer may be stale if memory was freed and mapped
-/// again. A stale answer only changes whether the kernel prefetches, not its
-/// results.
+/// Returns true if all tensors that a planned launch reads, except peers'
+/// tensors, are in the memory of device `ordinal`. The parameter of kind Local
+/// has this value. If the driver's query fails for a tensor, that tensor counts
+/// as being there. Driver answers are cached for up to an eighth of a second,
+/// so the result may be stale if memory was freed and mapped again. A stale
+/// result only changes whether the kernel prefetches, not what it computes.
 bool readsLocalMemory(const CudaDriver &driver, const Plan &plan,
                       int32_t ordinal);
 

@@ -164,8 +164,9 @@ static ArgDesc parseArg(const Value &value, KernelDesc &kernel) {
   return arg;
 }
 
-/// Finds the dim whose size bounds each scalar ("at most"). Some argument that
-/// cannot be omitted must have that dim, so that its size is always known.
+/// For each scalar with "at_most": finds the dim whose size bounds the scalar.
+/// An argument that is not optional must have this dim, so that the size is
+/// always known.
 static void resolveBounds(KernelDesc &kernel) {
   for (ArgDesc &arg : kernel.args) {
     if (arg.atMost.empty())
@@ -342,7 +343,7 @@ uint32_t scalarBytes(int32_t kind) {
 }
 
 /// Parses "ranks" of a parameter that has one value per rank or per tensor of a
-/// list. It is the largest number that a launch may have.
+/// list. "ranks" is the largest number of such values in a launch.
 void parseRanks(const Value &value, const KernelDesc &kernel, Param &param) {
   int64_t ranks = value.at("ranks").integer(1, MLAFIX_MAX_RANKS);
   bool isGroup = specOf(param.kind).of == ParamOf::Group;
@@ -482,7 +483,8 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
   if (!isCpu || value.has("rows_per_block"))
     geometry.rowsPerBlock =
         value.at("rows_per_block").integer(1, limits::rowsPerBlock);
-  // On CPUs, the runtime distributes the grid over threads itself.
+  // The other fields are for GPUs. On CPUs, the runtime itself distributes the
+  // grid over threads.
   if (isCpu)
     return geometry;
   geometry.threads = value.at("threads").integer(1, limits::threads);
@@ -502,8 +504,8 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
 
 } // namespace
 
-/// The largest stack in bytes that a unit may ask for. The compiler's rows take
-/// at most 4 MB.
+/// The largest stack in bytes that a unit may ask for. Rows that the compiler
+/// keeps on the stack take at most 4 MB.
 constexpr int64_t mostStackBytes = 64 << 20;
 
 /// Parses an element of "variants". The images of `code` are parsed already.
@@ -639,14 +641,14 @@ parseBindings(const Value &value) {
   value.requireObject();
   if (value.raw().size() > limits::bindings)
     value.error("at most " + std::to_string(limits::bindings) + " bindings");
-  // The JSON library keeps keys sorted.
+  // The JSON library keeps keys sorted, so `bindings` is sorted by name.
   for (const auto &item : value.raw().items()) {
     Value binding = value.at(item.key().c_str());
     std::string text =
         item.value().is_number_integer()
             ? std::to_string(binding.integer(INT64_MIN, INT64_MAX))
             : binding.name();
-    // These characters separate bindings in their text form, "D=128,T=bf16".
+    // '=' and ',' are separators in the text of bindings, "D=128,T=bf16".
     if (!limits::isBindable(item.key()) || !limits::isBindable(text))
       value.error("names and values without '=' and ','");
     bindings.emplace_back(item.key(), text);

@@ -12,8 +12,8 @@ using namespace mlafix::runtime;
 namespace {
 
 /// Scans JSON text without storing it, and stops at the first value or level
-/// beyond a limit. The JSON library's callback while parsing would be slower:
-/// it rescans the whole array after each element.
+/// beyond a limit. A callback of json::parse() would be slower, since the JSON
+/// library then rescans the whole array after each element.
 class Limits : public nlohmann::json_sax<json> {
 public:
   std::string wrong; ///< the reason why the text is refused, or ""

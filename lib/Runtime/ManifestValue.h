@@ -54,8 +54,8 @@ public:
     return Value(*found, path.empty() ? key : path + "." + key);
   }
 
-  /// Calls `visit(element)` for each element of the array. It may have at most
-  /// `most` elements.
+  /// Calls `visit(element)` for each element of the array. The array may have
+  /// at most `most` elements.
   template <typename Visit> void each(size_t most, Visit visit) const {
     if (!value.is_array())
       error("an array");

@@ -27,9 +27,9 @@ uint64_t hull(const ByteLayout &layout, uint32_t first) {
   return bytes;
 }
 
-/// Returns true if the extent of the inner dims is never larger than an outer
-/// dim's stride. Every byte offset then belongs to at most one tuple of
-/// indices. Dividing by the strides, outermost first, finds it.
+/// Returns true if no dim's stride is smaller than the extent of the dims
+/// inside it. Every byte offset then belongs to at most one tuple of indices.
+/// Dividing by the strides, outermost first, finds this tuple.
 bool isNested(const ByteLayout &layout) {
   for (uint32_t i = 0; i + 1 < layout.numDims; ++i)
     if (layout.dims[i].stride < hull(layout, i + 1))
@@ -80,8 +80,8 @@ void collapse(ByteLayout &layout) {
   // std::sort does not allocate, and there are at most nine dims.
   std::sort(layout.dims, layout.dims + layout.numDims,
             [](const Dim &a, const Dim &b) { return a.stride > b.stride; });
-  // Go from the innermost dim outwards. A dim continues the inner one if its
-  // stride is the inner one's size times its stride.
+  // Go from the innermost dim outwards. An outer dim is fused if its stride is
+  // the size times the stride of the inner dim.
   uint32_t last = layout.numDims - 1;
   Dim collapsed[9];
   uint32_t count = 0;
@@ -97,7 +97,8 @@ void collapse(ByteLayout &layout) {
   }
   collapsed[count++] = inner;
   layout.numDims = 0;
-  // One-byte elements leave an innermost dim of size 1, unless it was fused.
+  // A one-byte element is a dim of size 1. Drop it, unless it is the innermost
+  // dim. (If another dim has stride 1, either may come last.)
   while (count-- > 0)
     if (collapsed[count].size > 1 || count == 0)
       layout.dims[layout.numDims++] = collapsed[count];
@@ -218,8 +219,8 @@ Relation mlafix::runtime::selfOverlap(const ByteLayout &layout) {
 Relation mlafix::runtime::overlap(const ByteLayout &a, const ByteLayout &b) {
   if (a.empty || b.empty)
     return Relation::Disjoint;
-  // Compares distances: the end of a tensor at the top of the address space
-  // would overflow.
+  // Compare distances and not end addresses, since the end of a tensor at the
+  // top of the address space would overflow.
   if (a.base <= b.base ? b.base - a.base >= a.extent
                        : a.base - b.base >= b.extent)
     return Relation::Disjoint;

@@ -53,8 +53,8 @@ bool makeByteLayout(const StridedTensor &tensor, ByteLayout &layout);
 /// Returns Overlap if two elements of the tensor share a byte.
 Relation selfOverlap(const ByteLayout &layout);
 
-/// The interval from the first to the last byte of a tensor. It decides most
-/// launches, and costs much less than a layout.
+/// The interval from the first to the last byte of a tensor. Most launches need
+/// only spans, which cost much less than layouts.
 struct ByteSpan {
   uint64_t base;   ///< address of the lowest byte
   uint64_t extent; ///< number of bytes; 0 if the tensor is empty

@@ -24,7 +24,7 @@ const char *ofWhat(const ArgDesc &desc) {
 constexpr uintptr_t workspaceAlignment = 128;
 
 mlafix_status checkFailure(const uint64_t *failure, uint32_t ranks) {
-  // Load it atomically, since the device may write it at any time.
+  // Load the code atomically, since the device may write it at any time.
   uint64_t code = failure ? __atomic_load_n(failure, __ATOMIC_ACQUIRE) : 0;
   if (code == 0)
     return MLAFIX_OK;
@@ -189,7 +189,7 @@ mlafix_status mlafix::runtime::readMany(const ArgDesc &desc,
   out.strides[0] = 0;
   if (desc.isPeers() && device.type == MLAFIX_CUDA)
     MLAFIX_TRY(readGroup(desc, *peers, call));
-  // parseKernel() has checked that there are not too many tables.
+  // There is a table left: parseMany() limits the number of such arguments.
   out.table = static_cast<uint8_t>(call.numTables++);
   std::copy_n(peers->data, peers->ranks, call.tables[out.table]);
   return MLAFIX_OK;

@@ -50,8 +50,8 @@ template <typename Holds> bool allOf(uint64_t args, Holds holds) {
 bool isAligned(const Call &call, uint32_t index, uint64_t bytes) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &arg = call.args[index];
-  // Products may overflow: the divisor is a power of two, so only low bits
-  // matter.
+  // A stride in bytes may overflow below. Its low bits are right nevertheless,
+  // and only these matter, since `bytes` is a power of two.
   uint64_t bits = reinterpret_cast<uintptr_t>(arg.data);
   if (!arg.hasShape)
     return true; // an omitted tensor is never accessed
@@ -99,8 +99,8 @@ bool holdsSameStrides(const Call &call, const Guard &guard, int64_t) {
 }
 
 /// Returns true if the tensors have more bytes than half of the last-level
-/// cache. They would then evict what was accessed first. memcpy() uses the same
-/// limit.
+/// cache. The end of the tensors would then evict their beginning from the
+/// cache. glibc's memcpy() uses the same limit.
 bool holdsBeyondCache(const Call &call, const Guard &guard, int64_t) {
   double bytes = 0;
   allOf(guard.args, [&](uint32_t a) {
@@ -272,7 +272,8 @@ static std::string describe(const KernelDesc &kernel, const Guard &guard) {
 
 namespace {
 
-/// The number of rows of a grid: without and with its inner extents.
+/// The number of rows of a grid, without its inner extents (`outer`) and with
+/// them (`total`).
 struct Rows {
   int64_t outer = 0; ///< equal to `total` unless the geometry is Ragged
   int64_t total = 0;
@@ -340,11 +341,14 @@ void writeTable(const Call &call, const Param &param, uint64_t *slots) {
 
 /// Returns the number of cache lines of a tensor to prefetch. Returns 0 if the
 /// last dim is not contiguous, if the tensor is larger than limits::tableBytes,
-/// or if prefetching would gain nothing. Integer tensors usually hold row
-/// numbers, and all other loads wait for them. With a single line, all blocks
-/// load it together anyway. Float tensors are loaded along with rows. For them,
-/// prefetching gains only if there are several lines and each multiprocessor
-/// has few blocks. Results do not depend on this number.
+/// or if prefetching would gain nothing:
+///   - Integer tensors usually hold row numbers, and all other loads wait for
+///     these. Prefetching gains unless the tensor is a single line, which all
+///     blocks load together anyway.
+///   - Float tensors are loaded along with rows. Prefetching gains only if they
+///     have several lines and each multiprocessor has few blocks.
+///
+/// A kernel's results do not depend on this number.
 uint64_t countLines(const ArgDesc &desc, const CallArg &arg, bool isSmallGrid) {
   const uint32_t rank = desc.numDims;
   if (!arg.present || !arg.hasShape || arg.empty || rank == 0 ||
@@ -372,10 +376,10 @@ uint64_t countLines(const ArgDesc &desc, const CallArg &arg, bool isSmallGrid) {
 
 /// Returns a multiplier that divides numbers below 2^31 by `size`. The lower
 /// half is m = ceil(2^(31 + e) / size), the upper half is e = ceil(log2(size)).
-/// With m size = 2^(31 + e) + r and r < size <= 2^e, x m / 2^(31 + e) exceeds x
-/// / size by less than 1 / size (Granlund and Montgomery, "Division by
-/// invariant integers using multiplication", PLDI 1994). Returns 0 for a size
-/// that no launch has.
+/// With m size = 2^(31 + e) + r and r < size <= 2^e, x m / 2^(31 + e) exceeds
+/// x / size by less than 1 / size, so both have the same integer part (Granlund
+/// and Montgomery, "Division by invariant integers using multiplication", PLDI
+/// 1994). Returns 0 for a size that no launch has.
 uint64_t reciprocalOf(int64_t size) {
   if (size < 1 || size > INT32_MAX)
     return 0;
@@ -437,7 +441,7 @@ mlafix_status computeGroups(const Call &call, const Geometry &geometry,
     return setBlocks(call, INT64_MAX, plan);
   int64_t pieces = 0;
   switch (of.pieces.kind) {
-  case Extent::ScalarValue: // a range with a negative end is empty
+  case Extent::ScalarValue: // a negative value is an empty range, no error
     pieces = call.desc().args[of.pieces.arg].kind == MLAFIX_ARG_I32
                  ? static_cast<int32_t>(call.args[of.pieces.arg].scalar)
                  : static_cast<int64_t>(call.args[of.pieces.arg].scalar);

@@ -33,8 +33,8 @@ struct ThreadErrors {
 thread_local ThreadErrors errors;
 
 struct LogSink {
-  // Protects `callback` and `user`. Only one call of the callback runs at a
-  // time.
+  // Protects `callback` and `user`. It is locked while the callback runs, so
+  // only one call of the callback runs at a time.
   std::mutex mutex;
   mlafix_log_callback callback = nullptr;
   void *user = nullptr;
@@ -73,8 +73,8 @@ size_t characterLength(const char *text) {
   return isOther ? 0 : length;
 }
 
-/// Replaces invalid UTF-8 by text such as "\xff". It may come from a caller's
-/// names and paths. Returns the new length.
+/// Replaces invalid UTF-8, which names and paths from a caller may contain, by
+/// text such as "\xff". Returns the new length.
 size_t escapeBytes(char (&text)[messageCapacity], size_t length) {
   size_t valid = 0;
   while (valid < length && characterLength(text + valid))
@@ -101,7 +101,7 @@ size_t escapeBytes(char (&text)[messageCapacity], size_t length) {
 }
 
 /// Formats a message as vsnprintf() does, but truncates it at the boundary of a
-/// UTF-8 character. Returns the length written.
+/// UTF-8 character and escapes invalid UTF-8. Returns the length written.
 size_t formatMessage(char (&out)[messageCapacity], const char *format,
                      va_list arguments) {
   int wanted = std::vsnprintf(out, messageCapacity, format, arguments);

@@ -38,7 +38,8 @@ struct Job {
   bool hasWork() const { return next.load(std::memory_order_relaxed) < count; }
 
   void work() {
-    // Do not add to `next` atomically: beyond `count` it could overflow.
+    // Do not use fetch_add(), which would increase `next` beyond `count`, where
+    // it could overflow.
     int64_t begin = next.load(std::memory_order_relaxed);
     while (begin < count) {
       int64_t end = begin + std::min(count - begin, chunk);
@@ -51,8 +52,8 @@ struct Job {
 };
 
 /// The minimum stack size of a worker in bytes. Kernels keep up to 4 MB of rows
-/// on the stack, but a thread's default is 2 MB if the process's limit is
-/// unlimited.
+/// on the stack, but a thread's default stack has 2 MB if the process's stack
+/// limit is "unlimited".
 constexpr size_t leastStackBytes = 8 << 20;
 
 /// Starts a detached thread. Returns false if the system refuses one.

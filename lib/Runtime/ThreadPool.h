@@ -14,14 +14,16 @@ namespace mlafix::runtime {
 
 /// Calls task(context, b, e) with ranges that together cover [0, count) once.
 /// The calls run on the host's threads (mlafix_set_parallel_for) or in the
-/// pool. If `count` is at most `grain`, the pool's version makes one call on
-/// this thread. The pool's ranges are multiples of `batch`, unless they are
-/// shorter than `batch`. Nothing is allocated once the pool runs.
+/// pool. With the pool, there is one call on this thread if `count` is at most
+/// `grain` or the pool has only this thread. Otherwise the lengths of the
+/// ranges, except the last one, are multiples of `batch`, or at most `batch`.
+/// Nothing is allocated once the pool runs.
 void parallelFor(int64_t count, int64_t grain, int64_t batch, mlafix_task task,
                  void *context);
 
 /// Returns the number of threads that the process may use. The environment can
-/// set it; otherwise the processor affinity and the cgroup quota limit it.
+/// set this number. Otherwise it is what the processor affinity and the cgroup
+/// quota allow.
 int usableThreads();
 
 } // namespace mlafix::runtime

@@ -14,8 +14,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Stack bytes kept free for what units do not count: saved registers and
-/// signal handlers.
+/// Stack bytes kept free for what the stack size in a unit does not include:
+/// saved registers and signal handlers.
 constexpr size_t margin = 128 << 10;
 
 /// The address range of a thread's stack. It is empty if the system does not
@@ -36,8 +36,8 @@ StackRange findStack() {
   return {address, address + bytes};
 }
 
-/// Returns true if `bytes` fit on this thread's stack. Returns false on any
-/// other stack, such as that of a fiber.
+/// Returns true if `bytes` fit on this thread's stack. Returns false if the
+/// caller runs on another stack, such as that of a fiber.
 bool hasRoom(size_t bytes) {
   // Ask only once: for the main thread, the system reads a file.
   thread_local const StackRange stack = findStack();

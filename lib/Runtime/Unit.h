@@ -128,7 +128,8 @@ constexpr char machineArchitecture[] = "";
 /// none.
 const char *cpuTargetName();
 
-/// The caller of prepareOnCpu() or prepareOnCuda() must hold the unit's mutex.
+/// Loads the kernel's code on a device and fills in `prepared`. The caller must
+/// hold the unit's mutex.
 mlafix_status prepareOnCpu(mlafix_unit &unit, const KernelDesc &kernel,
                            PreparedKernel &prepared);
 mlafix_status prepareOnCuda(mlafix_unit &unit, const KernelDesc &kernel,

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A unit's contents as C++ structs, which correspond to docs/UnitFormat.md.
-// Manifest.cpp and ManifestJson.cpp fill them in from JSON and check every
-// index and count. So the rest of the runtime uses them without checks.
+// Manifest.cpp and ManifestJson.cpp fill in the structs from JSON and check
+// every index and count. So the rest of the runtime uses the structs without
+// checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +50,7 @@ struct ArgDesc {
   bool boundPresent =
       false; ///< true if the binding makes an optional tensor required
   uint32_t numDims = 0;
-  uint32_t most = 0; ///< largest number of tensors, for several tensors
+  uint32_t most = 0; ///< largest number of tensors, if isMany()
   int32_t atMostId = -1;
   /// Indices into KernelDesc::dimNames; -1 for a dim without a name.
   int32_t dimIds[MLAFIX_MAX_DIMS];
@@ -119,12 +120,13 @@ struct Extent {
   enum Kind { TensorSize, ScalarValue, Constant } kind;
   uint32_t arg = 0, dim = 0;
   int64_t value = 0; ///< the number, for Constant
-  /// For TensorSize: if it is more than 1, the extent is the number of pieces
-  /// of `per` elements, at least one.
+  /// For TensorSize: the tensor's size is divided by this number and rounded
+  /// up. If the number is more than 1, the extent is at least 1.
   int64_t per = 1;
 };
 
-/// The limits of lane groups, and the number of pieces per row that they share.
+/// The limits of lane groups, and the number of states in a row's running
+/// merge, which the groups divide among themselves ("pieces" in the manifest).
 struct Groups : LaneGroups {
   Extent pieces{};
 };
@@ -143,7 +145,7 @@ struct Geometry {
   /// The smallest number of threads to which a launch may halve a block.
   int64_t leastThreads = 1;
   int64_t blocksPerSm = 1;
-  int64_t cluster = 1; ///< number of blocks per row, for Rows
+  int64_t cluster = 1; ///< number of blocks of a row's cluster, for Rows
 };
 
 struct CodeVersion {
@@ -153,11 +155,11 @@ struct CodeVersion {
   Geometry geometry;
   bool dependentLaunch = false;
   uint64_t offset = 0;     ///< offset of the CPU entry in the image
-  uint64_t stackBytes = 0; ///< stack bytes per call on a CPU; 0: few
+  uint64_t stackBytes = 0; ///< stack bytes per call on a CPU; 0: up to 64 KiB
   int32_t local = -1;      ///< index of the parameter of kind Local, or -1
   int32_t group = -1;      ///< first slot of the parameter of kind Group, or -1
-  /// If there is a parameter of kind Local: the slots of the pointers of all
-  /// tensors that are read, except peers' tensors.
+  /// The slots of the pointers of all tensors that are read, except peers'
+  /// tensors. They determine the parameter of kind Local.
   std::vector<uint32_t> readSlots;
 };
 
