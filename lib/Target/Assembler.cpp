@@ -21,9 +21,9 @@ char UnsupportedByAssembler::ID;
 Assembly::~Assembly() = default;
 Assembler::~Assembler() = default;
 
-/// Returns advice for the author of a kernel that needs more predicate
-/// registers than exist. A GPU has seven of them, and ptxas 13.0 fails if it
-/// cannot spill the rest.
+/// Returns advice if `log` says that a kernel needs too many predicate
+/// registers. A GPU thread has seven. ptxas 13.0 spills the other predicates,
+/// and fails if it cannot.
 StringRef mlafix::target::adviseOnLog(StringRef log) {
   return log.contains("Register allocation failed with register count of '7'")
              ? "; a row needs more conditions at once than this assembler can "
@@ -61,8 +61,9 @@ static void addPythonFolders(StringRef root, StringRef folder,
   llvm::append_range(result, found);
 }
 
-/// Returns the folders that may hold unpacked PyPI wheels. They follow Python's
-/// usual sys.path, which is found without starting Python.
+/// Returns the folders that may hold unpacked PyPI wheels, in the order of
+/// Python's usual sys.path. Derives them from environment variables and the
+/// usual places, so that Python need not be started.
 static std::vector<std::string> wheelFolders() {
   std::vector<std::string> folders;
   SmallVector<StringRef> pythonPath;
@@ -83,7 +84,7 @@ static std::vector<std::string> wheelFolders() {
 }
 
 /// Returns the folders of CUDA toolkits: those in CUDA_HOME and CUDA_PATH, then
-/// the conventional ones.
+/// the conventional one.
 static std::vector<std::string> toolkitFolders() {
   std::vector<std::string> folders;
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})

@@ -62,8 +62,8 @@ struct AssemblyOptions {
   bool isSingle = false;
   /// If true, keeps the line table of the PTX in the cubin (LineInfo.h).
   bool lineInfo = false;
-  /// If true, assembles with `-O1`. ptxas may compute a wrong address in
-  /// optimised code that spills registers (PtxasFaults.cpp).
+  /// If true, assembles with `-O1`, because at its default level ptxas may
+  /// compute a wrong address when it spills registers (PtxasFaults.cpp).
   bool isCautious = false;
 };
 
@@ -109,8 +109,9 @@ llvm::StringRef noAssemblerMessage();
 /// path is opened once per process.
 llvm::Expected<Assembler *> openNvJitLink(llvm::StringRef path);
 
-/// Asks the program `name` (a path, or a name on PATH) for its version. Each
-/// program is asked once per process.
+/// Returns an assembler that runs the program `name` (a path, or a name on
+/// PATH). Asks the program for its version, once per process, and fails if the
+/// answer is not that of ptxas.
 llvm::Expected<Assembler *> openPtxas(llvm::StringRef name);
 
 } // namespace mlafix::target

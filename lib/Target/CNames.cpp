@@ -14,8 +14,8 @@ using namespace llvm;
 using namespace mlafix::target;
 
 /// Names that a generated C or C++ identifier must not have: the keywords of
-/// C23 and C++20, and likely names of macros. Standard headers or compilers
-/// define these macros.
+/// C23 and C++20, and names that standard headers or compilers are likely to
+/// define as macros.
 static constexpr StringLiteral reserved[] = {
     // clang-format off
     "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor",

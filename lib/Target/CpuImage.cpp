@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// JITLink links the object for a fixed address, but the image runs at another
-// one. All remaining relocations are relative to the instruction or, on
-// AArch64, to its 4 KiB page. So the image works at any address on x86-64, and
-// at any page boundary on AArch64.
+// JITLink links the object for a fixed address, but the runtime maps the image
+// at another one. So the object may only have relocations that are relative to
+// the code: to an instruction or, on AArch64, to the 4 KiB page of an
+// instruction. The image then works at any multiple of its alignment on x86-64,
+// and at any page boundary on AArch64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,8 @@ static Error undefined(ArrayRef<std::string> names) {
 
 namespace {
 
-/// The state that all parts of one link share. It must outlive them.
+/// The state that ImageContext and ImageMemory share during one link. It must
+/// outlive both.
 struct LinkState {
   ArrayRef<std::string> entries;
   CpuImage image;
@@ -246,7 +248,8 @@ Error mlafix::target::checkDefined(StringRef object) {
 
 Expected<CpuImage> mlafix::target::linkCpuImage(StringRef object,
                                                 ArrayRef<std::string> entries) {
-  // The pool must outlive the graph: a failed lookup releases its names late.
+  // The pool must outlive the graph: if a lookup fails, its symbol names are
+  // released after the graph.
   auto names = std::make_shared<orc::SymbolStringPool>();
   auto graph =
       createLinkGraphFromObject(MemoryBufferRef(object, "kernel.o"), names);

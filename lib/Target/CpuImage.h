@@ -21,7 +21,9 @@ namespace mlafix::target {
 /// ABI".
 struct CpuImage {
   std::string bytes;
-  std::vector<uint64_t> offsets; // offsets in bytes, in the order of `entries`
+  /// The offset in `bytes` of each entry point, in the order in which
+  /// linkCpuImage() takes them.
+  std::vector<uint64_t> offsets;
 };
 
 /// Returns an error that lists the undefined symbols of `object`, if it has

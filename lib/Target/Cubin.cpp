@@ -110,7 +110,7 @@ mlafix::target::readResources(StringRef cubin) {
     if (Error error = readInfo(*contents, note))
       return error;
   }
-  // The driver's own section `.nv.shared.reserved.0` belongs to no kernel.
+  // Skip sections of no kernel: the driver's own is `.nv.shared.reserved.0`.
   for (auto [kernel, bytes] : shared)
     if (auto found = kernels.find(kernel); found != kernels.end())
       found->second.sharedBytes = bytes;

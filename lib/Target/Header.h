@@ -17,8 +17,8 @@ namespace mlafix::target {
 /// Returns the text of the header through which C and C++ programs call the
 /// kernels of a unit (docs/Embedding.md). `signatures` are the kernels'
 /// manifest entries without "code", in the order of the unit. `unit` is the
-/// name that the header uses for the unit. Returns an error if it is not a
-/// valid C identifier.
+/// name that the header uses for the unit. Returns an error if checkUnitName()
+/// refuses this name.
 llvm::Expected<std::string>
 writeHeader(llvm::StringRef unit,
             llvm::ArrayRef<llvm::json::Object> signatures);

@@ -124,8 +124,8 @@ static HostArg describeArgument(const json::Object &arg) {
   return made;
 }
 
-/// Chooses the C names of the arguments. Also lists the arguments that each
-/// argument may alias.
+/// Chooses the C names of the arguments. Also adds to the description of an
+/// argument which other arguments may be the same tensor.
 static void nameArguments(const json::Object &signature, HostKernel &kernel) {
   CNames names(
       {"args", "bound", "device", "flags", "kernel", "status", "stream"});

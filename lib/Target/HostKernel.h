@@ -22,18 +22,20 @@ struct HostArg {
   std::string cType;
   std::string maker; ///< name of the function that converts the argument to a
                      ///< mlafix_arg
-  std::string description; ///< dtype, shape and access, for a comment
+  std::string description; ///< dtype, shape and access, for the header
   unsigned rank = 0;       ///< number of dims of a tensor
   bool isTensor = false;
   bool isOptional = false;
   bool isWritten = false;
-  bool isAbsent = false; ///< true if a binding omits it: no parameter
+  /// True if a binding omits the argument. The C and C++ functions then have no
+  /// parameter for it.
+  bool isAbsent = false;
 };
 
 struct HostKernel {
   std::string cName;
-  std::string name;     ///< the kernel's name, for a comment
-  std::string bindings; ///< for a comment, such as "D=128, T=bf16"
+  std::string name;     ///< the kernel's name, for the header's comment
+  std::string bindings; ///< for that comment, such as "D=128, T=bf16"
   /// The kernel's name and bindings as C string literals, for
   /// mlafix_unit_find_kernel.
   std::string literal, bindingsLiteral;

@@ -116,8 +116,9 @@ Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
     // would need relocations.
     function.setDoesNotThrow();
     function.addFnAttr("target-cpu", machine.getTargetCPU());
-    // LLVM prefers 256-bit vectors, because early processors lowered their
-    // clock for wider ones. Memory limits these kernels, so use the full width.
+    // LLVM prefers 256-bit vectors, because early processors with AVX-512
+    // lowered their clock for wider ones. Memory, not the clock, limits the
+    // speed of these kernels, so use the full width.
     if (vectorBytes > 32)
       function.addFnAttr("prefer-vector-width",
                          std::to_string(8 * vectorBytes));
@@ -129,9 +130,10 @@ Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
 namespace {
 /// Turns InstCombine's code sinking on or off while in scope. On a GPU, sinking
 /// would move the load of a conditionally stored row behind the computations on
-/// other loads. The loads would then no longer overlap. (Loads that belong in
-/// one branch have predicates.) LLVM has only one such option per process, so a
-/// thread that needs the other setting waits.
+/// other loads. The loads would then no longer overlap. A load that only one
+/// branch needs gains nothing from sinking, since it has a predicate. LLVM has
+/// only one such option per process, so a thread that needs the other setting
+/// waits.
 class CodeSinking {
 public:
   explicit CodeSinking(bool isWanted) {
@@ -233,8 +235,9 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   PipelineTuningOptions tuning;
   PassInstrumentationCallbacks callbacks;
   PassSelection selection(callbacks, isGPU, isLong(module));
-  // Skip loop vectorisation in longer modules. Rows are vectors already, and
-  // the vectorizer can spend minutes on the paths through a row's expressions.
+  // On CPUs, skip loop vectorisation in modules above a limit. Rows are vectors
+  // already, and the vectorizer can spend minutes on the paths through a row's
+  // expressions.
   // The limit is an instruction count, not a time, so that all machines
   // generate the same code.
   constexpr unsigned kMostVectorized = 500;
@@ -294,8 +297,8 @@ public:
       delete pass;
       return;
     }
-    // Insert the pass after loop strength reduction, the last pass that creates
-    // divisions.
+    // Expand wide divisions here, after loop strength reduction, which is the
+    // last pass that creates divisions.
     if (name == "codegenprepare")
       passes.add(createWideDivisionsPass());
     passes.add(pass);

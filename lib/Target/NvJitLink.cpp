@@ -8,8 +8,8 @@
 // The library exports each function under a name with a CUDA version:
 // `__nvJitLinkCreate_13_0`. The version is that of the header with which the
 // caller was built. A library exports names of its own version and of earlier
-// minor versions. This file declares the functions itself and does not include
-// the header.
+// minor versions. This file does not include the header. It declares the
+// functions itself, and looks for the newest version that the library exports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,7 +71,7 @@ public:
     if (options.lineInfo)
       arguments.push_back("-lineinfo");
     if (options.isCautious)
-      arguments.push_back("-Xptxas=-O1"); // nvJitLink refuses its own -O1
+      arguments.push_back("-Xptxas=-O1"); // nvJitLink refuses a plain -O1
     LinkHandle link = nullptr;
     if (int status =
             functions.create(&link, arguments.size(), arguments.data()))

@@ -49,7 +49,8 @@ namespace {
 class WriteEnds {
 public:
   static WriteEnds &get() {
-    static WriteEnds &made = *new WriteEnds; // threads may outlive main()
+    // Never destroyed, since threads may outlive main().
+    static WriteEnds &made = *new WriteEnds;
     return made;
   }
 
@@ -281,8 +282,8 @@ Process::End Process::wait(int &number) {
 Process::~Process() {
   if (!running)
     return;
-  // If the host has already waited for the child, its process id may belong to
-  // another process.
+  // Do not kill the process if waitpid() fails. The host has then already
+  // waited for the child, and the process id may belong to another process.
   if (waitpid(process.Pid, nullptr, WNOHANG) != 0)
     return;
   kill(process.Pid, SIGKILL);

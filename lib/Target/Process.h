@@ -18,8 +18,8 @@
 namespace mlafix::target {
 
 /// A child process that starts before its input exists, so that its startup
-/// overlaps other work. Call finish() to pass its standard input. It uses no
-/// files on disk.
+/// overlaps other work. finish() passes its standard input. Input, output
+/// and log use no files on disk.
 class Process {
 public:
   struct Result {

@@ -145,7 +145,7 @@ Expected<Assembler *> mlafix::target::openPtxas(StringRef name) {
   if (!answer)
     return answer.takeError();
   StringRef log = answer->output;
-  // The last line is "Cuda compilation tools, release 13.0, V13.0.88".
+  // One line is "Cuda compilation tools, release 13.0, V13.0.88".
   auto [before, after] = log.split(", V");
   StringRef version =
       after.take_while([](char c) { return isDigit(c) || c == '.'; });

@@ -101,9 +101,10 @@ static void chooseZerosAsBits(Module &module) {
 }
 
 /// Takes the sign of a negated f32 with integer operations. PTX leaves the sign
-/// of `neg.f32` undefined for NaN. LLVM uses `neg.f32` for the sign of a packed
-/// 16-bit element. The 32-bit word may be a NaN although that element is not,
-/// for example if it is an infinity.
+/// of `neg.f32` undefined for NaN. For the sign of a packed 16-bit element,
+/// LLVM applies `neg.f32` to the 32-bit word that contains the element. The
+/// word may be a NaN although the element is not, for example if the element is
+/// an infinity.
 static void takeSignsAsBits(Module &module) {
   SmallVector<Instruction *> copies;
   for (Function &function : module)
@@ -149,9 +150,10 @@ static bool isConvertedBack(const Value *value) {
   });
 }
 
-// Two pairs of narrow floats that are stored together become one word. ptxas
-// 12.9 and 13.0 then read the pairs from that word at other uses too. They lose
-// one of the pairs if a branch may have changed it.
+// If two pairs of narrow floats are stored together, ptxas 12.9 and 13.0
+// combine them into one word and read the pairs from that word at other uses,
+// too. If a branch may have changed one of the pairs, that pair is lost. The
+// next two functions prevent this.
 
 /// Extends each pair that passes through a phi to a word of its own, so that it
 /// cannot become part of another word.
@@ -170,7 +172,7 @@ static void passPairsAsWords(Module &module) {
     Type *bits = b.getIntNTy(phi->getType()->getPrimitiveSizeInBits());
     PHINode *word = b.CreatePHI(b.getInt32Ty(), phi->getNumIncomingValues());
     DenseMap<BasicBlock *, Value *>
-        words; // one per predecessor, which may occur twice
+        words; // one per predecessor, which the phi may list twice
     for (auto [value, from] : zip(phi->incoming_values(), phi->blocks())) {
       b.SetInsertPoint(from->getTerminator());
       Value *&extended = words[from];
@@ -222,8 +224,8 @@ static const InlineAsm *getBytePack(const Instruction &op) {
              : nullptr;
 }
 
-/// Returns false if ptxas cannot find a maximum with zero in the f32 `x`. This
-/// holds for products, sums, conversions, minima and values from memory.
+/// Returns false if ptxas certainly does not take the f32 `x` for a maximum
+/// with zero: `x` is a product, sum, conversion, minimum or value from memory.
 static bool mayBeMaximum(const Value *x) {
   const auto *op = dyn_cast<Instruction>(x);
   if (!op)
@@ -317,8 +319,10 @@ std::string mlafix::target::rewriteNegations(StringRef ptx) {
 }
 
 // When ptxas 13.0 spilled registers, it computed an address from an overwritten
-// register. It doubled x in place and copied `x * 2` for another use only
-// afterwards. With -O1, or with more registers, the code was correct.
+// register. The register held a value with two uses, and ptxas doubled it in
+// place for one use before it copied it for the other. With -O1, or with more
+// registers, the code was correct. The functions below find code that spills
+// and give it more registers.
 
 /// Returns two positions in `ptx`: the start of the directives of `entry`, and
 /// the start of its body.

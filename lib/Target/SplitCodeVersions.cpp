@@ -33,8 +33,8 @@ static bool addUses(mlir::Operation *op, const mlir::SymbolTable &symbols,
            });
   }
   // MLIR's own symbol search is slow, since it looks at every attribute of a
-  // body. Except for personalities, all symbol uses are in ops with
-  // SymbolUserOpInterface.
+  // body. Look only at ops with SymbolUserOpInterface: except for
+  // personalities, they have all symbol uses.
   if (function.getPersonality())
     return false;
   mlir::WalkResult walked =

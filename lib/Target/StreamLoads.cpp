@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM 22 ignores !nontemporal for NVPTX. So this pass replaces such loads by
-// inline PTX after all optimisations.
+// LLVM 22 ignores !nontemporal for NVPTX. So streamLoads() replaces loads with
+// !nontemporal by inline PTX, after all optimisations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,8 +54,8 @@ static bool isStreamed(const IntrinsicInst &load) {
 }
 
 /// Replaces `load` by the inline assembly `text`. The results $0 to $3 are the
-/// four words loaded. `operands` are its inputs, and `constraints` describes
-/// results and inputs.
+/// four words loaded. `operands` are the inputs of the assembly, from $4 on.
+/// `constraints` describes results and inputs.
 static void replaceByAssembly(Instruction *load, StringRef text,
                               StringRef constraints,
                               ArrayRef<Value *> operands) {

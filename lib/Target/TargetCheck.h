@@ -20,9 +20,9 @@ llvm::LogicalResult checkTarget(mlir::ModuleOp module,
                                 const TargetSpec &target);
 
 /// Returns the PTX version (10 * major + minor) that `module` (LLVM dialect)
-/// needs if the lowest version for `target` is too old, else 0. It is 8.1 for
-/// fp8 on sm_89. It is 8.8 for 32-byte accesses, which LLVM would otherwise
-/// split.
+/// needs if the lowest version for `target` is too old, else 0. For example,
+/// fp8 needs 8.1 on sm_89. 32-byte accesses need 8.8 on sm_100, since LLVM
+/// would otherwise split them.
 unsigned requiredPtxVersion(mlir::ModuleOp module, const TargetSpec &target);
 
 } // namespace mlafix::target

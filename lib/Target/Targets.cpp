@@ -93,8 +93,9 @@ mlafix::target::createTargetMachine(const TargetSpec &target,
     return createStringError("LLVM was built without a code generator for " +
                              triple.str() + ": " + error);
   TargetOptions options;
-  // LLVM must not form fused multiply-adds: the bits of a row would depend on
-  // its cost model. The lowering marks those that are wanted.
+  // LLVM must not form fused multiply-adds, because the bits of a row would
+  // then depend on LLVM's cost model. The lowering creates all fused
+  // multiply-adds that are wanted.
   options.AllowFPOpFusion = FPOpFusion::Strict;
   // Without a version, LLVM picks the lowest PTX `.version` that supports the
   // chip.

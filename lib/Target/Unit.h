@@ -24,7 +24,7 @@ namespace mlafix::target {
 /// One piece of compiled code in a unit.
 struct UnitImage {
   std::string format;    // "cubin", "ptx" or "cpu"
-  std::string bytes;     //
+  std::string bytes;     // the code itself
   std::string assembler; // name of a cubin's assembler, else empty
 };
 

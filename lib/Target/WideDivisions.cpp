@@ -9,6 +9,7 @@
 // product. Loop strength reduction, a pass of the code generator, then divides
 // 65-bit numbers to compute the trip count. For such divisions, CPU code
 // generators call the compiler's runtime library, and NVPTX aborts the process.
+// So this pass replaces them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +58,8 @@ static void split(Instruction *division,
   division->eraseFromParent();
 }
 
-/// Expands a wide division. If the operands provably fit kDivided bits, divides
-/// in that width. Operands of scalar evolution's divisions fit. Otherwise
+/// Expands a wide division. If the operands provably fit kDivided bits, as
+/// those of scalar evolution's divisions do, divides in that width. Otherwise
 /// creates a loop over the bits.
 static void expand(BinaryOperator *division) {
   const DataLayout &layout = division->getDataLayout();

@@ -41,7 +41,8 @@ mlir::Value buildRowSize(mlir::OpBuilder &b, mlir::Location loc,
 /// passes both tensors of the state. Returns null if it is always true.
 mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
 
-/// Returns true if an in-place call stores to the elements that `load` reads.
+/// Returns true if, in an in-place call, `store` writes the elements that
+/// `load` reads.
 bool isSameRow(StoreStateOp store, LoadStateOp load);
 
 /// Builds an i1 that is true if `x` and `y` are the same tensor in this launch

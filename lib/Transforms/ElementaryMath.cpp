@@ -20,11 +20,12 @@ using CmpF = arith::CmpFPredicate;
 /// The second factor is then 1 plus a small number, and one fma multiplies by
 /// it (Cody and Waite).
 Value mlafix::buildExp(ShapedBuilder s, Value x, UnaryFn exp2) {
-  // Below -105, e^x rounds to 0. NaN passes both comparisons.
+  // Below -105, e^x rounds to 0. For NaN, this comparison and the next are
+  // false, so NaN stays NaN.
   x = s.select(s.cmp(CmpF::OLT, x, s.f(-105.0f)), s.f(-105.0f), x);
   Value exponent = s.op<arith::MulFOp>(x, s.f(llvm::numbers::log2ef));
-  // The largest number below 128. With it, only the multiplication by the
-  // second factor can overflow.
+  // The largest number below 128. 2^t is finite up to this t, so only the
+  // multiplication by the second factor can overflow.
   constexpr float kLargest = 0x1.fffffep+6f;
   exponent = s.select(s.cmp(CmpF::OGT, exponent, s.f(kLargest)), s.f(kLargest),
                       exponent);
@@ -38,7 +39,9 @@ Value mlafix::buildReciprocal(ShapedBuilder s, Value x, Value near) {
   return s.fma(near, arith::NegFOp::create(s.b, s.loc, rest), near);
 }
 
-/// The signs of remainder and reciprocal preserve the sign of a zero quotient.
+/// Adds the remainder near * divisor - x, times -reciprocal, to `near`. With
+/// the opposite signs of remainder and reciprocal, a quotient of -0 would
+/// become +0.
 Value mlafix::buildQuotient(ShapedBuilder s, Value x, Value divisor,
                             Value reciprocal) {
   Value near = s.op<arith::MulFOp>(x, reciprocal);

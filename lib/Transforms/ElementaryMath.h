@@ -23,11 +23,11 @@ mlir::Value buildExp(ShapedBuilder s, mlir::Value x, UnaryFn exp2);
 /// approximates 1 / x within 1 ulp.
 mlir::Value buildReciprocal(ShapedBuilder s, mlir::Value x, mlir::Value near);
 
-/// Builds x / divisor, rounded to nearest, for |x| up to 2^62. `reciprocal` is
-/// the result of buildReciprocal() for the divisor. The quotient must be 0 or
-/// at least 2^-26 in magnitude. Smaller quotients come out below 2^-25 with the
-/// right sign. They are also rounded to nearest if |x| >= 2^-100 and the
-/// divisor is at most 2^20.
+/// Builds x / divisor for |x| up to 2^62. `reciprocal` is the result of
+/// buildReciprocal() for the divisor. The quotient is rounded to nearest if it
+/// is 0 or at least 2^-26 in magnitude, or if |x| >= 2^-100 and the divisor is
+/// at most 2^20. Other quotients come out below 2^-25 in magnitude, with the
+/// right sign.
 mlir::Value buildQuotient(ShapedBuilder s, mlir::Value x, mlir::Value divisor,
                           mlir::Value reciprocal);
 

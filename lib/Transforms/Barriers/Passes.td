@@ -13,18 +13,19 @@ include "lib/Transforms/PassOptions.td"
 def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"> {
   let summary = "the ranks of a collective kernel wait for each other";
   let description = [{
-    A kernel may read other ranks' tensors (`mlafix.peers`) once the ranks' preceding grids have completed. It must not
-    end before all ranks have read what it, or the next grid, may overwrite. So each block waits for the ranks before
-    the row's program, and the last block to end releases their memory. If a rank has not arrived by the time the block
-    has read everything, a copy of the program stores the results instead. It computes them as if all elements of the
-    peers' tensors were NaN (for integers, all bits set). The copy reads no peer's memory. For GPUs; on a CPU all
-    tensors belong to one process.
+    A kernel may read other ranks' tensors (`mlafix.peers`) once the ranks' preceding grids have completed. The kernel
+    must not end before all ranks have read what it, or the next grid, may overwrite. So each block waits for the other
+    ranks before it runs the row's program. The last block to end tells all ranks that it has read their memory, and
+    waits until all ranks have said the same. If a rank has not arrived by the time a block has read everything, a
+    copy of the program stores the results instead. The copy computes them as if all elements of the peers' tensors were
+    NaN (for integers, all bits set), and reads no peer's memory. For GPUs; on a CPU all tensors belong to one process.
 
     A row with `mlafix.exchange` becomes two programs. The first has the ops before the exchange, which store to the
     peers. The second runs once the same block of each rank has stored. It has the ops after the exchange, and those
-    before it that they need. Nothing waits at the end: the next launch stores elsewhere (`mlafix.turn`), and the one
-    after that begins only once this rank has completed this one. Rows put scalars for the peers into shared memory, and
-    neighbouring threads store those of neighbouring rows together: a link takes about as long for 4 bytes as for 128.
+    before it that they need. Nothing waits at the end: the next launch stores to other memory (`mlafix.turn`), and no
+    rank stores to the same memory again before this rank has completed this launch. Rows put scalars for the peers into
+    shared memory, and neighbouring threads send the scalars of neighbouring rows together, because a link takes about
+    as long for 4 bytes as for 128.
 
     ```mlir
     // Before

@@ -25,7 +25,7 @@
 #include "llvm/Support/DebugLog.h"
 
 //===----------------------------------------------------------------------===//
-// Gathering rows that are sent
+// Gathering scalars that are sent
 //===----------------------------------------------------------------------===//
 
 #define DEBUG_TYPE "mlafix-place-collectives"
@@ -93,7 +93,7 @@ Value FirstLanes::build(Value value) {
   return mapping.lookup(value);
 }
 
-/// Returns true if another thread can execute `store`, which is of a scalar,
+/// Returns true if `store` stores a scalar and another thread can execute it
 /// for the first lane of the row.
 static bool isGatherable(StoreOp store, RowOp row, FirstLanes &first) {
   MemoryAccess access = *getSingleAccess(store);
@@ -104,9 +104,8 @@ static bool isGatherable(StoreOp store, RowOp row, FirstLanes &first) {
          });
 }
 
-/// Returns the scalars that `row` stores to peers and that can be gathered.
-/// Stores to one tensor keep their order, so either all or none of them are
-/// gathered.
+/// Returns the stores of scalars to peers in `row` that can be gathered. Stores
+/// to one tensor keep their order, so either all or none of them are gathered.
 static SmallVector<StoreOp> findSentScalars(KernelOp kernel, RowOp row,
                                             FirstLanes &first) {
   SmallVector<StoreOp> found;
@@ -124,8 +123,9 @@ static SmallVector<StoreOp> findSentScalars(KernelOp kernel, RowOp row,
   return found;
 }
 
-/// Makes the first lane of each row write the stored value to shared memory.
-/// Returns the memory, which has one element per row of the block.
+/// Makes the first lane of each row write the value that `store` stores to
+/// shared memory. Returns this memory, which has one element per row of the
+/// block.
 static Value keep(OpBuilder &b, StoreOp store, RowOp row, LayoutAttr layout) {
   Location loc = store.getLoc();
   Value buffer =
@@ -221,7 +221,8 @@ static ExchangeOp findExchange(Operation *program) {
   return found;
 }
 
-/// Builds the marker: NaN, or an integer with all bits set.
+/// Builds the marker that replaces elements which could not be read from peers:
+/// NaN, or an integer with all bits set.
 static Value buildMark(OpBuilder &b, Location loc, Type type) {
   Type element = getElementTypeOrSelf(type);
   auto real = dyn_cast<FloatType>(element);
@@ -251,7 +252,8 @@ static void markPeers(KernelOp kernel, Operation *program) {
       result.replaceAllUsesWith(buildMark(b, op->getLoc(), result.getType()));
     op->erase();
   }
-  // The largest lse of the marked states is no longer needed.
+  // Erase loops that have lost their uses: those that compute the largest lse
+  // of the marked states.
   program->walk([](MergeLoopOp loop) {
     if (loop.use_empty())
       loop.erase();

@@ -67,9 +67,10 @@ private:
 } // namespace
 
 /// Returns true if the accesses may be to the same elements. Arguments with
-/// different dims are never the same tensor, such as a tensor with one element
-/// per group and an lse. Dims are compared only for tensors of groups. Other
-/// kernels thus keep the barriers with which they were measured.
+/// different dims are never the same tensor: for example, a tensor with one
+/// element per group and an lse. Dims are compared only if one of the accesses
+/// is to a row of one element per group, so that other kernels keep the
+/// barriers with which they were measured.
 bool LaneSeparation::meet(const MemoryAccess &a, const MemoryAccess &b) {
   bool isOneShape = (!a.isPerGroup() && !b.isPerGroup()) ||
                     kernel.getArgDims(a.getArgNumber()) ==

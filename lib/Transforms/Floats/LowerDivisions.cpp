@@ -52,19 +52,20 @@ static bool isExactDivision(arith::DivFOp op) {
 // the largest f32 that is not above 1 / c, and l the f32 nearest to 1 / c - h.
 // Then
 //
-//   x / c = x * h + (x * l), in one operation after the product
+//   fma(x, h, x * l)
 //
-// rounded to nearest. Proof: h + l differs from 1 / c by less than 2^-47 of 1 /
-// c, and the rounding of x * l adds a smaller error. Together the error is
-// below 2^-22 units in the last place of the quotient. In these units the
-// quotient is X * 2^s / m, with a significand X. Its distance from a number
+// is x / c rounded to nearest. Proof: h + l differs from 1 / c by less than
+// 2^-47 of 1 / c, and the rounding of x * l adds a smaller error. Together the
+// error is below 2^-22 units in the last place of the quotient. In these units
+// the quotient is X * 2^s / m, with a significand X. Its distance from a number
 // halfway between two floats is 0 or at least 1 / (2 m), which is more than the
-// error. It is not 0, since m would then divide X, and the quotient would have
-// no more digits than X. If x * l is below 2^-126, it is off by up to 2^-150 as
-// well. With a small m, this is also too little to matter (isReplaceable). An
-// infinite x stays infinite, since h and l are above 0. (Brisebarre and Muller,
-// "Correctly rounded multiplication by arbitrary precision constants", IEEE
-// Trans. Comput. 57, 2008, have other constants.)
+// error. The distance is not 0: m would then divide X, so the quotient would
+// have no more digits than X, but a number halfway between two floats has one
+// more than a float. If x * l is below 2^-126, its rounding adds an error of up
+// to 2^-150. With a small m, this is also too little to matter (isReplaceable).
+// An infinite x stays infinite, since h and l are above 0. (Brisebarre and
+// Muller, "Correctly rounded multiplication by arbitrary precision constants",
+// IEEE Trans. Comput. 57, 2008, have other constants.)
 //
 // The third kind is a number whose bounds follow from the ops that compute it,
 // such as 1 + e^-|x|. The quotient is the product with its reciprocal and a
@@ -140,8 +141,8 @@ static bool isReplaceable(float divisor, float least) {
   return odd > 1 && odd < kOddParts && ofQuotient >= -126 && off < 0.5 / odd;
 }
 
-/// Returns a lower bound of `value`, which holds unless it is NaN. Returns 0 if
-/// no bound is known.
+/// Returns a lower bound that holds unless `value` is NaN. Returns 0 if no
+/// bound is known.
 static float getLeast(Value value) {
   Operation *op = value.getDefiningOp();
   return isa_and_nonnull<arith::MaximumFOp>(op) ? getConstant(op->getOperand(1))
@@ -174,8 +175,9 @@ struct Interval {
 
 static Interval getInterval(Value value);
 
-/// Returns the range of a monotonic function, given its values at the ends. An
-/// end that is NaN, such as 0 * inf, gives no bound.
+/// Returns the range of a monotonic function from `ends`, its values at the
+/// ends of its operands' ranges. If one of these values is NaN, such as 0 *
+/// inf, there is no bound.
 static Interval getBetween(std::initializer_list<double> ends) {
   if (llvm::any_of(ends, [](double end) { return std::isnan(end); }))
     return {};
@@ -268,16 +270,16 @@ static Value buildProduct(arith::DivFOp op) {
 //===----------------------------------------------------------------------===//
 // One reciprocal for the division of a pack
 //
-// Let r be the reciprocal of s, rounded to nearest, and q = x * r, rounded.
-// Then
+// Let r be the reciprocal of s, rounded to nearest, q = x * r, rounded, and
+// rest = q * s - x, which f32 holds exactly. Then
 //
-//   rest = q * s - x, which f32 holds exactly, and q' = q - rest * r, rounded
+//   q' = q - rest * r, rounded
 //
 // is x / s rounded to nearest, for all significands of x and s. q is off by
-// less than 1.5 units in the last place. q' before its rounding is off by 1.5 *
-// 2^-24 of such a unit. Only quotients that are this close to the middle of two
-// floats could be rounded otherwise. All of them were computed once and are
-// right; test/python/rows/test_divisions.py computes some. (Markstein,
+// less than 1.5 units in the last place. Before its rounding, q' is off by 1.5
+// * 2^-24 of such a unit. So only quotients that are this close to the middle
+// of two floats could be rounded wrongly. All of them were computed once and
+// are right; test/python/rows/test_divisions.py computes some. (Markstein,
 // "Computation of elementary functions on the IBM RISC System/6000 processor",
 // IBM J. Res. Dev. 34, 1990, has a proof for a q within one unit.) Nothing
 // overflows if s is in [2^-64, 2^64] and |x| is at most 2^62. rest is exact if
@@ -288,7 +290,7 @@ static Value buildProduct(arith::DivFOp op) {
 // If other users need small quotients, s must be in [2^-64, 2^20], and x must
 // be 0 or |x| at least 2^-100. Then x / s is 0 or a normal number. rest is a
 // multiple of the product of the last places of q and s, which is a multiple of
-// 2^-149.
+// 2^-149. So f32 holds rest exactly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -360,8 +362,9 @@ static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
 }
 
 /// Builds an i1 that is true if no element has a magnitude between 0 and
-/// kLeastExactDividend. It compares the bits less 1, which are greatest for 0.
-/// NaN passes.
+/// kLeastExactDividend. Subtracts 1 from the bits of each magnitude and
+/// compares the results as unsigned integers, so that 0 becomes the largest.
+/// NaN does not count as small.
 static Value buildNoneIsSmall(OpBuilder &b, Location loc,
                               ArrayRef<Value> packs) {
   Value least;
@@ -399,8 +402,9 @@ public:
            order.properlyDominates(op.getLhs(), ops.front()) &&
            order.properlyDominates(divisor, ops.front());
   }
-  /// Returns true if sharing a branch is faster. If quotients near 0 must be
-  /// checked, it takes at least `fewest` elements.
+  /// Returns true if sharing a branch is faster than separate divisions. If
+  /// quotients near 0 matter, this is so from `fewest` elements on, since their
+  /// dividends must be checked.
   bool pays(int64_t fewest) const;
   void share();
 
@@ -494,13 +498,13 @@ void SharedDivisions::share() {
 //===----------------------------------------------------------------------===//
 // Reciprocals of a block under one check
 //
-// Let n be the instruction's approximation of 1 / x. If x and 1 / x are normal
-// numbers, n - n * (n * x - 1) is 1 / x rounded to nearest. ptxas implements
-// `rcp.rn.f32` with the same two steps, after a check of x's exponent.
-// Otherwise the instruction gives 0, an infinity or NaN, and the remainder n *
-// x - 1 is -1, infinite or NaN. So one comparison of the remainder is a
-// sufficient check. The checks of several reciprocals form a single condition,
-// which is evaluated after all of them.
+// Let n be the approximation of 1 / x by `rcp.approx.ftz.f32`. If x and 1 / x
+// are normal numbers, n - n * (n * x - 1) is 1 / x rounded to nearest. (ptxas
+// implements `rcp.rn.f32` with the same two steps, after a check of x's
+// exponent.) If x or 1 / x is not a normal number, the instruction gives 0, an
+// infinity or NaN, and the remainder n * x - 1 is -1, infinite or NaN. So one
+// comparison of the remainder is a sufficient check. The checks of several
+// reciprocals form a single condition, which is evaluated after all of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -557,9 +561,9 @@ bool JoinedReciprocals::needs(Operation &op) const {
       .wasInterrupted();
 }
 
-/// Returns true if `op` may be placed after reciprocals that are joined later
-/// in the block. It may if it does not depend on joined reciprocals, or if it
-/// can be moved and recomputed.
+/// Returns true if reciprocals after `op` in the block may still join these.
+/// They may if `op` does not depend on these reciprocals, or if `op` can be
+/// moved behind the later ones and be recomputed.
 bool JoinedReciprocals::takes(Operation &op) const {
   return !needs(op) || (isPure(&op) && op.getNumRegions() == 0);
 }
@@ -615,8 +619,8 @@ void JoinedReciprocals::join() {
         yielded.insert(op->getResult(0));
       }
 
-  // Compute the exact reciprocals from values that are known before the first
-  // reciprocal.
+  // Compute the exact reciprocals in the else branch. Repeat the ops between
+  // the reciprocals there, so that none of them uses an approximation.
   OpBuilder b(last->getContext());
   b.setInsertionPointAfter(last);
   auto branch = scf::IfOp::create(
