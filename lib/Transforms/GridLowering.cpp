@@ -21,7 +21,7 @@ LogicalResult mlafix::verifyPlanned(KernelOp kernel) {
   if (getTarget(kernel).empty() || !kernel.getPlanAttr())
     return kernel.emitError() << "expected a kernel with a plan, got one that "
                                  "mlafix-plan-kernel has not seen";
-  // mlafix-lower-states has replaced each state by three values.
+  // No state may be left: mlafix-lower-states replaces each by three values.
   auto isState = [](Type type) { return isa<StateType>(type); };
   WalkResult walk = kernel.getBody().walk([&](Operation *op) {
     if (llvm::none_of(op->getOperandTypes(), isState) &&
@@ -56,7 +56,8 @@ Value mlafix::loadBoundary(OpBuilder &b, RaggedForallOp grid, Value segment) {
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
 }
 
-// A negative boundary, as an unsigned number, exceeds every number of rows.
+// As an unsigned number, a negative boundary exceeds every number of rows, so
+// the unsigned comparisons reject it.
 Value mlafix::selectWellFormed(OpBuilder &b, RaggedForallOp grid,
                                Value selected, Value start, Value end) {
   IndexBuilder x(b, grid.getLoc());
@@ -69,7 +70,8 @@ Value mlafix::selectWellFormed(OpBuilder &b, RaggedForallOp grid,
 // Arguments of the launch
 //===----------------------------------------------------------------------===//
 
-/// The verifier guarantees that an extent has one of these forms.
+/// The verifier guarantees that `extent` has one of the forms below: a
+/// constant, a size of a tensor, or a scalar argument.
 ExtentAttr mlafix::describeExtent(Value extent) {
   MLIRContext *context = extent.getContext();
   APInt value;

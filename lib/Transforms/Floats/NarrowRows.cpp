@@ -51,8 +51,8 @@ static Operation *findFirstUse(Block *block, Operation *row) {
   return first;
 }
 
-/// Clones `row` in front of `place`. Replaces the uses of `row` in the block of
-/// `place`. Returns the clone.
+/// Clones `row` in front of `place`, and replaces the uses of `row` in the
+/// block of `place` by the clone. Returns the clone.
 static Operation *cloneBefore(Operation *place, Operation *row) {
   Operation *clone = OpBuilder(place).clone(*row);
   Block *block = place->getBlock();
@@ -89,8 +89,9 @@ static void yieldNarrow(scf::YieldOp yield, unsigned index,
     widening.erase();
 }
 
-/// If both branches widen a value, widens it after them. Half as many registers
-/// then cross the join, and masks apply to words.
+/// If both branches yield a widened value, makes them yield the narrow value
+/// and widens the result of `branch` instead. Half as many registers are then
+/// live at the end of `branch`, and a mask behind it can apply to words.
 static void widenBehind(scf::IfOp branch) {
   SmallVector<Type> types(branch.getResultTypes());
   SmallVector<unsigned> moved;
@@ -127,10 +128,10 @@ static bool isExtreme(Operation *op) {
   return isa<arith::MaximumFOp, arith::MinimumFOp>(op);
 }
 
-/// Returns those of `ops` that only contribute to extremes of a whole row. An
-/// extreme is formed from packs, then halves of a pack, finally two elements.
-/// It does not matter which NaN an op yields, since extremes map every NaN to
-/// the same one.
+/// Returns those of `ops` that only contribute to extremes (maxima or minima)
+/// of a whole row. An extreme is formed from packs, then from halves of a pack,
+/// finally from two elements. On narrow elements, these ops may yield another
+/// NaN. This does not matter, since extremes map every NaN to the same one.
 static DenseSet<Operation *> findPartsOfExtremes(ArrayRef<Operation *> ops) {
   DenseSet<Operation *> parts;
   for (Operation *op : llvm::reverse(ops)) {
@@ -168,8 +169,8 @@ static Value getNarrow(OpBuilder &b, Value row, FloatType element) {
                                    DenseElementsAttr::get(type, *narrow));
 }
 
-/// Returns the 16-bit float type from which a row operand of `op` was widened
-/// and which fills words. Returns null if there is none.
+/// Returns the 16-bit float type from which an operand of `op` was widened, if
+/// the narrow operand fills words. Returns null if there is no such operand.
 static FloatType getNarrowElement(Operation *op) {
   for (Value operand : op->getOperands())
     if (auto widening = operand.getDefiningOp<arith::ExtFOp>();
@@ -179,7 +180,8 @@ static FloatType getNarrowElement(Operation *op) {
 }
 
 /// Computes `op`, which is part of an extreme, on narrow rows, and widens the
-/// result, which is one of the elements. Returns true on success.
+/// result. This is exact, since the result is one of the elements or its
+/// magnitude. Returns true on success.
 static bool computeNarrow(Operation *op) {
   FloatType element = getNarrowElement(op);
   if (!element)
@@ -228,8 +230,8 @@ static bool computesRow(Operation &op) {
          op.getNumRegions() == 0 && isMemoryEffectFree(&op);
 }
 
-/// Moves row arithmetic to its first use. Packs are then processed one after
-/// the other, instead of each op on all packs.
+/// Moves each op on rows to its first use. The block then computes one pack
+/// after the other, instead of each op for all packs.
 static void computeInTurn(Block *block) {
   SmallVector<Operation *> ops;
   for (Operation &op : *block)
@@ -263,9 +265,10 @@ static Value getWords(OpBuilder &b, Location loc, Value x) {
                                    VectorType::get({count}, b.getI32Type()), x);
 }
 
-/// Widens the elements of `type` in `words` to f32. bf16 takes two instructions
-/// per word: a shift for the first element, a mask for the second. Both operate
-/// on the whole word; otherwise LLVM would mask each element.
+/// Widens the elements in `words`, which have the type `type`, to f32. bf16
+/// takes two instructions per word: a shift for the first element, a mask for
+/// the second. Both operate on the whole word; otherwise LLVM would mask each
+/// element.
 static Value widenWords(OpBuilder &b, Location loc, Type type, Value words) {
   ShapedBuilder s(b, loc, words.getType());
   if (type.isBF16()) {
@@ -282,8 +285,9 @@ static Value widenWords(OpBuilder &b, Location loc, Type type, Value words) {
   return vector::InterleaveOp::create(b, loc, widen(words), second);
 }
 
-/// Returns true if all users compute with `value`. If a value is only copied,
-/// LLVM may fold its widening with a narrowing, which keeps its bits.
+/// Returns true if all users compute with `value`, a widened row. A row that is
+/// only copied should be widened by arith.extf: LLVM may fold this op with a
+/// later narrowing, which keeps the bits of the row.
 static bool isComputedWith(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     return isa<arith::ArithDialect, math::MathDialect>(user->getDialect()) &&
@@ -291,9 +295,9 @@ static bool isComputedWith(Value value) {
   });
 }
 
-/// Returns the select that is the only use of `row`, if its other operand is a
-/// constant and its condition a scalar. Sets `other` to the constant. Returns
-/// null if the use is something else.
+/// If `row` has one use, a select between `row` and a constant by a scalar
+/// condition, and all users compute with the result, returns this select. Sets
+/// `other` to the constant. Returns null otherwise.
 static arith::SelectOp getMask(Operation *row, APFloat &other) {
   if (!row->hasOneUse())
     return {};
@@ -327,8 +331,8 @@ static Value selectMasked(OpBuilder &b, arith::SelectOp mask, Value row,
                   isOtherFirst ? words : s.i(bits));
 }
 
-/// Masks the words instead of the widened elements, which takes half as many
-/// selects. Returns true on success.
+/// If the result of `widening` is masked, masks its operand as words instead,
+/// which takes half as many selects. Returns true on success.
 static bool maskWords(arith::ExtFOp widening) {
   APFloat other(0.0f);
   int64_t bits = 0;
@@ -365,8 +369,9 @@ static std::optional<ScaledRow> getScaledRow(arith::MulFOp product) {
   return row ? row : of(product.getRhs(), product.getLhs());
 }
 
-/// Masks a scaled row of fp8 as words, and its scale with 1, instead of the
-/// product. This takes a quarter as many selects.
+/// If `product` is a scaled row of fp8 and is masked, masks the row as words
+/// before the product instead. Where the mask selects its constant, the scale
+/// becomes 1. This takes a quarter as many selects.
 static void maskScaled(arith::MulFOp product) {
   APFloat other(0.0f);
   int64_t bits = 0;
@@ -438,9 +443,10 @@ private:
   void widenInside(scf::IfOp branch);
   void widenAsWords(ArrayRef<arith::ExtFOp> widenings, bool hasWords);
 
-  /// Widenings of bf16 that stay element by element. As operations on words,
-  /// ptxas would not recognise them as the same value, and would keep both
-  /// rows.
+  /// Widenings of bf16 in branches, which stay element by element. ptxas does
+  /// not recognise that they give the same values as the words that are widened
+  /// in front of the branch. Otherwise it would keep the wide row in registers
+  /// until the branch.
   llvm::SmallPtrSet<Operation *, 8> separate;
 };
 } // namespace
@@ -457,10 +463,11 @@ void NarrowRowsPass::widenInBranches(arith::ExtFOp widening) {
       separate.insert(cloneBefore(first, widening));
 }
 
-/// Moves the widening of rows whose extreme is already known to its first use.
-/// If `isSeparate` is true, widens bf16 again in a branch, such as the one in
-/// which a lane searches for an index. Keeping the wide row until then would
-/// take twice the registers.
+/// Moves the widening of each row whose extreme is computed on narrow elements
+/// to the first use of the wide row. If `isSeparate` is true, a branch that
+/// uses the wide row widens bf16 again. An example is the branch in which a
+/// lane searches for an index. Keeping the wide row until the branch would take
+/// twice the registers.
 void NarrowRowsPass::widenLate(ArrayRef<arith::ExtFOp> widenings,
                                bool isSeparate) {
   for (arith::ExtFOp widening : widenings) {
@@ -473,9 +480,9 @@ void NarrowRowsPass::widenLate(ArrayRef<arith::ExtFOp> widenings,
   }
 }
 
-/// Moves the widening of a row that both branches of `branch` use into the
-/// branches. Until then the row takes half or a quarter of the registers, and a
-/// branch may mask it as words.
+/// If a widened row is used in both branches of `branch` and nowhere else,
+/// moves the widening into each of them. Before `branch` the row then takes
+/// half or a quarter of the registers, and each branch may mask it as words.
 void NarrowRowsPass::widenInside(scf::IfOp branch) {
   if (branch.getElseRegion().empty())
     return;
@@ -522,7 +529,9 @@ void NarrowRowsPass::delayWidening(const MachineModel &machine) {
     kernel.walk([&](Block *block) { computeInTurn(block); });
 }
 
-/// Replaces widenings by masks and shifts of words, where this is faster.
+/// Widens rows by integer arithmetic on words, where this is faster. In a
+/// kernel that narrows to f16, widens all bf16 by integer arithmetic. Otherwise
+/// LLVM would compute with bf16 in f16, which has a smaller range.
 void NarrowRowsPass::widenAsWords(ArrayRef<arith::ExtFOp> widenings,
                                   bool hasWords) {
   bool narrowsToF16 = false;

@@ -54,8 +54,8 @@ static bool isOfPairs(Value value) {
 /// Returns the conversions from and to bf16, in program order, between which
 /// the order of a vector's elements does not matter.
 static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
-  // Vectors that elementwise ops connect have the same order of elements. It
-  // must be the order in memory if any of them has another use.
+  // Vectors that elementwise ops connect have the same order of elements. This
+  // order must be the order in memory if any of them has another use.
   llvm::EquivalenceClasses<void *> classes;
   llvm::SmallVector<void *> inOrder;
   SmallVector<Operation *> conversions;
@@ -65,7 +65,8 @@ static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
     bool isElementwise = OpTrait::hasElementwiseMappableTraits(op);
     if (widens || narrows)
       conversions.push_back(op);
-    // A value that a loop carries may come from an earlier iteration.
+    // Vectors that a loop carries stay in the order in memory, because the
+    // classes do not connect them with what the preceding iteration yielded.
     for (Region &region : op->getRegions())
       for (BlockArgument argument : region.getArguments())
         if (isa<VectorType>(argument.getType())) {
@@ -85,7 +86,8 @@ static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
       else
         first = id;
     };
-    // Vectors of bf16 are in the order of memory, so they are not visited.
+    // Vectors of bf16 are always in the order in memory, so they are in no
+    // class.
     if (!widens)
       llvm::for_each(op->getOperands(), visit);
     if (!narrows)

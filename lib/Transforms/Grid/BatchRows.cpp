@@ -8,11 +8,11 @@
 // The scalars of a row, such as its weights, are a long chain of operations,
 // which a CPU would execute row by row. If an lse is [H, n], each row of a
 // token reads a separate cache line. This line is evicted before the next token
-// reads its neighbour. So rows are processed in batches: `batch` neighbours
-// along the outermost extent, times up to stripRows rows along the inner
-// extents. A first loop computes the scalars of `batch` rows at once, as
-// vectors. It stores the values that the rows need in buffers. Two more loops
-// then process the rows in memory order.
+// reads the neighbouring element in it. So rows are processed in batches:
+// `batch` neighbours along the outermost extent, times up to stripRows rows
+// along the inner extents. A first loop computes the scalars of `batch` rows at
+// once, as vectors, and stores the values that the rows need in buffers. Two
+// more loops then process the rows in memory order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -157,9 +157,9 @@ Operation *BatchBuilder::cloneLane(OpBuilder &b, Operation *op, int64_t lane) {
 }
 
 /// Computes the scalars of `batch` rows from `first` on along the outermost
-/// extent. Buffers store values in the order in which rows are processed later.
-/// Strided reads, with a cache line per value, would cost more than these
-/// strided writes, whose lines stay in the cache.
+/// extent. Stores them to the buffers from `position` on, in the order in which
+/// moveRow() reads them. These writes are strided, but their lines stay in the
+/// cache. Strided reads, with a cache line per value, would cost more.
 void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
   SmallVector<Value> indices = indicesOf(b, first);
   for (auto [argument, index] : llvm::zip(row.getArguments(), indices))
@@ -176,7 +176,8 @@ void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
       continue;
     }
     varying.insert(op->result_begin(), op->result_end());
-    // Values that addresses need stay scalar.
+    // Loads, stores and cheap ops, such as those that compute addresses, stay
+    // scalar: they are cloned for each row.
     if (isa<LoadOp, StoreOp>(op) || early.isCheap(op)) {
       for (int64_t lane = 0; lane < batch; ++lane)
         for (Value result : cloneLane(b, op, lane)->getResults())
@@ -226,8 +227,8 @@ Value BatchBuilder::run(OpBuilder &b, RowRange range) {
   Value stride = one;
   for (Value extent : ArrayRef(extents).drop_front())
     stride = x.mul(stride, extent);
-  // Without rows the distance would be 0, but a loop needs a step of at least
-  // 1.
+  // If an inner extent is 0, the distance is 0, but a loop needs a step of at
+  // least 1.
   stride = arith::MaxUIOp::create(b, loc, stride, one);
   Value rows = x.mul(stride, lanes);
   Value last = x.add(range.begin,

@@ -31,11 +31,11 @@ static MergeLoopOp getMergeLoop(ForallOp forall) {
 }
 
 /// Returns the geometry of a launch that distributes the iterations of merge
-/// loops over lane groups. The upper bound of the first merge loop counts,
-/// since usually all have the same. The launch adds groups as long as no
-/// multiprocessor has more than ThreadsPerMultiprocessor threads. Too few
-/// threads leave memory idle. If there are more than multiprocessors can hold,
-/// the last blocks run alone.
+/// loops over lane groups. The upper bound of the first merge loop gives the
+/// number of iterations, since usually all merge loops have the same. The
+/// launch adds groups as long as no multiprocessor has more than
+/// ThreadsPerMultiprocessor threads. With too few threads, memory is idle. With
+/// more threads than the multiprocessors can hold, the last blocks run alone.
 static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {
   MergeLoopOp loop = getMergeLoop(forall);
   LayoutAttr layout = kernel.getLayoutAttr();
@@ -122,7 +122,8 @@ void mlafix::lowerToGroups(KernelOp kernel, ForallOp forall) {
   buildDependency(b, loc, kernel);
 
   if (kernel.isCollective()) {
-    // A rank without rows still synchronises with the other ranks.
+    // A rank without rows still launches a block, to synchronise with the other
+    // ranks. This block must not compute a row.
     Value hasRows =
         x.compare(arith::CmpIPredicate::ne, total, rows.constant(0));
     auto guard = scf::IfOp::create(b, loc, hasRows, /*withElseRegion=*/false);

@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mlafix;
 
 /// Lowers a ragged grid. Each call scans all segments and processes those of
-/// their rows that are in its range.
+/// their rows that are in the range of the call.
 static void raggedToLoops(KernelOp kernel, RaggedForallOp grid) {
   RowRange range = addRowRange(kernel);
   OpBuilder b(grid);

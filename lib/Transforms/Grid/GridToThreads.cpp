@@ -73,9 +73,10 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
 /// Interleaves the halves of the grid: blocks 0, 1, 2, … take positions 0, n /
 /// 2, 1, n / 2 + 1, …. Blocks that share a row move together. Unchanged rows
 /// are usually adjacent and use no bandwidth, so their blocks should run beside
-/// others. If both ends of the grid have the same conditions, blocks keep their
-/// positions, which is faster. They also do in exchanges: there the same block
-/// of every rank must wait, although conditions differ between ranks.
+/// others. If the conditions of stores (getRowConditions()) have the same
+/// values at both ends of the grid, blocks keep their positions, which is
+/// faster. The plan of an exchange never interleaves blocks: there the same
+/// block of every rank must wait, although conditions differ between ranks.
 static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block,
                               Value parts) {
   auto kernel = forall->getParentOfType<KernelOp>();
@@ -98,8 +99,9 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block,
                  : place;
 }
 
-/// Returns true if the rows of the grid always fill whole warps. The number of
-/// rows is a multiple of the product of the static extents.
+/// Returns true if the rows of the grid fill whole warps, whatever the dynamic
+/// extents are. The number of rows is a multiple of the product of the static
+/// extents.
 static bool fillsWarps(ForallOp forall, LayoutAttr layout) {
   int64_t known = 1;
   for (Value extent : forall.getExtents())
@@ -136,8 +138,8 @@ static DimAttr findDimInParts(KernelOp kernel, LayoutAttr layout) {
 
 /// Builds the number of parts of each row, which is the number that the longest
 /// row needs. If only one dim has several parts and the launch gives its size,
-/// this size decides. A row without elements has one part, for the scalars that
-/// are stored with the row.
+/// the number follows from this size. A row without elements has one part, for
+/// the scalars that are stored with the row.
 static RowParts buildParts(OpBuilder &b, ForallOp forall, KernelOp kernel) {
   LayoutAttr layout = kernel.getLayoutAttr();
   Location loc = forall.getLoc();
@@ -188,12 +190,13 @@ void mlafix::lowerToThreads(KernelOp kernel, ForallOp forall) {
   SmallVector<Value> indices = rows.indicesOf(row, isBundled, bundle);
 
   Value isRow;
-  // A rank without rows still synchronises with the other ranks.
+  // The last block may have threads past the last row. A rank without rows
+  // still launches a block, to synchronise with the other ranks.
   if (layout.getRows() > 1 || kernel.isCollective())
     isRow = x.ult(row, total);
   prefetchTables(b, kernel, forall);
-  // The code before this point accesses no memory and overlaps the preceding
-  // grid.
+  // The code before this point only prefetches from memory, so it can overlap
+  // the preceding grid.
   buildDependency(b, loc, kernel);
 
   // Threads past the last row skip the body but do not return, because they

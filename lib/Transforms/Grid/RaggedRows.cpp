@@ -34,7 +34,7 @@ Value RaggedRows::saturatingAdd(Value a, Value c) {
 
 void RaggedRows::addBundle(RowBundle &bundle) {
   // Only bundles with at most one row per lane of a warp have marks, since the
-  // ballot of one warp collects all of them.
+  // ballot of one warp collects all marks of a bundle.
   if (bundle.rows <= limits::warpThreads)
     bundle.marks = allocShared(b, loc, {bundle.rows}, b.getI32Type());
   bundles.push_back(&bundle);
@@ -62,11 +62,12 @@ Value RaggedRows::innerSize() {
 }
 
 /// Computes the block's first bundle and the number of blocks that share a
-/// bundle. It is the number of blocks divided by the number of bundles, rounded
-/// down to a power of two, but at least 1. A scattered bundle is shared by at
-/// least as many blocks as it has parts. A block searches for the segment of
-/// each part that it takes, which can take longer than storing the part.
-/// Therefore a small number of rows is not scattered.
+/// bundle. This number is the quotient of the blocks and the bundles of the
+/// grid, rounded down to a power of two, but at least 1. A scattered bundle is
+/// shared by at least as many blocks as it has parts, rounded down to a power
+/// of two. A block searches for the segment of each part that it takes, which
+/// can take longer than storing the part. Therefore a small number of rows is
+/// not scattered.
 void RaggedRows::shareBundle(RowBundle &bundle) {
   Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {
@@ -74,7 +75,7 @@ void RaggedRows::shareBundle(RowBundle &bundle) {
   };
   // The number of bundles minus 1. `total` is at least 1.
   Value last = x.div(x.sub(total, x.i32(1)), x.i32(bundle.rows));
-  // floor(log2(blocks)) - ceil(log2(bundles))
+  // `spare` is floor(log2(blocks)) - ceil(log2(bundles)).
   Value ofBlocks = leadingZeros(blocks);
   Value spare = x.sub(x.sub(leadingZeros(last), ofBlocks), x.i32(1));
   Value least = x.i32(0);
@@ -325,9 +326,10 @@ Value SegmentPredicate::isAnySelected(Value base, Value member, int64_t count,
   if (bounded.empty())
     return buildAny(/*isWhole=*/false);
   // A thread has seven predicate registers, so loads with a predicate each
-  // would wait for one another. There are two branches instead of one with an
-  // else branch, because the first loads of each branch are prefetched
-  // (PrefetchCandidates.cpp).
+  // would wait for one another. So if all segments exist and are within the
+  // bounds, a first branch loads without predicates. Otherwise a second branch
+  // loads with them. It is not the else branch of the first, because the first
+  // loads of each branch are prefetched (PrefetchCandidates.cpp).
   Value end = x.add(base, x.constant(count * step));
   Value any = arith::ConstantIntOp::create(b, loc, false, 1);
   for (bool isWhole : {true, false}) {

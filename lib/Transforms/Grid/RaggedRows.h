@@ -32,8 +32,9 @@ struct RowBundle {
 
   // RaggedRows sets the following members.
 
-  /// Shared memory with one i32 per row: 1 + the position of the segment whose
-  /// rows start there, or 0. Null if a bundle has too many rows.
+  /// Shared memory with one i32 per row of the block's first bundle: 1 + the
+  /// position of the segment whose first row in the bundle is this row, or 0 if
+  /// there is none. Null if a bundle has too many rows.
   mlir::Value marks = {};
   mlir::Value first = {}; ///< number of the block's first bundle, i32
   /// The binary logarithm of the number of blocks per bundle, i32.
@@ -46,9 +47,9 @@ struct RowBundle {
 /// chunk: the number of rows in the segments before it, and the difference
 /// between the index and the number of a row.
 ///
-/// A binary search converts a row number to a (position, row) pair. It is not
-/// needed for the first bundle of a block, because threads mark where their
-/// segments begin in it. If there are fewer bundles than blocks, or if the
+/// A binary search converts a row number to a (position, row) pair. The first
+/// bundle of a block needs no search, because threads mark where their segments
+/// begin in this bundle. If there are fewer bundles than blocks, or if the
 /// bundle is scattered, several blocks share the inner indices of a bundle.
 class RaggedRows {
 public:

@@ -32,7 +32,8 @@ IndexStores mlafix::findIndexStores(Block &body) {
   llvm::SetVector<Operation *> slice;
   for (StoreOp store : stores) {
     MemoryAccess access = *getSingleAccess(store);
-    // Two arguments that a kernel writes are never the same tensor.
+    // It suffices to compare arguments, since two arguments that a kernel
+    // writes are never the same tensor.
     if (llvm::any_of(rows, [&](const MemoryAccess &row) {
           return row.memref == access.memref;
         }))

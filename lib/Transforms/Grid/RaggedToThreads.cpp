@@ -48,7 +48,8 @@ namespace {
 ///
 /// If there is more than one chunk, the predicates of all segments are
 /// evaluated first, without reading the bounds of the segments and with a
-/// single reduction. Most calls select no segment.
+/// single reduction. Most calls select no segment, and end after this
+/// reduction.
 ///
 /// Scalars that depend only on indices are stored in a separate pass, with one
 /// thread per scalar, for a bundle of rows and inner indices at a time. This
@@ -115,8 +116,8 @@ Value RaggedScan::segmentOf(Value base, Value position) {
 
 /// Returns the first row (index) of a segment and the number of its rows (i32).
 /// The number is 0 if the segment is malformed, not selected, or past the last
-/// segment. Past the last segment, the last one is read again instead of
-/// branching, so that all loads are in flight at once.
+/// segment. A thread whose segment is past the last one reads the last one
+/// again instead of branching, so that all loads are in flight at once.
 std::pair<Value, Value> RaggedScan::selectedRows(Value segment,
                                                  Value segments) {
   Value known =
@@ -203,9 +204,9 @@ Value RaggedScan::scan(Value sum, Value &total) {
 }
 
 /// Plans the rows that a block processes at a time, and the number of blocks.
-/// The last blocks start with scalars, since the first blocks have rows. In
-/// layouts of several rows, a row is split over as many groups of lanes as
-/// there can be inner indices.
+/// The first bundles of rows go to the first blocks, so the first bundles of
+/// scalars go to the last blocks. In layouts of several rows, up to as many
+/// groups of lanes share a row as there can be inner indices.
 ///
 /// If many rows are only stored, they are scattered, so that all blocks
 /// together write a small contiguous window of memory. On an H200, a fill of
@@ -312,8 +313,8 @@ void RaggedScan::build() {
   planBundles();
   Value tid = x.toIndex(thread.id);
   Value segments = countSegments();
-  // Every grid waits for the preceding grid. Without segments it waits here;
-  // otherwise each branch below waits directly before its first load.
+  // Every grid waits for the preceding grid. A grid without segments waits
+  // here. Otherwise each branch below waits directly before its first load.
   auto isEmpty = scf::IfOp::create(
       b, loc, x.compare(arith::CmpIPredicate::eq, segments, x.constant(0)),
       false);
@@ -326,7 +327,8 @@ void RaggedScan::build() {
       b, loc, x.constant(0), evaluatePredicates(segments),
       x.constant(threads * perThread), [&](Value base) {
         // Wait here, after values that are common to all chunks have been
-        // computed. A second wait costs little.
+        // computed. A second wait, after that in evaluatePredicates() or in a
+        // previous chunk, costs little.
         buildDependency(b, loc, kernel);
         rows->clear();
         SmallVector<Value> starts, lengths;

@@ -56,7 +56,8 @@ std::optional<MemoryAccess> mlafix::findTransposed(KernelOp kernel,
   if (kernel.isCollective())
     return std::nullopt;
   SmallVector<MemoryAccess> accesses = collectAccesses(forall);
-  // Another order would move rows with unknown strides even further apart.
+  // Rows with unknown strides keep their order, since another order would put
+  // even more memory between consecutive rows.
   if (llvm::any_of(accesses, [&](const MemoryAccess &access) {
         return access.isRow && hasUnknownStride(kernel, access.memref);
       }))
@@ -150,7 +151,8 @@ void mlafix::prefetchTables(OpBuilder &b, KernelOp kernel, ForallOp forall) {
     return;
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
-  // If groups share rows, there may be fewer blocks than a tensor has lines.
+  // In layouts of lane groups there may be fewer blocks than a tensor has
+  // lines, so each thread of the first warp prefetches one.
   bool isGrouped = kernel.getLayoutAttr().isGrouped();
   Value thread = buildThreadId(b, loc);
   Value isFirst = x.ult(thread, x.i32(isGrouped ? limits::warpThreads : 1));

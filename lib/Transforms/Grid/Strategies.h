@@ -23,11 +23,11 @@ void lowerToThreads(KernelOp kernel, ForallOp forall);
 
 /// Replaces a dense grid on a GPU whose merge loops are shared by lane groups.
 /// The lanes of a row do not synchronise, so lanes are numbered consecutively
-/// across blocks. All groups of a block have the same lanes, with
-/// `group_threads` threads each (an argument that the launch sets). A block has
-/// as many groups as fit its threads. All threads of a block take part in the
-/// exchange of chunks; those past the last row repeat the last row. Only the
-/// first group executes the ops after the last merge loop.
+/// across blocks. Every group of a block has `group_threads` threads (an
+/// argument that the launch sets), which are the same lanes in each group. A
+/// block has as many groups as fit into its threads. All threads of a block
+/// take part in the exchange of chunks; those past the last row repeat the last
+/// row. Only the first group executes the ops after the last merge loop.
 void lowerToGroups(KernelOp kernel, ForallOp forall);
 
 /// Replaces a ragged grid on a GPU by a scan of its predicate and a loop over
@@ -35,7 +35,7 @@ void lowerToGroups(KernelOp kernel, ForallOp forall);
 void lowerRagged(KernelOp kernel, RaggedForallOp grid);
 
 /// Replaces a dense grid on a CPU whose layout has several rows. The scalars of
-/// these rows are computed together, before the first row is moved.
+/// these rows are computed together, before the first of the rows is processed.
 void lowerToBatches(KernelOp kernel, ForallOp forall);
 
 /// Replaces a dense or ragged grid on a CPU by loops over a range of rows.

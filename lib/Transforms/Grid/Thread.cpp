@@ -24,7 +24,8 @@ using namespace mlafix;
 
 /// Builds the position of a thread whose row is shared by `blocks` (i32)
 /// blocks. In a cluster, the lanes of a row are consecutive threads. Otherwise
-/// each block has a part of the row, and a lane number counts packs of the row.
+/// each block has a part of the row, and the number of a lane is the index of
+/// its first pack in the row.
 static Thread buildSharingThread(OpBuilder &b, Location loc, LayoutAttr layout,
                                  Value blocks) {
   IndexBuilder x(b, loc);
@@ -59,7 +60,7 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout,
   Value lane = isPower ? x.band(thread.id, x.i32(lanes - 1))
                        : x.rem(thread.id, x.i32(lanes));
   thread.lane = x.toIndex(lane);
-  if (!isPower) // The lanes do not synchronise.
+  if (!isPower) // Such lanes do not synchronise, so they need no mask.
     return thread;
   if (lanes >= limits::warpThreads) {
     thread.mask = x.i32(-1);
@@ -112,7 +113,7 @@ Value GridRows::count() {
   return total;
 }
 
-/// Builds the reciprocal (i64) of an extent that the launch passes, for a
+/// Builds the reciprocal (i64), which the launch passes, of an extent that is a
 /// compile-time dim whose size is left to the launch. Returns null for other
 /// extents.
 Value GridRows::buildReciprocal(unsigned extent) {
@@ -129,9 +130,9 @@ Value GridRows::buildReciprocal(unsigned extent) {
                                   dim.getSource(), *dim.getConstantIndex());
 }
 
-/// Converts a row number to the grid's indices. For extents with a reciprocal,
-/// it multiplies, since divisions would take longer than all other code before
-/// the first load.
+/// Converts a row number to the grid's indices. Multiplies by the reciprocals
+/// of the extents that have one, since divisions would take longer than all
+/// other code before the first load.
 SmallVector<Value> GridRows::delinearize(Value row) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
@@ -183,8 +184,8 @@ SmallVector<Value> GridRows::bundledIndicesOf(Value row, Value isBundled,
     whole = x.mul(whole, extent);
   Value inBundle = x.band(isBundled, x.ult(row, whole));
   const int64_t bundleBits = llvm::Log2_64(bundle);
-  // Every block starts with this computation. For powers of two, it computes
-  // both orders side by side and selects one.
+  // Every block starts with this computation, so it has to be short. For powers
+  // of two, both orders are computed side by side, and one is selected.
   if (std::optional<int64_t> size =
           getPowerOfTwo(forall.getExtents().drop_front())) {
     const int64_t innerBits = llvm::Log2_64(*size);

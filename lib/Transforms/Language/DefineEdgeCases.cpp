@@ -272,8 +272,9 @@ static Value buildExtremum(OpBuilder &b, OpTy op) {
 //===----------------------------------------------------------------------===//
 
 /// Drops flags that promise something about operands, since nothing checks
-/// these promises. Only passes may permit other arithmetic: N9 and N10 apply to
-/// every op of a kernel.
+/// these promises. Drops fast-math flags as well: only passes may permit other
+/// arithmetic, since N9 and N10 (docs/Dialect.md) apply to every op of a
+/// kernel.
 static void dropPromises(Operation *op) {
   if (auto integer = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op);
       integer &&
@@ -295,8 +296,9 @@ static void dropPromises(Operation *op) {
                                               arith::FastMathFlags::none));
 }
 
-/// Narrows an index via i64. MLIR would fold a direct cast back to the original
-/// index. Returns null for other casts.
+/// Narrows an index via i64. If it were narrowed by a single cast, MLIR would
+/// fold this cast and a cast back to the original index, although the first
+/// drops bits. Returns null for other casts.
 static Value buildIndexCast(OpBuilder &b, arith::IndexCastOp cast) {
   Type to = cast.getType();
   if (!cast.getIn().getType().isIndex() || to.getIntOrFloatBitWidth() >= 64)
@@ -356,9 +358,10 @@ static Value buildTotal(OpBuilder &b, Operation *op) {
       .Default([](Operation *) { return Value(); });
 }
 
-/// Makes a loop count its iterations. Otherwise a loop whose index overflows
-/// would not end. MLIR also folds a loop to no iteration if it has more
-/// iterations than its type has positive numbers.
+/// Makes a loop count its iterations, unless its step is 1 and its index has 64
+/// bits and is signed. Otherwise a loop whose index overflows would not end.
+/// MLIR also folds a loop to no iteration if it has more iterations than its
+/// type has positive numbers.
 static LogicalResult makeTotal(scf::ForOp loop) {
   std::optional<APInt> step = loop.getConstantStep();
   if (step && !step->isStrictlyPositive())

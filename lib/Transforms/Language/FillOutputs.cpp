@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A branch around stores to an output yields a boolean, which is true if the
-// row has written its element. If it has not, an additional store at the end of
-// the row writes the fill.
+// Each branch around stores to an output yields a boolean, which is true if the
+// row of the grid has stored to the output. If the row has not, an additional
+// store at its end writes the fill.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,15 +53,15 @@ public:
         stores.push_back(access);
   }
 
-  /// Checks that the fill can be decided by each row of the grid. A row must
-  /// store at most one element or row of the output, and distinct rows must
-  /// store distinct ones. Every element or row of the output must belong to a
-  /// row of the grid.
+  /// Checks that each row of the grid can decide by itself if it writes the
+  /// fill. A row must store at most one element or row of the output, and
+  /// distinct rows must store distinct ones. Every element or row of the output
+  /// must belong to a row of the grid.
   LogicalResult verify();
   /// Builds an i1 that is true if the row of the grid has stored to the output
   /// in `block`. Returns null if `block` contains no such store.
   FailureOr<Value> buildWritten(Block &block);
-  /// Builds the fill in the form that `mlafix.store` stores.
+  /// Builds the fill as a value that `mlafix.store` accepts: a scalar or a row.
   Value buildFill(OpBuilder &b, Attribute fill);
 
   ArrayRef<MemoryAccess> getStores() const { return stores; }

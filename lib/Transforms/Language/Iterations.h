@@ -18,9 +18,10 @@ namespace mlafix {
 /// is 0 if the range is empty or the step is below 1.
 mlir::scf::ForOp countIterations(mlir::scf::ForOp loop);
 
-/// Returns true if the iterations of `loop` reduce a row over lanes, for
-/// example to the score of a key. The loads of the next rows must then be in
-/// flight. The loop must not be in another loop, and must contain no branches.
+/// Returns true if each iteration of `loop` reduces a row over lanes, for
+/// example to the score of a key. The loads of the next rows should then be in
+/// flight during the reduction. Returns false if the loop is in another loop or
+/// contains branches or loops.
 bool reducesRowPerIteration(mlir::scf::ForOp loop);
 
 } // namespace mlafix

@@ -59,7 +59,8 @@ bool OpaqueElements::isFilledWithNumber() {
 }
 
 /// Records loads and stores of elements. Returns an op that uses elements in
-/// any other way, or null if there is none.
+/// any other way, or the kernel if an output is filled with a number other than
+/// 0. Returns null if there is neither.
 Operation *OpaqueElements::collect() {
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     if (!isa<MemRefType>(argument.getType()) || !isHere(argument))
@@ -144,8 +145,8 @@ Operation *OpaqueElements::findOther() {
   return nullptr;
 }
 
-/// Changes the type of `value`, an f32 or a row of f32, to the type of its
-/// bits.
+/// Changes the type of `value`, an f32 or a row of f32, to i64 or a row of i64,
+/// which hold the bits of elements.
 void OpaqueElements::makeBits(Value value) {
   Type bits = IntegerType::get(kernel.getContext(), 64);
   Type type = value.getType();
@@ -153,7 +154,8 @@ void OpaqueElements::makeBits(Value value) {
     bits = getRowTileType(getTileDim(type), bits);
   if (!matchPattern(value, m_Constant()))
     return value.setType(bits);
-  // Clone the zero, since other ops may use it, too.
+  // Replace the zero only where it is an element, since other ops may use it,
+  // too.
   OpBuilder b(value.getDefiningOp());
   TypedAttr zero = b.getZeroAttr(bits);
   Value made = arith::ConstantOp::create(b, value.getLoc(), zero);

@@ -18,9 +18,10 @@ namespace mlafix {
 /// elements may then have any bits.
 mlir::Operation *findUseAsNumber(KernelOp kernel, llvm::StringRef variable);
 
-/// Replaces float elements by integers (i64) if they are only moved. Every
-/// dtype bound to the variable then keeps its bits. Conversions of fp8 would
-/// not keep them, since they saturate and have a single NaN.
+/// If float elements of the variable are only moved, replaces them by integers
+/// (i64). Elements then keep their bits for every dtype that is bound to the
+/// variable. Conversions of fp8 would not keep them, since they saturate and
+/// have a single NaN.
 void moveAsBits(KernelOp kernel, llvm::StringRef variable);
 
 } // namespace mlafix

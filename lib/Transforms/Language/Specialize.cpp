@@ -204,9 +204,9 @@ static bool isLengthRead(KernelOp kernel, StringRef dim) {
 }
 
 /// Binds names that are missing from `bindings`. Names that only absent
-/// arguments had no longer exist and need no value. Neither do lengths that
-/// nothing reads. A name with a default is always bound, so that the bindings
-/// of a kernel do not depend on what folds.
+/// arguments had no longer exist, so they need no value. Lengths that nothing
+/// reads need no value, either. A name with a default is always bound, so that
+/// the bindings of a kernel do not depend on what folds.
 LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
   llvm::StringSet<> left;
   for (const BindableName &name : getBindableNames(kernel))
@@ -242,8 +242,10 @@ LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
         BaseAttr bound = names.bases.lookup(other);
         return bound ? bound.getValue().getValue() : StringRef();
       });
+    // If the default is a base without a value, the iteration for that base
+    // reports the error.
     if (value.empty())
-      continue; // The default is a base without a value, which is an error.
+      continue;
     if (failed(bindOne(kernel, names, name.name, value)))
       return failure();
   }
@@ -266,8 +268,9 @@ static LogicalResult bindPresence(KernelOp kernel, const Names &names) {
 }
 
 /// Checks that the dtype variable, whose elements have the type `element` in
-/// the source, may be bound to `bound`. A body may read integers of any width
-/// as wider integers. The verifiers of its ops check whether it does.
+/// the source, may be bound to `bound`. A variable of integers may be bound to
+/// integers of any width, since a body may read them as wider integers. The
+/// verifiers of the ops check if the body does so.
 static LogicalResult verifyDType(KernelOp kernel, StringAttr variable,
                                  Type element, Type bound) {
   auto isWhole = [](Type type) {

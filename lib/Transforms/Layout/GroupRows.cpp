@@ -22,7 +22,9 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Propagates row types, starting at rows that are combined with groups.
+/// Marks rows that have one element per group: changes their dim G to that of
+/// one element for each group of (G K). Starts at rows that are combined with
+/// groups, and follows definitions and uses.
 class GroupTypes {
 public:
   LogicalResult run(KernelOp kernel);
@@ -64,8 +66,9 @@ LogicalResult GroupTypes::mark(Value row, DimAttr dim) {
   return success();
 }
 
-/// Marks an operand. If the op that defines it has the same result in every
-/// lane, clones this op for the operand instead.
+/// Marks an operand. If it is a splat, a constant or an iota, other ops may use
+/// the same value along another dim. So this op is cloned for the operand
+/// instead, and the clone is marked.
 LogicalResult GroupTypes::markOperand(OpOperand &operand, DimAttr dim) {
   Value row = operand.get();
   Operation *def = row.getDefiningOp();
@@ -211,8 +214,9 @@ LogicalResult GroupTypes::followUse(OpOperand &use) {
   return keepsDim(op) ? markAll(op, dim) : success();
 }
 
-/// Returns the product dim of an access to a row with one element per group
-/// whose elements have no unit stride. Returns null for other accesses.
+/// If `op` accesses a row along the groups of a product, and the elements of
+/// this row are not adjacent in memory, returns the product. Returns null for
+/// other accesses.
 static DimAttr getSpreadProduct(KernelOp kernel, Operation *op) {
   std::optional<MemoryAccess> access = getSingleAccess(op);
   if (!access || !access->isRow || access->isPerGroup() ||

@@ -16,8 +16,9 @@ using namespace mlir;
 using namespace mlafix;
 
 /// Returns true if two accesses to the same row assign each element to the same
-/// lane. The element of a group is stored by the group's first lane and loaded
-/// by all lanes.
+/// lane. In a row with one element per group, this needs two stores or two
+/// loads: the first lane of a group stores the element, but all lanes of the
+/// group load it.
 static bool areSharedAlike(const MemoryAccess &a, const MemoryAccess &b) {
   if (!a.isRow || !b.isRow || !a.isPartAs(b))
     return false;
@@ -44,7 +45,7 @@ unsigned AccessKinds::getKind(const MemoryAccess &access) {
        {access.isRow, access.isWrite, access.isShifted,
         static_cast<bool>(access.group), access.member || access.allMembers})
     properties = 2 * properties + property;
-  // A slice is never empty, so an empty one stands for none.
+  // A slice is never empty, so an empty slice stands for no slice.
   RowSlice slice = access.slice.value_or(RowSlice());
   auto [found, isNew] =
       kinds.try_emplace(Key(access.memref, access.getRowDim(), properties,
