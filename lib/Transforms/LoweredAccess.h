@@ -14,8 +14,8 @@
 
 namespace mlafix {
 
-/// A load, store, prefetch or atomic operation on an element or pack. The form
-/// is the same for all ops.
+/// A load, store, prefetch or atomic operation on an element or pack, described
+/// in the same way for ops of the memref and vector dialects.
 struct LoweredAccess {
   mlir::Value memref;
   mlir::ValueRange indices;
@@ -40,13 +40,14 @@ std::optional<LoweredAccess> getAccess(mlir::Operation *op);
 /// Returns true if `type` is a pack of several f32.
 bool isPackOfF32(mlir::Type type);
 
-/// Returns the kernel arguments whose address `op` needs, but not their
+/// Returns the kernel arguments of which `op` needs the address but no
 /// elements. Returns none unless `op` is mlafix.present or mlafix.same_tensor.
 llvm::SmallVector<mlir::BlockArgument> getAddressed(mlir::Operation *op);
 
 /// Returns the strides of `memref` in elements. Dynamic strides are
-/// ShapedType::kDynamic. In a tiled tensor, a stride is static if the sizes of
-/// the following dims are, because a launch checks that the columns are packed.
+/// ShapedType::kDynamic. In a tiled tensor, the stride of a dim but the first
+/// is static if the sizes of the dims after it are static, because a launch
+/// checks that the columns are packed.
 llvm::SmallVector<int64_t> getStrides(mlir::Value memref);
 
 /// Returns the number of elements of the dims from `first` on. Returns

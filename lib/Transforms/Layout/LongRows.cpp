@@ -52,9 +52,9 @@ bool mlafix::readsPacks(LoadIntoOp load, int64_t elements) {
 /// Returns the approximate number of instructions per thread for `op` on all of
 /// its packs. Most ops have one per element. A reduction also combines lanes
 /// and warps (RowReduce.cpp). A scan has an operation per element and index bit
-/// (RowScan.cpp), and a swap two per element (RowSwap.cpp). A row that is read
-/// into another one by single elements has an address and a predicate per
-/// element.
+/// (RowScan.cpp), and a swap two per element (RowSwap.cpp). A mlafix.load_into
+/// that reads single elements computes an address and a predicate for each of
+/// them.
 static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   DimAttr dim = getTileDim(getTile(op));
   int64_t perPack = layout.packFor(dim), packs = layout.packsFor(dim);
@@ -85,7 +85,8 @@ bool mlafix::isTooLongToKeep(KernelOp kernel, Type tile) {
 bool mlafix::walksRows(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
-  if (layout.isGrouped()) // The lanes have few packs of a row.
+  // With lane groups, a lane has only few packs of a row, which stay unrolled.
+  if (layout.isGrouped())
     return false;
   int64_t packs = 0, instructions = 0;
   // The stage of an op is the length of the longest chain of reductions on

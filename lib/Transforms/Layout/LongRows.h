@@ -39,11 +39,15 @@ int64_t getMostKept(KernelOp kernel);
 /// rows are recomputed where they are used again, if possible.
 bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
 
-/// Returns true if the rows of `kernel` are processed in loops over packs.
-/// Returns false if scf.while carries rows, or if lane groups share them. Also
-/// returns false if a lane can hold the rows, and dependent reductions divide
-/// the loops so often that the program would not be shorter. mlafix-spill-rows
-/// adds ops, but this never turns true into false.
+/// Returns true if the rows of `kernel` are processed in loops over packs, and
+/// false if scf.while carries rows or the layout has lane groups. Otherwise:
+///
+///   - On a CPU, returns true if a row has more than `loopPacks` packs.
+///   - On a GPU, returns true if a row is too long to keep, or if the unrolled
+///     program is long and a program with loops is shorter. Reductions that
+///     depend on each other divide the loops, which makes the program longer.
+///
+/// The ops that mlafix-spill-rows adds never turn a result of true into false.
 bool walksRows(KernelOp kernel);
 
 } // namespace mlafix

@@ -23,7 +23,8 @@ static bool isElementwiseScalar(Operation *op) {
   return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1;
 }
 
-/// Returns true for ops that are slow enough to gain from vectors of rows.
+/// Returns true if `op` is so slow that it pays to compute it for several rows
+/// at once, as a vector.
 static bool isLong(Operation *op) {
   return isa<arith::DivFOp, math::ExpOp, math::Exp2Op, math::LogOp,
              math::Log2Op, math::SqrtOp, math::RsqrtOp, math::TanhOp>(op);
@@ -83,15 +84,17 @@ static bool isBatchable(Operation *op) {
   if (isTileOp(op) ||
       isa<LoadOp, StoreOp, PresentOp, SameTensorOp, memref::DimOp>(op))
     return true;
-  // A vector division divides in every lane, but the select that excludes a
-  // zero divisor only knows the condition of one row.
+  // Integer divisions are not batched: a vector division divides in every lane,
+  // but the select that excludes a zero divisor only knows the condition of one
+  // row.
   return isElementwiseScalar(op) &&
          !isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(
              op);
 }
 
-/// Returns true if the program of a batch is long: each access to a scalar
-/// takes as many instructions as a batch has rows.
+/// Returns true if `early` accesses memory so often that the program of a batch
+/// is long. Each of these accesses takes as many instructions as a batch has
+/// rows.
 static bool isLongBatch(const RowInvariantScalars &early,
                         const MachineModel &machine) {
   return llvm::count_if(early.inOrder(), [](Operation *op) {

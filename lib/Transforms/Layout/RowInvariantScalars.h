@@ -14,8 +14,10 @@
 
 namespace mlafix {
 
-/// The scalar ops of a row's program that do not depend on rows and can execute
-/// before them.
+/// The scalar ops of a row's program that do not depend on row tiles and can
+/// execute before all ops on row tiles. In a kernel with batches, they execute
+/// for many rows (BatchRows.cpp) before the rest of the program executes for
+/// the first of these rows.
 class RowInvariantScalars {
 public:
   explicit RowInvariantScalars(mlir::Block &row);
@@ -27,11 +29,12 @@ public:
   /// Returns true if `op` is cheap to repeat: neither it nor its operands load
   /// or compute anything expensive.
   bool isCheap(mlir::Operation *op) const { return cheap.contains(op); }
-  /// Returns true if the program of the row has a copy of `op`.
+  /// Returns true if the rest of the row's program computes `op` again.
   bool isRepeated(mlir::Operation *op) const {
     return isCheap(op) || compares.contains(op);
   }
-  /// Returns the other values that the program of the row needs.
+  /// Returns the results of these ops that the rest of the row's program needs
+  /// and does not compute again.
   llvm::ArrayRef<mlir::Value> kept() const { return needed.getArrayRef(); }
 
 private:

@@ -15,13 +15,14 @@
 namespace mlafix {
 
 /// The position of a pack in a row. In a row along a bounded dim, only packs
-/// below the size of the dim exist. Such packs are single elements unless the
-/// size is a multiple of a larger pack.
+/// below the size of the dim exist. The packs of such a row are single elements
+/// unless the size is known to be a multiple of a larger pack.
 struct PackPosition {
   mlir::Value start; ///< index of the pack's first element in the row
-  /// True (i1) if the pack is inside the row; null if it is in every lane.
+  /// True (i1) if the pack is inside the row; null if true in every lane.
   mlir::Value exists;
-  mlir::Value stores; ///< i1: true if this lane stores the pack; null: true
+  /// True (i1) if this lane stores the pack; null if true in every lane.
+  mlir::Value stores;
 };
 
 /// The distribution of a kernel's rows, and the share that this thread has of
@@ -83,9 +84,10 @@ struct RowLayout {
     return packs % layout.getLanes() == 0 ? packs / layout.getLanes() : 1;
   }
 
-  /// Returns the alignment in bytes of accesses to packs of `memref`. The
-  /// guards give the alignment of the argument, for packs of its own size or
-  /// larger ones. Packs are counted from element `first` of the row in memory.
+  /// Returns the alignment in bytes of accesses to packs of `memref`: the size
+  /// of a pack, but at most the alignment that the guards give the argument.
+  /// Returns the size of an element if `memref` is no argument. Packs are
+  /// counted from element `first` of the row in memory.
   int64_t alignmentOf(mlir::Value memref, mlir::VectorType pack,
                       int64_t first = 0) const {
     int64_t bytes = getDTypeBytes(pack.getElementType());

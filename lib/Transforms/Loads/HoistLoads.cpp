@@ -82,9 +82,10 @@ static Access getAccess(Operation *op, bool isAhead) {
   return isAhead && onlyPrefetches(op) ? Access::Prefetch : Access::None;
 }
 
-/// Moves the accesses of `kind` after the wait for the preceding grid in front
-/// of the first op that may use one of them. If `isAhead` is true, branches
-/// that only prefetch count as accesses.
+/// Moves each access of `kind`, with the address computations that it needs, up
+/// in `block`. No access passes a store, an access of an earlier kind, or the
+/// wait for the preceding grid. If `isAhead` is true, branches that only
+/// prefetch count as accesses.
 static void hoistAccesses(Block &block, Access kind, bool isAhead) {
   auto first =
       llvm::find_if(block, [](Operation &op) { return isGridWait(&op); });

@@ -160,7 +160,7 @@ static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
 static constexpr StringLiteral kPrefetch = "prefetch.global.L2 [$0];";
 
 namespace {
-/// Moves the wait of one function, and prefetches before it.
+/// Moves the wait of one function down, and builds prefetches before the wait.
 class GridWait {
 public:
   explicit GridWait(LLVM::LLVMFuncOp function) : function(function) {}
@@ -182,7 +182,8 @@ private:
 /// bytes of the remaining rows per thread.
 int64_t GridWait::choosePrefetches(Operation *wait,
                                    SmallVector<CandidateLoads> &loads) {
-  // Each condition is a branch that every thread executes.
+  // Each condition is a branch that every thread executes. If there are too
+  // many, rows with masks are not prefetched.
   int64_t most = getPlanned(function, PlanField::EarlyConditions);
   bool isTooMany = int64_t(loads.size()) > most;
   int64_t bytes = 0;
@@ -279,8 +280,9 @@ static std::string writePrefetch(LLVM::LLVMFuncOp function, int64_t bytes) {
       lanes - 1, kPrefetch);
 }
 
-/// Prefetches data before the wait that is loaded after it. The first block
-/// prefetches the values that all blocks load.
+/// Builds prefetches of data that is loaded after the wait. The prefetches
+/// precede the wait. The first block prefetches the values that all blocks
+/// load.
 void GridWait::prefetch(Operation *wait) {
   if (getPlanned(function, PlanField::EarlyBytes) == 0)
     return;
@@ -340,7 +342,8 @@ void GridWait::prefetch(Operation *wait) {
 }
 
 /// Replaces the kernel's own prefetches (Grid/RowOrder.cpp) by PTX that
-/// prefetches only memory of this device.
+/// executes only if the launch reads only memory of its own device. Removes the
+/// prefetches if the kernel has too many parameters for getLocal().
 void GridWait::prefetchTables() {
   SmallVector<LLVM::Prefetch> prefetches;
   function.walk([&](LLVM::Prefetch op) { prefetches.push_back(op); });
@@ -356,8 +359,8 @@ void GridWait::prefetchTables() {
   }
 }
 
-/// Moves the wait to after the computation of addresses for the loads that
-/// follow it.
+/// Moves the wait behind the address computations of the loads that follow, and
+/// builds prefetches before the wait.
 void GridWait::delay(Operation *wait) {
   OpBuilder b(wait);
   Location loc = wait->getLoc();
@@ -391,8 +394,8 @@ void GridWait::delay(Operation *wait) {
   remark::passed(loc, opts) << remark::add(
       "the wait for the preceding grid comes after the addresses of {0}",
       count(moved, "load"));
-  // The exit is never taken (ntid is not zero), but ptxas cannot know that. It
-  // ends the basic block, so that all address arithmetic is scheduled before
+  // The exit is never taken (ntid is not zero), but ptxas cannot know that. The
+  // exit ends the basic block, so ptxas schedules all address arithmetic before
   // the wait.
   buildAssembly(b, loc,
                 "{\n\t.reg .pred none;\n\t.reg .b32 threads;\n\t.reg .b64 "
@@ -407,14 +410,15 @@ void GridWait::delay(Operation *wait) {
 // The launch of the next grid
 //
 // A load may need an index that another load yields. ptxas 13.0 then issues one
-// load of the other rows, waits for the index, and only then issues the
-// remaining loads. But it moves no load across
+// of the loads that need no index, waits for the index, and only then issues
+// the remaining loads. But it moves no load across
 // `griddepcontrol.launch_dependents`. Therefore this instruction is placed
 // after the load of the index and the loads of rows that need no index.
 //
-// ptxas waits for the index before this instruction, so the next grid begins
-// once the index is there. If all rows of a grid have been prefetched, the next
-// grid may begin at once, since its prefetches cannot delay this grid's loads.
+// ptxas waits for the index before `griddepcontrol.launch_dependents`, so the
+// next grid begins once the index is there. If all rows of this grid have been
+// prefetched, the next grid may begin at once, since its prefetches cannot
+// delay this grid's loads.
 //
 // Lane groups load their first chunk before the merge loop. The next grid
 // begins after these loads, because its prefetches would compete with them.
@@ -557,8 +561,9 @@ static void keepIfPrefetched(Operation *launch, int64_t bytes) {
   launch->moveBefore(early.thenBlock()->getTerminator());
 }
 
-/// Places the launch trigger among the loads of `block`. No other ops with
-/// memory effects follow `launch`.
+/// Places another launch trigger among the loads of `block`, and makes `launch`
+/// conditional (keepIfPrefetched). No op with memory effects lies between
+/// `launch` and `block`.
 static void place(Operation *launch, Block &block) {
   SmallVector<LLVM::LoadOp> loads = collectLoads(block);
   llvm::erase_if(loads, [&](LLVM::LoadOp load) {
@@ -618,7 +623,8 @@ static std::string writePredicatedLoad(unsigned words) {
   return text;
 }
 
-/// Replaces `load` by PTX. A pack that is wider than the widest load takes two.
+/// Replaces `load` by PTX. A pack that is wider than the widest load takes
+/// several loads.
 static void lowerPredicatedLoad(PredicatedLoadOp load) {
   OpBuilder b(load);
   Location loc = load.getLoc();

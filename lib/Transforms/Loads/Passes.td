@@ -13,9 +13,9 @@ include "lib/Transforms/PassOptions.td"
 def DelayReadsPass : Pass<"mlafix-delay-reads", "::mlafix::KernelOp"> {
   let summary = "read a state's row once its lse is known, where the merge of two is stored in place";
   let description = [{
-    On large tensors it is slow to read a row that a merge in place replaces together with everything else
+    If a merge in place replaces a row of a large tensor, it is slow to load this row together with everything else
     (docs/Experiments.md has the measurements). If a merge of two states is stored over one of them, the row of that
-    state is loaded at one of two points. If the call is out of place or small, it is loaded with everything else.
+    state is loaded at one of two points. If the call is out of place or small, the row is loaded with everything else.
     Otherwise it is loaded after its lse, and not at all if the lse says that the state is empty. For GPUs.
   }];
   let options = [TargetOption<>, MachineOption<>];
@@ -89,12 +89,12 @@ def OverlapGridsPass : Pass<"mlafix-overlap-grids", "::mlir::LLVM::LLVMFuncOp"> 
     H200. A row's packs have addresses that differ by constants, which loads add by themselves, so one address suffices.
 
     Data loaded after the wait (in loops, by the first iteration) is also prefetched into the second-level cache before
-    it. Memory is coherent there, so a line that the preceding grid has yet to write may be fetched early. Only the
-    first threads of a grid prefetch their rows, as many as move the plan's `early_bytes`, unless the grid has at most
-    `early_threads`: then all do. Memory has no time for more before the preceding grid ends, and would load it twice. The first block prefetches what every
-    block loads. Where the plan has `early_line_bytes`, the first of the lanes that load such a line prefetches it.
-    `early_first_packs` or more are prefetched at once, ahead of other addresses and of barriers: memory then has their
-    lines by the time that the preceding grid ends.
+    the wait. Memory is coherent there, so a line that the preceding grid has yet to write may be fetched early. Only
+    the first threads of a grid prefetch their rows, as many as move the plan's `early_bytes`, unless the grid has at
+    most `early_threads`: then all do. Memory has no time for more rows before the preceding grid ends, so it would load
+    them twice. The first block prefetches what every block loads. Where the plan has `early_line_bytes`, the first of
+    the lanes that load such a line prefetches it. `early_first_packs` or more packs are prefetched at once, ahead of
+    other addresses and of barriers: memory then has their lines by the time that the preceding grid ends.
 
     A prefetch of another device's memory, or of the host's, goes over the link and is slow, and the load then waits for
     it. A kernel that prefetches has a parameter `local`: the launch says whether everything that it reads is in the
@@ -116,7 +116,7 @@ def OverlapGridsPass : Pass<"mlafix-overlap-grids", "::mlir::LLVM::LLVMFuncOp"> 
     %v = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
     ```
 
-    `mlafix.predicated_load`, which counts as a load before that, becomes PTX.
+    For all of this, `mlafix.predicated_load` counts as a load. At the end of the pass, it becomes PTX.
 
     If a load's address comes from another load, the index is loaded first. Then come the loads of packs whose addresses
     need no memory, then `griddepcontrol.launch_dependents`, then the rest: ptxas moves no load across it. Otherwise

@@ -27,7 +27,11 @@ static bool dependsOnBlock(Value value, llvm::SmallPtrSetImpl<void *> &seen) {
   if (!seen.insert(value.getAsOpaquePointer()).second)
     return false;
   Operation *op = value.getDefiningOp();
-  if (!op) { // In a loop, follow the induction variable but no carried values.
+  if (!op) {
+    // An induction variable depends on the block number if the lower bound or
+    // the step of its loop does. Function arguments do not depend on the block
+    // number. All other arguments, such as values that a loop carries, are
+    // assumed to depend on it.
     auto argument = cast<BlockArgument>(value);
     Operation *parent = argument.getOwner()->getParentOp();
     auto loop = dyn_cast<scf::ForOp>(parent);
@@ -61,8 +65,8 @@ bool PrefetchCandidates::isKnown(Value value) {
   return collectSlice(value, wait, starts, slice);
 }
 
-/// Builds `value`, which must be known, before the wait. The result is its
-/// value in the first iteration of all enclosing loops.
+/// Builds `value`, for which isKnown() must hold, before the wait. The result
+/// is its value in the first iteration of all enclosing loops.
 Value PrefetchCandidates::buildBeforeWait(Value value) {
   if (starts.getValueMap().empty()) {
     moveBeforeWait(value, wait);
@@ -105,8 +109,9 @@ CandidateLoads &PrefetchCandidates::findGroup(Value condition, Value mask) {
   return loads.back();
 }
 
-/// Returns a load as a candidate. Returns nullopt if `op` is no load, or if its
-/// pointer depends on memory.
+/// Returns the load `op` as a candidate. Returns nullopt if `op` is no load
+/// from global memory, if its pointer depends on memory, or if it loads no pack
+/// and its pointer depends on the block number.
 std::optional<PrefetchCandidates::Early>
 PrefetchCandidates::findLoad(Operation *op) {
   Value pointer, mask;

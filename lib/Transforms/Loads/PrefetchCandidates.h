@@ -42,8 +42,9 @@ public:
   llvm::SmallVector<CandidateLoads> build();
 
 private:
-  /// A load, or a branch or loop with the loads in it. If `op` is null,
-  /// `pointer` is a value that is known before the wait.
+  /// A load, or a branch or loop with the loads in it. If `op` is null, the
+  /// candidate is only a value to compute before the wait, and `pointer` holds
+  /// this value: a bound of a loop.
   struct Early {
     mlir::Operation *op;
     mlir::Value pointer, mask; ///< of a load; `mask` is null if it has none

@@ -27,8 +27,9 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A row of a batch (mlafix-lower-grid). Along the outermost of `extents`, it
-/// is `lane` rows after row number `row`.
+/// A row of a batch (mlafix-lower-grid). Its indices are those of row number
+/// `row` of a grid with these extents, but the outermost index is larger by
+/// `lane`.
 struct BatchRow {
   Value row, lane;
   SmallVector<Value> extents;
@@ -128,7 +129,7 @@ PrefetchRowsPass::chooseRow(scf::ForOp loop, LoadOp load, Operation *first) {
     return refuse("the condition of their reads depends on other reads");
   std::optional<BatchRow> row = getBatchRow(loop, load);
   // A kernel with batches also has a loop for the rows outside complete
-  // batches.
+  // batches. No remark is made about loads in that loop.
   if (!row && kernel.getLayoutAttr().getRows() == 1)
     return refuse("the kernel does one row after the other, not batches");
   return row;

@@ -67,9 +67,10 @@ static bool walksPacks(scf::ForOp loop) {
   return accesses && isAtIndex;
 }
 
-/// Inserts a copy of `loop`, which is over the packs of a row, without masks,
-/// for rows that exist. A condition that is the same for every pack is then
-/// tested once.
+/// Adds a copy of `loop`, a loop over the packs of a row, in which conditions
+/// that are the same for every pack have their common values (getCommonCase). A
+/// branch takes the copy if all these conditions have their common values, so
+/// they are tested once per row.
 static void unswitchLoop(scf::ForOp loop) {
   llvm::MapVector<Value, bool> common;
   llvm::SmallDenseSet<Value> contested;

@@ -35,8 +35,8 @@ static void appendIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
     if (state == loop.getRegionIterArg(0))
       continue;
     Value copy = mapping.lookupOrDefault(state);
-    // If the predicate of a loaded state is false, the state is already the
-    // identity.
+    // A loaded state needs no mask: it is already the identity where the
+    // predicate of its load is false.
     if (copy == state || !copy.getDefiningOp<LoadStateOp>())
       copy = MaskOp::create(b, merge.getLoc(), copy, exists);
     chunk.push_back(copy);
@@ -71,8 +71,9 @@ createChunks(OpBuilder &b, scf::ForOp loop, MergeOp merge, int64_t size,
   return chunks;
 }
 
-/// Returns an empty state with the largest lse of all states that `loop`
-/// merges, including its initial state.
+/// Builds a mlafix.reference of the largest lse of all states that `loop`
+/// merges, including its initial state. The states are later weighed against
+/// this lse.
 static Value findLargest(OpBuilder &b, scf::ForOp loop, MergeOp merge,
                          int64_t size) {
   Location loc = merge.getLoc();

@@ -312,12 +312,15 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
       rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields));
 }
 
-/// Finds the load in `loop` that is equal to each of `lses`, which are loads in
-/// `largest`. Returns their indices in `loads`; none if `largest` is null.
-/// Returns nullopt if one of `lses` has no counterpart, or if two copies of
-/// `loop` would be too large. If each group has one chunk, only the first of
-/// the lanes that share chunks in `largest` has a chunk, and only its result
-/// counts.
+/// For each of `lses`, which are loads in `largest`, finds the equal load among
+/// `loads`, which are in `loop`, and returns its index there. Returns no
+/// indices if `largest` is null. Returns nullopt if one of `lses` has no equal,
+/// or if two copies of `loop` would be too large.
+///
+/// If each group has one chunk, these loads of `loop` replace `lses`. In
+/// `largest`, lanes share the chunks of a group. With one chunk, only the first
+/// of these lanes has a chunk, the one that `loop` loads, and only the result
+/// of this lane counts.
 static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,

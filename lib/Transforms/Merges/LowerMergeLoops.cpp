@@ -90,8 +90,8 @@ static Value buildLargestIf(OpBuilder &b, Location loc, Value isLong,
 }
 
 /// Lowers a merge loop that computes a maximum in a row without lane groups. If
-/// there are several chunks, each `inWarp` adjacent lanes share them. Lanes
-/// that never synchronise (the row has no mask) process all chunks each.
+/// there are several chunks, every `inWarp` adjacent lanes share them. If lanes
+/// never synchronise (the row has no mask), each lane processes all chunks.
 static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
                                 int64_t inWarp) {
   if (!row || !row.getMask())
@@ -143,14 +143,14 @@ private:
   SmallVector<Value> merge(ValueRange running, ValueRange chunk) {
     return buildChunkMerge(b, op, running, chunk);
   }
-  /// Returns the part of a chunk that groups exchange. If chunks are weighed
-  /// against the largest maximum, this number is not part of it, since all
-  /// groups know it.
+  /// Returns the values of a chunk that groups exchange. If chunks are weighed
+  /// against the largest maximum, the first value of `chunk` is this maximum.
+  /// It is not exchanged, since all groups know it.
   ValueRange getExchanged(ValueRange chunk) {
     return chunk.drop_front(op.getToFirst() ? 1 : 0);
   }
-  /// Returns the number of adjacent lanes that are in one block for every
-  /// number of threads per group.
+  /// Returns a number of adjacent lanes that are in one block and one warp,
+  /// however many threads the launch gives a group.
   int64_t inAnyBlock() const {
     return std::min(inWarp, LayoutAttr::kLeastGrouped);
   }
@@ -221,7 +221,7 @@ scf::ForOp MergeLoopLowering::findLargest(Value stride, Value offset) {
   offset = x.add(offset, x.mul(stride, x.toIndex(lane)));
   stride = x.mul(stride, x.toIndex(together));
   // The initial value may be the result of an earlier loop, which only the
-  // first group knows.
+  // first group knows. So the other groups start with -inf.
   Value isFirst = isFirstGroup();
   Value init = op.getInit()[0];
   Value isNaN =

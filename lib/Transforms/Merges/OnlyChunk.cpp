@@ -98,7 +98,7 @@ std::optional<SmallVector<size_t>> mlafix::findOfChunk(scf::ForOp loop,
 }
 
 /// Clones the only iteration of `loop` and maps the loop's results to their
-/// values. Values in `mapping` are not cloned.
+/// values. Ops with results that `mapping` already maps are not cloned.
 static void cloneOnlyIteration(OpBuilder &b, scf::ForOp loop,
                                IRMapping &mapping) {
   mapping.map(loop.getInductionVar(), loop.getLowerBound());
@@ -127,7 +127,8 @@ void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp largest,
   };
   llvm::SetVector<Value> results;
   for (Operation *op : ops) {
-    // Both branches use the same buffers in shared memory.
+    // All branches use the same buffers in shared memory, so the buffers move
+    // in front of the branches.
     op->walk([&](memref::AllocaOp buffer) { buffer->moveBefore(ops.front()); });
     for (Value result : op->getResults())
       if (!llvm::all_of(result.getUsers(), isAround))

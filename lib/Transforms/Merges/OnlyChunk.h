@@ -17,21 +17,22 @@ namespace mlafix {
 /// launch. Each lane group then has at most one chunk.
 mlir::Value buildHasOnlyChunk(mlir::OpBuilder &b, mlir::scf::ForOp loop);
 
-/// Finds the value among `among` that is equal to each of `values`, and returns
-/// its index there. `values` belong to the chunk loop `loop`, `among` to the
-/// chunk loop `other`. Values are equal if they are the same whenever both
-/// loops process the same chunk. Both loops add an offset to their induction
-/// variables. Returns nullopt if one of `values` has no equal. Loads are
-/// compared by their operands, so no store may come between them.
+/// For each of `values`, finds an equal value in `among` and returns its index
+/// there. `values` belong to the chunk loop `loop`, `among` to the chunk loop
+/// `other`. Values are equal if they are the same whenever both loops process
+/// the same chunk. In both loops, a chunk begins at the sum of the induction
+/// variable and an offset. Returns nullopt if one of `values` has no equal.
+/// Loads are compared by their operands, so no store may come between them.
 std::optional<llvm::SmallVector<size_t>>
 findOfChunk(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> values,
             mlir::scf::ForOp other, llvm::ArrayRef<mlir::Value> among);
 
-/// Adds a branch on `hasOnlyChunk` and, nested in it, a branch on `isShared`
-/// (both i1). The branches contain loop-free copies of `before` and `loop`.
-/// `before` starts with the loop `largest`, if this is not null, which then has
-/// one iteration, too. `known` maps values of these iterations to values that
-/// are already computed.
+/// Adds a branch on `hasOnlyChunk` (i1). If it is false, the ops `before` and
+/// then `loop` execute as they are. If it is true, loop-free copies of these
+/// ops execute, one version for each value of `isShared` (i1). The first op of
+/// `before` is the loop `largest` unless `largest` is null. `largest` has one
+/// iteration if `loop` has one. `known` maps values of these iterations to
+/// values that are already computed.
 void separateOnlyChunk(llvm::ArrayRef<mlir::Operation *> before,
                        mlir::scf::ForOp largest, mlir::scf::ForOp loop,
                        mlir::Value hasOnlyChunk, mlir::Value isShared,

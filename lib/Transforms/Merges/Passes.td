@@ -84,10 +84,10 @@ def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp">
     Memory is idle while lane groups exchange their chunks and merge them. So a loop that groups share loads the next
     chunk before it merges the current one, if there is a next one, and the first chunk before the loop. A chunk whose
     iterations all exist is loaded without masks. A loop stays as it is if the addresses of its loads come from memory,
-    or if a lane would hold more than the plan's `chunk_ahead_bytes` of them. The loop in front of it that finds the
-    largest lse loads its lses ahead too, and moves behind the first chunk's loads, because groups wait for each other
-    in it. Loads of f32 of the plan's `streamed_bytes` without masks are `nontemporal`: the caches drop their lines
-    first.
+    or if a lane would hold more than the plan's `chunk_ahead_bytes` of the next chunk. If a preceding loop finds the
+    largest lse, that loop loads its lses ahead, too, and moves behind the first chunk's loads, because groups wait for
+    each other after it. Loads of f32 of the plan's `streamed_bytes` without masks are `nontemporal`: the caches drop
+    their lines first.
 
     A launch whose groups have at most one chunk each takes separate code without loops, one version for several groups
     and one for a single group, if the plan says so (`single_chunk`) and the loop's body has at most 512 ops. The

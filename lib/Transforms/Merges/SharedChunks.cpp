@@ -41,10 +41,11 @@ SharedChunks::SharedChunks(OpBuilder &b, Location loc, RowOp row,
   buffer = allocShared(b, loc, {threads * elements}, b.getF32Type());
 }
 
-/// Returns the index in the buffer of a value of the thread with this thread's
-/// number in `group`. The value has `elements` elements, and `before` elements
-/// precede it in the list of values. The buffer holds the first value of all
-/// threads, then the second value of all threads, and so on.
+/// Returns the index in the buffer of a value of one thread: the thread of
+/// `group` that has the same number in its group as this thread. The value has
+/// `elements` elements, and `before` elements precede it in the list of values.
+/// The buffer holds the first value of all threads, then the second value of
+/// all threads, and so on.
 Value SharedChunks::indexOf(Value group, int64_t before, int64_t elements) {
   IndexBuilder x(b, loc);
   Value thread = x.toIndex(x.add(x.mul(group, groupThreads), member));

@@ -83,9 +83,11 @@ static bool keepSum(math::FmaOp fma) {
 
 namespace {
 /// Matches the payload of a state: 0 if the state is empty, else a row times a
-/// number. The row has one of three forms. It is a sum of two payloads, the
-/// second of which may be skipped (keepSum). Or it is a payload times its
-/// weight, possibly plus a zero of either sign. Or it is a payload as loaded.
+/// number. The row has one of three forms:
+///
+///   - a sum of two payloads, the second of which may be skipped (keepSum),
+///   - a payload times its weight, possibly plus a zero of either sign,
+///   - a payload as loaded.
 struct MergedRow {
   static std::optional<MergedRow> get(arith::SelectOp op);
   bool takesRow(Value row);
@@ -223,7 +225,7 @@ void MergedRow::maskNumbers() {
 /// condition that selects at least `fewest` elements. Returns the number of
 /// packs that have been rewritten.
 static int64_t maskRows(KernelOp kernel, int64_t fewest) {
-  // The rows that have the same condition for an empty state.
+  // The rows by their condition for an empty state.
   llvm::MapVector<Value, SmallVector<MergedRow>> rows;
   kernel.walk([&](arith::SelectOp op) {
     if (std::optional<MergedRow> row = MergedRow::get(op))

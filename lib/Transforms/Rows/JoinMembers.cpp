@@ -21,8 +21,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Returns the number of the member that `store` writes. Returns nullopt if the
-/// stores of all members cannot be joined.
+/// Returns the number of the member that `store` writes. Returns nullopt if
+/// `store` is null or cannot be joined with the stores of the other members.
 static std::optional<int64_t> getMember(StoreOp store) {
   return store ? store.getAccesses().front().getMovedMember() : std::nullopt;
 }

@@ -52,10 +52,10 @@ using Stages = llvm::DenseMap<mlir::Operation *, int64_t>;
 
 namespace {
 /// Collects the partial results of a reduction during a walk over the packs,
-/// one per pack, in a buffer. At the end it is reduced by the tree of
-/// reduceTree(). For long walks, it holds one block of this tree at a time. If
-/// the order does not matter, packs are accumulated elementwise instead, in a
-/// buffer of one pack.
+/// one per pack, in a buffer. At the end, the partial results are combined by
+/// the tree of reduceTree(). In long walks, the buffer holds the partial
+/// results of one block of this tree at a time. If the order does not matter,
+/// packs are accumulated elementwise instead, in a buffer of one pack.
 class WalkPartials {
 public:
   /// Prepares a reduction of `packs` packs to `results` elements. Each result
@@ -114,8 +114,9 @@ static bool leavesRow(KernelOp kernel, const MemoryAccess &load,
       areGuardedDistinct(kernel.getGuardsAttr(), load.getArgNumber(),
                          store.getArgNumber()))
     return true;
-  // The store writes the packs that the same lane loads. So it is harmless if
-  // it follows the load, in this stage or in a later one.
+  // The store writes the packs that the same lane loads. So the store is
+  // harmless if it follows the load: in a later stage, or in this stage if both
+  // access the same row.
   bool isSameRow = llvm::equal(load.indices, store.indices) &&
                    load.group == store.group && load.member == store.member &&
                    !load.allMembers && !store.allMembers;
@@ -132,7 +133,8 @@ static bool canReload(KernelOp kernel, const Stages &stages,
     if (op->hasTrait<OpTrait::IsTerminator>())
       continue;
     // The rows of a nested block become loops of their own, which precede the
-    // loops of this stage.
+    // loops of this op's stage. So the stores in the nested block count as one
+    // stage earlier.
     int64_t stored = stages.lookup(op) - (op->getNumRegions() > 0 ? 1 : 0);
     for (const MemoryAccess &other : collectAccesses(op))
       if (other.isWrite && !leavesRow(kernel, load, other, stage, stored))
@@ -311,8 +313,9 @@ public:
   LoopDistribution(KernelOp kernel, Block &block)
       : kernel(kernel), layout(kernel), block(block) {}
 
-  /// Assigns stages and decides which rows are kept. Must precede run() of
-  /// every block, since both depend on the memory effects of nested blocks.
+  /// Assigns stages and decides which rows are kept. Stages and kept rows
+  /// depend on the memory effects of nested blocks, which run() changes. So
+  /// plan() must be called for all blocks before run() is called for any block.
   void plan();
   void run();
 
@@ -510,8 +513,9 @@ Value LoopDistribution::buildSwap(OpBuilder &b, SwapOp swap,
                                 ValueRange{other});
 }
 
-/// Builds the pack at `place` of the result of `op`. Its operand, a row with
-/// one element per group, is in a buffer, since it has a loop of its own.
+/// Builds the pack at `place` of the result of `op`. The operand of `op` is a
+/// row with one element per group. Such a row is computed in a loop of its own,
+/// so it is in a buffer.
 Value LoopDistribution::buildBroadcast(OpBuilder &b, BroadcastOp op,
                                        const WalkPosition &place) {
   Location loc = op.getLoc();
@@ -546,8 +550,8 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
   for (Value operand : op->getOperands())
     operands.push_back(isRowTile(operand.getType()) ? getPack(b, operand, place)
                                                     : operand);
-  // A buffer has space for all packs of a lane, also for those that do not
-  // exist.
+  // Accesses to a buffer need no predicate: a buffer has space for all packs of
+  // a lane, also for those that do not exist.
   auto positionIn = [&](Value memref) -> PackPosition {
     if (!memref || getKernelArgument(memref))
       return place.place;
@@ -639,9 +643,9 @@ void LoopDistribution::plan() {
   chooseKeptRows();
 }
 
-/// Returns the end of the walk over rows like `tile`, or over a part of them.
-/// If the launch decides the length of the rows, the walk ends with their last
-/// pack.
+/// Returns the end of the walk over rows of type `tile`, or over one part of
+/// them if the layout is in parts. If the launch decides the length of whole
+/// rows, the walk ends with their last pack.
 Value LoopDistribution::buildWalkEnd(OpBuilder &b, Location loc, Type tile) {
   DimAttr dim = getTileDim(tile);
   return dim.isBounded() && !layout.layout.isInParts()
@@ -724,7 +728,8 @@ void LoopDistribution::run() {
   }
   for (int64_t stage = 0; stage <= last; ++stage) {
     // Build a loop per dim. Rows of different dims share only scalars and rows
-    // with one element per group, which are broadcast.
+    // with one element per group, which are broadcast. The loops that compute
+    // rows with one element per group come first.
     llvm::MapVector<DimAttr, SmallVector<Operation *>> rows;
     for (Operation *op : ops) {
       if (stages[op] != stage)
