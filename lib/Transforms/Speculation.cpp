@@ -15,8 +15,9 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Returns true if `op` is pure arithmetic that may be speculated. A division
-/// may not if the divisor may be zero, since a branch may exclude this case.
+/// Returns true if `op` is pure arithmetic that may be speculated. For a
+/// division, the divisor must be a positive constant. Another divisor could be
+/// zero where a branch prevents the division.
 static bool isComputableAnywhere(Operation *op) {
   if (op->getNumRegions() || !isPure(op))
     return false;
@@ -34,7 +35,8 @@ bool mlafix::collectSlice(Value value, Operation *wait, const IRMapping &starts,
   if (starts.contains(value))
     return true;
   Operation *op = value.getDefiningOp();
-  // The value is an argument of the function or of a loop.
+  // An argument of the function or of a loop is known before the wait if the
+  // wait is inside this function or loop.
   if (!op)
     return cast<BlockArgument>(value).getOwner()->getParentOp()->isAncestor(
         wait);

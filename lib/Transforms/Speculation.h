@@ -20,8 +20,8 @@ bool collectSlice(mlir::Value value, mlir::Operation *wait,
                   const mlir::IRMapping &starts,
                   llvm::SetVector<mlir::Operation *> &slice);
 
-/// Returns true if `value` is known before `wait` or can be moved there. Its
-/// ops after `wait` must all be pure arithmetic.
+/// Returns true if `value` is known before `wait` or can be computed there: all
+/// ops after `wait` that it depends on are pure arithmetic.
 bool isKnownBefore(mlir::Value value, mlir::Operation *wait);
 
 /// Moves `value`, and the ops it depends on, before `wait`. Returns false and

@@ -36,7 +36,7 @@ SmallVector<Value> mlafix::buildIndices(OpBuilder &b, Location loc,
 }
 
 /// Returns the element of the row from which the packs of an access are
-/// counted: the first element of its slice, or 0.
+/// counted: the first element of the accessed slice, or 0 for a whole row.
 static int64_t firstOf(const MemoryAccess &access) {
   return access.slice ? access.slice->begin : 0;
 }
@@ -97,9 +97,9 @@ static Value interleaveAll(OpBuilder &b, Location loc,
 // Elements of groups
 //===----------------------------------------------------------------------===//
 
-/// Returns true if the elements of a row in memory are not contiguous, so that
-/// they must be accessed one by one. This holds for one element per group with
-/// a stride, and for tiled storage.
+/// Returns true if the elements of a row of `memref` are not contiguous, so
+/// that each access moves one element. This holds for rows with one element per
+/// group that have a stride, and for tensors that are stored in tiles.
 static bool isSpread(Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   return type.getStridesAndOffset().first.back() != 1 || isSwizzled(memref);
@@ -135,7 +135,7 @@ private:
                       firstOf(access));
   }
 
-  /// Loads the member of each group element by element.
+  /// Loads the member of each group with an access of its own.
   Value readMember() {
     SmallVector<Value> elements;
     for (int64_t i = 0, count = pack.getNumElements(); i < count; ++i)
@@ -146,7 +146,7 @@ private:
     return vector::FromElementsOp::create(b, loc, type, elements);
   }
 
-  /// Loads whole groups with one access and extracts the member.
+  /// Loads whole groups with one access and extracts the member of each.
   Value readMemberOfGroups() {
     int64_t size = access.getProduct().getGroup().getSize();
     int64_t count = pack.getNumElements();
@@ -199,7 +199,8 @@ Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
 }
 
 namespace {
-/// Loads a pack of a row that is read into a longer row.
+/// Loads one pack of the result of mlafix.load_into, which reads a row in
+/// memory into a longer row.
 class ShiftedReader {
 public:
   ShiftedReader(OpBuilder &b, const RowLayout &layout, LoadIntoOp load,
@@ -224,8 +225,9 @@ private:
 };
 } // namespace
 
-/// Returns true if the row repeats past its end. This holds for slices, and for
-/// whole rows whose dim has no bound.
+/// Returns true if reads past the end of the row in memory start again at its
+/// first element. This holds for slices, and for whole rows whose dim has no
+/// bound.
 static bool isRepeated(const MemoryAccess &access) {
   if (access.slice)
     return true;

@@ -13,7 +13,8 @@
 namespace mlafix {
 
 /// Returns the position of a pack in `memref`, or in the row if `memref` is
-/// null. A lane's own buffer contains only this lane's packs.
+/// null. A lane's own buffer contains only this lane's packs, so a position in
+/// it counts only these.
 using PackPositionFn = llvm::function_ref<PackPosition(mlir::Value memref)>;
 
 /// Returns the indices in memory of the element at `start` of a row, or of a
@@ -37,8 +38,8 @@ void storeMembers(mlir::OpBuilder &b, const RowLayout &layout,
 
 /// Applies `op`, for which isPackwise() holds, to one pack of a row. `operands`
 /// holds one value per operand of `op`: a pack in place of a row. Returns null
-/// if `op` has no result. Masked-off elements read as zero, or as the `else`
-/// value.
+/// if `op` has no result. Masked-off elements of a load read as zero, or as the
+/// `else` value of the load.
 mlir::Value doToPack(mlir::OpBuilder &b, const RowLayout &layout,
                      mlir::Operation *op, mlir::ValueRange operands,
                      PackPositionFn positionIn);

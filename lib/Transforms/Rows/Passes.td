@@ -13,10 +13,10 @@ include "lib/Transforms/PassOptions.td"
 def JoinMembersPass : Pass<"mlafix-join-members", "::mlafix::KernelOp"> {
   let summary = "stores of all members of a row become one store";
   let description = [{
-    A member of each group of a row is scattered in memory: of pairs, it is every second element. If one block stores
-    all members of a row under one predicate, and does not touch the tensor between the first and the last of these
-    stores, one store of whole groups replaces them. A lane does it in wide accesses. Loads need no such pass: the load
-    of a member reads whole groups, and the loads of other members read the same.
+    The elements of a member are not adjacent in memory: if groups are pairs, a member is every second element. If one
+    block stores all members of a row under one predicate, and does not touch the tensor between the first and the last
+    of these stores, one store of whole groups replaces them. Each lane then stores with wide accesses. Loads need no
+    such pass: the load of a member reads whole groups, and the loads of other members read the same groups.
 
     ```mlir
     // Before
@@ -33,8 +33,8 @@ def SpillRowsPass : Pass<"mlafix-spill-rows", "::mlafix::KernelOp"> {
   let description = [{
     A row that a loop carries, a branch yields, or a nested block uses would couple the loops over packs of two blocks.
     So it is kept in a buffer on the stack, stored where it is made and loaded where it is used. A buffer holds a lane's
-    part of the row. For rows that `mlafix-loop-over-packs` walks. A `mlafix.merge_loop` that carries such rows becomes
-    a loop that merges each chunk, unless lane groups share it.
+    packs of the row. The pass changes only kernels whose rows `mlafix-loop-over-packs` walks. A `mlafix.merge_loop`
+    that carries such rows becomes a loop that merges each chunk, unless lane groups share it.
 
     ```mlir
     // Before
@@ -88,7 +88,7 @@ def RowsToPacksPass : Pass<"mlafix-rows-to-packs", "::mlafix::KernelOp"> {
   let summary = "row tiles become packs";
   let description = [{
     Each row tile becomes one vector per pack of the layout. Row reductions and scans become shuffles (and shared memory
-    across warps); one lane stores scalars. For kernels whose grid has become threads or loops.
+    across warps); one lane stores scalars. The pass expects kernels whose grid has become threads or loops.
 
     ```mlir
     // Before, with #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 16>

@@ -77,8 +77,8 @@ static Value dropSign(OpBuilder &b, Location loc, Value value) {
   return castSign(b, loc, value, dropSign(value.getType()));
 }
 
-/// Converts a float from memory to an integer with the same bits. Floats and
-/// booleans that a body only moves have this form.
+/// Converts a float from memory to an integer with the same bits, the form of
+/// floats that a body only moves. Other values stay unchanged.
 static Value toBits(OpBuilder &b, Location loc, Value value) {
   auto element = dyn_cast<FloatType>(getElementTypeOrSelf(value.getType()));
   if (!element)
@@ -97,8 +97,9 @@ static Value constantLike(OpBuilder &b, Location loc, Value value,
   return arith::ConstantOp::create(b, loc, attr);
 }
 
-/// Extends a float from memory to f32. Masked-off elements must be 0. f8E8M0FNU
-/// has no zero, so these elements are set to 0 here.
+/// Extends a float from memory to f32. Elements where `predicate` is false
+/// become 0. f8E8M0FNU has no zero that a masked load could yield, so this
+/// function selects 0 for such elements.
 static Value widenFloat(OpBuilder &b, Location loc, Type type, Value value,
                         Value predicate) {
   Type element = getElementTypeOrSelf(value.getType());
@@ -133,12 +134,14 @@ static Value clamp(OpBuilder &b, Location loc, Value value, double low,
   return MaxOp::create(b, loc, value, constantLike(b, loc, value, low));
 }
 
-/// Clamps `value` to the finite range of a memory type where MLIR would fold a
-/// conversion to a value that is not saturated. For f8E4M3FN, this happens to
-/// integers: MLIR folds their conversion and truncation to a single conversion,
-/// which gives NaN out of range. For f8E5M2, it happens to every infinity;
-/// mlafix-convert-fp8 removes the clamp if the conversion saturates. f8E8M0FNU
-/// has no zeros, signs or infinities. f4E2M1FN has neither infinities nor NaN.
+/// Clamps `value` to the finite range of the memory type `to`, if the
+/// conversion to `to` alone would not saturate:
+///   - f8E4M3FN: MLIR folds the conversion of an integer to f32 and the
+///     truncation to a single conversion, which gives NaN out of range.
+///   - f8E5M2: MLIR folds the conversion of an infinity to an infinity.
+///     mlafix-convert-fp8 removes the clamp if the conversion saturates.
+///   - f8E8M0FNU: the type has no zeros, signs or infinities.
+///   - f4E2M1FN: the type has neither infinities nor NaN.
 static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
   if (isa<Float8E5M2Type>(to))
     return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, -57344,
@@ -165,10 +168,10 @@ static Value byteOfFloat(OpBuilder &b, Location loc, Value value,
                                   value);
   value = clamp<arith::MinNumFOp, arith::MaxNumFOp>(
       b, loc, value, isUnsigned ? 0 : -128, isUnsigned ? 255 : 127);
-  // A float near 1.5 * 2^23 has unit 1, so this sum is rounded to an integer.
-  // Its low bits would be the result. But ptxas 13.0 treats the low byte of
-  // such a sum as a saturating conversion of the sum, which is always 255. So
-  // the constant is subtracted again.
+  // Adjacent floats near 1.5 * 2^23 differ by 1, so this sum is rounded to an
+  // integer. The low bits of the sum would be the result. But ptxas 13.0 treats
+  // the low byte of such a sum as a saturating conversion of the sum, which is
+  // always 255. So the constant is subtracted again.
   Value unit = constantLike(b, loc, value, 12582912.0);
   value = arith::AddFOp::create(b, loc, value, unit);
   value = arith::SubFOp::create(b, loc, value, unit);

@@ -28,10 +28,10 @@ mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value source,
 mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value target,
                    mlir::Value value);
 
-/// Loads an element or a pack from `source` in its memory type, without a sign.
-/// Yields zero where `predicate` is false (null: always true). `first` is the
-/// element of the row from which packs are counted; it determines the
-/// alignment.
+/// Loads an element or a pack of the memory type `type` from `source`. The
+/// result has the signless form of this type. Yields zero where `predicate` is
+/// false (null: always true). `first` is the element of the row from which
+/// packs are counted; the alignment depends on it.
 mlir::Value readMemory(mlir::OpBuilder &b, mlir::Location loc,
                        const RowLayout &layout, mlir::Value predicate,
                        mlir::Type type, mlir::Value source,

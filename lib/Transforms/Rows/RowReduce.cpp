@@ -121,8 +121,8 @@ Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
 // exchanged. In each step, a bit of the lane number decides which half of its
 // partials a lane keeps. The lane sends the other half to the lane that keeps
 // those partials. Each sum adds the same two numbers as in an exchange of all
-// partials, so the tree is the same. But half of the shuffles and additions
-// suffice.
+// partials, so the tree is the same. But a step has only one shuffle and one
+// addition for every two partials that are left.
 
 /// Returns the lane that keeps the partial of pack `pack`, of `packs` packs:
 /// the bit-reversed pack number.
@@ -167,7 +167,8 @@ static Value spreadAcrossLanes(OpBuilder &b, Location loc, ReduceKind kind,
   return partials.front();
 }
 
-/// Combines the partials that `packs` lanes keep into one, as a tree.
+/// Combines the partials of `packs` packs to one partial, as a tree. Each of
+/// `packs` lanes keeps one of them, `partial`.
 static Value joinKept(OpBuilder &b, Location loc, ReduceKind kind, Value mask,
                       int64_t packs, Value partial) {
   for (int64_t distance = packs / 2; distance > 0; distance /= 2)
@@ -204,7 +205,8 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
 //
 // Each block of a cluster stores its partials to the shared memory of all
 // blocks. After a cluster barrier, each block reads its own memory. Each
-// reduction has memory of its own, which only an enclosing loop reuses.
+// reduction has memory of its own, which only an enclosing loop reuses. So a
+// second barrier, after the reads, is needed only in a loop.
 
 /// Returns true if the insertion point is inside a loop.
 static bool isInLoop(OpBuilder &b) {
@@ -229,7 +231,8 @@ struct BlockPartials {
                  : 1) {}
 
   /// Returns the index in shared memory of a partial of block `block`. `pack`
-  /// is the first pack, or the pack whose partial a thread keeps. The partials
+  /// is 0 for the partial of the first pack. If `areKept` is true, `pack` is
+  /// the number of the lane that keeps the partial (getKeeper). The partials
   /// that one lane reads are adjacent.
   Value placeOf(IndexBuilder &x, Value block, Value pack) const {
     Value group = x.mul(x.div(block, x.constant(read)), x.constant(packs));
@@ -272,9 +275,10 @@ static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
 }
 
 /// Exchanges `partials` between the blocks of a cluster and reduces them per
-/// pack. On entry, there is one partial per pack. If `packs > partials.size()`,
-/// there is only the partial of the pack that this thread keeps. On exit, there
-/// is one partial in total if lanes share the reads, else one partial per pack.
+/// pack. On entry, `partials` has one element per pack, or, if `packs >
+/// partials.size()`, only that of the pack that this thread keeps. On exit,
+/// there is a single partial of all packs if lanes share the reads, else one
+/// partial per pack.
 static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
                                const RowLayout &layout, int64_t packs,
                                SmallVector<Value> &partials) {
@@ -315,12 +319,13 @@ static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
 // Across warps and lanes
 //===----------------------------------------------------------------------===//
 
-/// Exchanges partials between warps and reduces them per pack. A group has
-/// `met` warps, and the partials of every `step`-th warp are combined. If there
-/// are few partials, each thread reads all of them. Otherwise each lane reads
-/// the partials of one warp, and the lanes of every warp combine them by the
-/// same tree. If each lane keeps one of `packs` partials on entry, and lanes
-/// share the reads, a single partial may remain on exit.
+/// Exchanges partials between warps and reduces them per pack. `bits` says
+/// which warps are combined: every `step`-th of `met` adjacent warps, which
+/// hold a row or one of its groups. If there are few partials, each thread
+/// reads all of them. Otherwise each lane reads the partials of one warp, and
+/// the lanes of every warp combine them by the same tree. If each lane keeps
+/// one of `packs` partials on entry, and lanes share the reads, a single
+/// partial may remain on exit.
 static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
                               const RowLayout &layout, LaneBits bits,
                               int64_t packs, SmallVector<Value> &partials) {

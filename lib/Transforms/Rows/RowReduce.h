@@ -27,8 +27,9 @@ mlir::TypedAttr neutralOf(ReduceKind kind, mlir::Type type);
 
 /// The bits of the lane number along which partials are combined: from `first`
 /// up to, but not including, `end` (powers of two). A row is combined along all
-/// bits, a group along the low ones. In a row with one element per group, lanes
-/// that differ only in the low bits hold equal values.
+/// bits, a group along the low bits. A row with one element per group is
+/// combined along the high bits only, since lanes that differ only in the low
+/// bits hold equal values.
 struct LaneBits {
   int64_t first = 1, end;
 };
@@ -65,8 +66,9 @@ bool isNarrowExtreme(ReduceOp op);
 mlir::Value reduceInHalves(mlir::OpBuilder &b, const RowLayout &layout,
                            ReduceOp op, mlir::ValueRange packs);
 
-/// Replaces this lane's `partials`, one per pack, by the partials of all lanes
-/// of the row, or of the pack's group.
+/// Combines `partials`, one per pack of this lane, with the partials of all
+/// other lanes of the row, or of those lanes that share the pack's group.
+/// Leaves one partial per pack, or a single partial of all packs.
 void reduceAcrossLanes(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        llvm::SmallVector<mlir::Value> &partials);
 

@@ -58,8 +58,8 @@ ScannedPack mlafix::scanPack(OpBuilder &b, const RowLayout &layout, ScanOp op,
   Value neutrals = arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(type, Attribute(neutral)));
   for (int64_t bit = 1; bit < size; bit *= 2) {
-    // The indices of the last element of each element's left half, or of a
-    // neutral element for elements in a left half.
+    // For an element in a right half, the index of the last element of the left
+    // half. For an element in a left half, the index of a neutral element.
     SmallVector<int64_t> lefts;
     for (int64_t i = 0; i < size; ++i)
       lefts.push_back(i & bit ? (i & -bit) - 1 : size + i);
@@ -76,9 +76,9 @@ ScannedPack mlafix::scanPack(OpBuilder &b, const RowLayout &layout, ScanOp op,
 }
 
 /// Scans across the warps of a row through shared memory. There are at most as
-/// many warps as lanes in a warp. So each lane reads the total of one warp, and
-/// the lanes of every warp combine these totals as a tree. A lane reads one
-/// total per pack.
+/// many warps as lanes in a warp. So each lane reads the totals of one warp,
+/// one per pack. The lanes of every warp combine these totals as a tree, each
+/// pack on its own.
 static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
                             LaneBits bits, SmallVector<ScannedPack> &scanned) {
   Location loc = op.getLoc();
@@ -92,7 +92,8 @@ static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
   int64_t step = std::max<int64_t>(1, bits.first / limits::warpThreads);
   Value mine = x.band(layout.lane, x.constant((warps - 1) & -step));
   Value base = x.mul(mine, x.constant(packs));
-  // The totals of the block of warps that contains `mine`.
+  // One total per pack: that of the block of warps that contains warp `mine`.
+  // The block starts as one warp and doubles in each iteration of the loop.
   SmallVector<Value> totals;
   for (int64_t p = 0; p < packs; ++p)
     totals.push_back(memref::LoadOp::create(

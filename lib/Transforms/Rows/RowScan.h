@@ -13,10 +13,11 @@
 namespace mlafix {
 
 // Element i of a scan is the reduction of elements 0 to i by the tree of
-// RowReduce.h. In each block of this tree, the left half is complete before the
-// right half starts. So a scan visits the bits of the element's index, lowest
-// first. For each bit, it combines the right half with the total of the left
-// half (Sklansky 1960), which is one vector operation.
+// RowReduce.h. The elements below a node of this tree form a block, whose left
+// half precedes its right half. A scan visits the bits of the element's index,
+// lowest first. For each bit, it combines the elements of the right half of
+// each block with the total of the left half (Sklansky 1960), which is one
+// vector operation.
 
 /// A pack of a scanned row, and the total of the block of the reduction tree
 /// that contains it. The block doubles in size from bit to bit.
@@ -45,8 +46,7 @@ int64_t countPackBits(const RowLayout &layout, ScanOp op);
 
 /// Scans along the bits of the pack number in a walk over the packs. `step`
 /// (index) is the number of the step. `totals` is a buffer with one element per
-/// bit; it holds the total of the last complete left half. Returns the scanned
-/// pack.
+/// bit: the total of the last left half for this bit. Returns the scanned pack.
 mlir::Value scanAcrossSteps(mlir::OpBuilder &b, const RowLayout &layout,
                             ScanOp op, ScannedPack scanned, mlir::Value step,
                             mlir::Value totals);

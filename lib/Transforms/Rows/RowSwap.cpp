@@ -32,9 +32,9 @@ static SmallVector<Value> toElements(OpBuilder &b, Location loc, Value pack) {
   return elements;
 }
 
-/// Exchanges packs with the lane whose number differs in bit `distance`. This
-/// lane is in another warp, so elements pass through shared memory, in batches
-/// that fit it.
+/// Exchanges packs with the lane whose number differs in bit `distance`. The
+/// other lane is in another warp, so elements pass through shared memory, in
+/// batches that fit into `swapBytes` of it.
 static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
                                           SwapOp op, ValueRange packs,
                                           int64_t distance) {

@@ -12,16 +12,16 @@
 
 namespace mlafix {
 
-// A block has a power of two of elements, so a swap flips one bit of an
-// element's index. This bit is within the pack, in the lane number, or in the
-// pack number.
+// A swap exchanges neighbouring blocks of a row. The size of a block is a power
+// of two, so a swap flips one bit of an element's index. This bit is within the
+// pack, in the lane number, or in the pack number.
 
 /// Returns true if the flipped bit is within the pack or in the lane number.
 /// Both blocks are then in the same step of a walk.
 bool swapsInStep(const RowLayout &layout, SwapOp op);
 
-/// Lowers a swap for which swapsInStep() holds. Returns this lane's pack, given
-/// `pack`, the lane's pack before the swap.
+/// Lowers a swap for which swapsInStep() holds. Returns this lane's pack after
+/// the swap, given `pack`, its pack before.
 mlir::Value swapInStep(mlir::OpBuilder &b, const RowLayout &layout, SwapOp op,
                        mlir::Value pack);
 

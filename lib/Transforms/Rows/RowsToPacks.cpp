@@ -155,8 +155,8 @@ struct DistributeReduce : RowPattern<ReduceOp> {
             layout.positionOf(rewriter, loc, op.getSource().getType(), p)
                 .exists));
     // If the order does not matter, each lane reduces its packs first and
-    // exchanges a single value. The order of a sum is the same for every number
-    // of packs, so packs are combined last.
+    // exchanges a single value. The order of a sum must not depend on the
+    // number of packs per lane (N9), so a sum combines packs last.
     bool isOrdered = op.getKind() == ReduceKind::add;
     if (!isOrdered)
       partials = reduceAcrossPacks(rewriter, layout, op, partials);
@@ -224,7 +224,7 @@ static SmallVector<Value> flatten(ArrayRef<ValueRange> ranges) {
 }
 
 namespace {
-/// Converts the state of a merge loop to a maximum, a sum and packs.
+/// Converts the row tiles that a merge loop carries to packs.
 struct DistributeMergeLoop : OpConversionPattern<MergeLoopOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult

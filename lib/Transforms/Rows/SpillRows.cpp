@@ -118,8 +118,9 @@ static void bufferBranch(KernelOp kernel, scf::IfOp branch) {
   replaceResults(branch, replacement, buffers);
 }
 
-/// Stores a row that nested blocks use to a buffer, where it is computed. Loads
-/// the row before each such use.
+/// If nested blocks use the row that `op` computes, stores the row to a buffer
+/// right after `op`. Loads the row from the buffer before each use in a nested
+/// block.
 static void bufferNestedUses(KernelOp kernel, Operation *op) {
   Value tile = op->getResult(0);
   Value buffer;

@@ -77,8 +77,8 @@ static bool readsInputAlone(KernelOp kernel, LoadOp load) {
   return true;
 }
 
-/// Returns true if a single element of `row` can be computed. Adds the ops
-/// needed for it to `program`.
+/// Returns true if an element of `row` can be computed without the others. Adds
+/// the ops that this takes to `program`.
 static bool collect(KernelOp kernel, Value row,
                     llvm::SetVector<Operation *> &program) {
   Operation *op = row.getDefiningOp();

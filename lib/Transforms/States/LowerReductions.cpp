@@ -19,22 +19,22 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Returns the type `element`, or a row of it along the dim of `like` if this
-/// is a row tile.
+/// Returns the type `element`. If `like` is a row tile, returns instead a row
+/// of this type along the dim of `like`.
 static Type withElement(Type like, Type element) {
   return isRowTile(like) ? getRowTileType(getTileDim(like), element) : element;
 }
 
-/// Broadcasts the result of a reduction to a row of type `row`. The result is a
-/// number, or a row with one element per group.
+/// Broadcasts `reduced`, the result of a reduction, to a row of type `row`.
+/// `reduced` is a number, or a row with one element per group.
 static Value spread(OpBuilder &b, Location loc, Type row, Value reduced) {
   return isRowTile(reduced.getType())
              ? Value(BroadcastOp::create(b, loc, row, reduced))
              : Value(SplatOp::create(b, loc, row, reduced));
 }
 
-/// Builds the constant `number`, or a row of it along the dim of `like` if this
-/// is a row tile.
+/// Builds the constant `number`. If `like` is a row tile, builds instead a row
+/// of this constant along the dim of `like`.
 static Value buildConstant(OpBuilder &b, Location loc, Type like,
                            TypedAttr number) {
   Value scalar = arith::ConstantOp::create(b, loc, number);
@@ -54,7 +54,7 @@ static Value dropSignOfZero(OpBuilder &b, Location loc, Value value) {
 constexpr unsigned kF32FractionBits = 23;
 
 /// The largest number of nested selects that countSpareBits() looks through. It
-/// follows both operands of each.
+/// follows both operands of each select, so each level doubles the work.
 constexpr unsigned kMostSelections = 4;
 
 /// Returns the number of low bits that are 0 in all f32 of a row except NaN.
@@ -89,10 +89,11 @@ static unsigned countSpareBits(Value row, unsigned selections = 0) {
 // mlafix.arg_reduce
 //===----------------------------------------------------------------------===//
 
-/// Builds the float below `greatest`, the maximum of a row. The greatest
-/// elements, and only they, compare "greater or unordered" to it. For NaN it is
-/// +inf: only NaN passes this comparison. For -inf it is NaN: all elements
-/// pass.
+/// Builds the float below `greatest`, the maximum of a row. The comparison
+/// "greater than this float, or unordered" (UGT) is true for the elements that
+/// equal the maximum, and for no others. If the maximum is NaN, the float is
+/// +inf, so the comparison is true only for NaN. If the maximum is -inf, the
+/// float is NaN, so the comparison is true for all elements.
 static Value buildNextBelow(OpBuilder &b, Location loc, Value greatest) {
   auto integer = [&](int32_t number) {
     return buildConstant(b, loc, greatest.getType(),
@@ -118,8 +119,9 @@ static Value buildNextBelow(OpBuilder &b, Location loc, Value greatest) {
       arith::BitcastOp::create(b, loc, greatest.getType(), below));
 }
 
-/// Builds an i1 per element of `row`, or for the number `row`: true if it
-/// equals `extreme`, the result of the reduction `kind` of the row.
+/// Builds an i1 for each element of `row`, or a single i1 if `row` is a number.
+/// An i1 is true if the element or number equals `extreme`, the result of a
+/// reduction of kind `kind`. NaN equals NaN here.
 static Value buildIsExtreme(OpBuilder &b, Location loc, ReduceKind kind,
                             Value row, Value extreme) {
   auto all = [&](Value number) {
@@ -220,12 +222,14 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
   }
 
 private:
-  /// Returns the length of the longest row like `row` in which each lane
-  /// searches for the index.
+  /// Returns the length of the longest row like `row` for which
+  /// buildLaneIndices() is used.
   int64_t getMostByLane(Value row) const {
     auto load = row.getDefiningOp<LoadOp>();
-    // The limit is half for rows from 16 bits or fewer that are not kept in
-    // this form: a lane then holds only half as many elements (getMostLanes).
+    // getMostLanes() assumes that elements loaded from 16 bits or fewer stay
+    // narrow, so that a lane holds twice as many. But elements that a branch
+    // uses are kept as f32, so the limit is half. bf16 may stay narrow
+    // (`mostSeparate`).
     int64_t most =
         load && countSpareBits(row) > 0 ? mostByLane / 2 : mostByLane;
     bool isBF16 = load && load.getSource().getType().getElementType().isBF16();
@@ -369,8 +373,9 @@ Value KeyBuilder::greatest(Value keys, Type result, Value found) {
   Type type = withElement(result, getType());
   if (!found)
     return ReduceOp::create(b, loc, type, ReduceKind::max, keys);
-  // The addition maps `found` to the least integer. Keys below `found` become
-  // the greatest, in order. Keys above `found` come between.
+  // The addition wraps around. It maps `found` to the least integer, keys above
+  // `found` to the integers that follow, and keys below `found` to the greatest
+  // integers, in order.
   unsigned width = getType().getWidth();
   Value step = arith::SubIOp::create(
       b, loc, constant(found, llvm::minIntN(width), width), found);
@@ -391,8 +396,9 @@ static TypedAttr getLeast(OpBuilder &b, Type element) {
 namespace {
 /// Finds the greatest elements of a row, or of each group, one at a time: the
 /// greatest remaining value, and its least index. A found element is replaced
-/// by the least value of its type. If results have the least value themselves,
-/// only the first of their indices is right (see buildLeastIndices).
+/// by the least value of its type. So if a result has the least value itself,
+/// its index may be that of an element that was found before;
+/// buildLeastIndices() corrects such indices.
 class GreatestFinder {
 public:
   /// `result` is the type of one result: a scalar or a row with one element per
@@ -435,8 +441,8 @@ std::pair<Value, Value> GreatestFinder::next() {
   return {greatest, found};
 }
 
-/// The largest number of elements that are found by index. The set of their
-/// indices is an i32.
+/// The largest number of elements that findByIndex() finds.
+/// buildLeastIndices() keeps the set of their indices in the bits of an i32.
 static constexpr size_t kMostByIndex = 32;
 
 /// Builds an i1 that is true if a number is the least value of its type. For a
@@ -464,7 +470,7 @@ static SmallVector<Value> buildLeastIndices(OpBuilder &b, Location loc,
   SmallVector<Value> result;
   for (auto [value, index] : llvm::zip_equal(values, indices)) {
     // The lowest index that is not in the set equals the number of trailing
-    // ones. The set has fewer indices than bits.
+    // ones of the set. It exists, since the set has more bits than indices.
     Value others = arith::XOrIOp::create(b, loc, set, number(-1));
     Value lowest = arith::AndIOp::create(
         b, loc, others, arith::SubIOp::create(b, loc, zero, others));
@@ -503,7 +509,7 @@ static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
   Location loc = op.getLoc();
   Type result = op.getValues().front().getType(), i32 = b.getI32Type();
   bool isOfGroups = isRowTile(result);
-  Value first; // first index of each group; null unless of groups
+  Value first; // first index of each group; null if the whole row is reduced
   if (isOfGroups) {
     DimAttr dim = getTileDim(op.getSource().getType());
     Value all = IotaOp::create(b, loc, getRowTileType(dim, i32));
@@ -601,8 +607,8 @@ struct LowerReduceOfBools : OpConversionPattern<ReduceOp> {
     Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
     if (isRowTile(result))
       zero = SplatOp::create(rewriter, loc, result, zero);
-    // For an empty row, the integer reduction gives the least or greatest
-    // number of its type, so its sign decides.
+    // The result is true if the reduced number is positive. This also holds for
+    // an empty row: its maximum is the least i32, its minimum the greatest.
     rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::sgt,
                                                reduced, zero);
     return success();

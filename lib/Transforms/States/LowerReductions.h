@@ -23,9 +23,10 @@ bool reducesNumbers(ReduceOp op);
 /// `mostByIndex` elements. In longer rows it reduces keys that contain both.
 ///
 /// In rows of `leastByLane` to `mostByLane` elements, mlafix.arg_reduce lets
-/// only those lanes search for the index that hold the extreme. The upper limit
-/// is half as large if elements are loaded from 16 bits or fewer. For bf16 it
-/// is at least `mostSeparate`, since a branch widens bf16 again.
+/// only lanes that hold the extreme search for the index. The upper limit is
+/// half as large if elements are loaded from 16 bits or fewer. For bf16 the
+/// upper limit is at least `mostSeparate`, since lanes keep the elements as
+/// bf16 and the search widens them again.
 ///
 /// `isOnGPU` means that additions yield the same NaN for all NaN operands.
 void populateLowerReductionPatterns(mlir::RewritePatternSet &patterns,

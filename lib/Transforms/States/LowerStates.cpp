@@ -261,7 +261,8 @@ struct LowerMask : OpConversionPattern<MaskOp> {
     F32Builder f(rewriter, op.getLoc());
     Parts state(adaptor.getState());
     Value live = adaptor.getPredicate().front();
-    // Replace the sum of an empty state, which may be NaN: 0 * NaN is NaN.
+    // A merge multiplies the sum of an empty state by the weight 0. The sum may
+    // be NaN, and 0 * NaN is NaN, so replace the sum by 0.
     Value sum = f.select(live, state.sum, f.constant(0.0f));
     Value max = f.select(live, state.max, f.negInf());
     rewriter.replaceOpWithMultiple(op, {Parts(max, sum, state.acc).values()});
@@ -313,8 +314,8 @@ struct Normalized {
   }
 
   Value buildLse(OpBuilder &b, Location loc) {
-    // The sum is never subnormal. It is 0, NaN, or at least the largest weight,
-    // which is 1.
+    // `afn` needs a sum that is not subnormal. The sum is 0, NaN, or at least
+    // the largest weight, which is 1.
     Value log = math::Log2Op::create(b, loc, sum, arith::FastMathFlags::afn);
     Value scale = f.constant(isBaseE(type) ? llvm::numbers::ln2f : 1.0f);
     // A sum of 1 means a copy, so an lse of -0.0 stays -0.0 (N4).
@@ -379,7 +380,7 @@ struct LowerLseOf : OpConversionPattern<LseOfOp> {
   }
 };
 
-/// Lowers selects of states, which canonicalisation makes of `scf.if`.
+/// Lowers selects of states. Canonicalisation turns `scf.if` into such selects.
 struct LowerSelect : OpConversionPattern<arith::SelectOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult

@@ -24,8 +24,8 @@ struct Weight {
 };
 
 /// Builds base^difference, which is exactly 1 for 0. `lost` is the rounding
-/// error of `difference`, in base e. If it is not null, this error and the
-/// rounding of the exponent are compensated.
+/// error of `difference`; it is null unless the base is e. If `lost` is not
+/// null, this error and the rounding error of the exponent are compensated.
 Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
   Value zero = f.constant(0.0f);
   Value exponent = isBaseE
@@ -38,8 +38,8 @@ Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
   // power (Cody and Waite).
   Value rest = f.add(
       f.fma(exponent, f.constant(-llvm::numbers::ln2f), difference), lost);
-  // If the lse is -inf, the difference is infinite and `rest` is NaN. The
-  // weight is then 0.
+  // If the lse is -inf, the difference is infinite and `rest` is NaN, so the
+  // weight 0 is selected.
   Value isEmptyState = f.equal(power, zero);
   return {f.select(isEmptyState, zero, f.fma(power, rest, power)),
           isEmptyState};
@@ -83,8 +83,9 @@ SmallVector<Weight> buildWeights(F32Builder f, ArrayRef<LoweredState> states,
   Value reference = buildReference(f, max);
   if (states.size() == 2)
     return buildTwoWeights(f, states[0].max, states[1].max, reference, isBaseE);
-  // For more than two states, rounding is not compensated. It would cost nine
-  // operations per state and registers. The end of N10 states the error.
+  // For more than two states, rounding is not compensated. The compensation
+  // would cost registers, and nine operations per state. The end of N10 states
+  // the error.
   return llvm::map_to_vector(states, [&](const LoweredState &state) {
     return buildPower(f, f.sub(state.max, reference), Value(), isBaseE);
   });
@@ -129,8 +130,8 @@ LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
   }
   Value sum;
   for (auto [state, weight] : llvm::zip_equal(states, weights)) {
-    // -0.0 is the neutral element of addition, also for -0.0 (N4). The payload
-    // of an empty state is not used (N5).
+    // The payload of an empty state must not be used (N5). So it is replaced by
+    // -0.0, the neutral element of addition, also for -0.0 (N4).
     for (auto [acc, none, total] : llvm::zip(state.acc, dead, sums)) {
       if (isZeroRow(acc))
         continue;

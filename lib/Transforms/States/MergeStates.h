@@ -41,15 +41,16 @@ struct LoweredState {
 LoweredState buildMerge(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<LoweredState> states, LogBase base);
 
-/// Builds the merge of states if the first one has the largest maximum, so that
-/// its weight is 1.
+/// Builds the merge of states of which the first one must have the largest
+/// maximum. The weight of the first state is then 1.
 LoweredState buildMergeToFirst(mlir::OpBuilder &b, mlir::Location loc,
                                llvm::ArrayRef<LoweredState> states,
                                LogBase base);
 
-/// Combines the running value of the merge loop `op` with a chunk. The result
-/// is the larger one if the loop computes a maximum. It is the sum of two
-/// states if both are weighed against the overall maximum, else their merge.
+/// Combines the running value of the merge loop `op` with a chunk. If the loop
+/// computes a maximum, the result is the larger of both numbers. Otherwise both
+/// are states. The result is their sum if both are weighed against the overall
+/// maximum (`to_first`), else their merge.
 llvm::SmallVector<mlir::Value> buildChunkMerge(mlir::OpBuilder &b,
                                                MergeLoopOp op,
                                                mlir::ValueRange running,

@@ -58,15 +58,17 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
     On a GPU, a loop of at most 8 known iterations that reads rows is unrolled completely. A longer loop, or one of
     unknown length, is unrolled four times. It is unrolled eight times if each iteration reduces a row over lanes, unless
     it keeps 8 rows and states or more (`crowdedRows`). The merges of a running state then flatten into one
-    (canonicalise), which needs one common maximum in place of one for each. A CPU reads ahead by itself. The exact
-    number of iterations is divided by the factor; it is 0 for an empty range, whatever its steps.
+    (canonicalise), which needs one common maximum in place of one for each. On a CPU, loops stay as they are, since a
+    CPU reads ahead by itself. The number of iterations that is divided by the factor is exact. For an empty range it is
+    0, whatever the step.
 
     A longer loop that stores results computed from its rows is not unrolled: no load moves before a store
     (`mlafix-hoist-loads`), and each store waits for the rows of its iteration.
 
-    Fewer iterations than the factor remain. If the loop only merges states into the state it carries, and reads rows of
-    at most 1024 bytes per iteration, the rest is no loop. It loads all its states at once, each if its iteration exists,
-    and then merges them one after the other. The merges are those of the loop, so the results have the same bits.
+    After the unrolled loop, fewer iterations than the factor remain. If the loop only merges states into the state it
+    carries, and reads rows of at most 1024 bytes per iteration, the remaining iterations become code without a loop.
+    This code loads all their states at once, each if its iteration exists, and then merges them one after the other.
+    The merges are those of the loop, so the results have the same bits.
   }];
   let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
@@ -76,9 +78,9 @@ def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
   let summary = "neither read nor write rows that a merge in place leaves unchanged";
   let description = [{
     `store_state (merge %a, …, %s)` writes `%s` back to where it was read from if the kernel is called in place and the
-    predicates of all other operands are false. The condition compares two pairs of pointers and tests the predicates.
-    The pass puts branches on it around the loads and the store, so such a row's payload is neither read nor written.
-    Its lse is still read: an empty row becomes the identity (N3), and a row whose lse is NaN becomes NaN (N6).
+    predicates of all other operands are false. The pass builds this condition, which compares two pairs of pointers and
+    tests the predicates. It puts the loads and the store into a branch, so such a row's payload is neither read nor
+    written. Its lse is still read: an empty row becomes the identity (N3), and a row whose lse is NaN becomes NaN (N6).
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
@@ -90,9 +92,9 @@ def LoadOneHotPass : Pass<"mlafix-load-one-hot", "::mlafix::KernelOp"> {
     `sum(where(iota("V") == label, row, 0))` selects one element of a row: the label's, or 0 if the label is outside of
     the row. If the row is loaded, or computed elementwise from loaded rows, this pass loads and computes only that
     element. This replaces a comparison, a select and an addition per element, and a reduction over lanes. A sum of
-    floats adds 0 to the element, so that -0 becomes 0 as in the sum. A maximum of floats beside -inf is the element
-    itself. The row's memory must not change in between, and no launch may pass it as an output: an access with another
-    index than the row's would forbid calls in place.
+    floats adds 0 to the element, so that -0 becomes 0 as in the sum. The pass treats a maximum of floats with -inf in
+    place of 0 in the same way; it gives the element itself. No launch may pass the row's tensor as an output, too: an
+    access with another index than the row's would forbid calls in place. So the row's memory does not change either.
 
     ```mlir
     // Before
@@ -126,12 +128,13 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
 
     `mlafix.arg_reduce` becomes two reductions: one finds the extreme of the row, the other the least index at which it,
     or a NaN, occurs. A comparison with the float next to the extreme detects both. On a GPU, for rows of at least 2048
-    elements with at most 32 per lane, only lanes whose own extreme is the row's search for the index. `mlafix.top_k`
-    becomes one reduction of i64 keys per element found: the high half of a key is the element, the low half its
-    inverted index, so that a lower index gives a greater key. Keys are i32 if elements are loaded from at most 16 bits
-    and an index fits the bits of f32 that these lack. An addition to all keys moves those found below the others. On a
-    GPU, other rows of up to 256 elements take two reductions per element, as `mlafix.arg_reduce` does, with found
-    elements replaced by the least value. A reduction of booleans becomes one of i32.
+    elements with at most 32 per lane, only lanes whose own extreme equals that of the row search for the index.
+    `mlafix.top_k` becomes one reduction of i64 keys per element found: the high half of a key is the element, the low
+    half its inverted index, so that a lower index gives a greater key. Keys are i32 if elements are loaded from at most
+    16 bits and an index fits the bits of f32 that these lack. An addition to all keys makes those that have been found
+    less than all others. On a GPU, other rows of up to 256 elements take two reductions per element, as
+    `mlafix.arg_reduce` does, with found elements replaced by the least value. A reduction of booleans becomes one of
+    i32.
   }];
   let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];

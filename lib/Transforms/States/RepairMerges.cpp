@@ -108,7 +108,8 @@ bool MergeTree::collect(StringRef &why) {
     if (isWhole && op != last && op->getBlock() == last->getBlock() &&
         mayWriteBetween(op, last))
       isWhole = refuse("rows are stored between the states that are merged");
-  // Earlier stores by one lane of a row are not visible to the other lanes.
+  // No loop around the merge may store: stores by one lane of a row in earlier
+  // iterations are not visible to the other lanes, which load the leaves again.
   for (auto loop = last->getParentOfType<scf::ForOp>(); isWhole && loop;
        loop = loop->getParentOfType<scf::ForOp>())
     if (!onlyReads(loop))
@@ -179,7 +180,8 @@ void MergeTree::clone(OpBuilder &b, Value state, IRMapping &mapping) const {
   Operation *op = state.getDefiningOp();
   if (!op || !ops.contains(op) || isInLoop(state) || mapping.contains(state))
     return;
-  // Only the initial value of a loop comes from outside the loop.
+  // A loop is cloned with its body, so of the states that it merges, only its
+  // initial value is an operand here.
   for (Value operand : op->getOperands())
     clone(b, operand, mapping);
   b.clone(*op, mapping);
@@ -234,7 +236,8 @@ Value MergeTree::mergeTo(Value running, Value state, Operation *user) {
 
 Value MergeTree::rewrite(Value reference) {
   Value merged = mergeTo(reference, root, root.getDefiningOp());
-  // Erase the root first, since its uses have been replaced.
+  // `ops` starts with the root. Erasing a merge removes the last uses of the
+  // merges that compute its operands.
   for (Operation *op : ops)
     if (isa<MergeOp>(op) && op->use_empty())
       op->erase();
@@ -268,7 +271,7 @@ public:
     if (failed(model))
       return signalPassFailure();
     // Start each kernel with an empty set, because its ops may have the
-    // addresses of erased ones.
+    // addresses of erased ops of an earlier kernel.
     Links done;
     SmallVector<Operation *> candidates;
     getOperation().walk([&](Operation *op) {

@@ -48,9 +48,9 @@ bool isLeftToUnroll(mlir::scf::ForOp loop, const MachineModel &machine);
 /// iterations then become one.
 bool isUnrolledWhole(mlir::scf::ForOp loop, const MachineModel &machine);
 
-/// Returns true if `value` does not depend on rows of a loop; for a state, its
-/// lse counts. Otherwise returns false and sets `reason`. `isInLoop` tells
-/// which values belong to the loop.
+/// Returns true if `value`, or the lse of `value` if it is a state, does not
+/// depend on rows of a loop. Otherwise returns false and sets `reason`.
+/// `isInLoop` tells which values belong to the loop.
 bool isKnownWithoutRows(mlir::Value value,
                         llvm::function_ref<bool(mlir::Value)> isInLoop,
                         llvm::StringRef &reason);

@@ -80,7 +80,6 @@ static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
     return refuse("each state has a predicate: a row may become empty");
   if (store.getPredicate())
     return refuse("the store has a predicate");
-  // A store that scales is not a copy.
   if (store.getScale())
     return refuse("the store scales the result");
   if (store.getOut() == copy.copied.getOut())
@@ -91,8 +90,9 @@ static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
   return copy;
 }
 
-/// Builds an i1 that is true if the row may change by more than its own lse
-/// implies.
+/// Builds an i1 that is false if and only if the call is in place and no other
+/// state is merged. If so, only the row's own lse can change the row (see
+/// buildUnmerged()).
 static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   StoreStateOp store = copy.store;
   LoadStateOp load = copy.copied;

@@ -191,8 +191,9 @@ static uint64_t countKeptRows(scf::ForOp loop) {
 }
 
 /// Returns the number of iterations that become one, for a loop that is not
-/// fully unrolled. If the reductions are in a branch, or if many rows are kept,
-/// the rows of eight iterations would not fit into the registers.
+/// fully unrolled. The number is larger if each iteration reduces a row, unless
+/// the reductions are in a branch or many rows are kept: the rows of eight
+/// iterations would then not fit into the registers.
 static uint64_t chooseFactor(scf::ForOp loop, const MachineModel &model) {
   return reducesRowPerIteration(loop) && countKeptRows(loop) < model.crowdedRows
              ? model.unrollReduced
