@@ -1,5 +1,5 @@
-# Links every file and folder of the package's source FROM into TO, and the texts of the kernel library as TO/mlir; drops links
-# that lead nowhere. What was built into TO stays.
+# Links every file and folder of FROM, the package's source, into TO. Links KERNELS, the folder of the kernel library,
+# as TO/mlir. First removes all links in TO, so that none to a deleted file is left. Files that were built in TO stay.
 file(MAKE_DIRECTORY ${TO})
 file(GLOB _old ${TO}/*)
 foreach(_path IN LISTS _old)

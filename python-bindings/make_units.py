@@ -2,10 +2,11 @@
 
     make_units.py MLAFIX_OPT KERNELS OUT TARGETS KERNEL:BINDINGS...
 
-TARGETS are comma-separated; "cpu" stands for every level of this machine's architecture, as it does for MLAFIX_OPT, "gpu" for
-every GPU, and "all" for both.
-Units that are there already are left alone, others dropped. As many are compiled at a time as there are cores.
-A kernel that has lost a proof (kernels/proofs.txt) fails.
+MLAFIX_OPT is the compiler, KERNELS the folder of the kernel library, and OUT the folder of the units. TARGETS are
+comma-separated: "cpu" stands for every level of this machine's architecture, "gpu" for every GPU, and "all" for both.
+
+Compiles units that are missing in OUT or older than the compiler, one per core at a time. Removes units from OUT that
+were not requested. Fails if a kernel lacks a proof that kernels/proofs.txt lists.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import keys  # noqa: E402
 
 
 def expand(opt: str, targets: str) -> list[str]:
-    """The names in `targets`, with "cpu" and "all" replaced by what they stand for."""
+    """The names in `targets`, with "cpu", "gpu" and "all" replaced by the targets that they stand for."""
     listed = subprocess.run([opt, "--list-targets"], check=True, capture_output=True, text=True).stdout.split()
     gpus = [name for name in listed if name.startswith("sm_")]
     cpus = [name for name in listed if name.startswith(platform.machine().replace("_", "-"))]
@@ -43,7 +44,7 @@ def main(opt: str, kernels: str, out: str, targets: str, *wanted: str) -> None:
         for target in names:
             name = keys.unit_file_name(kernel, path.read_text(encoding="utf-8"), bound, target)
             keep.add(name)
-            # The name says nothing of the compiler, so a unit older than it is made anew.
+            # The file name does not depend on the compiler, so compile again if the unit is older than the compiler.
             made = folder / name
             if not made.exists() or made.stat().st_mtime < Path(opt).stat().st_mtime:
                 choice = [f"--specialize={bindings}"] if bindings else []

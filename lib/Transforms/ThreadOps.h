@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Functions that build the operations of the NVVM dialect that passes use.
-// NVVMDialect.h declares all of PTX, which takes longer to parse than all other
-// headers of a pass. So only ThreadOps.cpp includes it.
+// Functions that build those operations of the NVVM dialect that passes use.
+// Passes include this header instead of NVVMDialect.h, which declares all of
+// PTX and takes longer to parse than all other headers of a pass.
 //
-// This header declares the dialect's class itself, for `dependentDialects` and
-// the names of attributes. A file that also needs NVVMDialect.h must include it
-// before this header.
+// For `dependentDialects` and the names of attributes, this header declares the
+// class NVVMDialect. NVVMDialect.h declares the class, too. So a file that
+// includes both headers must include NVVMDialect.h first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@
 
 namespace mlafix {
 
-// These functions build thread and block numbers and counts along x, as i32.
+// Thread and block numbers, threads per block, and blocks per grid. All are
+// along x, as i32.
 mlir::Value buildThreadId(mlir::OpBuilder &b, mlir::Location loc);
 mlir::Value buildBlockId(mlir::OpBuilder &b, mlir::Location loc);
 mlir::Value buildBlockSize(mlir::OpBuilder &b, mlir::Location loc);
@@ -41,9 +42,9 @@ inline constexpr int64_t kSharedBytes = 48 << 10;
 /// Allocates shared memory of shape `shape`.
 mlir::Value allocShared(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<int64_t> shape, mlir::Type element);
-/// Allocates shared memory for an exchange between the threads of a block. It
-/// is in the memory space #mlafix.scratch, and its uses must follow the rules
-/// of that space.
+/// Allocates shared memory for an exchange between the threads of a block. The
+/// memory is in the memory space #mlafix.scratch. Its uses must follow the
+/// rules of that space.
 mlir::Value allocScratch(mlir::OpBuilder &b, mlir::Location loc,
                          llvm::ArrayRef<int64_t> shape, mlir::Type element);
 
@@ -59,21 +60,23 @@ mlir::Value buildBarrierAnd(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value bits);
 /// Builds a barrier of all threads of a cluster.
 void buildClusterBarrier(mlir::OpBuilder &b, mlir::Location loc);
-/// Builds an arrival at the cluster barrier, which does not wait.
+/// Builds this thread's arrival at the cluster barrier, without a wait. Does
+/// not order memory accesses (PTX, `barrier.cluster.arrive.relaxed`).
 void buildClusterArrive(mlir::OpBuilder &b, mlir::Location loc);
 /// Builds a wait until all threads of the cluster have arrived at the barrier.
 void buildClusterWait(mlir::OpBuilder &b, mlir::Location loc);
 /// Returns true if `op` is part of a cluster barrier.
 bool isClusterBarrier(mlir::Operation *op);
-/// Builds the pointer to the same position as `pointer`, which is to shared
-/// memory, in block `block` (i32) of the cluster.
+/// Converts `pointer`, a pointer to this block's shared memory, to a pointer to
+/// the same position in the shared memory of block `block` (i32) of the
+/// cluster.
 mlir::Value buildClusterPointer(mlir::OpBuilder &b, mlir::Location loc,
                                 mlir::Value pointer, mlir::Value block);
 /// Builds a barrier of those threads of a warp that are in `mask` (i32).
 void buildWarpBarrier(mlir::OpBuilder &b, mlir::Location loc, mlir::Value mask);
 
-/// Builds the `value` of the thread whose lane number is this thread's xor
-/// `distance`. The threads in `mask` (i32) take part.
+/// Builds the `value` of the thread whose lane number is this thread's lane
+/// number xor `distance`. The threads in `mask` (i32) take part.
 mlir::Value buildShuffleXor(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value mask, mlir::Value value,
                             int64_t distance);

@@ -181,7 +181,7 @@ void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
     failType(kernel, info, info.optional ? "a tensor or None" : "a tensor",
              typeName(given));
   call.tensors[index] = readTensor(kernel, info, *tensor);
-  // A kernel that takes u8 also takes bool: its bytes are 0 and 1.
+  // A bool tensor may be passed for u8, since the bytes of bools are 0 and 1.
   if (info.dtype == MLAFIX_U8 && call.tensors[index].dtype == MLAFIX_BOOL)
     call.tensors[index].dtype = MLAFIX_U8;
   call.args[index] = mlafix_tensor_arg(&call.tensors[index]);
@@ -201,7 +201,7 @@ struct Mismatch {
 };
 
 /// Returns the first argument of the call that does not have the dtype, rank,
-/// size or absence that `kernel` expects. Returns nullopt if all have it.
+/// size or absence that `kernel` expects. Returns nullopt if all arguments do.
 std::optional<Mismatch> findMismatch(const mlafix_kernel *kernel,
                                      const Call &call) {
   for (uint32_t i = 0; i < call.count; ++i) {
@@ -265,8 +265,9 @@ std::string describeGiven(const Any &given, const Mismatch &mismatch) {
   return std::to_string(tensor->shape[mismatch.dim]);
 }
 
-/// Reports that no specialisation matches the call. The message lists what the
-/// closest ones expect of the argument that does not match.
+/// Reports that no specialisation matches the call. The message is about the
+/// specialisations whose first mismatch comes last (Mismatch::order). It lists
+/// what they expect instead of the argument that does not match.
 [[noreturn]] void failToSelect(mlafix_embedded *embedded,
                                const uint32_t *indices, uint32_t numIndices,
                                const Call &call) {
@@ -304,8 +305,9 @@ std::string describeGiven(const Any &given, const Mismatch &mismatch) {
           "; there are the specialisations " + held};
 }
 
-/// Selects the specialisation for a call. If there is only one, returns it
-/// without comparing, since its own checks report a mismatch.
+/// Returns the first specialisation that matches a call. If there is only one,
+/// compares only the number of arguments, since readArgument and the launch
+/// report any other mismatch.
 const mlafix_kernel *select(mlafix_embedded *embedded, const uint32_t *indices,
                             uint32_t numIndices, const Call &call) {
   for (uint32_t i = 0; i < numIndices; ++i) {
@@ -328,8 +330,8 @@ void run(mlafix_embedded *embedded, const uint32_t *indices,
   const mlafix_kernel *kernel = select(embedded, indices, numIndices, call);
   for (uint32_t i = 0; i < call.count; ++i)
     readArgument(kernel, i, call);
-  // Use the device of the first tensor. If another tensor has a different
-  // device, the checks report it.
+  // Use the device of the first tensor. If another tensor is on a different
+  // device, the launch fails with an error.
   for (uint32_t i = 0; i < call.count; ++i)
     if (const dlpack::Tensor *tensor = tensorOf(call.given[i])) {
       call.device = {tensor->device.type, tensor->device.id};

@@ -42,7 +42,7 @@ Values checked(const KernelBuilder &builder, Values result) {
   return result;
 }
 
-/// Returns the value, or an empty value for null, which stands for None.
+/// Returns `*value`, or an empty Value if `value` is null (None in Python).
 Value orNone(const Value *value) { return value ? *value : Value(); }
 
 const char *spell(ValueType::Kind kind) {

@@ -21,7 +21,8 @@ namespace mlafix::python {
 nanobind::list toList(const std::vector<Diagnostic> &messages);
 
 /// Throws a mlafix.CompileError with the given messages. `source` is the text
-/// of the file that the messages call `name`, or "".
+/// of the file that the messages call `name`. If both are "", the lines that
+/// the error shows are read from the files on disk.
 [[noreturn]] void throwCompileError(const std::vector<Diagnostic> &messages,
                                     std::string_view source,
                                     std::string_view name);

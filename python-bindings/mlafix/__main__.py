@@ -1,5 +1,5 @@
-"""The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache``, ``audit``, ``engines``, ``watch``,
-``flashinfer-solutions``, ``hub-kernels``, ``info`` and ``cmake-dir``."""
+"""The command line: ``python -m mlafix compile``, ``check``, ``explain``, ``warmup``, ``cache``, ``audit``,
+``engines``, ``watch``, ``flashinfer-solutions``, ``hub-kernels``, ``info`` and ``cmake-dir``."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def find_kernel(text: str) -> Kernel:
 
 def _kernels_of(path: Path) -> dict[str, Kernel]:
     """Imports a Python file and returns its kernels by name. The file can import modules from its folder, as when it is
-    run. Its output goes to stderr."""
+    run. What the file prints goes to stderr."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)

@@ -6,7 +6,7 @@ A variable is read at each use, so that a test or a program may change it.
 =====================  ==========================================================================================
 MLAFIX_CACHE_DIR       folder of compiled kernels; default: $XDG_CACHE_HOME/mlafix, else ~/.cache/mlafix
 MLAFIX_CACHE           0: keep nothing on disk, and look for nothing there
-MLAFIX_PREBUILT        folders of units compiled ahead, separated by ":", with the files of a cache folder; only read
+MLAFIX_PREBUILT        folders of units compiled ahead, separated by ":"; files are named as in the cache, and only read
 MLAFIX_STRICT          1: never compile: a kernel that is neither prebuilt nor cached raises UnitError
 MLAFIX_DEBUG           1: each call of a kernel is debugged (Kernel.debug), and each fault is a DebugWarning
 MLAFIX_PRINT_REPRO     1: a call of a kernel is written as a script to ./mlafix-repro; values: with the values of its arrays

@@ -44,8 +44,8 @@ class cached_property(Generic[T]):  # noqa: N801 (as functools has it)
 class _Gate:
     """A context manager: while a thread is inside, os.fork() in other threads waits. A thread may enter it repeatedly.
 
-    It does what lib/Runtime/Fork.h does in C++. This class exists because waiting for a compilation must not block
-    other Python threads.
+    lib/Runtime/Fork.h does the same in C++, where a waiting fork keeps the GIL. Here, a waiting fork releases the GIL,
+    so that other Python threads run while it waits for a compilation.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ def whole(module: str) -> bool:
 
 
 _whole: set[str] = set()
-whole._dynamo_marked_constant = True  # type: ignore[attr-defined]  (torch.compile calls it while it traces)
+whole._dynamo_marked_constant = True  # type: ignore[attr-defined]  (torch.compile calls `whole` during tracing)
 
 os.register_at_fork(
     before=forks_wait.before_fork,

@@ -1,4 +1,5 @@
-"""Copies the tensors of a call to debug, and fills its outputs with values that rows are unlikely to write."""
+"""The tensors of a call that Kernel.debug follows: copies them, and makes outputs filled with values that rows are
+unlikely to write."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ from .._reports import diagnostics
 from ..errors import ArgumentError, CompileError
 from .arrays import INTEGERS, DebugArray, make_array, number_of
 
-# The largest tensor, in elements, whose values are passed to the compiler because accesses may depend on them. These
-# are tensors of integers, and tensors that rows read element by element.
+# Accesses may depend on the values of tensors of integers, and of tensors that rows read element by element. The values
+# of such a tensor are passed to the compiler if it has at most this many elements.
 _MOST_ELEMENTS = 1 << 20
 
-# The largest tensor, in elements, whose values are passed to the compiler because rows read it in any other way.
+# The values of any other tensor that rows read are passed to the compiler if it has at most this many elements.
 _MOST_ROW_ELEMENTS = 1 << 18
 
 # The tolerance of a comparison with a reference for each dtype, relative to max(1, |value|).
@@ -108,8 +108,9 @@ class DebugReport:
             unwritten elements covers the whole output in either case.
         printed: the texts that rows printed, in the order of the rows; at most the first 10,000.
         printed_more: the number of texts that rows printed after the first 10,000.
-        refused: the error with which the compiler refused the kernel, for these or other arguments. The rows were then
-            followed on the host, but nothing was launched. "" if the kernel ran.
+        refused: the compiler's error if it refused the kernel, because a launch with these or other arguments may be
+            faulty. The rows were then followed on the host, but nothing was launched. "" if it did not refuse the
+            kernel.
     """
 
     faults: tuple[Fault, ...]
@@ -158,8 +159,8 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against:
     except ArgumentError:
         if not faults:
             raise  # if there are faults, they explain the error
-    # If a row reads the previous contents of an output, its results may depend on them. A coverage fault of that output
-    # may then be wrong, so it is dropped.
+    # A row that reads the previous contents of an output may store them again. _unwritten takes such elements for
+    # unwritten, so its faults for that output are dropped.
     uncovered |= {fault.argument for fault in faults if fault.question in _READS}
     counts = {fault.argument: fault for fault in unwritten}
     faults = [counts.get(fault.argument, fault) if fault.question == "coverage" else fault for fault in faults]
@@ -247,8 +248,8 @@ def _outputs(described: Sequence[dict[str, Any]], arrays: dict[str, DebugArray])
 def _expected(
     against: Callable[..., Any], described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, DebugArray]
 ) -> dict[str, DebugArray]:
-    """Calls the reference function `against` with copies of the outputs. Returns, by name, the outputs that it returns
-    or has written."""
+    """Calls the reference function `against` with copies of the outputs. Returns, by name, the outputs that the
+    function returns or has written."""
     written = {name: arrays[name].copy() for name in _outputs(described, arrays)}
     given = [written[arg["name"]].value if arg["name"] in written else value for arg, value in zip(described, args)]
     result = against(*given)

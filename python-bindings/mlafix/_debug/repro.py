@@ -1,4 +1,4 @@
-"""Writes a launch as a script of its own, for `MLAFIX_PRINT_REPRO=1`."""
+"""Writes a Python script that repeats a launch, for `MLAFIX_PRINT_REPRO=1`."""
 
 from __future__ import annotations
 

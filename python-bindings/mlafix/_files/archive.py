@@ -6,7 +6,7 @@ up to the unit. Integers are little-endian:
     0    8 bytes    magic: "MLAFIXA\\n"
     8    u64        version, 3
     16   u64, u64   offset and size of the directory in bytes
-    32              blocks: raw LZMA2 (`filters`) of units, each of which ends with zeros up to a multiple of 16 bytes
+    32              blocks: raw LZMA2 (`filters`) of units, each padded with zeros to a multiple of 16 bytes
                     records: groups of kernels' records, each group compressed as xz
                     directory: JSON compressed as xz, {"blocks": {TARGET: [[offset, bytes], …]}, "records": [[offset, bytes], …],
                     "kernels": {IDENTITY: [number of the group, begin, bytes]}}
@@ -76,8 +76,8 @@ class Archive:
         self._kernels: dict[str, list[int]] = found["kernels"]
         self._records = functools.lru_cache(maxsize=None)(self._read_records)
         self._record = functools.lru_cache(maxsize=None)(self._read_record)
-        # The decompressed bytes of at most two blocks, by (target, block). A block may end after the last unit that was
-        # read.
+        # The decompressed bytes of at most two blocks, by (target, block). The bytes after the unit that was read first
+        # may be missing.
         self._blocks: dict[tuple[str, int], bytes] = {}
 
     def targets(self) -> list[str]:
@@ -104,7 +104,8 @@ class Archive:
         block, begin, size = place
         held = self._blocks.get((target, block))
         if held is None or len(held) < begin + size:
-            # If the process needs a second unit of a block, it probably needs more, so this reads the whole block.
+            # Decompress the whole block for the second unit of a block, since the process probably needs more of its
+            # units.
             most = -1 if held is not None else begin + size
             held = self._read_block(target, block, most)
             others = [(key, data) for key, data in self._blocks.items() if key != (target, block)]

@@ -2,8 +2,8 @@
 are read.
 
 The rule (docs/Installation.md): the folder and each file in it belong to the user or to root, and neither group nor others
-may write to them. The outer folder, which holds one folder per compiler, belongs to the user or to root, and no other user
-may replace its entries. Files are written only to a folder that the user owns.
+may write to them. The outer folder, which holds one folder per compiler, belongs to the user or to root. A group may
+write to it. Others may not, unless it is sticky. Files are written only to a folder that the user owns.
 
 If the folder cannot be used, kernels are compiled without it, and a CacheWarning gives the reason. A new file is
 renamed to its final name, so that readers never see a part of it. If several processes need the same file, only one of
@@ -196,9 +196,9 @@ def _is_trusted(status: os.stat_result) -> bool:
 
 
 def _check_outer(path: Path, status: os.stat_result) -> None:
-    """Raises _Refused if any user may replace the cache folder inside the outer folder `path`. Write access of a group
-    is allowed, since the cache folder is checked separately. On systems with a private group for each user, folders are
-    often writable by that group."""
+    """Raises _Refused if the outer folder `path` belongs to another user, or if everyone may replace the cache folder
+    in it. A group may write to `path`: on systems with a private group for each user, folders are often writable by
+    that group, and the cache folder is checked separately."""
     anyone_may_rename = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
     if anyone_may_rename or status.st_uid not in (os.geteuid(), _ROOT):
         raise _Refused(f'expected the cache to lie in a folder {_expected()}, got "{path}", {_described(status)}')

@@ -16,8 +16,8 @@ from .._forks import forks_wait, whole
 from ..errors import CompileError
 
 _MODULE = "mlafix._compiler"
-# The advice in the error if the compiler is not installed. No package index has the wheels, and anyone could register
-# their names there.
+# The advice in the error if the compiler is not installed. It has --no-index since no package index has the wheels: a
+# package of that name there would be someone else's.
 INSTALL = "python -m pip install --no-index --find-links FOLDER mlafix-compiler, with the folder of its wheel, installs it"
 
 

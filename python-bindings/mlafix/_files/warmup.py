@@ -20,8 +20,8 @@ from . import toolchain
 class CompileKey:
     """The code that a call needs: a kernel and its bindings.
 
-    Calls that run the same code have equal keys. A key that was made from bindings equals the key of a call if neither
-    binds optional arguments.
+    Calls that run the same code have equal keys. A key that was made from bindings equals the key of a call with the
+    same bindings, unless these bind optional arguments.
 
     `warmup` takes keys as requests; `str(key)` is for logs: "merge_attn_states D=128, H=16, T=bf16, out_lse=present".
     """
@@ -83,8 +83,8 @@ def compile_keys(requests: Iterable[Request]) -> list[CompileKey]:
     The arrays of a call belong to numpy or torch, and lie on any device, meta included. Their number of tokens does not
     matter: one token is enough. A call on torch's fake tensors has no key if a size is a symbol.
 
-    A requested function launches two kinds of calls nevertheless: calls that were bound before, and calls in other
-        threads.
+    There are two exceptions: a requested function launches calls that were bound before, and calls that it makes in
+    other threads.
 
     Args:
         requests: each request has one of these forms:

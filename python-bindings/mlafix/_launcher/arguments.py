@@ -17,8 +17,8 @@ _ARGUMENT = re.compile(r'argument "([\w.]+)"')
 
 
 def wrong(argument: str, expected: str, got: object) -> ArgumentError:
-    """Returns the ArgumentError for an argument. `expected` and `got` describe the values that it takes and the value
-    that was passed."""
+    """Returns the ArgumentError for an argument. `expected` describes the values that the argument takes, `got` the
+    value that was passed."""
     return ArgumentError(f'argument "{argument}": expected {expected}, got {got}')
 
 
@@ -49,9 +49,10 @@ def check_number(name: str, value: Any) -> None:
 
 
 Names = Mapping[str, Union[str, Tuple[str, ...]]]
-"""Maps the name of an argument in an error to the caller's name, or to a tuple of names. From a tuple, an error of a
-kernel uses the first name whose argument was passed and is not None. For example, the names are an output and the array
-after which a missing output was allocated."""
+"""Maps the name of an argument in an error to the caller's name for it, or to a tuple of the caller's names. An example
+of a tuple is an output and the array like which the output is allocated if it is omitted. In an error of a kernel, a
+tuple stands for the first of its names that was passed and is not None, else for its last name. In any other error, it
+stands for its first name."""
 
 
 def in_callers_words(message: str, names: Names, given: Mapping[str, object]) -> str:
@@ -69,8 +70,8 @@ def in_callers_words(message: str, names: Names, given: Mapping[str, object]) ->
 
 
 def renames(**names: str | tuple[str, ...]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorates a function that passes its arguments on under other names. Errors about them then use the function's
-    own names (`Names`)."""
+    """Decorates a function that passes its arguments on under other names. Errors about these arguments then use the
+    function's own names. `names` maps the other names to the function's (`Names`)."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         order = list(inspect.signature(function).parameters)
@@ -80,8 +81,8 @@ def renames(**names: str | tuple[str, ...]) -> Callable[[Callable[P, R]], Callab
             try:
                 return function(*args, **kwargs)
             except ArgumentError as error:
-                # torch.compile traces this handler, and some of its releases support neither str(error) nor "from
-                # None".
+                # torch.compile traces this handler. Some releases of torch support neither str(error) nor "from None".
+                # So take the message from `args`, and raise the new error after the handler.
                 message: str = error.args[0]
             raise ArgumentError(in_callers_words(message, names, {**dict(zip(order, args)), **kwargs}))
 

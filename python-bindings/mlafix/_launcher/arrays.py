@@ -192,15 +192,15 @@ def uneven(name: str, array: Any, expected: str = "evenly spaced rows") -> Argum
     return wrong(name, f"{expected} (as contiguous() makes them)", got)
 
 
-# The dtypes that kernels support. A kernel that only moves elements takes an array of another dtype as the dtype with
-# the same element size in _MOVED_AS, whose keys are bytes.
+# _MOVED has the dtypes that kernels support. An array of another dtype is passed to a kernel that only moves elements
+# as a view of the dtype in _MOVED_AS. The keys of _MOVED_AS are element sizes in bytes.
 _MOVED = {"bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "int8", "uint8", "int32", "int64", "bool"}
 _MOVED_AS = {1: "uint8", 2: "float16", 4: "int32", 8: "int64"}
 
 
 def as_moved(array: Any) -> Any:
-    """Views an array of a dtype that kernels do not support as one of the same element size that they do, for kernels
-    that only move elements. Returns other arrays as they are."""
+    """Prepares an array for a kernel that only moves elements. If kernels do not support the array's dtype, views the
+    array as a supported dtype of the same element size. Returns other arrays as they are."""
     return array if spelling_of(getattr(array, "dtype", None)) in _MOVED else as_bits(array)
 
 

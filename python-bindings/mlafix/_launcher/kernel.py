@@ -44,9 +44,8 @@ class Kernel(Launcher):
     """A kernel: made by ``@mlafix.kernel``, or read from a file in MLIR's syntax (:meth:`load`).
 
     A call with arguments, in order or by name, compiles the kernel for them if necessary and launches it: on the CPU
-        for CPU arrays, on the current stream for CUDA tensors. On a GPU, the call returns before the kernel has
-        finished. Optional tensors may
-    be None, or omitted at the end or by name; the kernel is then compiled without them.
+    for CPU arrays, on the current stream for CUDA tensors. On a GPU, the call returns before the kernel has finished.
+    Optional tensors may be None, or omitted at the end or by name; the kernel is then compiled without them.
 
     Args:
         name: the kernel's name in the source.
