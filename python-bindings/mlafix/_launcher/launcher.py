@@ -1,4 +1,4 @@
-"""Calls of kernels with a known signature. Shared by kernels that are made in Python and kernels of unit files."""
+"""Calls kernels from Python. Defines Launcher, the base class of Kernel (kernel.py) and of UnitKernel (unit.py)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _NO_TENSORS = frozenset({numpy.ndarray, int, float, bool, type(None)})
 
 
 def _for_torch(values: tuple[object, ...]) -> bool:
-    """True if a call must go through torch's dispatcher: it is traced, or a tensor is a subclass or has no memory."""
+    """True if a call must go through torch's dispatcher, because torch watches calls, or because one of `values` is a
+    tensor of a subclass or without memory. `values` are arguments of the call."""
     global _tensor, _dynamo_traces, _must_see
     for value in values:
         if type(value) in _NO_TENSORS:
@@ -48,8 +49,8 @@ class Launcher:
     """A kernel that can be called.
 
     A call with arguments, in order or by name, launches the kernel: on the CPU for CPU arrays, on the current stream
-        for CUDA tensors. On a GPU, the call returns before the kernel has finished. Optional tensors may be None, or
-        omitted at the end or by name.
+    for CUDA tensors. On a GPU, the call returns before the kernel has finished. Optional tensors may be None. They may
+    also be left out if no argument after them is passed in order.
 
     Args:
         name: the kernel's name in the source.
@@ -76,11 +77,12 @@ class Launcher:
         UnitError."""
         raise NotImplementedError
 
-    # True if each call is first followed on the host to warn of faults, or is written as a script.
+    # True if `_warn_of_faults` is called before each launch.
     _is_watched: bool = False
 
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
-        """Follows a call with these arguments on the host and warns of its faults. Called if `_is_watched`."""
+        """Runs a call with these arguments on the host to warn of its faults, or writes a script that repeats the call,
+        as environment variables say. Called before each launch if `_is_watched`."""
 
     @cached_property
     def signature(self) -> dict[str, Any]:
@@ -91,8 +93,8 @@ class Launcher:
         return found
 
     # The order of dims for arguments that are passed in another layout: dim i of the kernel is dim `_views[name][i]` of
-    # the array. {"prefix_lse": (1, 0)} passes an [n, H] lse to a kernel that takes [H, n]. `_dims` lists lower-case
-    # dims that calls bind as well.
+    # the array. {"prefix_lse": (1, 0)} passes an [n, H] lse to a kernel that takes [H, n]. `_dims` lists the lower-case
+    # dims that a call binds in addition to the compile-time names.
     _views: Mapping[str, Sequence[int]] = {}
     _dims: Sequence[str] = ()
 
@@ -114,8 +116,7 @@ class Launcher:
         return _runtime.Dispatcher(self.name, text, resolved, self._views, self._dims)
 
     def _bound_by(self, args: tuple[object, ...]) -> dict[str, str]:
-        """Returns the bindings of a call with these arguments, which are in the kernel's order. Raises
-        ArgumentError."""
+        """Returns the bindings of a call. `args` are its arguments in the kernel's order. Raises ArgumentError."""
         bound: dict[str, str] = {}
 
         def keep(names: dict[str, str], device_type: int, ordinal: int) -> Any:
@@ -146,8 +147,8 @@ class Launcher:
 
     @cached_property
     def _held_numbers(self) -> tuple[tuple[str, str], ...]:
-        """The integer arguments that may be passed in a tensor (`or_tensor` in dsl/types.py), each as (name, tensor's
-        name)."""
+        """The integer arguments that may be passed in a tensor (`or_tensor` in dsl/types.py), each as (name, name of
+        the tensor argument)."""
         args = self.signature["args"]
         tensors = {arg["name"] for arg in args if arg.get("optional") and arg["shape"] == [1]}
         return tuple((arg["name"], arg["name"] + "_at") for arg in args if arg["kind"] == "scalar" and arg["name"] + "_at" in tensors)
@@ -162,10 +163,10 @@ class Launcher:
         Raises:
             ArgumentError: an argument is wrong; nothing was launched.
             CompileError, UnitError, DriverError: there is no code for these arguments.
-            RankError: a rank did not come to an earlier launch of the group.
+            RankError: a rank did not take part in an earlier launch of the group.
         """
-        # The usual case of plain tensors. try_launch checks whether torch watches calls. If so, it launches nothing and
-        # returns None.
+        # The usual case: the first argument is exactly a torch.Tensor, no subclass. try_launch launches nothing and
+        # returns None if torch watches calls, if the kernel is not resolved yet, or if another argument is not plain.
         if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces() or self._is_watched or recorders) and self._dispatch.try_launch(args, stream) is not None:
             return None
         if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
@@ -180,7 +181,7 @@ class Launcher:
             if self._is_watched:
                 self._warn_of_faults(args, stream)
             self._dispatch(args, stream)
-        except Error as error:  # inline form of without_frames, which costs a call
+        except Error as error:  # does what the decorator without_frames does, but without its extra function call
             self._name_numbers(error)
             forget_frames(error)
             raise
@@ -216,7 +217,8 @@ class Launcher:
                     self._record_key(addressed, {})
 
     def _name_numbers(self, error: Error) -> None:
-        """In an error, replaces the name of a tensor by the name of the integer for which the caller passed it."""
+        """In an error, replaces the name of a tensor argument by the name of the integer that the caller passed as a
+        tensor."""
         if isinstance(error, ArgumentError):
             message = str(error.args[0])
             for name, tensor in self._held_numbers:
@@ -237,7 +239,7 @@ class Launcher:
 
     def _torch_numbers(self) -> tuple[tuple[str, str], ...]:
         """Returns the integer arguments of the kernel's torch operator that may be passed in a tensor, each as (name,
-        tensor's name)."""
+        name of the tensor argument)."""
         return self._held_numbers
 
     # torch.compile calls these methods while it traces, and keeps their results as constants. The attribute is the mark
@@ -346,6 +348,7 @@ def _with_factors(signature: str, fixed: dict[str, str]) -> str:
 
 
 def text_of(value: object) -> str:
-    """Returns the compiler's spelling of a binding's value: 128, "bf16", or a dtype of the language."""
+    """Returns the compiler's spelling of `value`, the value of a binding: a number, a str, or a dtype of the
+    language."""
     name = getattr(value, "name", None)
     return name if isinstance(name, str) else str(value)

@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 def entries(text: str | bytes) -> list[Entry]:
-    """Returns the kernels of a manifest that include a declaration (docs/UnitFormat.md)."""
+    """Returns those kernels of a manifest that have a declaration (docs/UnitFormat.md)."""
     found = []
     for kernel in json.loads(text)["kernels"]:
         if "declaration" in kernel:
@@ -59,8 +59,9 @@ def _entries_of(path: Path, _modified: int, _size: int) -> list[Entry]:
 def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mapping[str, object]) -> bool:
     """True if a kernel that was compiled with `bindings` can run a call with the bindings `asked`.
 
-    The kernel may lack a name of `asked`, because its code does not depend on that name. A name that only the kernel
-    binds must have its default, which may be the value of another name.
+    The code of the kernel does not depend on names of `asked` that `bindings` lacks, so these may have any value. Names
+    of `bindings` that `asked` lacks must be bound to their defaults. A default may be another name of `bindings`: it
+    then is the value of that name.
     """
 
     def default(name: str) -> object:

@@ -1,4 +1,4 @@
-"""Records the code that calls need, without launching it. Implements `mlafix.compile_keys`."""
+"""Records which code calls need, instead of launching the calls. Implements `mlafix.compile_keys`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Union
 
 
 class Needed(NamedTuple):
-    """The code that a call needs: one of a kernel's specialisations (`cache.Variants`), with its bindings. `instead` is
-    the code to use if this specialisation is missing and cannot be compiled; None if there is none."""
+    """The code that a call needs: the specialisation of a kernel with certain bindings. `variants` is the kernel's
+    `cache.Variants`. `instead` is the code to use if this specialisation is missing and cannot be compiled, or None."""
 
     variants: Any
     bindings: Mapping[str, str]
@@ -21,7 +21,7 @@ class Needed(NamedTuple):
 Recorder = Callable[[Needed], None]
 
 recorders: list[Recorder] = []
-"""The recorders of all threads. The list is nearly always empty, so a launch tests it first."""
+"""The recorders of all threads. A launch looks for a recorder of its thread only if this list is not empty."""
 
 
 class _Own(threading.local):
@@ -47,7 +47,7 @@ class Recorded(Exception):
 
 
 class UnlaunchedCall:
-    """Replaces a bound call whose key was recorded. Calling it does nothing."""
+    """What `bind` returns in place of a bound call while calls are recorded. Calling it does nothing."""
 
     def __call__(self, stream: Any = None) -> None: ...
 
@@ -61,9 +61,9 @@ def recorder_of_thread() -> Recorder | None:
 
 @contextlib.contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
-    """Passes the code that calls of this thread need to `recorder`.
+    """Inside the block, calls `recorder` with the code that each call of this thread needs.
 
-    These calls launch nothing. Calls of other threads and calls that were bound before are launched.
+    Calls of this thread launch nothing. Calls of other threads, and calls that were bound before, are launched.
     """
     recorders.append(recorder)
     _own.recorders.append(recorder)
@@ -75,7 +75,7 @@ def recording(recorder: Recorder) -> Iterator[None]:
 
 
 def record(dispatcher: Any, arguments: tuple[Any, ...]) -> None:
-    """Passes a call to a dispatcher that has resolved nothing yet. The dispatcher checks the call as a launch would,
-    and asks for the code, which is recorded. Raises ArgumentError."""
+    """Records the code of a call with these arguments. `dispatcher` must be new: it then checks the call as a launch
+    would, and asks for the code, which `cache.Variants` passes to the recorder. Raises ArgumentError."""
     with contextlib.suppress(Recorded):
         dispatcher.prepare(arguments)

@@ -12,14 +12,16 @@ from torch.utils._device import DeviceContext
 from ..errors import ArgumentError
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-# Queries that tell whether torch watches calls on plain tensors. torch.compile answers the first one itself, so it must
-# come first. They are stored here because looking up their names costs as much as some of the queries.
+# Queries that tell whether torch watches calls on plain tensors. These names hold them because looking them up in torch
+# costs as much as some of the queries. A caller must query `compiling` or `dynamo_traces` first: torch.compile replaces
+# these two by constants when it traces the caller, so it does not trace the other queries.
 compiling: Callable[[], bool] = torch.compiler.is_compiling
 dynamo_traces: Callable[[], bool] = torch.compiler.is_dynamo_compiling
 dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 function_modes: Callable[[], int] = torch._C._len_torch_function_stack
 tracing: Callable[[], Any] = torch._C._get_tracing_state
-# torch.func.functionalize, vmap and others, whose wrapper tensors have no type of their own.
+# True inside torch.func.functionalize, vmap and other transforms. The type of their wrapper tensors is torch.Tensor, so
+# a test of the type does not recognise them.
 transforming: Callable[[], bool] = torch._C._are_functorch_transforms_active
 
 
@@ -42,12 +44,12 @@ def must_see(tensor: torch.Tensor) -> bool:
     return intercepted() or type(tensor) not in _PLAIN or tensor.is_meta
 
 
-# The types of arguments that need no further test, except that a tensor may be a meta tensor.
+# The types of arguments that torch need not see, except for tensors without memory (meta tensors).
 _OWN = frozenset({*_PLAIN, numpy.ndarray, int, float, bool, type(None)})
 
 
 def must_see_any(values: tuple[object, ...]) -> bool:
-    """True if torch must see a call with these arguments. Some arguments are tensors or lists of tensors."""
+    """True if torch must see a call with these arguments: tensors, lists of tensors, numbers and other objects."""
     if intercepted():
         return True
     return any(map(_stands_for_another, values))
@@ -64,7 +66,8 @@ def _stands_for_another(value: object) -> bool:
     return hasattr(type(value), "__torch_function__")
 
 
-# torch turns a symbol that is passed as a float into a constant. As a Scalar it stays symbolic.
+# The schema types of scalars that are not SymInt. An f32 is a Scalar, since torch would turn a symbolic number that is
+# passed as a float into a constant.
 _SCALARS = {"f32": "Scalar", "bool": "bool"}
 
 

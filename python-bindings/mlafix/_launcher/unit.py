@@ -33,7 +33,8 @@ class UnitKernel(Launcher):
         super().__init__(name, fixed)
         self.unit = unit
         self._entries = [entry for entry in manifest.entries(unit.manifest) if entry.name == name]
-        if name not in list(unit):  # `name` may be any object, even a str that is not valid UTF-8
+        if name not in list(unit):
+            # The caller may have passed an object that is no str, or a str that is not valid UTF-8.
             got = f'"{toolchain.utf8(name)}"' if isinstance(name, str) else repr(name)
             raise UnitError(f"expected a kernel of the unit ({', '.join(unit) or 'none'}), got {got}")
         if not self._entries:

@@ -22,7 +22,7 @@ def check(kernel: Kernel, bindings: Mapping[str, str], target: str | None = None
 
     Returns:
         {"kernel", "errors", "warnings", "args"}, ready for JSON. An error or a warning is {"message"}, with its "file", "line"
-        and "column" if they are known. "args" is that of `Kernel.report`, or [] if the kernel does not compile.
+        and "column" if they are known. "args" is the same as in `Kernel.report`, or [] if the kernel does not compile.
     """
     found: dict[str, Any] = {"kernel": kernel.name, "errors": [], "warnings": [], "args": []}
     try:

@@ -19,7 +19,8 @@ _OPERATION = re.compile(r"^'[a-z]+\.[a-z_.]+' op ")
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "neg": "-"}
 _SIGN = re.compile(rf"(?<=for ')({'|'.join(_SIGNS)})(?=')|(?<=by )(add|sub|mul|div)f\b")
 
-# The warnings issued so far, as (text, file, line). Python's own registries are cleared by every change of a filter.
+# The warnings issued so far, as (text, file, line). Python's own registries do not suffice to show a warning once,
+# since every change of a filter clears them.
 _given: set[tuple[str, str, int]] = set()
 
 
@@ -82,7 +83,7 @@ def warn(messages: Iterable[Message], source: str = "", name: str = "") -> None:
 
 
 def _is_told_once(text: str, file: str, line: int) -> bool:
-    """True if Python's filters show a warning once, and neither each time, nor never, nor as an error."""
+    """True if Python's filters show a warning only once. False if they show it each time, hide it, or raise it."""
     module = file.removesuffix(".py")
     for action, pattern, category, modules, number in warnings.filters:
         if _fits(pattern, text) and _fits(modules, module) and number in (0, line) and issubclass(CompileWarning, category):

@@ -4,8 +4,8 @@
     report = audit(attention)
     print(report)
 
-docs/Audit.md has the forms of a backend, the checks and their reports; docs/Contract.md the contract itself. Needs torch, no
-compiler and no GPU; `import mlafix` does not import it.
+docs/Audit.md describes the forms of a backend, the checks and their reports. docs/Contract.md has the contract itself.
+This package needs torch, but no compiler and no GPU. `import mlafix` does not import this package.
 """
 
 from .cases import Adapter, Case, Fault, StateCase

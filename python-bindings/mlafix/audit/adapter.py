@@ -1,4 +1,4 @@
-"""Makes adapters of functions, and finds the place from which another process imports a function."""
+"""Makes an Adapter from a function, and finds the place from which another process can import a function."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def parameters_of(backend: Any) -> dict[str, inspect.Parameter]:
 
 
 def optional(parameters: Any) -> tuple[str, ...]:
-    """Returns the names from OPTIONAL of parameters that are keyword-only, or can be passed by name and have a default.
+    """Returns the names in OPTIONAL for which `parameters` has an optional parameter (`is_optional`).
 
     The result never contains the out and lse of a reduce, which are inputs without a default.
     """

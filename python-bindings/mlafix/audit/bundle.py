@@ -57,7 +57,7 @@ class Bundle:
     """Collects definitions in an order in which a script can execute them."""
 
     def __init__(self, replaced: dict[str, str]) -> None:
-        self.replaced = replaced  # definitions by name that replace those of the modules
+        self.replaced = replaced  # name: text of a definition that replaces the module's own
         self.imports: set[str] = set()
         self.parts: dict[tuple[str, str], str] = {}
 
@@ -94,8 +94,8 @@ def literal(instance: Any, skipped: tuple[str, ...] = ()) -> str:
 
 
 def written(value: Any) -> str:
-    """Writes a value as a Python expression. An infinity becomes a call of `float`, because its repr is not an
-    expression."""
+    """Writes a value as a Python expression. An infinity becomes a call of `float`, because its repr is the undefined
+    name inf."""
     return f'float("{value}")' if isinstance(value, float) and value in (float("inf"), float("-inf")) else repr(value)
 
 

@@ -30,8 +30,8 @@ class Adapter:
     graph_safe: bool = True  # True if a call may be captured in a CUDA graph
     batch_invariant: bool = False  # True if the backend claims that a row has the same bits in every batch
     dtype: str = "float32"
-    kv_dtype: str = ""  # dtype of keys and values, "float8_e4m3fn" or "float8_e5m2"; "": that of `dtype`
-    kv_scales: str = "number"  # k_scale and v_scale are "number": floats; "heads": tensors [Hk] f32
+    kv_dtype: str = ""  # dtype of keys and values, "float8_e4m3fn" or "float8_e5m2"; "": the same as `dtype`
+    kv_scales: str = "number"  # "number": k_scale and v_scale are floats; "heads": they are tensors [Hk] f32
     default_scale: bool = False  # True if a call may omit `scale`, which is then D ** -0.5
     alignment_bytes: int = 0  # required alignment in bytes of pointers and of rows of heads; 0: the size of the dtype
     shares_workspace: bool = False  # True if calls on two streams must not overlap
@@ -60,10 +60,10 @@ class Case:
     dim: int = 32
     value_dim: int = 0  # size of a value vector; 0: equal to dim
     causal: bool = False
-    window: tuple[int, int] = (-1, -1)  # how many keys a query sees (left, right) of its own key, which it always sees; -1: all
+    window: tuple[int, int] = (-1, -1)  # how many keys (left, right) a query sees besides its own key; -1: all
     sinks: bool = False
     softcap: float = 0.0  # scores are softcap * tanh(score / softcap); 0: no softcap
-    alibi: bool = False  # True: subtracts slope of the head * distance from the query's own key from each score
+    alibi: bool = False  # True: slope of the head * distance from the query's own key is subtracted from each score
     k_scale: float = 1.0  # a cached key times k_scale is the true key
     v_scale: float = 1.0
     pad_rows: int = 0  # number of rows of q behind the last sequence
@@ -71,7 +71,7 @@ class Case:
     pad_length: int = 0  # number of keys that each padding request declares
     magnitude: float = 1.0  # factor of the scores
     shift: float = 0.0  # number added to every score
-    scale: float = 1.0  # the call passes scale = this * dim ** -0.5; 0: it omits `scale`
+    scale: float = 1.0  # the call passes this number times dim ** -0.5 as `scale`; 0: the call omits `scale`
     peaks: bool = False  # True: the first and last key of each sequence together weigh as much as all others
     longer: int = 0  # how far max_seqlen_q and max_seqlen_k exceed the true maximum
     before: str = "nan"  # contents of out and lse before the call: "nan" or "stale" (7); "none": the call passes neither
@@ -161,7 +161,7 @@ def head_scales(scale: float, heads: int, adapter: Adapter) -> torch.Tensor:
 def stored(rows: torch.Tensor, adapter: Adapter, scale: float) -> torch.Tensor:
     """Converts keys or values [..., Hk, D] to the dtype in which a cache stores them.
 
-    For fp8 they are divided by the scale, saturated, and rounded to nearest even; NaN stays NaN.
+    For fp8, divides them by the scale, saturates them, and rounds them to nearest even. NaN stays NaN.
     """
     if not adapter.kv_dtype:
         return rows.to(getattr(torch, adapter.dtype))
@@ -192,7 +192,7 @@ def make_values(case: Case, adapter: Adapter) -> Values:
 
 
 def share_keys(case: Case, adapter: Adapter, made: Values) -> None:
-    """Gives all requests that share pages the keys and values of the longest request."""
+    """Gives all requests the keys and values of the longest request in the pages that they share with it."""
     if case.pages not in ("shared", "equal") or not made.k:
         return
     longest = max(range(len(made.k)), key=lambda i: made.k[i].shape[0])
@@ -203,5 +203,6 @@ def share_keys(case: Case, adapter: Adapter, made: Values) -> None:
 
 
 def shared_pages(case: Case, adapter: Adapter) -> int:
-    """Returns the number of whole pages in the prefix that all requests share, or 0."""
+    """Returns how many pages all requests begin with if case.pages is "shared": those that the shortest request fills.
+    Returns 0 for other contents of the block table."""
     return max(min(case.kv_lens, default=0), 0) // adapter.page_size if case.pages == "shared" else 0

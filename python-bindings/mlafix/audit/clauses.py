@@ -49,18 +49,18 @@ OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 def clauses_in(check: tuple[str, ...], merges: bool) -> list[str]:
-    """Returns the clauses of a check for merges (M1 to M9) or for attention (C1 to C18). Returns all of its clauses if
-    none is of that sort."""
+    """Returns those clauses of a check that are about merges (M1 to M9) or, if not `merges`, about attention (C1 to
+    C18). Returns all clauses of the check if there are none."""
     return [clause for clause in check if (clause[0] == "M") == merges] or list(check)
 
 
-# Kinds of faults that only name the affected rows. In the checks of OF_ROWS_IN, which vary nothing but rows, OF_KIND
-# decides their clauses.
+# OF_ROWS has the texts of OF_KIND that only name the affected rows. They decide the clauses of a fault only in checks
+# whose first clause is in OF_ROWS_IN, since other checks vary more than rows.
 OF_ROWS = ("rows without keys", "all masked")
 OF_ROWS_IN = ("C1", "C2", "C5", "C8")
 
 
-# (field, clause): wrong live rows break the clause if the smallest failing case needs the field.
+# (field, clause): wrong live rows break the clause if the smallest failing case needs another value than the default.
 OF_CASE: tuple[tuple[str, str], ...] = (
     ("beyond", "C4"), ("layout", "C9"), ("lengths", "C9"), ("k_scale", "C17"), ("num_splits", "C18"), ("longer", "C18"), ("window", "C13"), ("sinks", "C14"),
     ("softcap", "C14"), ("alibi", "C14"), ("scale", "C14"),
@@ -68,8 +68,8 @@ OF_CASE: tuple[tuple[str, str], ...] = (
 
 
 def clauses_of_case(kind: str, case: Any) -> list[str]:
-    """Returns the clause in OF_CASE for the first field that the smallest failing case needs. Returns an empty list if
-    no field does, or if the fault is not wrong live rows."""
+    """Returns a list with the clause of the first field in OF_CASE that differs from its default in `case`, the
+    smallest failing case. Returns an empty list if there is no such field, or if `kind` is not about live rows."""
     if not isinstance(case, Case) or kind not in ("live rows", "lse of live rows"):
         return []
     plain = Case()
@@ -77,7 +77,8 @@ def clauses_of_case(kind: str, case: Any) -> list[str]:
 
 
 def clauses_of(check: tuple[str, ...], kind: str, merges: bool) -> list[str]:
-    """Returns the clauses that a fault breaks: those of its kind in OF_KIND, else those of the check."""
+    """Returns the clauses that a fault breaks: C15 if it appears after or beside another call, else at most two of its
+    kind in OF_KIND, else those of the check."""
     named = [(words, states if merges else attention) for words, attention, states in OF_KIND if words in kind.partition(", after a call")[0].partition(", beside a call")[0]]
     own = [clause for words, clauses in named if words not in OF_ROWS or check[0] in OF_ROWS_IN for clause in clauses]
     if "after a call" in kind or "beside a call" in kind:
@@ -129,7 +130,8 @@ class Claim:
     def from_json(text: str) -> Claim:
         """Parses a claim from JSON: {"contract": "1.0", "clauses": ["C1", …], "exceptions": [{"check", "clause", "kind", "case", "reason"}]}.
 
-        Without "clauses" the backend claims all of them; the file then only lists known findings. Raises ArgumentError.
+        If "clauses" is missing, the backend claims all clauses, and the text only lists known findings. Raises
+        ArgumentError.
         """
         try:
             data = json.loads(text)

@@ -121,7 +121,7 @@ def limits_of(texts: Sequence[str], limits: Limits) -> Limits:
 
 
 def write_folder(reports: Sequence[Report], folder: Path, scripts: bool) -> None:
-    """Writes a file for each report."""
+    """Writes each report to a JSON file. If `scripts` is true, the file includes the scripts of the findings."""
     folder.mkdir(parents=True, exist_ok=True)
     for report in reports:
         (folder / f"{file_name(report)}.json").write_text(report.to_json(scripts), encoding="utf-8")
@@ -142,7 +142,8 @@ def field_of(text: str, option: str = "--set") -> tuple[str, Any]:
 
 
 def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> list[Report]:
-    """Audits all ready adapters, prints each card, then a table of them. Returns the reports."""
+    """Audits the ready adapters that `options` select. Prints each report, then the summaries of all. Returns the
+    reports."""
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     adapters, missing = ready(device)
     begin, reports, late = time.monotonic(), [], []

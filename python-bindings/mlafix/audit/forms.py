@@ -1,4 +1,4 @@
-"""Turns a case into a call of each form of attention.
+"""Makes the call that a case describes, in each form of attention.
 
 This module has only plain functions, because scripts that show a finding contain their text.
 """
@@ -26,7 +26,7 @@ STALE = 7.0  # stands for the result of an earlier call in a given out or lse
 
 @contextmanager
 def poisoned_memory() -> Iterator[None]:
-    """Makes torch fill new tensors with NaN, so that elements show up which a backend allocates but does not write."""
+    """Makes torch fill new tensors with NaN, which then marks elements that a backend allocates but does not write."""
     mode, fills = torch.get_deterministic_debug_mode(), torch.utils.deterministic.fill_uninitialized_memory
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # hides torch's warnings about non-deterministic operators
@@ -70,8 +70,8 @@ class Memory:
         return flat.as_strided(shape, strides).zero_()
 
     def rows(self, shape: tuple[int, ...], dtype: torch.dtype, fill: float, what: str = "") -> torch.Tensor:
-        """Returns a tensor with the layout of the case, filled with `fill`. "out" and "lse" lie between guards; "v" may
-        have strides of its own."""
+        """Returns a tensor with the layout of the case, filled with `fill`. If `what` is "out" or "lse", the tensor
+        lies between guards. If `what` is "v" and the layout is "values", there are gaps between the rows of heads."""
         if self.case.layout == "far" and len(shape) > 2 and shape[0] > 1:
             return self.far(shape, dtype).fill_(fill)
         least = max(self.adapter.alignment_bytes // dtype.itemsize, 1)
@@ -89,10 +89,10 @@ class Memory:
         return rows
 
     def integers(self, numbers: Any, dtype: torch.dtype = torch.int32) -> torch.Tensor:
-        """Returns lengths, offsets or a block table as a tensor. With strided lengths it is every second element of a
-        buffer whose other elements are wrong.
+        """Returns lengths, offsets or a block table as a tensor. If the case has strided lengths, the tensor is every
+        second element of a buffer whose other elements are wrong.
 
-        With layout "odd" it begins one element into its buffer.
+        If the layout is "odd", the tensor begins one element into its buffer, unless the adapter requires an alignment.
         """
         made = torch.as_tensor(numbers, dtype=dtype)
         if self.case.layout == "odd" and not self.adapter.alignment_bytes:
@@ -169,7 +169,7 @@ def made(call: Any) -> Any:
 
 
 def invoke(adapter: Adapter, arguments: Any, given: dict[str, Any]) -> Any:
-    """Makes one call of a function. For an object, makes a plan and runs it."""
+    """Makes one call of the adapter's function. If the adapter has an object instead, makes a plan and runs it."""
     if not is_planned(adapter.call):
         return adapter.call(*arguments, **given)
     return made(adapter.call).run(*arguments, **planned(adapter, arguments, given))
@@ -192,7 +192,7 @@ def planned(adapter: Adapter, arguments: Any, given: dict[str, Any]) -> dict[str
 
 def finish(adapter: Adapter, memory: Memory, arguments: Any, given: dict[str, Any]) -> Got:
     """Makes the call and returns its results as rows of tokens. If the backend returned other tensors than the given
-    out and lse, includes these as well."""
+    out and lse, the result has both."""
     result = invoke(adapter, arguments, given)
     out, raw = result if isinstance(result, (tuple, list)) else (result, None)
     out, raw = given.get("out") if out is None else out, given.get("lse") if raw is None else raw
@@ -224,7 +224,7 @@ def packed_rows(case: Case, adapter: Adapter, values: Values, memory: Memory, ke
 
 def keys_and_values(case: Case, adapter: Adapter, memory: Memory, shape: tuple[int, ...]) -> list[torch.Tensor]:
     """Returns k [*shape, D] and v [*shape, Dv], filled with the contents that `beyond` of the case names. Elements that
-    keep this content may not affect a result."""
+    the caller does not overwrite must not affect a result."""
     dtype, value_dim = getattr(torch, adapter.kv_dtype or adapter.dtype), case.value_dim or case.dim
     k = memory.rows((*shape, case.dim), dtype, filled(case.beyond))
     return [k, k[..., :value_dim] if adapter.values_in_keys else memory.rows((*shape, value_dim), dtype, filled(case.beyond), "v")]

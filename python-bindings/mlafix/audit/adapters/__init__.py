@@ -1,7 +1,7 @@
 """Ready adapters of packages. A module is imported only if the package that it adapts is installed.
 
-All functions here are plain functions, so that the script of a finding can contain their text and import only that
-package.
+The modules of this folder have plain functions only, so that a script that shows a finding can contain the text of an
+adapter and need only the adapted package.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ..cases import Adapter
 
-# (module of this folder, package or module that must be installed).
+# Pairs of a module of this folder, and the package or module that must be installed.
 MODULES: tuple[tuple[str, str], ...] = (
     ("torch_sdpa", "torch.nn.attention"),
     ("torch_varlen", "torch.nn.attention.varlen"),
@@ -41,7 +41,7 @@ def is_installed(package: str) -> bool:
 
 
 def ready(device: str) -> tuple[list[Adapter], dict[str, str]]:
-    """Returns the adapters that run on a device ("cpu" or "cuda"), and for each module without an adapter the reason."""
+    """Returns the adapters that run on a device ("cpu" or "cuda"), and the reason for each module that has none."""
     found: list[Adapter] = []
     missing: dict[str, str] = {}
     for name, package in MODULES:

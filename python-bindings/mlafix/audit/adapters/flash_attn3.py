@@ -1,4 +1,4 @@
-"""Adapts FlashAttention 3 in the ragged form. Its releases have different keywords to return the lse."""
+"""Adapts FlashAttention 3 in the ragged form. Some releases return the lse only if return_attn_probs is passed."""
 
 from __future__ import annotations
 

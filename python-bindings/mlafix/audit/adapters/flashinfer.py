@@ -1,5 +1,5 @@
-"""Adapts FlashInfer: ragged prefill, paged decode, MLA decode and its merge. Plans read lengths on the host, so calls
-cannot be captured."""
+"""Adapts FlashInfer: ragged prefill, paged decode, MLA decode and merge. FlashInfer's plans read lengths on the host,
+so a CUDA graph cannot capture the calls."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from ..cases import Adapter
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float, seq_lens_k: torch.Tensor,
               window_size: tuple[int, int] = (-1, -1)) -> Any:  # fmt: skip
-    """Calls JAX's attention, which aligns causal masks and windows with the first key. A side of a window without a
-    limit gets a limit past all keys."""
+    """Calls JAX's attention, which aligns causal masks and windows with the first key. If a window is limited on one
+    side only, passes a limit past all keys for the other side."""
     arrays = [jax.dlpack.from_dlpack(x.contiguous()) for x in (q, k, v)]
     lengths = jax.dlpack.from_dlpack(seq_lens_k.contiguous())
     limits = tuple(size if size >= 0 else q.shape[1] + k.shape[1] for size in window_size)

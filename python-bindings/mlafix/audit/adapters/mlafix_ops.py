@@ -1,5 +1,5 @@
-"""Adapts mlafix's own merges, under mlafix's and the engines' names, and an attention with mlafix's fixups of empty and
-padded rows."""
+"""Adapts mlafix's own merges (mlafix.ops and the drop-ins of mlafix.compat), and an attention in torch whose empty and
+padded rows mlafix fills."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def sglang_merge_state_v2(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor,
 
 def attention_with_fixups(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool,
                           scale: float, out: Any = None, lse: Any = None) -> Any:  # fmt: skip
-    """Computes attention in a loop over the sequences. Skips sequences without keys, whose rows stay undefined. Two
-    launches then fill these rows and the padding."""
+    """Computes attention in a loop over the sequences. The loop skips sequences without keys. After it, one kernel
+    fills the rows of these sequences, and another the padding rows."""
     out = torch.empty(*q.shape[:2], v.shape[2], dtype=q.dtype, device=q.device) if out is None else out
     lse = torch.empty(q.shape[:2], dtype=torch.float32, device=q.device) if lse is None else lse
     ends, key_ends = cu_seqlens_q.tolist(), cu_seqlens_k.tolist()

@@ -1,5 +1,5 @@
-"""Adapts onnxruntime's Attention of opset 24 on the CPU, with lengths of keys. Builds a one-node model for each scale
-and mask."""
+"""Adapts onnxruntime's Attention of opset 24 on the CPU, with lengths of keys. Builds a model of one node for each
+combination of scale, causal mask and softcap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..cases import Adapter
 
 @cache
 def session(scale: float, causal: bool, softcap: float) -> Any:
-    """Returns a session for one Attention node. Its inputs are q [B, H, Lq, D], k and v [B, Hk, Lk, D], and lengths [B]
+    """Returns a session for one Attention node. The inputs are q [B, H, Lq, D], k and v [B, Hk, Lk, D], and lengths [B]
     i64."""
     names, kinds = ["q", "k", "v", "lengths"], [TensorProto.FLOAT] * 3 + [TensorProto.INT64]
     node = helper.make_node("Attention", ["q", "k", "v", "", "", "", "lengths"], ["out"], scale=scale, is_causal=int(causal), softcap=softcap)

@@ -1,4 +1,4 @@
-"""Adapts torch's flex_attention. Lengths become a mask. It runs uncompiled on a CPU, and compiled on a GPU."""
+"""Adapts torch's flex_attention, uncompiled on a CPU and compiled on a GPU. Lengths of keys become a mask."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..cases import Adapter
 
 @cache
 def compiled() -> Any:
-    """Compiles flex_attention. The higher recompile limit keeps torch from running further shapes uncompiled."""
+    """Compiles flex_attention. Raises the recompile limit, past which torch would run new shapes uncompiled."""
     torch._dynamo.config.recompile_limit = 256
     return torch.compile(flex_attention, dynamic=True)
 
 
 def flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float, seq_lens_k: torch.Tensor) -> Any:
-    """Calls flex_attention with a mask that hides keys past each length. A causal mask ends at each sequence's last
-    key."""
+    """Calls flex_attention with a mask that hides keys past each length. If `causal`, the mask is bottom-right: the
+    last query of a sequence sees all keys of the sequence."""
     behind = seq_lens_k - q.shape[1]
 
     def sees(batch: Any, _head: Any, query: Any, key: Any) -> Any:

@@ -15,8 +15,8 @@ from ..cases import Adapter
 
 def sdpa_with_mask(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float, seq_lens_k: torch.Tensor,
                    backend: SDPBackend) -> torch.Tensor:
-    """Calls the public function with a mask for lengths and causality. The causal mask ends at each sequence's last
-    key; with is_causal it would begin at the first key."""
+    """Calls the public function with a mask for lengths and causality. If `causal`, the mask is bottom-right: the last
+    query of a sequence sees all keys of the sequence. The function's own is_causal would make a top-left mask."""
     keys = torch.arange(k.shape[1], device=q.device)
     mask = (keys < seq_lens_k[:, None])[:, None, None, :].expand(-1, 1, q.shape[1], -1)
     if causal:
@@ -64,9 +64,11 @@ def sdpa_cudnn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: boo
     return out.transpose(1, 2), lse
 
 
-# The operators do not group heads. They take lengths from shapes, which a captured call keeps. With is_causal their
-# mask begins at the first key, except that of flash on a GPU. It ends at the last key, and torch.nn.attention.bias uses
-# it for that reason.
+# Adapters of torch's operators (OPERATOR, TOP_LEFT) and of the public function with a mask (MASKED):
+#   - No operator groups heads, so kv_heads equals heads.
+#   - The operators take lengths from shapes, which a CUDA graph keeps, so they are not graph_safe.
+#   - With is_causal, the mask of the operators is top-left: query i sees the keys up to key i. Only the flash operator
+#     on a GPU has a bottom-right mask, which is why torch.nn.attention.bias uses that operator.
 OPERATOR = Adapter(sdpa_flash, "dense", lse_layout="hn", graph_safe=False, dtype="bfloat16", device="cuda", heads=4, kv_heads=4, dim=64)
 TOP_LEFT = replace(OPERATOR, alignment="top-left")
 MASKED = replace(OPERATOR, takes=("seq_lens_k",), returns_lse=False, graph_safe=True, device="any", dtype="float32", dim=32)

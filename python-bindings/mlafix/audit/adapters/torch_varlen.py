@@ -1,5 +1,5 @@
-"""Adapts torch's varlen attention, which exists since release 2.10. Its keyword for a causal mask has changed since
-then."""
+"""Adapts torch's varlen_attn, which exists since release 2.10. Releases differ in its keyword for a causal mask:
+is_causal or window_size."""
 
 from __future__ import annotations
 

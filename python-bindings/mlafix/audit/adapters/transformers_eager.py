@@ -1,5 +1,5 @@
 """Adapts transformers' attention functions: the eager ones of Llama and GPT-OSS, and SDPA. Lengths, causality and
-windows become a mask as its masking_utils makes it."""
+windows become one mask, like the one that transformers' masking_utils makes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..cases import Adapter
 
 
 def visible_keys(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int, seq_lens_k: torch.Tensor) -> torch.Tensor:
-    """Returns the mask of visible keys, bool [B, 1, Lq, Lk]. A causal mask ends at each sequence's last key. A window
-    includes the query's own key."""
+    """Returns the mask of visible keys, bool [B, 1, Lq, Lk]. The own key of a sequence's last query is the sequence's
+    last key. A query sees `window` keys on each side of its own key, and its own key."""
     key, lengths = torch.arange(k.shape[1]), seq_lens_k[:, None, None]
     own = torch.arange(q.shape[1])[:, None] + lengths - q.shape[1]
     seen = (key < lengths).expand(-1, q.shape[1], -1)

@@ -30,11 +30,11 @@ def as_pages(cache: torch.Tensor) -> torch.Tensor:
 def attention(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor,
               seq_lens: torch.Tensor, causal: bool, scale: float, window: int = -1, sinks: Any = None, softcap: float = 0.0, k_scale: float = 1.0,
               v_scale: float = 1.0, out: Any = None) -> torch.Tensor:  # fmt: skip
-    """Calls cpu_attention_with_kv_cache as CPUAttentionBackendImpl does. Copies the caches, since a page of keys is [D,
-    page_size] there."""
+    """Calls cpu_attention_with_kv_cache as CPUAttentionBackendImpl does. Copies the caches, since the operator's pages
+    of keys are [D, page_size]."""
     out = torch.empty_like(q) if out is None else out
     sizes = (seq_lens.shape[0], q.shape[1], k_cache.shape[2], q.shape[2])
-    # This is _get_attn_isa of vllm/v1/attention/backends/cpu_attn.py, without AMX.
+    # Chooses `isa` as _get_attn_isa in vllm/v1/attention/backends/cpu_attn.py does, but never AMX.
     isa, kind = "vec" if k_cache.shape[1] % 32 == 0 and q.shape[2] % 32 == 0 else "vec16", FP8.get(k_cache.dtype, "auto")
     keys = as_pages(k_cache)
     keys = keys.transpose(2, 3).contiguous().view(keys.shape)
@@ -45,15 +45,15 @@ def attention(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, 
 
 
 class CachedAttention:
-    """Paged attention with a cache that vLLM's own operator writes."""
+    """Paged attention, and a `store` that writes the cache with vLLM's own operator."""
 
     def run(self, *tensors: torch.Tensor, **given: Any) -> torch.Tensor:
         return attention(*tensors, **given)
 
     def store(self, k: torch.Tensor, v: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, slot_mapping: torch.Tensor, k_scale: float = 1.0,
               v_scale: float = 1.0) -> None:  # fmt: skip
-        """Calls cpu_attn_reshape_and_cache. Also stores keys as if they were values, because the operator's pages of
-        values have the element order of the audit's caches."""
+        """Calls cpu_attn_reshape_and_cache for k and for v. Passes both as values, because the operator's pages of
+        values have the element order of the audit's caches, and its pages of keys do not."""
         kind = FP8.get(k_cache.dtype, "auto")
         for rows, cache, scale in ((k, k_cache, k_scale), (v, v_cache, v_scale)):
             pages = as_pages(cache)

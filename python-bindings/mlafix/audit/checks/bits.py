@@ -24,15 +24,15 @@ def differing(what: str, one: torch.Tensor, other: torch.Tensor, adapter: Adapte
 
 
 def bits_of_rows(case: Case, adapter: Adapter) -> list[Fault]:
-    """Compares each sequence's bits in the batch with those of the sequence alone, in another order, repeated, and with
-    other numbers of splits."""
+    """Compares the bits of a batch's result with those of each sequence alone, of the batch in reverse order, of the
+    same call again, and of calls with given numbers of splits."""
     case = replace(case, ids=tuple(range(len(case.q_lens))))
     faults: list[Fault] = []
 
     def rows(one: Case) -> torch.Tensor:
         values, want = expected(one, adapter)
         got = run(one, adapter, values)
-        faults.extend(compare(got, want, one, adapter))  # reports wrong values as such, not as different bits
+        faults.extend(compare(got, want, one, adapter))  # wrong values are reported instead of different bits
         return got.out
 
     whole = rows(case)
@@ -51,7 +51,8 @@ def bits_of_rows(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def bits_of_states(case: StateCase, adapter: Adapter) -> list[Fault]:
-    """Compares the bits of some rows of a merge with those of a merge of only these rows."""
+    """Compares the bits of some rows of a merge with those of a merge of only these rows, and with those of the same
+    merge again."""
     whole, *_ = run_states(case, adapter)
     part, *_ = run_states(replace(case, rows=case.rows - 2, first=2), adapter)
     again, *_ = run_states(case, adapter)

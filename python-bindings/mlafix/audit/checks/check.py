@@ -14,7 +14,7 @@ ATTENTION = ("ragged", "dense", *PAGED)
 STATES = ("merge", "reduce")
 
 Groups = dict[str, list[Any]]
-"""The cases by what varies among them."""
+"""Cases in groups. The key of a group says what varies among its cases."""
 
 
 def no_faults(_case: Any, _adapter: Adapter) -> list[Fault]:
@@ -36,7 +36,9 @@ class Check:
     of_attention: Callable[[Any, Adapter], list[Fault]]
     of_states: Callable[[Any, Adapter], list[Fault]] = no_faults
     lacks: Callable[[Adapter], str] = never  # returns why the check is not applicable, or ""
-    refusable: bool = False  # True if a backend may raise for all of the check's calls. In every check it may refuse views and other numbers of heads.
+    # True if a backend may raise an exception for any case of the check. For views, and for other numbers of heads than
+    # the adapter's, a backend may raise in every check.
+    refusable: bool = False
     must_return: bool = False  # True if an exception counts as an error, since a caller cannot know which calls raise it
     needs_gpu: bool = False
 
@@ -51,7 +53,7 @@ class Check:
         return self.of_states if adapter.form in STATES else self.of_attention
 
     def groups(self, adapter: Adapter) -> Groups:
-        """Returns the cases that fit the adapter's form by what varies among them, without duplicates."""
+        """Returns the groups of the check, with only those cases that fit the adapter, and without duplicates."""
         seen: set[Any] = set()
         found: Groups = {}
         for what, cases in self.varied(adapter).items():
@@ -72,10 +74,10 @@ def base(adapter: Adapter, **fields: Any) -> Case:
 
 
 def fit(case: Case, adapter: Adapter) -> Case | None:
-    """Returns the case in the adapter's form, or None if the form cannot have it."""
+    """Changes the case to suit the adapter and returns it, or returns None if the adapter cannot run such a case."""
     if adapter.values_in_keys:  # such a cache has a fixed number of heads, and one scale for keys and values
         case = replace(case, kv_heads=adapter.kv_heads, v_scale=case.k_scale)
-    if adapter.latent:  # a single tensor does not show how many of its elements are values
+    if adapter.latent:  # a single tensor does not show how many of its elements are values, so the dims are fixed
         case = replace(case, dim=adapter.dim, value_dim=adapter.value_dim)
     if adapter.causal == "always" and adapter.form != "paged":
         case = replace(case, causal=True)
@@ -130,13 +132,13 @@ def has_layout(case: Case, adapter: Adapter) -> bool:
 
 
 def fitted(cases: Iterable[Case], adapter: Adapter) -> list[Case]:
-    """Returns the cases that the adapter's form can have, without duplicates."""
+    """Returns the cases, changed by `fit`. Leaves out those that the adapter cannot run, and duplicates."""
     return list(dict.fromkeys(case for one in cases if (case := fit(one, adapter)) is not None))
 
 
 def befores(*cases: Case) -> list[Case]:
-    """Returns each case three times: with outputs that hold NaN, with outputs that hold an earlier result, and without
-    given outputs."""
+    """Returns each case three times: with given outputs that hold NaN, with given outputs that hold an earlier result,
+    and without given outputs."""
     return [replace(case, before=before) for case in cases for before in ("nan", "stale", "none")]
 
 
@@ -147,7 +149,7 @@ def states(adapter: Adapter, **fields: Any) -> StateCase:
 
 
 def stated(cases: Iterable[StateCase], adapter: Adapter) -> list[StateCase]:
-    """Returns the cases of states that the adapter's form can have, without duplicates."""
+    """Returns the cases of states, changed to suit the adapter. Leaves out those that it cannot run, and duplicates."""
     found = []
     for case in cases:
         if adapter.form == "reduce" and (case.layout not in ("dense", "heads", "odd") or case.heads % case.parts and case.rows):

@@ -34,7 +34,7 @@ def earlier_calls(case: Case) -> list[Case]:
     """Returns the calls to make before the case's own call. `case.after` names how they differ from it."""
     n = len(case.q_lens)
     other = replace(case, ids=tuple(range(60, 60 + n)), after="")
-    if case.after == "lengths":  # has as many tokens and the same longest sequence, so that all shapes are equal
+    if case.after == "lengths":  # reorders the lengths, so that all shapes are equal
         return [replace(other, q_lens=case.q_lens[1:] + case.q_lens[:1], kv_lens=case.kv_lens[1:] + case.kv_lens[:1])]
     if case.after == "sizes":
         return [replace(other, q_lens=case.q_lens * 4, kv_lens=tuple(9 * length for length in case.kv_lens) * 4, ids=()),
@@ -43,7 +43,8 @@ def earlier_calls(case: Case) -> list[Case]:
 
 
 def after_others(case: Case, adapter: Adapter) -> list[Fault]:
-    """Checks a call after other calls, whose results are ignored."""
+    """Checks a call after other calls, or beside a concurrent one, as `case.after` says. Ignores the results of earlier
+    calls."""
     if case.after == "calls":
         return growth(case, adapter)
     if case.after == "streams":
@@ -77,12 +78,12 @@ def overlapping(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def takes(adapter: Adapter, option: str) -> bool:
-    """True if the backend takes the option."""
+    """True if the backend takes `option`, a key of OPTIONS."""
     return bool(fitted([base(adapter, **OPTIONS[option])], adapter)) and (option != "causal" or adapter.causal is True)
 
 
 class SecondRun:
-    """Runs a plan twice, as the layers of a model do. The first run has other values."""
+    """Runs a plan twice, as the layers of a model do. The first run has the rows of q in reverse order."""
 
     def __init__(self, adapter: Adapter) -> None:
         self.adapter = adapter
@@ -107,7 +108,8 @@ def states_after_others(case: StateCase, adapter: Adapter) -> list[Fault]:
 
 @contextmanager
 def quick_collection() -> Iterator[None]:
-    """Exempts existing objects from garbage collection inside the block, since torch alone has about 1e5 of them."""
+    """Exempts existing objects from garbage collection inside the block. A collection is then quick, although torch
+    alone has about 1e5 objects."""
     gc.collect()
     gc.freeze()
     try:

@@ -30,8 +30,8 @@ class Recorded:
         return q.new_zeros((*q.shape[:-1], self.value_dim)), None
 
     def copy_into(self, other: Recorded) -> None:
-        """Copies the tensors into the leading corners of the other call's tensors. Numbers are not copied, since a
-        graph keeps the numbers of its capture."""
+        """Copies the tensors of this call into the tensors of `other`, which may be larger. The indices of an element
+        stay the same. Numbers are not copied, since a graph keeps the numbers of its capture."""
         pairs = list(zip(self.arguments, other.arguments))
         pairs += [(value, other.given[name]) for name, value in self.given.items() if isinstance(value, torch.Tensor)]
         for source, target in pairs:
@@ -40,10 +40,10 @@ class Recorded:
 
 def contents(case: Case, adapter: Adapter) -> list[Case]:
     """Returns the cases whose inputs are used for replays of a graph captured with `case`: other values, fewer tokens,
-    no keys, then all tokens again.
+    a sequence without keys, then all tokens again.
 
-    A dense backend without a lengths argument takes lengths from shapes, which a graph keeps. For it, only the values
-    change.
+    A dense backend without a lengths argument takes lengths from shapes, which a graph keeps. The cases for such a
+    backend change only the values.
     """
     n, batch = sum(case.q_lens), len(case.q_lens)
     others = [replace(case, ids=tuple(range(first, first + batch))) for first in (10, 30)]

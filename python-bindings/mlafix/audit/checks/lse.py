@@ -1,5 +1,5 @@
-"""A5 checks the lse: its base and layout, its value for an empty row, sinks, and that every path through the backend
-returns the same."""
+"""A5 checks the lse on every path through a backend: its base and layout, its value for an empty row, and whether it
+includes sinks."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def check_lse(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def ignored(case: Case, adapter: Adapter, values: Values, got: Got) -> list[Fault]:
-    """Returns a fault if the results match a call that omits one of the case's options, or that has a window of another
-    size."""
+    """Returns a fault if the results are those of a call without one of the case's options, with a window that is off
+    by one, with a default scale of 1, or with k_scale and v_scale swapped."""
     scale = ("scale is ignored", {"scale": 1.0}) if case.scale else ("the default scale is 1", {"scale": case.dim**0.5})
     others = [("sinks are ignored", {"sinks": False}), scale, ("softcap is ignored", {"softcap": 0.0}),
               ("alibi_slopes are ignored", {"alibi": False}), ("the window is ignored", {"window": (-1, -1)}), ("the causal mask is ignored", {"causal": False}),

@@ -11,7 +11,7 @@ TILES = ((63, 64, 65), (127, 128, 129), (511, 512, 513), (1023, 1024, 1025))
 
 
 def sizes(adapter: Adapter) -> Groups:
-    """Returns the cases by what is large. The largest cases come last, so that they are skipped first if time is short."""
+    """Returns the cases, grouped by what is large. The largest cases come last: if time is short, these are skipped."""
     if adapter.form == "reduce":
         return {"rows": [states(adapter, rows=3000, heads=3, dim=16)]}
     if adapter.form in STATES:

@@ -34,7 +34,8 @@ def split_identity(case: Case, adapter: Adapter) -> list[Fault]:
             parts.append((got.out[:n].double(), natural(got.lse[:n], adapter)))
             errors.append((exact, torch.where(exact.lse > -float("inf"), torch.exp(exact.lse - want.lse), 0.0)))
         out, lse = merged(torch.stack([part[0] for part in parts]), torch.stack([part[1] for part in parts]))
-        # The error of each part, and the error of each part's weight, which depends on the part's lse.
+        # The bound adds up the error of each part and the error of its weight. The weight has an error because it is
+        # computed from the part's lse.
         out_error, lse_error = torch.zeros_like(out), torch.zeros_like(lse)
         for exact, weight in errors:
             relative = torch.expm1(2 * sum(error[0].lse_error for error in errors))
@@ -53,7 +54,7 @@ def magnitudes(adapter: Adapter) -> Groups:
     if adapter.form in STATES:
         scales["lses of some 1e3"] = [(1e3, 0.0)]
         return {what: [states(adapter, magnitude=magnitude, shift=shift) for magnitude, shift in some] for what, some in scales.items()}
-    # With one query, a causal mask hides no key, so both parts have the same mask.
+    # If every call is causal, the cases have one query per sequence. The mask then hides no key of either part.
     q_lens = (1, 1) if adapter.causal == "always" else (3, 1)
     made = {what: [base(adapter, q_lens=q_lens, kv_lens=(5, 9), magnitude=magnitude, shift=shift) for magnitude, shift in some] for what, some in scales.items()}
     return {**made, "parts of many keys": [base(adapter, q_lens=q_lens, kv_lens=(70, 200))]}
