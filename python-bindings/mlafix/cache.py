@@ -95,7 +95,7 @@ class Variants:
         return self._source
 
     def _compiled(self) -> str:
-        """Returns the text to compile. A subclass may add locations if the code needs them (MLAFIX_LINE_INFO)."""
+        """Returns the text to compile. A subclass adds source locations if MLAFIX_LINE_INFO asks for them."""
         return self.source
 
     def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> _runtime.Unit | _runtime.KernelInfo:
@@ -238,7 +238,7 @@ class Variants:
         return None
 
     def _is_variant(self, kernel: _runtime.KernelInfo, bindings: Mapping[str, str], target: str) -> bool:
-        # A unit lacks bindings of names on which its code does not depend.
+        # A unit has no bindings of names on which its code does not depend. Any value of such a name fits.
         return (
             kernel.name == self.kernel
             and target in kernel.targets
@@ -317,7 +317,8 @@ def prebuilt_folders() -> list[Path]:
     return [*_env.prebuilt_dirs(), _PACKAGE_UNITS]
 
 
-# Jetson GPUs cannot run machine code of other GPUs: CUDA C++ Programming Guide, "Binary Compatibility".
+# Jetson GPUs cannot run machine code of other GPUs, and other GPUs cannot run that of Jetson GPUs: CUDA C++ Programming
+# Guide, "Binary Compatibility".
 _BOARDS = ("sm_87", "sm_88", "sm_110")
 
 

@@ -13,7 +13,7 @@ from .cases import Adapter
 
 
 def facts(adapter: Adapter) -> dict[str, str]:
-    """Returns versions and hardware by name. Does not initialise a device."""
+    """Returns versions and hardware by name. For an adapter on a GPU, torch initialises CUDA to read the GPU's name."""
     found = {"python": platform.python_version(), "torch": str(torch.__version__), "mlafix": __version__, "cpu": cpu_name()}
     if adapter.device != "cpu" and torch.cuda.is_available():
         found |= {"gpu": torch.cuda.get_device_name(), "cuda": str(torch.version.cuda)}
@@ -27,8 +27,8 @@ def facts(adapter: Adapter) -> dict[str, str]:
 
 
 def package_of(module: str) -> str:
-    """Returns the distribution that contains the backend's module. For a ready adapter, returns the distribution that
-    the adapter imports."""
+    """Returns the distribution that contains `module`, the module of the backend. For an adapter of
+    mlafix.audit.adapters, returns the distribution of the package that this adapter calls."""
     folder, _, name = module.rpartition(".")
     if folder == f"{__package__}.adapters":
         module = dict(MODULES).get(name, "")

@@ -1,4 +1,4 @@
-"""Writes reports as a self-contained HTML page, in the style of the page that explains a kernel."""
+"""Writes reports as a self-contained HTML page, with the style sheet of the pages of `mlafix.explain`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ pre { background: var(--panel); border: 1px solid var(--rule); padding: 8px; ove
 
 
 def write_page(reports: Sequence[Report]) -> str:
-    """Returns the page of one or several reports. It begins with a table that has a row for each report, if there are
-    several."""
+    """Returns the page of one or several reports. The page of several reports begins with a table that has a row for
+    each report."""
     title = reports[0].backend if len(reports) == 1 else "Audits"
     body = [f"<h1>{escape(title)}</h1>", overview(reports) if len(reports) > 1 else "", *(section(report, i) for i, report in enumerate(reports))]
     return (
@@ -74,8 +74,8 @@ def causes(outcome: Outcome) -> set[str]:
 
 
 def severity(outcome: Outcome) -> str:
-    """Returns the CSS class of an outcome. An outcome is red if it has an error that is not
-    waived, or a cause that an earlier check found."""
+    """Returns the CSS class of an outcome. A check that does not hold is "no" (red) if one of its errors is not waived,
+    or if an earlier check found the same cause. Otherwise it is "part"."""
     if outcome.status == HOLDS and outcome.cases < outcome.total:
         return "part"
     if outcome.status != DOES_NOT:

@@ -1,9 +1,9 @@
-"""Runs functions that may crash in a fork, and watches the fork.
+"""Runs functions in forks, since the functions may crash, and watches each fork.
 
 The parent of the fork is this process, or a server process that has imported torch.
 
-A backend that crashes, hangs or breaks its device's context affects only its fork. Forks of the server need not import
-torch. They inherit no CUDA context, since the server never creates one.
+A backend that crashes, hangs or breaks its device's context affects only its fork. A fork of the server need not import
+torch again, since the server has done so. It inherits no CUDA context, since the server never creates one.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def with_log(ended: str, log: Any) -> str:
 
 
 class Server:
-    """A process that has imported torch and forks for each job. It has a single thread, so that forks are safe; numpy's
-    OpenBLAS must not start threads."""
+    """A process that has imported torch and forks for each job. It has a single thread, so that forks are safe.
+    For this reason OPENBLAS_NUM_THREADS keeps numpy's OpenBLAS from starting threads."""
 
     def __init__(self) -> None:
         code = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from mlafix.audit.server import serve; serve()"

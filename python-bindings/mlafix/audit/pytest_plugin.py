@@ -6,9 +6,9 @@
     def test_attention(mlafix_audit):
         '''One test for each check; the body runs once the check holds.'''
 
-A check with an error fails its test. A check that is not applicable or not run skips it. A warning becomes a pytest warning.
-Waived findings and notes have no effect. The mark takes `backend=` by keyword, because pytest treats a mark with a single
-function argument as a decorator of that function.
+A check with an error fails its test. If a check is not applicable or not run, its test is skipped. A warning becomes a
+pytest warning, but fails the test of the plain call A0. Waived findings and notes have no effect. The mark takes
+`backend=` by keyword, because pytest treats a mark with a single function argument as a decorator of that function.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def mlafix_audit(request: pytest.FixtureRequest) -> Outcome:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
     """Skips or fails a marked test according to the outcome of its check, before the test's body runs. A finding of
-    severity "warning" does not fail the test."""
+    severity "warning" does not fail the test, except that of the plain call A0."""
     outcome = pyfuncitem.funcargs.get(FIXTURE)
     if not isinstance(outcome, Outcome) or outcome.status == HOLDS:
         return

@@ -31,10 +31,11 @@ class Repair:
 
 @dataclass
 class Repaired:
-    """The outcome of a repair: the repairing call, its effect and the median times of a call in microseconds."""
+    """The outcome of a repair: the repairing call, its effect, the median time of a call of the backend, and the time
+    that the repair adds, both in microseconds."""
 
     call: str
-    status: str  # "gone", "still there", or "not run: …"
+    status: str  # "gone", "still there: …", or "not run: …"
     backend_us: float = 0.0
     repair_us: float = 0.0
 
@@ -60,7 +61,8 @@ def segments(lengths: torch.Tensor, begins: torch.Tensor, bad: torch.Tensor, tot
 
 
 def blank_requests(adapter: Adapter) -> Call:
-    """Returns the backend with a call of ops.fixup_zero_kv_rows after it."""
+    """Returns the backend with a call of ops.fixup_zero_kv_rows after it, which blanks the rows of sequences without
+    keys."""
 
     def call(*tensors: torch.Tensor, **given: Any) -> tuple[Any, Any]:
         from ..ops import fixup_zero_kv_rows
@@ -78,8 +80,8 @@ def blank_requests(adapter: Adapter) -> Call:
             fixup_zero_kv_rows(out, lse, given["seq_lens"], each, lse_layout=layout_of(adapter))
             return out, lse
         kv_lens = given.get("seq_lens_k", torch.full((q.shape[0],), k.shape[1], dtype=torch.int32, device=q.device))
-        # Each batch item counts as one token with Lq * H heads, since all its rows are blanked. reshape copies the lse
-        # if its strides do not allow such a view.
+        # Each batch item counts as one token with Lq * H heads, since either all or none of its rows are blanked.
+        # reshape copies the lse if its strides do not allow a view [B, Lq * H].
         rows, lses = out.flatten(1, 2), lse.reshape(q.shape[0], -1)
         fixup_zero_kv_rows(rows, lses, kv_lens, each, lse_layout="nh")
         return rows.view(out.shape), lses.view(lse.shape)
@@ -142,8 +144,8 @@ def blank_padding(adapter: Adapter) -> Call:
 
 
 def clear_unread_keys(adapter: Adapter) -> Call:
-    """Returns the backend with unused keys and values set to zero before each call. An engine does this once, when it
-    allocates or frees them."""
+    """Returns the backend with unused keys and values set to zero before each call. An engine zeroes them only once,
+    when it allocates or frees their memory."""
 
     def call(q: torch.Tensor, *cached: torch.Tensor, **given: Any) -> Any:
         from ..ops import fill_pad_rows, fixup_zero_kv_rows, zero_blocks
@@ -325,7 +327,8 @@ def try_repair(check: Check, adapter: Adapter, kind: str, case: Any, died: bool 
 
 
 def cases_of(check: Check, adapter: Adapter, case: Any) -> list[Any]:
-    """Returns the check's cases with the layout, lengths and sinks of the finding's case."""
+    """Returns the check's cases with the layout, lengths and sinks of the finding's case. For merges and reduces,
+    returns all of the check's cases."""
     found = check.cases(adapter)
     if isinstance(case, StateCase):
         return found

@@ -34,7 +34,8 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status: 1 if an error is not waived or the plain call of A0 fails, else 0."""
+        """The exit status: 1 or 0. Only findings that are not waived count. The status is 1 if there is an error, if
+        the plain call A0 has a finding, or if there is any finding and no check holds."""
         plain = [outcome for outcome in self.outcomes if outcome.check == "A0" and outcome.status == DOES_NOT]
         counted = [finding for finding in self.findings if not finding.waived]
         is_bad = any(finding.severity == "error" for finding in counted) or any(finding in counted for outcome in plain for finding in outcome.findings)
@@ -65,7 +66,8 @@ class Report:
         return found
 
     def unused(self) -> list[str]:
-        """Returns the reasons of claimed exceptions that match no finding. Their cause is repaired or was not measured."""
+        """Returns the reasons of claimed exceptions that match no finding: their fault is repaired or was not
+        measured."""
         exceptions = [Waiver(**one) for one in (self.claim or {}).get("exceptions", ())]
         return [one.reason for one in exceptions if not any(one.covers(finding) for finding in self.findings)]
 
@@ -168,7 +170,8 @@ def compare(old: Report, new: Report) -> list[str]:
 
 
 def is_worse(old: Report, new: Report) -> bool:
-    """True if a check held before and fails now, or if there is a new finding."""
+    """True if a check held before and fails now, or if there is a new finding. Findings that are waived in `new` do
+    not count."""
     held = {outcome.check for outcome in old.outcomes if outcome.status == HOLDS}
     lost = [outcome for outcome in new.outcomes if outcome.check in held and outcome.status == DOES_NOT]
     known = {(finding.check, finding.kind) for finding in old.findings}

@@ -1,4 +1,4 @@
-"""Lists public bug reports about each sort of fault. Reports belong to a check, or to a kind of fault."""
+"""Lists public bug reports that resemble findings: reports for each check, and reports for kinds of faults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OF_CHECK: dict[str, tuple[str, ...]] = {
     "A17": ("vllm-project/vllm#45361",),
 }
 
-# (text, reports): the reports are about kinds of faults that contain the text.
+# (text, reports): the reports are about faults whose kind contains the text.
 OF_KIND: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("lse of live rows", ("Dao-AILab/flash-attention#2573",)),
     ("base of the lse", ("flashinfer-ai/flashinfer#4485", "vllm-project/vllm#52796", "sgl-project/sglang#40903")),

@@ -33,7 +33,7 @@ from .worker import Limits, finding_of, packed, unpacked
 MOST_DEATHS, MOST_HANGS = 6, 3
 DEATHS = ("crash", "hang")  # kinds of findings in which the backend's process was killed or died
 SHRINK_SECONDS = 2.0  # seconds to shrink a crash; each smaller case runs in its own process
-PATIENCE = 10.0  # least seconds for the second try of a call that seems to hang, in its own process
+PATIENCE = 10.0  # a call that seems to hang gets a second try in its own process, with at least this many seconds
 
 
 def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None = None, limits: Limits | None = None, progress: bool | None = None,
@@ -99,7 +99,7 @@ def findings_of(outcomes: Mapping[str, Outcome]) -> list[Finding]:
 
 
 def needs_earlier_calls(finding: Finding) -> bool:
-    """True if a finding's script passes on its own, so that the fault depends on earlier calls."""
+    """True if a finding's script passes on its own. The fault then depends on earlier calls."""
     return finding.script_status == "passes" and finding.kind not in DEATHS
 
 
@@ -134,7 +134,7 @@ class Run:
         outcomes: dict[str, Outcome] = {}
         left, careful = list(numbers), {}
         while left:
-            at: list[Any] = ["", {}]  # [check, case], and "shrink" or "repair" if the call serves this purpose
+            at: list[Any] = ["", {}]  # [check, case] of the last call, and "shrink" or "repair" if that was its purpose
             limits = replace(self.limits, **careful)
             wanted, careful = (left[:1] if careful else left), {}
             known = [(finding.kind, finding.check, finding.case) for finding in findings_of(outcomes) if finding.case]
@@ -142,7 +142,8 @@ class Run:
             left = [number for number in left if number not in outcomes]
             if not ended:
                 continue
-            if at[2:] and (limits.shrink or limits.repair):  # A smaller case or the repaired backend died: repeat the check without it.
+            # If a smaller case or a repair died, repeats the check without shrinking, or without shrinking and repairs.
+            if at[2:] and (limits.shrink or limits.repair):
                 careful = {"shrink": 0.0} if at[2] == "shrink" and limits.shrink else {"shrink": 0.0, "repair": 0.0}
                 continue
             if not at[0]:
@@ -169,10 +170,11 @@ class Run:
             finding.script_status = self.script_status(finding)
 
     def tell_once(self, outcomes: dict[str, Outcome]) -> None:
-        """Makes a dependence on earlier calls a finding of A15 alone. Removes the findings of other checks whose
-        scripts fail only after earlier calls.
+        """Makes a dependence on earlier calls a finding of A15 alone. In other checks, turns each finding whose script
+        fails only after earlier calls into a remark.
 
-        If A15 has no such finding, runs A15 again in its own process, where no finding of another check hides it.
+        If A15 has no finding about earlier calls, runs A15 again without the known findings of other checks, since A15
+        reports a fault with a known cause only as a remark. If A15 still has none, changes nothing.
         """
         if "A15" not in outcomes:
             return
@@ -189,8 +191,9 @@ class Run:
                 outcome.findings = [finding for finding in outcome.findings if not needs_earlier_calls(finding)]
 
     def returns_in_time(self, number: str, case: dict[str, Any]) -> bool:
-        """Runs a call that seemed to hang again, with more time. Returns true if it returns, for example because it
-        only had to compile. All later calls then get this time."""
+        """Gives a call that seemed to hang a second try with more time. Returns True if the call returns now, for
+        example because it only had to compile. All later calls then get this time. An audit makes one second try;
+        after that, returns False."""
         patience = max(PATIENCE, 2 * self.limits.case)
         if self.is_confirmed:
             return False
@@ -258,7 +261,8 @@ class Run:
     def script_status(self, finding: Finding) -> str:
         """Runs a finding's script in its own process and returns its status.
 
-        If the script of the smallest case passes, the script of the check's own case replaces it.
+        If the script of the smallest case passes, also runs a script of the case in which the check found the fault.
+        If that one fails, it becomes the finding's script.
         """
         if not finding.script:
             return "not run: the backend cannot be imported" if finding.case else ""
@@ -276,8 +280,8 @@ class Run:
         return "passes: the fault needs earlier calls of the process, or does not come each time"
 
     def status_after(self, finding: Finding, earlier: Sequence[Any]) -> str:
-        """Runs a script of the check's own case after earlier calls. If the script fails, stores it in the finding and
-        returns its status. Otherwise returns ""."""
+        """Runs a script that makes the calls of the cases `earlier`, then that of the case in which the check found the
+        fault. If the script fails, stores it in the finding and returns its status. Otherwise returns ""."""
         check, origin, count = CHECKS[finding.check], unpacked(finding.origin), len(earlier)
         after = f", after {count} earlier call{'s' if count > 1 else ''}" if count else ""
         text = script(check.faults(self.adapter), origin, self.adapter_of(finding), f"{finding.check}, {check.title}: {finding.kind}{after}", earlier=earlier)

@@ -57,7 +57,7 @@ def run_script(text: str, emit: Emit) -> None:
 
 def run_job(job: Event, adapter: Adapter, emit: Emit) -> None:
     """Runs a job with the backend of `adapter`."""
-    torch.set_num_threads(1)  # as in `do`, which is not called if the audit's process forks itself
+    torch.set_num_threads(1)  # as in `do`, which does not run if the job has no server
     if job["job"] == "checks":
         work(adapter, job["checks"], Limits(**job["limits"]), job["known"], emit)
     elif job["job"] == "case":

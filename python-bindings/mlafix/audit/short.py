@@ -1,4 +1,4 @@
-"""Writes short scripts: a single call that shows a finding, with its numbers if they are few."""
+"""Writes short scripts for findings that a single call with few numbers shows. A script contains these numbers."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def memory_lines(case: Case) -> list[str]:
 
 
 def results(adapter: Adapter, given: dict[str, Any], kind: str) -> list[str]:
-    """Returns the lines that assign the results to out and lse. Omits a given output that is itself at fault."""
+    """Returns the lines that assign the results to out and lse. If the finding is about a given output, no line assigns
+    to it, so that the script compares the tensor that the call was given."""
     wanted = [name for name in (("out", "lse") if adapter.returns_lse else ("out",)) if not (kind.startswith("a given ") and name in given)]
     if not adapter.returns_lse:
         return ["out = result[0] if isinstance(result, (tuple, list)) else result"] if wanted else []

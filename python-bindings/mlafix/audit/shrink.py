@@ -74,7 +74,8 @@ def smaller_states(case: StateCase) -> Iterator[StateCase]:
 
 
 def shrink(case: Any, adapter: Adapter, still: Callable[[Any], bool], seconds: float, tries: int = 200) -> Any:
-    """Returns the smallest case for which `still` is true, as far as it is found within the time and `tries`."""
+    """Makes the case smaller step by step, as long as `still` is true for the smaller case. Stops after `seconds`, or
+    after `tries` calls of `still`."""
     end = time.monotonic() + seconds
     found = True
     while found and time.monotonic() < end:

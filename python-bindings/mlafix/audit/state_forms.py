@@ -58,7 +58,7 @@ def call_merge(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: torc
 def call_reduce(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: torch.Tensor) -> Got:
     """Calls reduce(out, lse, group=…) on each rank. The ranks are forks that communicate over gloo.
 
-    A rank returns all rows, or the rows of its part of the heads.
+    The result of a rank has all heads, or only the rank's part of them.
     """
     with tempfile.TemporaryDirectory() as folder:
         children = []
@@ -78,7 +78,7 @@ def call_reduce(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: tor
         results = [torch.load(f"{folder}/{rank}.pt") for rank in range(case.parts)]
     touched = [f"{what} of rank {rank}" for rank, (*_, changed) in enumerate(results) for what in changed]
     every = [result[0] for result in results]
-    if every[0].shape[1] == case.heads:  # all ranks hold all rows, with the same bits
+    if every[0].shape[1] == case.heads:  # each rank has all heads, so the ranks' bits must be equal
         for what, tensors in (("results", every), ("lses", [result[1] for result in results if result[1] is not None])):
             touched += [f"the ranks' {what} differ"] if any(not torch.equal(one.nan_to_num(0.5), tensors[0].nan_to_num(0.5)) for one in tensors) else []
         return Got(every[0], results[0][1], results[0][1], touched)

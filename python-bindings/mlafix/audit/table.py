@@ -20,8 +20,8 @@ CELLS = {HOLDS: "holds", DOES_NOT: "**no**", NOT_APPLICABLE: ""}
 
 
 def write_table(reports: Sequence[Report]) -> str:
-    """Returns a table for each machine, with a row for each backend and a column for each check. A list of all findings
-    follows."""
+    """Returns a table for each machine, with a row for each backend and a column for each check. A second table for
+    each machine lists the findings."""
     places = dict.fromkeys(place_of(report) for report in reports)
     parts = []
     for place in places:
@@ -48,7 +48,8 @@ def row(report: Report, checks: Sequence[str]) -> str:
 
 
 def cell(outcome: Outcome) -> str:
-    """Returns a status. It includes the number of cases if only some of them were run."""
+    """Returns the text of a cell: "waived" if all findings of the check are waived, else its status. If a check holds
+    and only some of its cases were run, the status includes their number."""
     if outcome.status == HOLDS and outcome.cases < outcome.total:
         return f"holds, {outcome.cases} of {outcome.total}"
     if outcome.findings and all(finding.waived for finding in outcome.findings):
@@ -73,7 +74,8 @@ CASES = re.compile(r"(<!-- audit cases: begin -->\n).*?(<!-- audit cases: end --
 
 
 def write_cases() -> str:
-    """Returns a table of each check's cases, by form and by what varies. It assumes backends that take all options."""
+    """Returns a table of the numbers of cases of each check, by form and by what varies. The numbers are those of
+    backends that take all options."""
     adapters = {"ragged": {}, "dense": {}, "paged": {}, "ragged_paged": {}, "merge": {}, "reduce": {"heads": 6}}
     takes = {"merge": ("out", "lse"), "reduce": ()}
     made = {form: Adapter(every_store, form, takes=takes.get(form, ALL if form == "dense" else ALL_BUT_LENGTHS), **fields) for form, fields in adapters.items()}

@@ -37,7 +37,7 @@ class Limits:
     repair: float = 1.0  # time for the cases that the repaired backend runs; 0: no repair is tried
 
 
-MOST_OTHERS = 2  # number of further cases of a kind of fault that a check shrinks, since their cause may differ
+MOST_OTHERS = 2  # a check shrinks at most this many further cases of a kind of fault, since they may have another cause
 LEAST = 0.5  # seconds that each check gets at least, however long earlier checks took
 
 
@@ -92,7 +92,7 @@ class Cause(NamedTuple):
     """The cause of a finding, described by the cases that have the fault.
 
     Attributes:
-        check: its number.
+        check: the number of the check that found the fault.
         smallest: the smallest case that has the fault.
         period: the period of the numbers of keys with the fault (`period_of`), or 0.
     """
@@ -107,8 +107,8 @@ Known = dict[str, list[Cause]]
 
 
 def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequence[tuple[str, str, dict[str, Any]]], emit: Emit) -> None:
-    """Runs checks and emits the outcome of each. The plain call A0 comes first. If the adapter does not fit the
-    backend, all other checks are skipped.
+    """Runs checks and emits the outcome of each. If the plain call A0 shows that the adapter does not fit the backend,
+    skips all checks that follow.
 
     `found` lists the findings of earlier processes: kind, check and smallest case.
     """
@@ -256,8 +256,8 @@ class CheckRun:
         outcome.findings.append(replace(self.describe(fault, case, origin), origin_words=words))
 
     def unexplained(self, fault: Fault, case: Any, known: list[Cause]) -> Any:
-        """Removes the sequences whose numbers of keys explain the fault. Returns the remaining case if it still has the
-        fault, else None."""
+        """Removes the sequences for which the period of a known cause predicts the fault (`has_period`). Returns the
+        remaining case if it still has the fault, else None."""
         periodic = [cause for cause in known if cause.period]
         if not self.limits.shrink or is_broken(fault.got) or not any(contains(case, cause.smallest) for cause in periodic):
             return None
@@ -271,8 +271,8 @@ class CheckRun:
     def period_of(self, case: Any, fault: Fault) -> int:
         """Returns the period of a fault in the number of keys, or 0 if it has none.
 
-        The period is the largest power of two that is not above the longest length. The fault must stay with that many
-        more keys, and vanish with one more.
+        Tries only the largest power of two that is not above the largest number of keys. This is the period if the
+        fault stays when the longest sequence gets that many more keys, and vanishes when it gets one more key.
         """
         most = max(getattr(case, "kv_lens", ()), default=0)
         if not self.limits.shrink or most < 2 or is_broken(fault.got):
@@ -289,7 +289,7 @@ class CheckRun:
 
     def describe(self, fault: Fault, case: Any, origin: Any) -> Finding:
         """Returns the finding for a fault, with its script, public reports and repair."""
-        # Making the script takes a few calls.
+        # Making the script takes a few calls, so it gets more time.
         self.emit({"limit": max(20.0, 30 * self.pace.expects(case)), "at": [self.check.number, packed(case), "shrink"]})
         finding = finding_of(self.check, self.adapter, fault, case, died=False, seconds=self.limits.case, origin=origin)
         if not is_broken(fault.got) and self.limits.repair:
@@ -302,7 +302,8 @@ class CheckRun:
 
 def covered(case: Any, known: list[Cause]) -> str:
     """Returns the number of the check whose finding covers the case: the case contains everything that the finding's
-    smallest case needs. Returns "" if no finding covers it."""
+    smallest case needs, and the cause's period, if it has one, predicts the fault for one of the sequences. Returns ""
+    if no finding covers the case."""
     for cause in known:
         if contains(case, cause.smallest) and (not cause.period or any(has_period(length, cause) for length in case.kv_lens)):
             return cause.check

@@ -165,6 +165,6 @@ def counted(count: int, like: Any) -> Any:
     if isinstance(like, numpy.ndarray):
         return numpy.arange(count, dtype=numpy.int32)
     torch = sys.modules["torch"]
-    if type(like) is not torch.Tensor:  # new_empty or similar on the tensor itself, so that a subclass creates an instance of the subclass
+    if type(like) is not torch.Tensor:  # a method of the tensor makes an instance of its subclass; arange does not
         return like.new_ones((count,), dtype=torch.int32).cumsum(0, dtype=torch.int32) - 1
     return torch.arange(count, dtype=torch.int32, device=like.device)

@@ -19,13 +19,14 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
                   final_lse: Array | None = None) -> None:
     """Merges the partials of each tile of queries into its rows (`aiter.mla_reduce_v1`; `mlafix.ops.merge_states_mapped`).
 
-    Tile i has the partials reduce_partial_map[reduce_indptr[i]] … reduce_partial_map[reduce_indptr[i + 1] - 1]; query q
-    of the tile is q rows behind each of these, and its final row is q rows behind reduce_final_map[i, 0]. As in AITER,
-    a tile of fewer than two partials is skipped: the attention kernel has written its final rows. A row whose partials
-    are all empty gets an lse of +inf, and a payload of 0. Differences from AITER: a partial of -inf or +inf is empty
-    and is never multiplied (N1, N2, N5); in AITER it gives NaN. Heads, splits and head dim are arbitrary. No entry of a
-    map leads out of bounds. Queries of a tile past `max_seqlen_q` are skipped; AITER only sizes its launch by it, and
-    reduces them, too.
+    The partials of tile i begin at the rows
+    reduce_partial_map[reduce_indptr[i]] … reduce_partial_map[reduce_indptr[i + 1] - 1]. Query q of the tile is q rows
+    behind the first row of each partial, and its final row is q rows behind reduce_final_map[i, 0]. As in AITER, a tile
+    of fewer than two partials is skipped: the attention kernel has written its final rows. A row whose partials are all
+    empty gets an lse of +inf, and a payload of 0. Differences from AITER: a partial of -inf or +inf is empty and is
+    never multiplied (N1, N2, N5); in AITER it gives NaN. Heads, splits and head dim are arbitrary. No entry of a map
+    leads out of bounds. Queries of a tile past `max_seqlen_q` are skipped; AITER only sizes its launch by
+    `max_seqlen_q`, and reduces these queries, too.
 
     With a `max_seqlen_q` of 1 this is one launch. Otherwise the maps are first expanded to single queries, on the
     device.
@@ -94,7 +95,8 @@ def _by_query(indptr: Any, parts: Any, begins: Any, ends: Any, queries: int) -> 
     """Returns bounds, parts and rows of groups that have one query each. The first queries of all tiles come first,
     then all second queries, and so on.
 
-    Between these runs the bounds have one extra group, whose row is out of range, so that it is skipped.
+    Between the groups of one query and those of the next, the bounds make one extra group. Its row is -1, so it is
+    skipped.
     """
     query = counted(queries, indptr)[:, None]
     each = begins[None] + query

@@ -15,9 +15,9 @@ from ..ops import Array
 def merge_state(v_a: Array, s_a: Array, v_b: Array, s_b: Array) -> tuple[Any, Any]:
     """Merges two states, base 2 (`flashinfer.merge_state`; `mlafix.ops.merge_attn_states`).
 
-    Differences from FlashInfer: a state of +inf is empty (N2); there the lse becomes NaN. A state without weight is never
-    multiplied, so its NaN stays out (N5). S must be f32: nothing is converted implicitly. The number of heads and the head
-    dim are arbitrary; there 128 x 128 fails.
+    Differences from FlashInfer: a state of +inf is empty (N2); in FlashInfer the lse becomes NaN. A state without
+    weight is never multiplied, so its NaN stays out (N5). S must be f32: nothing is converted implicitly. The number of
+    heads and the head dim are arbitrary; in FlashInfer 128 x 128 fails.
 
     Args:
         v_a: `[N, H, D]` bf16, f16, f32.
@@ -75,8 +75,8 @@ def merge_states(v: Array, s: Array) -> tuple[Any, Any]:
 def variable_length_merge_states(v: Array, s: Array, indptr: Array) -> tuple[Any, Any]:
     """Merges runs of states, base 2 (`flashinfer.triton.cascade.variable_length_merge_states`).
 
-    Differences from FlashInfer: those of `merge_state`. An empty run's S is -inf (N1); there, in Triton,
-    it is -50000, also in 0.7.4. `indptr` must be i32.
+    Differences from FlashInfer: those of `merge_state`. An empty run's S is -inf (N1); in FlashInfer's Triton kernel it
+    is -50000, also in 0.7.4. `indptr` must be i32.
 
     Args:
         v: `[nnz, H, D]` bf16, f16, f32.
@@ -162,9 +162,9 @@ def decode_cp_a2a_lse_reduce(partial_o: Array, partial_lse: Array, workspace: An
         workspace: made by `decode_cp_a2a_lse_reduce_create_workspace`.
         cp_rank: this rank.
         cp_size: ranks of the group.
-        lse_mode: "base2" or "basee", or a bool as in the issue: True for base e.
+        lse_mode: "base2" or "basee", or a bool as in FlashInfer's issue 4575: True for base e.
         enable_pdl: ignored.
-        is_lse_base_on_e: the same under its name in the issue. None: `lse_mode` gives the base.
+        is_lse_base_on_e: the name of this bool in the issue. None: `lse_mode` gives the base.
 
     Returns:
         `[..., D]`, a new tensor.

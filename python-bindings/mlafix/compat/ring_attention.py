@@ -17,7 +17,7 @@ def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, b
     """Merges the attention over one more block of keys into an accumulator, which is kept and summed in f32.
 
     Differences from ring attention: the accumulator is updated in place, also without `slice_`. A block or an accumulator
-    without keys (an lse of -inf or +inf) contributes nothing (N1, N2, N5); there it makes NaN.
+    without keys (an lse of -inf or +inf) contributes nothing (N1, N2, N5); in ring attention it makes NaN.
 
     Args:
         out: `[B, S, H, D]` or `[T, H, D]` f32, updated; None begins with this block.

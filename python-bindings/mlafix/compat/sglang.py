@@ -150,7 +150,7 @@ def cp_lse_ag_out_rs_mha(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, 
     """Merges the partial states of a group's ranks, base e; each rank receives H / N heads (`mlafix.distributed.Reducer`).
 
     One exchange, which moves each row once, replaces an all-gather and an all-reduce. The inputs are not modified. NaN
-    in a live lse or payload propagates (N6; there it becomes 0).
+    in a live lse or payload propagates (N6; in SGLang it becomes 0).
 
     Args:
         cp_attn_out: `[B, H, D]` bf16, f16, f32, a torch tensor; copied first if its last dim is strided.
@@ -174,7 +174,7 @@ def cp_lse_ag_out_rs_mla(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, 
                          is_lse_base_on_e: bool = False) -> Any:
     """Like `cp_lse_ag_out_rs_mha`, but in base 2 by default, and with the heads first in the result.
 
-    Rows travel in their own dtype, not as f32. Sums are f32, too.
+    Rows travel in their own dtype, in SGLang as f32. Sums are f32 in both.
 
     Args:
         cp_attn_out: `[B, H, D]`, as of `cp_lse_ag_out_rs_mha`.
@@ -211,8 +211,7 @@ def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, is
     return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base=base, return_lse=False)
 
 
-# -- Parts of the exchange: sglang.kernels.ops.attention.dcp_kernels
-# ----------------------------------------------------
+# -- Parts of the exchange: sglang.kernels.ops.attention.dcp_kernels ---------------------------------------------------
 
 
 @renames(rows="out", rank="cp_rank", out_lse="lses")
@@ -220,8 +219,8 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, new_output
                      is_lse_base_on_e: bool = False) -> tuple[Any, Any]:
     """Multiplies a rank's output by its weight among all ranks, into another array. The sum of the ranks' results is the merged output.
 
-    Differences from SGLang: any head dim and number of ranks; NaN in an lse propagates (N6; there it counts as empty);
-    the lse is contiguous.
+    Differences from SGLang: any head dim and number of ranks; NaN in an lse propagates (N6; in SGLang it counts as
+    empty); the lse is contiguous.
 
     Args:
         out: `[B, H, D]` or `[B, 1, H, D]`, bf16, f16, f32; only read.
@@ -252,8 +251,8 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, new_output
 def dcp_lse_combine_triton(recv_output: Array, recv_lse: Array, is_lse_base_on_e: bool = True, return_lse: bool = False) -> tuple[Any, Any]:
     """Merges the states that the ranks have sent to this one (`mlafix.ops.combine_split_kv`).
 
-    Differences from SGLang: NaN in an lse propagates (N6; there it counts as empty); a payload without weight is not
-    multiplied (N5; there its NaN spreads); a strided lse is read and never written.
+    Differences from SGLang: NaN in an lse propagates (N6; in SGLang it counts as empty); a payload without weight is
+    not multiplied (N5; in SGLang its NaN spreads); a strided lse is read and never written.
 
     Args:
         recv_output: `[N, B, H, D]`, bf16, f16, f32; the last dim is contiguous.
@@ -333,7 +332,7 @@ def localize_dcp_indices(indices: Array, dcp_size: int, dcp_rank: int, interleav
     """Converts places of tokens in the context of all ranks to places on one rank, in one launch; -1 for tokens of other ranks.
 
     Args:
-        indices: `[...]` i32 or i64, contiguous; below 0: nothing.
+        indices: `[...]` i32 or i64, contiguous. An index below 0 names no token and becomes -1.
         dcp_size: ranks of the group; 1: `indices` itself is the result.
         dcp_rank: this rank.
         interleave_size: tokens of a run, at least 1.
@@ -378,7 +377,7 @@ def _flat(array: Any, name: str) -> Any:
 
 
 def _flat_like(array: Any, name: str) -> tuple[Any, Any]:
-    """Returns a new array `[n]` of integers, and a view `[n]` of the array whose dtype and device it has."""
+    """Returns a new array `[n]` with the dtype and device of `array`, and a view of `array` as `[n]`."""
     flat = _flat(array, name)
     return empty(flat, (flat.shape[0],)), flat
 

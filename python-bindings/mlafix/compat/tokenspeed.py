@@ -31,7 +31,7 @@ def merge_state(v_a: Array, s_a: Array, v_b: Array, s_b: Array, *, inplace: bool
         s_b: `[N, H] f32`.
         inplace: if True, the result is written to `v_a` and `s_a`.
         lse_scale_log2: the factor that converts the lses to base 2: `LSE_LN` for base e, `LSE_LOG2` for base 2.
-        enable_pdl: not used: the caller may launch with that attribute.
+        enable_pdl: not used: launches are dependent (PDL) wherever their code waits for the preceding grid.
 
     Returns:
         `(v, s)`: new arrays, or `v_a` and `s_a`.

@@ -71,7 +71,8 @@ class SDPAMerger:
         fold_state(self._tokens_first(self._out), self._tokens_first(self._lse)[..., None], self._tokens_first(block), heads_first, second_half)
 
     def results(self) -> tuple[Any, Any]:
-        """`(out, lse)` of all blocks, in the dtypes and with the dims of the last one. ArgumentError before the first."""
+        """`(out, lse)` of all blocks, in the dtypes and with the dims of the last one. Raises ArgumentError before the
+        first block."""
         if self._out is None:
             raise ArgumentError("results(): expected a block from step() first, got none")
         out, lse = (array.to(dtype) if is_torch(array) else array.astype(dtype) for array, dtype in zip((self._out, self._lse), self._dtypes))

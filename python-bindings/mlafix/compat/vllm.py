@@ -47,8 +47,8 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
         suffix_lse: `[H, N] f32`.
         output_lse: `[H, N] f32`, may be an input lse itself; None: the merged lse is not computed.
         prefill_tokens_with_context: a host int, 0 to N: tokens at or past it are copies of the suffix. None is N.
-        output_scale: one f32 on the device, of any rank: the stored value is saturate(value * (1 / scale)). Required
-            for NVFP4, and for fp8 without output_block_scale.
+        output_scale: one f32 on the device, with any number of dims: the stored value is saturate(value * (1 / scale)).
+            Required for NVFP4, and for fp8 without output_block_scale.
         output_block_scale: written: a scale for each group of K elements of a head. Its shape gives K and the layout,
             as for `mlafix.ops.Fp8Groups`: f32 `[N, H * D / K]`, with a K of 64 or 128, for example, row-major or
             column-major; i32 `[N, ceil(H * D / 512)]` for powers of two, K = 128. The output is then f8e4m3fn, with the
@@ -99,8 +99,8 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
 def mask_empty_context(lse: Array, output: Array, query_start_loc: Array, context_start_loc: Array) -> None:
     """Like `mask_empty_context_lse`, and zeroes these tokens' output rows (`mlafix.ops.mask_empty_context`). vLLM 0.27.1 is the last with it.
 
-    Makes one launch for an `output` of `[N, H, D]`. An output of another rank, or with other heads than the lse, is
-    zeroed by a separate launch: one for each index of a dim that is not evenly spaced with the next.
+    Makes one launch for an `output` of `[N, H, D]`. An output with another number of dims, or with other heads than the
+    lse, is zeroed by separate launches: one for each index of a dim that is not evenly spaced with the next.
 
     Args:
         lse: `[H, N] f32`, any strides.
@@ -453,8 +453,8 @@ def unpack_seq_triton(packed_tensor: Array, lengths: Array, block_t: int = 64, b
 
 
 def _evenly_spaced(array: Any, lead: int) -> Any:
-    """Returns a view of an array whose dims after the first `lead` can be joined. Copies the array if it has no such
-    view, as reshape does."""
+    """Returns the array if its dims after the first `lead` can be joined in a view, else a contiguous copy, as reshape
+    does."""
     strides = array.stride() if is_torch(array) else getattr(array, "strides", ())
     size = 1 if is_torch(array) else getattr(array, "itemsize", 1)
     for dim in range(len(strides) - 1, lead - 1, -1):
@@ -512,7 +512,7 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_bas
     """Multiplies a rank's output by its weight among all ranks, in place. The sum of the ranks' results is the merged output.
 
     Prefer `dcp_a2a_lse_reduce`, which sums in f32. This function rounds each rank's share to the dtype of `out` before
-    the sum. Differences from vLLM: any head dim and number of ranks; NaN in an lse propagates (N6; there it counts as
+    the sum. Differences from vLLM: any head dim and number of ranks; NaN in an lse propagates (N6; in vLLM it counts as
     empty).
 
     Args:
@@ -596,12 +596,12 @@ def _over_ranks(cut: Any, out: Any, lse: Any, group: Any, return_lse: bool, is_l
 
 
 class DirectDCPA2AWorkspace:
-    """A workspace that outlives its calls, one for each micro-batch (`mlafix.distributed.Reducer`).
+    """A workspace that many calls reuse, with a `mlafix.distributed.Reducer` for each micro-batch.
 
     Differences from vLLM: `Reducer` moves the rows, by access to the peers' memory if the GPUs support it, else over
-    NCCL. f32 is legal, and so is any head dim. It has vLLM's attributes group, world_size, rank, num_ubatches,
-    max_num_tokens, heads_per_rank and head_dim, and device and dtype, but no public buffers. The micro-batch is the one
-    that vLLM's worker is processing, or the first if vLLM is not loaded.
+    NCCL. f32 is legal, and so is any head dim. The workspace has vLLM's attributes group, world_size, rank,
+    num_ubatches, max_num_tokens, heads_per_rank and head_dim, and device and dtype, but no public buffers. A call uses
+    the reducer of the micro-batch that vLLM's worker is processing, or the first if vLLM is not loaded.
 
     Args:
         group: a process group of torch's, or any other group that `mlafix.distributed.Reducer` takes.
@@ -648,8 +648,7 @@ class DirectDCPA2AWorkspace:
         return reducer.reduce(partial_output, as_f32(partial_lse), seq_lens, query_start_loc, return_lse=False, base=base)[0]
 
 
-# -- Makers of vLLM's workspaces, which return one workspace for each set of arguments
-# ------------------------------------
+# -- Makers of vLLM's workspaces, which return one workspace for each set of arguments ---------------------------------
 
 
 @functools.cache
