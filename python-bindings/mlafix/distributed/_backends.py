@@ -43,8 +43,8 @@ class Backend(Protocol):
     workspace_bytes: int
 
     def prepare(self, call: Call) -> None:
-        """Compiles the kernels for calls like this one, connects the ranks if their first call would do so, and makes
-        the call. All ranks must call it."""
+        """Compiles the kernels for calls like `call`, and makes the call. Collectives that connect the ranks when they
+        are first used do so now. All ranks must call this method."""
 
     def verify(self, call: Call) -> None:
         """Raises the errors that the launches of a call would raise. Sends nothing."""
@@ -87,8 +87,9 @@ class ExchangeBackend:
             rows = (cut.block_tokens(tokens), cut.block_heads, head_dim, wire_dtype)
             return blocks_in(sent, cut.blocks, *rows), blocks_in(received, ranks.size, *rows)
 
-        # Cached, because creating the views for a number of tokens takes the host as long as launching both kernels. A
-        # cached method would form a reference cycle, which the garbage collector might free while a graph is captured.
+        # Caches the views for each number of tokens, because creating them takes the host as long as launching both
+        # kernels. The cached function is not a method, because a cached method would form a reference cycle: the
+        # garbage collector might free the buffers while a graph is captured.
         self._blocks = functools.lru_cache(maxsize=64)(blocks)
 
     def prepare(self, call: Call) -> None:
@@ -126,8 +127,8 @@ def verify(rank: int, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink
 
 
 def _may_be_refused(call: Call, sink: torch.Tensor | None, *, is_fp8: bool) -> bool:
-    """True if the merge kernel may refuse a call's outputs. It accepts contiguous tensors that share no memory with
-    each other or with an input."""
+    """True if the merge kernel may refuse a call's outputs. The kernel accepts contiguous tensors that require no
+    gradient and share no memory with each other or with an input."""
     outputs = [tensor for tensor in (call.out, call.out_lse) if tensor is not None]
     if not all(tensor.is_contiguous() and not tensor.requires_grad for tensor in outputs):
         return True
@@ -175,8 +176,8 @@ def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
 
 
 def pack(rank: int, cut: Cut, blocks: Blocks, call: Call) -> None:
-    """Copies the partial state of a call into blocks. Rows without keys become the identity. With fp8, rows that are
-    not sent are skipped."""
+    """Copies the partial state of a call into blocks. Rows without keys become the identity. With fp8, a block that
+    is not sent gets lses, but no payloads."""
     kernel, arguments = _packing(rank, cut, blocks, call)
     kernel(*arguments)
 

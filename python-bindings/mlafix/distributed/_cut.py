@@ -46,7 +46,7 @@ class Cut:
         return self.heads // self.ranks if self.name == "heads" else self.heads
 
     def block_tokens(self, tokens: int) -> int:
-        """Returns the number of tokens in a block. Rows behind the last token are filled with the identity."""
+        """Returns the number of tokens in a block. A block's rows behind the call's last token are the identity."""
         return -(-tokens // self.ranks) if self.name == "tokens" else tokens
 
     def owned(self, rank: int, tokens: int) -> tuple[slice, slice]:

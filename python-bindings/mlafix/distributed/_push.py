@@ -25,8 +25,8 @@ EVERYTHING, NOTHING = (0, 1 << 62), (1, 0)
 PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): EVERYTHING}
 
 
-# If nothing is cut, each rank holds 2 N blocks of whole states. "auto" does not push blocks that would need more memory
-# than this, in bytes.
+# The size in bytes of the largest block that "auto" pushes if nothing is cut. Such a block is a whole state, and each
+# rank holds 2 N of them.
 MAX_UNCUT_BYTES = 20 << 20
 
 
@@ -40,8 +40,8 @@ def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[i
 
 
 class Staged(NamedTuple):
-    """The memory of each rank to which the other ranks store, for one number of tokens: `[2, ranks, tokens, heads,
-    ...]`."""
+    """The tensors in each rank's memory to which the ranks store in calls with a given number of tokens: `[2, ranks,
+    tokens, heads, ...]`."""
 
     rows: PeerTensors
     lses: PeerTensors
@@ -74,7 +74,8 @@ class Push:
             scales = [one.scales for one in blocks if one.scales is not None]
             return Staged(of_all([one.rows for one in blocks]), of_all([one.lses for one in blocks]), of_all(scales) if scales else None)
 
-        # A cached method would form a reference cycle; SymmetricBackend says why it must not.
+        # The cached function is not a method, because a cached method would form a reference cycle. SymmetricBackend
+        # says why there must be none.
         self._staged = functools.lru_cache(maxsize=64)(staged)
 
     @staticmethod
@@ -84,7 +85,8 @@ class Push:
 
     @staticmethod
     def slots_of(cut: Cut, max_tokens: int) -> int:
-        """Returns the largest number of blocks in a launch. A launch has one block for each row."""
+        """Returns the number of slots that launches need. Each thread block has one, and a launch has at most one
+        thread block per row."""
         return cut.block_tokens(max_tokens) * cut.block_heads
 
     def launch(self, call: Call) -> tuple[Kernel, tuple[Any, ...]]:

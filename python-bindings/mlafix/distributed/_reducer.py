@@ -21,7 +21,7 @@ from .ranks import CollectiveRanks, GlooRanks, default_device, meeting_of, ranks
 
 OverflowName = Literal["error", "exchange"]
 
-# The timeout of the runtime's groups if none is given, in seconds.
+# The largest timeout in seconds. The runtime's groups have the same limit.
 _MOST_SECONDS = 1e9
 
 # Matches messages of torch's allocators and of the driver about lack of memory, but not "illegal memory access".
@@ -70,8 +70,8 @@ class Reducer:
         exchange: how the symmetric backend moves rows; other backends ignore it. "pull": the kernel reads the other ranks' rows. "push":
             it stores its own rows in the memory of the ranks that merge them, directly from the caller's arrays.
             "auto": the faster one on this kind of GPU, by the size of a call.
-        device: the device of the tensors. None is the current CUDA device if the group has a backend for it, else the
-            CPU.
+        device: the device of the tensors. None is the current CUDA device if the group has a backend other than gloo
+            for it, else the CPU.
         timeout: for gloo and symmetric, the seconds to wait for each rank. None is the group's timeout for gloo, and 10
             for symmetric, where the kernels wait.
         check_calls: if True, each call compares numbers of tokens and errors across ranks before rows are sent. The
@@ -119,7 +119,7 @@ class Reducer:
         if isinstance(self._ranks, GlooRanks):
             self._meeting = self._ranks, self.device
         self._sink, self._overflow = sink, overflow
-        # Outside of inference mode, so that collectives may write to these tensors in any mode.
+        # Allocates the workspace outside of inference mode, so that collectives may write to it in any mode.
         with torch.inference_mode(False):
             failed: Exception | None = None
             try:
@@ -177,8 +177,8 @@ class Reducer:
         """Returns memory for attention to write a call's partial state to, so that the call need not copy it.
 
         The symmetric backend returns the same memory of the reducer each time. The caller may write it between two calls of
-        `reduce`. A `reduce` with both `seq_lens` and `query_start_loc` sets lses in it to -inf. Other backends, fp8 on the
-        wire, and calls that push can read rows anywhere, so they return new tensors.
+        `reduce`. A `reduce` with both `seq_lens` and `query_start_loc` sets lses in this memory to -inf. With another
+        backend, with fp8 on the wire and for a call that pushes, rows may be anywhere, so new tensors are returned.
 
         Args:
             tokens: the number of tokens of the next call, from 0 to max_tokens, or more with overflow="exchange".
@@ -320,8 +320,8 @@ class Reducer:
 
 
 def _device_for(group: Any, device: torch.device | str | None) -> tuple[torch.device, ArgumentError | None]:
-    """Returns the device of a reducer's tensors, with its number. If no reducer can be on that device, returns the
-    group's default device and the error."""
+    """Returns the device of a reducer's tensors; a CUDA device has an index. If no reducer can be on `device`, returns
+    the group's default device and the error."""
     group_own = default_device(group)
     if device is None:
         return group_own, None

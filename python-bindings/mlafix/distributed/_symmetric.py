@@ -1,5 +1,5 @@
-"""Merges on GPUs that can address each other's memory. One kernel pulls the rows of all ranks, or pushes its own rows,
-and merges them into the outputs."""
+"""Merges on GPUs that can address each other's memory. One kernel moves the rows and merges them into the outputs: it
+reads the rows of all ranks (pull), or stores this rank's rows to the ranks that merge them (push)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _LINE = 128
 
 
 class Pulled(NamedTuple):
-    """The memory that a kernel reads for one number of tokens: the rows of each rank that this rank merges."""
+    """The tensors that a kernel reads in calls with a given number of tokens: the rows of each rank that this rank
+    merges."""
 
     rows: PeerTensors
     lses: PeerTensors
@@ -50,7 +51,7 @@ class SymmetricMemory:
     """
 
     def __init__(self, ranks: CollectiveRanks, size: int, device: torch.device) -> None:
-        # Some builds of torch lack this module.
+        # Imported only here, because some builds of torch lack this module.
         from torch.distributed import _symmetric_memory as symmetric
 
         self.own = symmetric.empty(size, dtype=torch.uint8, device=device)
@@ -59,16 +60,16 @@ class SymmetricMemory:
         torch.cuda.synchronize(device)
         self.handle = symmetric.rendezvous(self.own, ranks.group)
         self.buffers = [self.handle.get_buffer(rank, (size,), torch.uint8) for rank in range(ranks.size)]
-        # A launch writes here, in host memory, which rank did not arrive.
+        # Pinned host memory to which a launch writes the rank that did not arrive.
         self.failure = torch.zeros(1, dtype=torch.int64, pin_memory=True)
 
 
 class SymmetricPlan(NamedTuple):
-    """The layout of a rank's symmetric memory, in bytes: first the group's flags, then the data that others read, then
-    the data that others write."""
+    """The layout of a rank's symmetric memory. It has three areas, in this order and with these sizes in bytes: `flags`
+    of the group, `state` that other ranks read, and `staged` blocks that other ranks store."""
 
     slots: int
-    """The largest number of blocks in a launch that pushes."""
+    """The number of the group's slots: at least the number of thread blocks in any launch that pushes."""
     pushed_tokens: int
     """The largest number of tokens in a call that pushes."""
     flags: int
@@ -101,10 +102,11 @@ class SymmetricPlan(NamedTuple):
 class SymmetricBackend:
     """Merges through symmetric memory, in the order of the ranks.
 
-    A call that pulls has its partial state in symmetric memory (`inputs`), or copies it there first. Then a collective kernel
-    reads the partial states of all ranks. This takes one launch, or two with lengths, since lses are masked in place. A call
-    that pushes takes one launch, wherever its partial state is: a collective kernel stores each rank's rows to the ranks that
-    merge them (`Push`).
+    A call that pulls launches a collective kernel that reads the partial states of all ranks from symmetric memory. If
+    the call's own partial state is not in the memory that `inputs` returns, another launch first copies it there. If it
+    is there and the call has both `seq_lens` and `query_start_loc`, another launch first masks its lses in place. A
+    call that pushes takes one launch, wherever its partial state is: a collective kernel stores each rank's rows to the
+    ranks that merge them (`Push`).
 
     Args:
         ranks: the group, of at least 2 ranks on one node.
@@ -131,9 +133,9 @@ class SymmetricBackend:
         staged = [buffer[self._plan.flags + self._plan.state :] for buffer in memory.buffers]
         self._push = Push(ranks.rank, staged, self.group, cut, self.sink, head_dim=head_dim, wire_dtype=wire_dtype,
                           max_tokens=self._plan.pushed_tokens) if self._plan.staged else None
-        # Cached, because creating the views for a number of tokens takes the host longer than the launch. A cached
-        # method would form a reference cycle. torch aborts the process if the garbage collector frees symmetric memory
-        # while a graph is captured.
+        # Caches the views for each number of tokens, because creating them takes the host longer than the launch. The
+        # cached function is not a method, because a cached method would form a reference cycle: the garbage collector
+        # might free symmetric memory while a graph is captured, and torch would abort the process.
         self._pulled = functools.lru_cache(maxsize=64)(functools.partial(_pull, self._states, self.group, cut, ranks.rank))
 
     def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -196,7 +198,7 @@ class SymmetricBackend:
         return kernel, (call.out, call.out_lse, self.sink, call.out_scale, pulled.rows, pulled.lses, *more)
 
     def _is_there(self, call: Call) -> bool:
-        """True if the call's partial state is the memory from `inputs`, and it has both `seq_lens` and
+        """True if the call's partial state is in the memory that `inputs` returns, and the call has both `seq_lens` and
         `query_start_loc` or neither."""
         own = self._states[self.ranks.rank]
         same = all(
@@ -258,13 +260,13 @@ def connect(ranks: Ranks, size: int, device: torch.device, *, required: bool) ->
 
 
 def _connect(ranks: CollectiveRanks, size: int, device: torch.device) -> tuple[SymmetricMemory | None, str]:
-    """Returns symmetric memory and "", or None and the reason why there is none. All ranks return the same, so that
-    none waits for a rank that failed."""
+    """Returns symmetric memory and "", or None and the reason why there is none. If one rank fails, all ranks return
+    None, so that none waits for a rank that failed."""
     facts = gather_facts(ranks, device, {"node": _node(), "capability": list(torch.cuda.get_device_capability(device))})
     nodes, kinds = {fact["node"] for fact in facts}, {tuple(fact["capability"]) for fact in facts}
     if len(nodes) > 1:
         return None, f"ranks on {len(nodes)} nodes"
-    if len(kinds) > 1:  # blocks with the same number must process the same rows on all ranks
+    if len(kinds) > 1:  # thread blocks with the same number must process the same rows on all ranks
         return None, f"GPUs of {len(kinds)} compute capabilities"
     memory, reason = None, ""
     try:
@@ -287,7 +289,7 @@ def _why_not(ranks: Ranks, device: torch.device) -> str:
 
 
 def _node() -> str:
-    """Returns a text that identifies the node, or the host's name if there is no such text."""
+    """Returns a text that identifies this rank's node: Linux's boot ID, or the host's name if there is none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

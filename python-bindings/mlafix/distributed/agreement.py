@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from .ranks import Ranks
 
 _BYTES = 1024
-# Texts are truncated to this number of characters. A smaller number is used if the facts would not fit into _BYTES.
+# Facts that are strings are truncated to the first of these numbers of characters for which all facts fit into _BYTES.
 _CUTS = 400, 200, 40
 
 
@@ -22,7 +22,8 @@ def gather_facts(ranks: Ranks, device: torch.device, facts: dict[str, Any]) -> l
     if ranks.size == 1:
         return [facts]
     mine = torch.frombuffer(bytearray(_encoded(facts)), dtype=torch.uint8).to(device)[None]
-    # torch.empty would allocate a tensor on the host, which a call that compares must not do.
+    # Uses a bytearray, because torch.empty would allocate a tensor on the host. `Reducer.reduce` with all outputs given
+    # allocates none, even if it compares calls.
     everyone = torch.frombuffer(bytearray(ranks.size * _BYTES), dtype=torch.uint8).view(ranks.size, _BYTES).to(device)
     ranks.all_gather(everyone, mine)
     texts = everyone.cpu().numpy().tobytes()
@@ -43,8 +44,6 @@ def agree(ranks: Ranks, device: torch.device, facts: dict[str, Any], problem: Ex
     """Raises an ArgumentError on every rank if one rank has a problem, or if a fact differs from rank 0's.
 
     A rank with a problem raises its own problem. Other ranks raise that of the first rank with one.
-
-    Ranks without a problem of their own raise that of the first rank with one.
 
     Args:
         ranks: the group.

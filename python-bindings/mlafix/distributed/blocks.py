@@ -15,7 +15,7 @@ FP8 = torch.float8_e4m3fn
 
 class BlockSize(NamedTuple):
     """The size in bytes of the parts of a block: payloads `[tokens, heads, D]`, lses `[tokens, heads] f32` and, with
-    fp8, scales `[tokens, heads] f32`. Each part is padded to a multiple of 16."""
+    fp8, scales `[tokens, heads] f32`. Each part is padded to a multiple of 16 bytes."""
 
     payload: int
     lse: int
@@ -59,7 +59,7 @@ def blocks_in(buffer: torch.Tensor, count: int, tokens: int, heads: int, head_di
     size = block_size(tokens, heads, head_dim, wire_dtype)
     typed = buffer.view(wire_dtype)
     shape, pitch = (count, tokens, heads, head_dim), size.total // wire_dtype.itemsize
-    # Offsets of as_strided count from the start of the storage, of which the buffer may be only a part.
+    # Offsets of as_strided count from the start of the storage. The buffer may begin later, so its offset is added.
     rows = typed.as_strided(shape, (pitch, heads * head_dim, head_dim, 1), typed.storage_offset())
 
     def numbers(offset: int) -> torch.Tensor:

@@ -140,8 +140,8 @@ def ranks_of(group: Any, device: torch.device, backend: str = "auto", timeout: f
         group: a process group of torch's, None for the default one, or an engine's group: an object whose `device_group` is a
             process group, or one that `EngineRanks` describes.
         device: the device of the tensors.
-        backend: "auto", or the backend that the group must have: "nccl" or "gloo". "symmetric" also uses the group's own
-            backend.
+        backend: "auto" and "symmetric" accept any backend of the group. "nccl" and "gloo" are backends that the group
+            must have.
         timeout: see `GlooRanks`.
 
     Raises:
@@ -200,7 +200,8 @@ def _devices_of(group: dist.ProcessGroup) -> str:
 
 
 def default_device(group: Any) -> torch.device:
-    """Returns the current CUDA device if a group has a backend of its own for it, else the CPU."""
+    """Returns the current CUDA device if a group has a backend other than gloo for it, or is an engine's own group.
+    Otherwise returns the CPU."""
     process_group = group_of(group)
     on_gpu = torch.cuda.is_available() and (process_group is None or backend_for(process_group, "cuda") not in ("", "gloo"))
     return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
@@ -209,9 +210,9 @@ def default_device(group: Any) -> torch.device:
 def meeting_of(group: Any, device: torch.device | None = None, timeout: float | None = None) -> tuple[Ranks, torch.device]:
     """Returns the group over which ranks compare their arguments, and the device for its tensors.
 
-    The choice depends on the group alone, so that ranks with different arguments use the same one. If the group has
-    gloo, it is gloo on the host, which waits for no device. An engine's own group does not reveal its backends, so
-    `device` decides.
+    For a process group the choice depends on the group alone, so that ranks with different arguments choose the same.
+    If the group has gloo, the ranks compare over gloo on the host, without waiting for a device. An engine's own group
+    does not reveal its backends, so `device` decides.
     """
     process_group = group_of(group)
     if process_group is None:

@@ -71,7 +71,7 @@ from .types import (
     u8,
 )
 
-if TYPE_CHECKING:  # type checkers must accept the arguments of a kernel: max(row, along=16)
+if TYPE_CHECKING:  # type checkers must accept arguments that only kernels pass: max(row, along=16)
     all: Any
     any: Any
     max: Any

@@ -44,8 +44,8 @@ class Arguments:
         return self.expressions.condition(found["where"], "predicate") if "where" in found else None
 
     def base(self, found: dict[str, ast.expr]) -> str:
-        """Returns the base that a call gives for an lse: "e", "2" or the name of a base variable. Without one, returns
-        the base variable "B"."""
+        """Returns the base that a call gives for an lse: "e", "2" or the name of a base variable. If the call
+        gives none, returns the base variable "B"."""
         if "base" not in found:
             return self.ctx.note_base(Base())
         node = found["base"]

@@ -14,7 +14,7 @@ from .rows import MOST_IN_ROW
 from .types import FLOATS, INTEGER_BITS, ScalarType
 from .values import Dyn, Tensor, as_number, describe
 
-# The largest k of top_k. Each element needs a reduction.
+# The largest k of top_k. Each of the k elements takes a reduction, so the time grows with k.
 _MOST_FOUND = 16
 _CONVERSIONS = ("f32", "i32", "i64", "index", "bool")
 
@@ -52,7 +52,7 @@ class ArithmeticBuiltIns:
         if isinstance(condition, bool):
             if not isinstance(yes, Dyn) and not isinstance(no, Dyn):
                 return yes if condition else no
-            condition = self.ctx.lift(condition, node)  # the type depends on both branches, as in any conditional
+            condition = self.ctx.lift(condition, node)  # select() then finds the common type of a and b
         if not isinstance(condition, Dyn) or condition.type.dtype != "bool":
             self.ctx.fail(found["condition"], f"expected a bool for the condition, got {describe(condition)}{hints.of_compared(condition)}")
         return self.operators.select(condition, yes, found["a"], no, found["b"], node)

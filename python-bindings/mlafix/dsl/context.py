@@ -118,7 +118,8 @@ class Context:
         return self._beside(left, right, a_node), self._beside(right, left, b_node)
 
     def _beside(self, value: Dyn, other: Dyn, node: ast.AST) -> Dyn:
-        """Converts an i32 or i64 scalar to index if the other operand is an index. Preserves the value."""
+        """Converts an i32 or i64 scalar to index, with the same value, if the other operand is an index. Returns any
+        other operand as it is."""
         is_integer = value.type.kind == "scalar" and value.type.dtype in ("i32", "i64")
         is_beside_index = other.type.kind == "scalar" and other.type.dtype == "index"
         return self.convert(value, "index", node) if is_integer and is_beside_index else value

@@ -35,8 +35,8 @@ def kernel(
     """Makes a kernel of a function whose body is written in the language (docs/Python.md).
 
     The function's text is stored at its definition and parsed at the kernel's first use. An error in the text then raises a
-    CompileError that underlines the expression. After that, outside names that the function uses must keep their
-    values.
+    CompileError that underlines the expression. After the first use, the names that the function uses from outside must
+    keep their values.
 
     Args:
         function: the function; None in ``@kernel(bounds=…)``.

@@ -165,7 +165,7 @@ def describe(value: Any, within: frozenset[int] = frozenset()) -> str:
     described."""
     number = as_number(value)
     if number is not None:
-        # Python refuses to print very large integers in decimal.
+        # In hexadecimal, because Python refuses to print very large integers in decimal.
         text = hex(number) if isinstance(number, int) and number.bit_length() > 64 else repr(number)
         return f"{type(number).__name__}:{text}"
     if isinstance(value, (str, type(None))):

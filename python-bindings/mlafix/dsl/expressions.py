@@ -322,8 +322,8 @@ class Expressions:
         return begin, end
 
     def slice_end(self, bound: ast.expr | None, dim: Dim, node: ast.Slice, hint: str = "") -> int | None:
-        """Evaluates a constant end of a slice. A negative end counts from the row's end, whose position must be known.
-        Returns None if there is no `bound`. `hint` ends the error about an unknown size of the row."""
+        """Evaluates a constant end of a slice. A negative end counts from the row's end, so the row's size must be
+        known. Returns None if there is no `bound`. `hint` ends the error about an unknown size of the row."""
         number = None if bound is None else self.eval(bound)
         if number is None:
             return None

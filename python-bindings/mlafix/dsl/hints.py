@@ -421,8 +421,8 @@ def of_outside(value: Any) -> str:
 
 
 def of_bits(op: str) -> str:
-    """Returns the hint for operands of & | or ^ that are neither integers nor bools. Python reads ``a > b & c < d`` as
-    a chain of comparisons with b & c."""
+    """Returns the hint for operands of & | or ^ that are neither integers nor bools: to write parentheses. Python
+    reads ``a > b & c < d`` as a chain of comparisons with b & c."""
     return f"; {op} binds more closely than a comparison: write (a < b) {op} (c < d)"
 
 

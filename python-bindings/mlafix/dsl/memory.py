@@ -24,8 +24,8 @@ class Memory:
         return self.ctx.wrap(self.ctx.builder.dim(tensor.value, position, self.ctx.at(node)))
 
     def named_dim(self, name: Any, node: ast.AST) -> Dyn:
-        """Returns the size of the dim with this name, from the first tensor that has the dim and is not optional. Fails
-        if there is none."""
+        """Returns the size of the dim or factor with this name, from the first tensor that has it and is not optional.
+        Fails if no such tensor has it."""
         known = dict.fromkeys(dim.name for _, _, dim in self.given_dims())
         for tensor, position, dim in self.given_dims():
             if dim.name and dim.name == name:
@@ -137,7 +137,7 @@ class Memory:
         dim = element.dim
         is_whole = dim is not None and not element.is_part and not element.end
         fits = (dim, *(tensor.annotation.dims[-1].factors[:1] if is_whole else ()))  # a row with one element per group is broadcast
-        # A slice accepts a row along any dim. The compiler checks the sizes when names are bound.
+        # A slice accepts a row along any named dim. The compiler checks the row's size when the name is bound.
         is_open = bool(element.end) and not value.type.dim.isdigit()
         if value.type.kind == "row" and not is_open and (dim is None or value.type.dim not in fits):
             expected = f"{tensor.element}, an element," if dim is None else f"a row along {dim}"
