@@ -13,8 +13,8 @@ from .context import Context
 from .values import Dyn, as_number, describe
 
 
-# The following functions compute operations on constants as a kernel does where Python raises an exception or returns
-# something else.
+# The following functions compute operations on constants. Where Python would raise an exception or return another
+# result than a kernel computes, these functions return the kernel's result.
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -68,13 +68,13 @@ def _sign(number: float) -> float:
 
 def rounded(number: Any) -> float:
     """Rounds a number to the nearest integer (ties to even), as a float with the number's sign. Raises
-    OverflowError."""
+    OverflowError for an integer that is too large for a float."""
     return math.copysign(float(round(number)), number) if isinstance(number, int) or math.isfinite(number) else number
 
 
 def integer(number: Any, bits: int) -> int:
-    """Converts a constant to an integer: rounds toward zero, saturates at the ends of the range, and turns NaN into
-    0."""
+    """Converts a constant to an integer. Rounds a float toward zero, saturates it at the ends of the range of a signed
+    integer with `bits` bits, and turns NaN into 0."""
     if not isinstance(number, float):
         return int(number)
     if number != number:

@@ -20,8 +20,8 @@ def is_reachable(made: Any) -> bool:
 
 
 def by_name(made: Any) -> str:
-    """Returns the result of `__reduce__` for an object that its module has under its function's name. Raises
-    PicklingError for other objects."""
+    """Returns what the object's `__reduce__` has to return: the name of its function. Raises PicklingError if another
+    process would not find the object under this name (`is_reachable`)."""
     if is_reachable(made):
         return str(made.__qualname__)
     found = find(made.__module__, made.__qualname__)

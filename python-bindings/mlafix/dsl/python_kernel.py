@@ -43,7 +43,7 @@ class PythonKernel(Kernel):
     def __init__(
         self, function: types.FunctionType, fixed: Mapping[str, str] | None = None, options: Options = Options()
     ) -> None:
-        # The MLIR text has a name of its own. Its locations name the Python file, and so do messages.
+        # The third argument names the MLIR text. The locations in this text name the Python file, so messages do, too.
         super().__init__(function.__name__, self._build, f"<{function.__name__} in MLIR>", fixed)
         functools.update_wrapper(self, function)
         self.function, self.options = function, options
@@ -237,7 +237,7 @@ class PythonVariants(TextlessVariants):
         return " and ".join(f"{path} for {_some(held)}" for path, held in texts.items()) or "none"
 
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
-        if _env.line_info():  # the code contains line numbers then
+        if _env.line_info():  # the code then contains line numbers, on which the digest does not depend
             return super()._file(bindings, target)
         return keys.unit_file_name(self.kernel, self._python.digest, bindings, target)
 

@@ -53,8 +53,8 @@ class Rows:
         return self.ctx.wrap(rows[0])
 
     def alike(self, values: list[Any], nodes: list[ast.expr]) -> list[Dyn]:
-        """Converts numbers to values of one type. Constants get the type of the numbers that are values, if there are
-        any."""
+        """Converts numbers to values of one type: the type of the first number that is not a constant. If all numbers
+        are constants and one of them is a float, the type is f32."""
         dtype = next((value.type.dtype for value in values if isinstance(value, Dyn)), "")
         if not dtype and any(isinstance(as_number(value), float) for value in values):
             dtype = "f32"
@@ -98,12 +98,12 @@ class Rows:
         """Returns the element of a row whose number in `each` equals `index`, or with `along`, that element of each
         group. Returns 0 if there is no such element.
 
-        All other elements are replaced by the neutral element of a reduction, then the row is reduced. The maximum
-        preserves every float, including -0.0 and NaN, which a sum with zeros would not.
+        Replaces all other elements by the neutral element of a reduction, then reduces the row. Integers are added. For
+        floats, the maximum is taken instead, since adding zeros would turn -0.0 into 0.0.
 
         Args:
             each: a row of i32 with the number of each element, counted from 0 in the row or in its group.
-            size: the number of elements in the row or in a group; None if only optional tensors have this size.
+            size: the number of elements in the row or in a group; None if only optional tensors have the dim.
         """
         ctx, at = self.ctx, self.ctx.at(node)
         builder, dtype = ctx.builder, row.type.dtype

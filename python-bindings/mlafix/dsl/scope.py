@@ -1,5 +1,5 @@
-"""Finds the names that statements assign, and the names that a function takes from outside. Loops carry assigned names,
-and branches yield them."""
+"""Finds the names that statements assign, and the names that a function takes from outside. The translator needs the
+assigned names because loops carry their values and branches yield them."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ TOO_DEEP = (
 )
 
 python = types.SimpleNamespace(**vars(builtins))
-"""Python's built-in functions as they were when mlafix was imported. While torch.export traces, it replaces min and max
-in `builtins`."""
+"""Python's built-in functions as they were when mlafix was imported. The translator uses this copy, since torch.export
+replaces min and max in `builtins` while it traces."""
 
 
 def member(module: types.ModuleType, name: str) -> Any:
@@ -45,8 +45,8 @@ def member(module: types.ModuleType, name: str) -> Any:
 @contextlib.contextmanager
 def reading(function: types.FunctionType) -> Iterator[None]:
     """A context in which a function's text is translated. Makes constants independent of the thread's rounding mode.
-    Raises CompileError, located at the function, if the text is nested too deeply for Python. (`Statements` locates
-    this error at a statement.)"""
+    Raises CompileError, located at the function, if the text is nested too deeply for Python. If this happens within a
+    statement, `Statements` raises the error first, located at the statement."""
     arithmetic = _runtime.default_arithmetic()
     try:
         yield

@@ -44,7 +44,7 @@ class Statements:
     """Translates statements by adding operations to the builder.
 
     Args:
-    context: the state shared by the translator's classes.
+        context: the state shared by the translator's classes.
     """
 
     def __init__(self, context: Context) -> None:
@@ -165,7 +165,8 @@ class Statements:
         either = dict.fromkeys([*self.assigned(node.body), *self.assigned(node.orelse)])
         surely = scope.surely_assigned(node.body) & scope.surely_assigned(node.orelse)
         merged = [name for name in either if name in surely or self.has_value(before, name)]
-        # A name must have the same type after both branches, so a constant becomes a value of the other branch's type.
+        # A name must have the same type after both branches. So a constant that the second branch assigns becomes a
+        # value of the type that the name has after the first branch.
         at = self.ctx.at(node)
         self.ctx.builder.begin_if(condition.value, at)
         self.run(node.body)

@@ -82,7 +82,8 @@ bool_: Any = ScalarType("bool")
 
 @dataclasses.dataclass(frozen=True)
 class DType:
-    """A dtype variable. Its dtype is chosen when the kernel is compiled. A call chooses it by the dtype of its tensors.
+    """A dtype variable. Its dtype is chosen when the kernel is compiled. A call chooses it by the dtypes of its
+    tensors.
 
     Args:
         name: a name that begins with an upper-case letter. Equal names stand for the same dtype.
@@ -123,7 +124,7 @@ class Base:
     Args:
         name: a name that begins with an upper-case letter.
         default: the base if a call chooses none: "e", 2 or another Base. With `Base("PrefixBase", default=Base("B"))`,
-            a kernel has a base of its own for one lse. A call that binds only B uses it for this lse, too.
+            a kernel has a base of its own for one lse. If a call chooses only B, PrefixBase equals B.
     """
 
     name: str = "B"
@@ -384,7 +385,8 @@ def is_argument(annotation: object) -> bool:
 
 
 TENSOR_SUFFIX = "_at"
-"""The suffix in the name of a tensor in which a call may pass a number: `rows_at` contains `rows`."""
+"""The suffix of the name of a tensor in which a call may pass a number: the tensor for the number `rows` is
+`rows_at`."""
 
 
 # The names in this module that are words of the language.

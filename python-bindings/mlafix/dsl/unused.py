@@ -77,8 +77,8 @@ def _stored(statement: ast.stmt) -> ast.Subscript | None:
 
 
 class _Uses:
-    """The names in a statement, and the names that it may assign. They are computed once, since each earlier store asks
-    for them."""
+    """The names in a statement, and the names that the statement may assign. Both are computed once, since they are
+    compared with every earlier store of the body."""
 
     def __init__(self, statement: ast.stmt) -> None:
         self._statement = statement

@@ -35,7 +35,8 @@ class Dyn:
 
 @dataclasses.dataclass(frozen=True)
 class OfRows:
-    """A number that a call may pass in a tensor, outside of the grid: only a row of the grid loads it."""
+    """Stands for a number that a call may pass in a tensor, in statements outside of the grid. The number is unknown
+    there, since only the rows of the grid load it."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Writes files that FlashInfer's trace apply takes as solutions: `python -m mlafix flashinfer-solutions`.
+"""Writes solutions for FlashInfer's "trace apply" as JSON files: `python -m mlafix flashinfer-solutions`.
 
 FlashInfer names a definition by its function and its constant sizes, as in `merge_state_h32_d128`, and calls a Python
 solution with keywords. No solution can replace `merge_state_in_place`: it returns nothing, and its trace does not tell where

@@ -15,8 +15,8 @@ from typing import Any
 
 
 class Finder:
-    """A finder of modules that makes loaders call waiting functions. It asks the finders after it for a module, and
-    wraps the loader that they return."""
+    """A finder in sys.meta_path for the modules for which functions wait (`when_imported`). It asks the other finders
+    for the module, and makes the loader that they return call the waiting functions after it has run the module."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[], object]]] = {}
@@ -39,7 +39,7 @@ class Finder:
                     logging.getLogger("mlafix").exception("mlafix: %s is left as it is", name)
 
         loader: Any = spec.loader
-        with contextlib.suppress(AttributeError):  # some loaders do not allow setting attributes
+        with contextlib.suppress(AttributeError):  # some loaders have no writable attributes, so nothing is called
             loader.exec_module = exec_module
         return spec
 

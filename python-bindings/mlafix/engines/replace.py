@@ -56,8 +56,8 @@ def fitting(seam: Seam, engine: str) -> tuple[Function, Function]:
 
 
 def maker(seam: Seam, choice: Choice, replaced: Replaced) -> Make:
-    """Returns the function that makes the stand-in at this seam. Functions over ranks neither fall back nor compare,
-    since one rank alone cannot decide to do so."""
+    """Returns the function that makes the stand-in at this seam. Stand-ins for functions over ranks (`only_by_name`)
+    neither fall back nor compare, since one rank alone cannot decide to do so."""
     tally = replaced.tally(seam.function)
     if seam.only_by_name:
         return lambda own, mine: stand_in(own, mine, tally, refusals=())
@@ -68,8 +68,8 @@ def maker(seam: Seam, choice: Choice, replaced: Replaced) -> Make:
 
 def replace_all(engine: str, version: str, choice: Choice, ways: Mapping[str, Way], replaced: Replaced,
                 when: Callable[[str, Callable[[], object]], None]) -> None:
-    """Replaces the functions at all seams of the engine that `choice` selects. Of alternative seams, replaces only the
-    first that permits it.
+    """Replaces the functions at all seams of the engine that `choice` selects. Among alternative seams in one module,
+    replaces only the function at the first seam where this is possible.
 
     `when` calls a function when a module has been imported, or at once.
     """
@@ -93,8 +93,8 @@ def _is_outside(seam: Seam, version: str, replaced: Replaced) -> bool:
 
 
 def replace_one_of(group: Iterable[Seam], choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
-    """Replaces the function at the first of these seams that permits it. Notes the reason for each earlier seam. Never
-    raises."""
+    """Replaces the function at the first of these seams where this is possible. Notes for each earlier seam why it is
+    not possible there. Never raises."""
     for seam in group:
         replaced.done.add(seam.function)
         try:

@@ -13,8 +13,8 @@ Kind = Literal["operator", "kernel", "function", "hook"]
 class Seam(NamedTuple):
     """A place of an engine at which a function can be replaced.
 
-    Consecutive seams of the same function with the same `path` are alternatives: only the first that permits it is
-    replaced.
+    Consecutive seams of the same function with the same `path` are alternatives: only the function at the first seam
+    where this is possible is replaced.
     """
 
     function: str
@@ -31,7 +31,8 @@ class Seam(NamedTuple):
     path: str = ""
     """The name of the code path that several alternative seams serve; "" if the seam has no alternatives."""
     writes: tuple[str, ...] = ()
-    """The names of the engine's parameters that a call writes. A comparison copies them."""
+    """The parameters of the engine's function whose tensors a call writes. `switch.compared` passes copies of these
+    tensors to the engine's function."""
     only_by_name: str = ""
     """The reason why MLAFIX_VLLM=1 or MLAFIX_SGLANG=1 does not replace the function; "" if it does."""
     parameters: tuple[str, ...] = ()

@@ -1,5 +1,5 @@
-"""Defines the plugin of SGLang: entry point `sglang.srt.plugins`. MLAFIX_SGLANG selects what it replaces. If it is
-unset or 0, the plugin does nothing.
+"""Defines the plugin of SGLang: entry point `sglang.srt.plugins`. MLAFIX_SGLANG selects what the plugin replaces.
+If MLAFIX_SGLANG is unset or 0, the plugin does nothing.
 
 SGLang applies hooks after all plugins are loaded, even to modules that have already imported a function.
 """

@@ -34,8 +34,8 @@ def unknown(own: inspect.Signature, known: tuple[str, ...]) -> str:
 def misfit(own: inspect.Signature, mine: inspect.Signature) -> str:
     """Returns the reason in the signatures why `mine` cannot stand in for `own`. Returns "" if it can.
 
-    Every parameter of `own` must be a parameter of `mine` with the same default. Positional parameters must have the
-    same order.
+    Every parameter of `own` must be a parameter of `mine`, in the same order and with the same default. The other
+    parameters of `mine` must have defaults. `own` must not have ``*args`` or ``**kwargs``.
     """
     known = mine.parameters
     if unknown := [name for name in own.parameters if name not in known]:

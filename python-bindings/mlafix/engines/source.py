@@ -57,7 +57,7 @@ def version_of(path: Path) -> tuple[str, str]:
 
 
 def signature(read: Read, module: str, name: str) -> inspect.Signature:
-    """Returns the signature of a function, of a class's __init__ or of a kernel that a module defines or imports.
+    """Returns the signature of a function, a class's __init__, a method or a kernel that a module defines or imports.
 
     Raises LookupError with the reason if it finds no signature.
     """

@@ -1,5 +1,5 @@
-"""Defines the plugin of vLLM: entry point `vllm.general_plugins`. MLAFIX_VLLM selects what it replaces. If it is unset
-or 0, the plugin does nothing.
+"""Defines the plugin of vLLM: entry point `vllm.general_plugins`. MLAFIX_VLLM selects what the plugin replaces. If
+MLAFIX_VLLM is unset or 0, the plugin does nothing.
 
 vLLM calls the plugin in each of its processes, in some of them more than once.
 """
@@ -20,7 +20,7 @@ from .seams import Seam
 from .switch import Function, Log, Replaced, choice_of, rebind
 from .warm import requests, warm
 
-LOG = Log("vllm.mlafix")  # as a child of vLLM's logger it has that logger's level and format
+LOG = Log("vllm.mlafix")  # a child of vLLM's logger, so it has the level and format of that logger
 
 LOADER = "vllm.model_executor.model_loader.base_loader"
 
@@ -59,7 +59,8 @@ def named(names: tuple[str, ...], function: Function) -> Function:
 
 
 def replace_operator(seam: Seam, make: Make, key: str = "CUDA") -> str:
-    """Overrides an operator of torch's dispatcher for one dispatch key. Returns "", or the reason why it cannot."""
+    """Overrides an operator of torch's dispatcher for one dispatch key. Returns "", or the reason why this is
+    impossible."""
     import torch
 
     namespace, _, name = seam.place.partition("::")
@@ -82,7 +83,7 @@ def replace_operator(seam: Seam, make: Make, key: str = "CUDA") -> str:
 
 def replace_kernel(seam: Seam, make: Make) -> str:
     """Registers a stand-in for a Triton kernel that is launched with the grid [tokens, heads]. Returns "", or the
-    reason why it cannot."""
+    reason why this is impossible."""
     try:
         dispatcher = importlib.import_module("vllm.triton_utils.dispatcher")
     except ImportError:
@@ -140,7 +141,8 @@ def model_requests(replaced: Replaced, vllm_config: Any, model_config: Any = Non
     dims = {model.get_head_size()}
     if getattr(model, "use_mla", False):
         nope, rope = getattr(text, "qk_nope_head_dim", 0), getattr(text, "qk_rope_head_dim", 0)
-        dims = {dim for dim in (getattr(text, "v_head_dim", 0), nope + rope) if dim}  # FlashAttention 2 pads values to the size of queries
+        # Rows may also be as long as queries, since FlashAttention 2 pads values to the size of queries.
+        dims = {dim for dim in (getattr(text, "v_head_dim", 0), nope + rope) if dim}
     heads = model.get_num_attention_heads(vllm_config.parallel_config)
     return list(requests(replaced.wanted, heads, sorted(dims), model.dtype))
 

@@ -1,4 +1,4 @@
-"""Collects the facts on the page. They come from the compiler or, as far as it contains them, from a unit's file."""
+"""Collects the facts on the page, either all of them from the compiler, or those that a unit's file contains."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Facts:
     """The name of the source file; "" if the source is unknown."""
     source: list[Line] = field(default_factory=list)
     stages: dict[str, list[Line]] = field(default_factory=dict)
-    """The lines of each of the compiler's stages by the stage's name, from the source language to machine code."""
+    """The lines of each of the compiler's stages by the stage's name, from the mlafix dialect to PTX or the LLVM
+    dialect."""
     canonical: list[Line] = field(default_factory=list)
     """The lines of the stage from which the accesses are read; empty if it is unknown."""
     proofs: dict[str, Any] = field(default_factory=dict)
@@ -54,7 +55,7 @@ def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) ->
     """Collects all facts by compiling the source of a kernel.
 
     Raises:
-        CompileError: the kernel does not compile so.
+        CompileError: the kernel does not compile with these bindings for this target.
     """
     compiler = toolchain.compiler()
 
@@ -95,7 +96,7 @@ def facts_of_unit(path: Path, name: str, bindings: Mapping[str, str], target: st
     Args:
         path: the file.
         name: the kernel's name; may be empty if the unit has one kernel.
-        bindings: the bindings of the specialisation, if several have that name.
+        bindings: bindings that choose one of several specialisations of the kernel; else empty.
         target: a target for which the kernel has code.
 
     Raises:

@@ -206,7 +206,8 @@ def coalescing(sizes: Sizes, access: Access, version: Mapping[str, Any]) -> Coal
     """Returns the memory that the first warp touches by this access, for tensors without gaps. Returns None if the
     access is to a single element whose place is unknown.
 
-    Considers only one row if an index does not come from the grid, or if lane groups share a row.
+    Considers only one row if an index does not come from the grid, if the grid is ragged, or if lane groups share a
+    row.
     """
     layout, geometry = version["layout"], version["geometry"]
     known = None not in access.indices and geometry["kind"] == "rows"

@@ -18,15 +18,15 @@ _PTX_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+\d+")
 
 @dataclass(frozen=True)
 class Line:
-    """A line of text, and the number (from 1) of the source line from which it comes. The number is 0 if it comes from
-    none."""
+    """A line of text, and the number (from 1) of the source line from which it comes. The number is 0 if the line
+    comes from no source line."""
 
     text: str
     source: int = 0
 
 
 def source_lines(text: str) -> list[Line]:
-    """Splits a source into lines. Each line comes from itself."""
+    """Splits a source into lines. The `source` of each line is its own number."""
     return [Line(line, number) for number, line in enumerate(text.splitlines(), 1)]
 
 
@@ -52,7 +52,8 @@ def _indent(text: str) -> int:
 
 
 def located_file(text: str) -> str:
-    """Returns the file that most locations in a text in MLIR's syntax name, or "" if there are no locations."""
+    """Returns the file that occurs in the most locations of a text in MLIR's syntax. Returns "" if there are no
+    locations."""
     counts = Counter(name for name, _ in _PLACE.findall(text))
     return counts.most_common(1)[0][0] if counts else ""
 

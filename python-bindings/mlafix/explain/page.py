@@ -20,8 +20,8 @@ def write_page(facts: Facts, sizes: Sequence[Mapping[str, int]] = ({},), bandwid
 
     Args:
         facts: the facts to show.
-        sizes: for each launch to show, sizes of dynamic dims and values of scalars by name. The picture of the accesses
-            shows the first launch.
+        sizes: for each launch to show, sizes of dynamic dims and values of scalars by name. The layout and the accesses
+            are shown for the first launch.
         bandwidth: the memory's bandwidth in GB/s; 0 takes that of a common chip of the target, if it is known.
 
     Raises:
@@ -104,7 +104,8 @@ _NARROW = re.compile(r"rows of ([\w, ]+) are moved (\d+) bytes? at a time")
 
 
 def _narrow(facts: Facts) -> dict[str, Remark]:
-    """Returns the remark about narrow accesses for each argument whose rows the first code version moves so."""
+    """Maps the name of each argument whose rows the first code version moves by narrow accesses to the remark that says
+    so."""
     found: dict[str, Remark] = {}
     for remark in facts.remarks:
         if remark.subject == facts.versions[0]["entry"] and (match := _NARROW.match(remark.text)):

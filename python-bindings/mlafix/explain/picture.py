@@ -19,7 +19,7 @@ def draw_row(layout: Mapping[str, int], size: int, width: int, on_gpu: bool) -> 
     """Draws rows of `size` elements with `width` bytes each, as the first threads of a block hold them.
 
     Args:
-        layout: "lanes", "pack", "packs", "rows": docs/Dialect.md, LayoutAttr.
+        layout: a layout with "lanes", "pack" and "rows", which docs/Dialect.md describes under LayoutAttr.
         on_gpu: whether lanes are threads of warps; on a CPU, a single lane processes all packs.
     """
     pack = pack_of(layout, size)
