@@ -139,13 +139,13 @@ def viewed(
         bindings: values of names that the arguments do not bind: {"B": "2"}.
         views: the order of dims for arguments that are passed in another layout: dim i of the kernel is dim
             `views[name][i]` of the array. {"prefix_lse": (1, 0)} passes an [n, H] lse to a kernel that takes [H, n].
-        specialize: lower-case dims that calls bind as well.
+        specialize: lower-case dims that calls bind to their sizes, as they bind upper-case dims.
         stored: dtype variables of arguments that the kernel writes but never reads; these may be fp8.
     """
     made = kernel(name).specialize(**(bindings or {}))
     made._views, made._dims = dict(views or {}), tuple(specialize)
     made._check_dtypes = lambda bound: check_dtypes(name, bound, stored)  # type: ignore[method-assign]
-    made._is_watched = False  # the host interprets calls only in the kernel's own layout
+    made._is_watched = False  # calls are followed on the host only in the kernel's own layout
     return made
 
 

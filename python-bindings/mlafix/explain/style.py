@@ -1,7 +1,8 @@
-"""Defines the style and the script of the page.
+"""Defines the style sheet and the script of the page that explains a kernel.
 
-Hovering over a line highlights the lines that come from it. A click keeps the highlight and scrolls to these lines.
-Panes first show the first line that comes from the kernel's body.
+Hovering over a line highlights the lines of all panes that come from the same line of the source. A click keeps the
+highlight and scrolls the other panes to the highlighted lines. Panes of generated code initially show the first line
+that comes from the kernel's body.
 """
 
 STYLE = """

@@ -1,5 +1,5 @@
-"""The kernel library: every kernel that the package launches. A module here has the kernels of the module of
-`mlafix.ops` with the same name.
+"""The kernel library: every kernel that the package launches. A module here has the kernels that the module of
+`mlafix.ops` with the same name launches. `ranks` and `push` have those of `mlafix.distributed`.
 
 `scripts/gen-kernels` writes the kernels that are compiled ahead as text (kernels/*.mlir). All others compile when they
 are first used. A kernel whose result may be fp8 or fp4 is a family (`scaling.Family`), with one member for each way to
@@ -22,7 +22,7 @@ MODULES = ("blank", "checks", "merge", "merge_many", "merge_mapped", "metadata",
 
 def _modules(*names: str) -> Iterator[ModuleType]:
     """Yields all modules: first those that define one of the names, then those that mention one, then the others.
-    Importing all of them would take 10 ms."""
+    Imports a module only when it is yielded, since importing all of them takes 10 ms."""
 
     def distance(module: str) -> int:
         text = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")

@@ -1,8 +1,8 @@
 """Kernels that look for broken rows of attention states, blocks of caches and metadata, and record their places.
 
-A kernel writes nothing if all rows are right. A broken row stores into its own element of `record`, unless an earlier
-launch already did, and a constant into `flags`. Neither depends on the order in which rows run, so the kernels allow
-races.
+A check writes nothing if all rows are right. For a broken row it stores into the row's own element of `record`, unless
+an earlier launch already did, and stores 1 into the flag of the fault's class. Several rows may store this 1, so checks
+suppress the warning about races: the result does not depend on the order in which rows run.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def check_states(
 ):
     """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5).
 
-    Rows before `read_rows` are read, and those that are also before `live_rows` are checked. One of the two may be known before the
-    other has arrived from memory.
+    Rows before `read_rows` are read, and those that are also before `live_rows` are checked. If only `live_rows` lies
+    on the device, rows are loaded before it has arrived from memory.
     """
     for t, h in grid("n", "H"):
         row = load(out[t, h], where=t < read_rows)
@@ -163,8 +163,8 @@ def check_merge(
     """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5): the lse must be the merged one, and the row the
     weighted mean of the sides.
 
-    Rows before `read_rows` are read, and those that are also before `live_rows` are checked. One of the two may be known before the
-    other has arrived from memory.
+    Rows before `read_rows` are read, and those that are also before `live_rows` are checked. If only `live_rows` lies
+    on the device, rows are loaded before it has arrived from memory.
     """
     for t, h in grid("n", "H"):
         read = t < read_rows
@@ -179,7 +179,8 @@ def check_merge(
         what, expected = class_of(largest, number, present(lse), True, is_live_row, math.inf), 0.0
         if what == 0 and is_live_row and present(lse) and is_other_lse(number, lse_of(whole), lse_tolerance):
             what = i32(OTHER_LSE)
-        # The largest magnitude of the weighted mean is at least `largest - distance`.
+        # The largest magnitude of the weighted mean is at least `largest - distance`. So a row within this bound is
+        # right, and the larger bound below is computed only for other rows.
         is_near = not is_live_row or distance <= tolerance * (largest - distance)
         if live and (what != 0 or not is_near):
             expected = max(abs(payload(whole)))
@@ -222,9 +223,11 @@ def check_attention(
     step: i32.or_tensor,
     values: InOut[f32, "n H four=4"] | None,
 ):
-    """Computes the attention of some rows again, one key after the other, and looks for rows that hold another state.
+    """Computes the attention of some rows again, one key after the other, and looks for rows that differ from the
+    computed state.
 
-    Row t is computed if (t + step // step_size) % every is 0 and it sees at most `most_keys` keys. `scale` includes the scale of the keys.
+    Row t is computed if (t + step // step_size) % every is 0 and token t sees at most `most_keys` keys. `scale`
+    includes the scale of the keys.
     """
     for t, h in grid("n", "H"):
         is_turn = t < live_rows and (t + index(step) // step_size) % every == 0
@@ -333,7 +336,7 @@ def check_metadata(
     step: i32.or_tensor,
 ):
     """Looks for lengths below 0 or other than expected, offsets that fall, and slots and live entries of a table outside the cache.
-    Entry i of the record holds faults of request i's length and offset, of its row of the table, and of token i's slot."""
+    Entry i of the record holds faults of request i's length, offset and row of the table, and of token i's slot."""
     for i in grid("e"):
         what = class_of_entry(i, live_rows, lens, expected, starts, slots, table, pages, page_size)
         note(i, index(0), what, record, flags, seam, step)

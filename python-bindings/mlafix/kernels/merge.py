@@ -1,4 +1,5 @@
-"""Merges of two states: prefix and suffix, with or without a threshold; as fp8 or fp4; of sequences without keys; and with a sink."""
+"""Kernels that merge two states per row: prefix and suffix, also for batches in which only some rows have a prefix; a
+state and another one that is merged into it in place; states with softmax statistics; and a state and a sink."""
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ def stored(how: Scaling) -> Result:
 
 
 def beside(how: Scaling) -> Beside:
-    """Declares the arguments in addition to the merged rows."""
+    """Declares the arguments that a kernel has in addition to the merged rows."""
     return Beside(Out[f32, "H n"] | None, In[f32, "one=1"] if is_fp8(how) else None)
 
 
@@ -126,8 +127,9 @@ def store_copy(t, h, of, to, more, scale):
 
 @inline
 def store_pair(t, h, of, to, more, copies):
-    """Stores the merge of a row as a state, and scales it first if there is a scale. With `copies`, rows past the
-    context are copies of the suffix, even if its lse is infinite."""
+    """Merges the two states of row (t, h) and stores the result. If there is a scale, the payload is first multiplied
+    by 1 / scale. With `copies`, a row past the context is a copy of the suffix, even if the suffix's lse is
+    infinite."""
     scale = None
     if more.out_scale is not None:
         scale = more.out_scale[0]
@@ -262,7 +264,7 @@ def merge_attn_stats(
         p_sum, s_sum = prefix_stats[t, h, 1], suffix_stats[t, h, 1]
         p_empty, s_empty = is_empty(p_max, p_sum), is_empty(s_max, s_sum)
         largest = max(-math.inf if p_empty else p_max, -math.inf if s_empty else s_max)
-        # The lses of both sides relative to the common maximum: these numbers are small, so they keep their precision.
+        # Both lses are relative to the common maximum, so they are small numbers and keep their precision.
         p_scaled = (p_max - largest) * softmax_scale
         s_scaled = (s_max - largest) * softmax_scale
         p_lse = -math.inf if p_empty else p_scaled + log(p_sum)
@@ -283,8 +285,9 @@ def is_of_a_sequence(row, cu_seqlens):
 
 @inline
 def has_keys(row, inside, kv_lens, cu_seqlens, halvings):
-    """True if a row's sequence has keys. In a decode with one token per sequence, row s is sequence s. Its length is
-    loaded before the search for the sequence ends."""
+    """True if a row's sequence has keys; false for a row outside all sequences (`inside`). In a decode with one token
+    per sequence, row s is sequence s. So kv_lens[row] is loaded first, and the sequence is searched for only if it is
+    another one."""
     live = kv_lens[row] > 0
     is_own = (cu_seqlens[row] <= row) & (row < cu_seqlens[row + 1])
     if inside and not is_own:
@@ -299,8 +302,8 @@ def prefix_where(condition, prefix, prefix_lse, t, h):
 
 @inline
 def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
-    """Merges the prefix with the suffix, if the prefix is live. With at most FEW tokens, `early` is the prefix's state,
-    which was loaded before `live` was known."""
+    """Returns the merge of prefix and suffix if `live`, else the suffix. With at most FEW tokens, `early` is the
+    prefix's state, which was loaded before `live` was known. Otherwise the prefix is loaded here, if `live`."""
     first = early
     if shape("n") > FEW:
         first = prefix_where(live, prefix, prefix_lse, t, h)
@@ -315,7 +318,7 @@ def merge_masked_states(scaling: Scaling) -> Any:
     kv_lens[s] > 0. Rows outside all sequences, and their scales, stay unchanged. `halvings`: see `segment_of`."""
     of = scaling.dim
 
-    @kernel(allow={"bounds"})  # kv_lens[t] may be out of bounds
+    @kernel(allow={"bounds"})  # kv_lens[t] may be out of bounds, where a load gives 0.
     def merge_masked_states(
         to: result(scaling, some=True),
         out_lse: InOut[f32, "n H"] | None,

@@ -1,4 +1,5 @@
-"""Merges of any number of states: of one array, of runs of one, of a list of arrays, and of splits of the keys."""
+"""Kernels that merge any number of states per row: k states of one array, a run of adjacent states of one array, states
+of separate arrays, and the partial results of split-KV attention."""
 
 from __future__ import annotations
 
@@ -189,8 +190,8 @@ def merged_splits(partial, partial_lse, i, j, h, row):
 
 
 def split_races(how: Scaling) -> set[str]:
-    """Returns the warnings that kernels of splits suppress. Scales of row (i, j) are stored to row i * l + j; the
-    proofs cannot bound this product."""
+    """Returns the warnings that kernels of splits suppress. Scales in tiles are stored to row i * l + j. The proofs
+    cannot bound this product, so they do not show that the rows are distinct."""
     return set() if how.is_bare else {"races"}
 
 
@@ -207,7 +208,7 @@ class Beside:
 
 
 def beside(how: Scaling) -> Beside:
-    """Declares the arguments in addition to the rows of combined splits."""
+    """Declares the arguments that a kernel has in addition to the rows of combined splits."""
     return Beside(Out[f32, "b l H"] | None, None if how.is_bare else In[f32, "H"] | None)
 
 
@@ -284,7 +285,7 @@ def combine_split_kv(scaling: Scaling) -> Any:
     return combine_split_kv
 
 
-# -- Splits that are counted, or not normalised -------------------------------------------------------------------------
+# -- Splits whose number depends on lengths, or that are not normalised ------------------------------------------------
 
 I = DType("I", default=i32)  # noqa: E741
 M = DType("M", default=f32)
@@ -296,11 +297,14 @@ class Splits:
     s.
 
     Args:
-        lses: the lse of each split. With `sums`, the maximum of its scores; its row is then the sum of weights times values.
+        lses: the lse of each split. With `sums`, the maximum of the split's scores; the split's row is then the sum of
+            weights times values.
         sums: the sum of the weights of each split. None if splits are normalised.
-        lens: the keys of each row of b; with `starts`, of each sequence. None: all splits of a row take part.
+        lens: the number of keys of each row of dim b, or of each sequence with `starts`. None: all splits of a row take
+            part.
         starts: sequence s has the tokens [starts[s], starts[s + 1]), numbered over b and l.
-        split_len: keys per split. If 0, `tile_len` is the keys per tile, and all splits have equally many tiles.
+        split_len: the number of keys per split. If 0, the keys are cut into tiles of `tile_len` keys, and a row's tiles
+            are divided evenly among its splits.
         halvings: see `segment_of`.
         to_log2: the factor that converts maxima to base 2.
         beside, beside_lse: a normalised state that is merged with the splits.
@@ -339,8 +343,8 @@ def length_of(i, j, of):
 
 @inline
 def ceiling(length, each):
-    """Returns the number of pieces of `each` that cover a length; 0 for a length of 0 or less. No intermediate sum
-    exceeds 2^63."""
+    """Returns length / each, rounded up; 0 for a length of 0 or less. Subtracts 1 from the length, since a sum of
+    `length` and `each` may wrap around."""
     return (length - 1) // max(each, 1) + 1 if length > 0 else 0
 
 
@@ -405,7 +409,7 @@ def combine_split_kv_counted(scaling: Scaling) -> Any:
         of: splits_of(P if scaling.is_bare else T, row),
     ):
         """Combines splits like combine_split_kv. The number of splits may depend on lengths on the device, splits may lack normalisation, and
-        another state may be merged with them. Splits that do not count are not read."""
+        another state may be merged with them. Splits that take no part are not read."""
         for i, j, h in grid("b", "l", over):
             merged = [counted(i, j, head, of, row) for head in heads_of(h, scaling)]
             store_split(merged, i, j, h, to, more)

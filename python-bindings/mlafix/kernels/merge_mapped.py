@@ -46,7 +46,8 @@ P = DType("T", default=f32)
 
 @dataclasses.dataclass(frozen=True)
 class Groups:
-    """Arguments for parts, and for the maps that group them. `groups` declares them."""
+    """Arguments for partial states, here called parts, and for the maps that group the parts. `groups` declares the
+    arguments."""
 
     parts: Any
     lses: Any
@@ -113,9 +114,11 @@ def merged_parts(group, bounds, of, h, row):
 
 @dataclasses.dataclass(frozen=True)
 class Sums:
-    """Arguments for parts whose lses are the maxima of their scores: the sums of weights, in addition to `Groups`.
+    """Arguments in addition to `Groups` for parts that are not normalised. `Groups.lses` are then the maxima of the
+    parts' scores.
 
     Args:
+        sums: the sum of the weights of each part.
         to_log2: the factor that converts maxima to base 2.
     """
 
@@ -125,7 +128,8 @@ class Sums:
 
 @inline
 def part_at(j, of):
-    """Returns the row of a part, or -1 if there is no such part."""
+    """Returns the row in `of.parts` of the part with index j: part_map[j], or j if there is no map. Returns -1 if the
+    map has no entry j."""
     i = j
     if present(of.part_map):
         i = index(load(of.part_map[j], where=j < of.part_map.shape[0], otherwise=-1))
@@ -187,8 +191,8 @@ def store_group(merged, group, p, to, out_lse, of):
 
 
 def map_races(how: Scaling) -> set[str]:
-    """Returns the warnings that kernels of groups suppress. Rows in the map are distinct, but with `first_row` the
-    proofs cannot use this."""
+    """Returns the warnings that kernels of groups suppress. Rows in the map are distinct, but the proofs cannot use
+    this for scales in tiles, which are stored to row `first_row + t`."""
     return set() if how.is_bare else {"races"}
 
 
@@ -226,8 +230,8 @@ def merge_states_mapped(scaling: Scaling) -> Any:
                 bounds = parts_of(group, of)
                 merged = [merged_parts(group, bounds, of, head, row) for head in heads_of(h, scaling)]
                 if scaling.is_bare:
-                    # Uses a masked load instead of a branch: the presence of sinks is a run-time value, unless it is
-                    # bound.
+                    # The presence of sinks is a run-time value unless it is bound. A masked load gives -inf where sinks
+                    # are absent, so no branch is needed.
                     whole = merge(merged[0], sink(load(of.sinks[h], where=present(of.sinks), otherwise=-math.inf), base="e"))
                     store_state(whole, to.out[group.row, h], None)
                     store_lse(merged[0], group.row, h, out_lse, of)

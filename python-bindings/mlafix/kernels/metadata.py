@@ -1,4 +1,4 @@
-"""Flags, lengths, offsets and tables of padded batches."""
+"""Kernels that write the flags, lengths, offsets, slots and block tables of padded batches."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def mark_prefilling(
 
 @inline
 def context_len(t, j, seq_lens, live_rows):
-    """Returns the context length of token j among the last l tokens of request t. It is computed in 64 bits, so that
-    nothing wraps around."""
+    """Returns the context length of token j among the last l tokens of request t, or 0 if the request is not live. The
+    length is computed in 64 bits, so that nothing wraps around."""
     reads = (t < live_rows) & (t < seq_lens.shape[0])
     length = i64(load(seq_lens[t], where=reads))
     distance = i64(shape("l") - j - 1)
@@ -74,7 +74,7 @@ def expand_context_lens(out: Out[i32, "d l"], seq_lens: In[i32, "r"], live_rows:
 
 # -- A whole batch's metadata -------------------------------------------------------------------------------------------
 
-# Dtypes of single arrays; each is i32 or i64, independently of the others.
+# Dtypes of lengths, of offsets, of slots and of block tables. Each is i32 or i64, independently of the others.
 L, C, S, K = DType("L", default=i32), DType("C", default=i32), DType("S", default="i64"), DType("K", default=i32)
 
 
@@ -90,8 +90,8 @@ class Metadata:
 
 @inline
 def tokens_of(live, live_tokens, slots, cu_seqlens):
-    """Returns the number of live tokens, which is never negative. It is `live_tokens` unless that is negative.
-    Otherwise it is the last live offset, or the number of all tokens if there are no offsets."""
+    """Returns the number of live tokens, which is never negative. It is `live_tokens` if that is not negative. If
+    `live_tokens` is negative, it is the last live offset, or the number of all slots if there are no offsets."""
     tokens = i64(live_tokens)
     if present(cu_seqlens):
         last = min(live, cu_seqlens.shape[0] - 1)
@@ -102,7 +102,7 @@ def tokens_of(live, live_tokens, slots, cu_seqlens):
     return tokens
 
 
-@kernel(allow={"races"})  # Rows write offsets behind the last live offset while other rows read the last live one.
+@kernel(allow={"races"})  # Rows write only offsets past the last live one, and read only that one.
 def pad_metadata(
     batch: Metadata(),
     entries: index,
@@ -111,7 +111,9 @@ def pad_metadata(
     live_rows: index.or_tensor,
     live_tokens: index.or_tensor,
 ):
-    """Makes the metadata of a batch's padding harmless. `entries` is the size of the largest array."""
+    """Overwrites the metadata of a batch's padding: lengths with 0, offsets with the last live offset, slots with
+    `pad_slot`, and table entries with `pad_block`. Negative lengths become 0, too. `entries` is the number of elements
+    of the largest array."""
     for i in grid(entries):
         live = max(live_rows, 0)
         reads = i < shape("r")
@@ -130,7 +132,8 @@ def pad_metadata(
 
 @kernel
 def cumulate_lens(cu_seqlens: Out[C, "c"], lens: In[L, "r"], live_rows: index.or_tensor):
-    """cu_seqlens[i] = the sum of max(length, 0) over the live lengths before i. Behind the live lengths it is constant."""
+    """cu_seqlens[i] = the sum of max(length, 0) over the live lengths before i. Past the live lengths, the sum is
+    constant."""
     for i in grid("c"):
         total = i64(0)
         for j in range(min(i, min(shape("r"), live_rows))):
@@ -151,8 +154,9 @@ def length_of_rank(length, rank, ranks, interleave):
 
 @kernel
 def lens_of_rank(out: InOut[L, "n"], seq_lens: In[L, "r"] | None, rank: index, ranks: index, interleave: index, live_rows: index.or_tensor):
-    """Computes the length of each request on one rank of a group that shares its context; 0 for requests that are not live. Without
-    `seq_lens`, `out` holds the lengths of whole requests before the call."""
+    """Computes the length of each request on one rank of a group that shares the request's context; 0 for requests that
+    are not live. The lengths of whole requests are read from `seq_lens` or, if it is omitted, from `out`, which is then
+    overwritten."""
     for t in grid("n"):
         if present(seq_lens):
             length = load(seq_lens[t], where=(t < live_rows) & (t < seq_lens.shape[0]))
@@ -163,7 +167,8 @@ def lens_of_rank(out: InOut[L, "n"], seq_lens: In[L, "r"] | None, rank: index, r
 
 @kernel
 def lens_of_rank_between(out: Out[L, "n"], lens: In[L, "n"], starts: In[C, "n"] | None, rank: index, ranks: index, interleave: index):
-    """Counts the tokens on one rank of a group that shares their context, among lens[t] tokens from starts[t] on; without `starts` from 0 on."""
+    """out[t] = how many of the lens[t] tokens from number starts[t] on lie on one rank of a group that shares their
+    context. Without `starts`, the tokens from number 0 on are counted."""
     for t in grid("n"):
         first = i64(0)
         if present(starts):
@@ -184,7 +189,8 @@ def localize_indices(out: Out[S, "n"], indices: In[S, "n"], rank: index, ranks: 
 
 @kernel
 def requests_of_tokens(out: Out[i32, "n"], starts: In[C, "s"], mapped: index, halvings: index):
-    """Finds each token's request: the last one with tokens that begins at or before it. Tokens at or past `mapped` get 0."""
+    """Finds each token's request: the last request that has tokens and begins at or before the token. Tokens at or past
+    `mapped` get 0."""
     for t in grid("n"):
         low, high = index(0), shape("s") - 1
         for _ in range(0, halvings if t < mapped else 0):
@@ -207,8 +213,9 @@ def pages_of_rank(
     pad_page: i64,
     live_rows: index.or_tensor,
 ):
-    """out[t, j] = the page, on this rank, of request t's tokens from number j * page_size on. The table gives the place
-    of the first of these tokens in the memory of all ranks."""
+    """out[t, j] = the page, on this rank, of the tokens of request t that lie on this rank, from number j * page_size
+    on. `token_table` gives the place of the first of these tokens in the memory of all ranks, from which the page
+    follows."""
     for t, j in grid("n", "w"):
         live = t < live_rows and t < shape("r")
         length = i64(load(local_lens[t], where=live))

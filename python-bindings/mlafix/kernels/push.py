@@ -1,7 +1,8 @@
 """Kernels of `mlafix.distributed` in which ranks store rows into each other's memory. They compile when they are first
 used.
 
-The memory of each rank has two halves. Each half has a block (ranks.py) for every rank.
+The memory of each rank has two halves. Each half has a block (ranks.py) for every rank. Launches alternate between the
+halves (`turn()`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Travel:
     """Options of the exchange for which a kernel is made.
 
     Args:
-        is_fp8: payloads travel as in `pack_blocks_fp8`.
+        is_fp8: payloads are sent as fp8, with a scale for each row, as `pack_blocks_fp8` makes them.
         of_two: there are exactly two ranks.
     """
 
@@ -68,8 +69,8 @@ def staged(how: Travel, tokens: str = "n") -> Staged:
 
 
 def unbounded(how: Travel) -> set[str]:
-    """Returns the checks that a kernel suppresses. With `of_two` a kernel reads the memory of the other rank, which
-    exists, since two ranks launch it."""
+    """Returns the warnings that a kernel suppresses: "bounds" if it sends fp8. With `of_two`, such a kernel reads the
+    memory of the other rank. The proofs do not show that this rank exists, but two ranks launch the kernel."""
     return {"bounds"} if how.is_fp8 else set()
 
 
@@ -89,7 +90,8 @@ def partial(tokens: str = "n") -> Partial:
 
 @inline
 def send_row(i, part, token, t, h, half, rank, live, sent, own):
-    """Stores a row of this rank's state to rank i's memory. If the row is not live, stores only an lse of -inf."""
+    """Stores a row of this rank's state to rank i's memory. If the row is not live, stores an lse of -inf and no
+    payload."""
     row = load(own.partial[part, token, h], where=live)
     lse = load(own.partial_lse[part, token, h], where=live, otherwise=-math.inf)
     if sent.staged_scales is not None:
@@ -103,8 +105,8 @@ def send_row(i, part, token, t, h, half, rank, live, sent, own):
 
 @inline
 def next_rank(rank, step, count):
-    """Returns the rank that is `step` steps after this one. Each rank begins with a different rank, so that stores
-    spread over the links."""
+    """Returns the rank that is `step` ranks after this one. So each rank begins to store at a different rank, and the
+    stores spread over the links."""
     return (rank + step) % count
 
 
@@ -122,10 +124,12 @@ def store_merged_row(t, h, half, rank, place, mine, live, of_two, sent, own, to,
     """Merges the received rows and this rank's own row, [place, mine, h] of its state, in the order of the ranks, and
     stores the result.
 
-    Two ranks merge two rows, in an order that all threads know. If rows are converted anyway, they are merged and
-    stored in a branch, which costs nothing per element. (A branch around the merge alone would merge the sink as a
-    state, with other bits.) Otherwise rows are selected, in two iterations that load one row each
-    (docs/Experiments.md).
+    With `of_two`, rows are fp8 and must be converted. They are merged in a branch on the rank, so their order costs
+    nothing per element. Each side of the branch also stores, since a branch around the merge alone would merge the sink
+    as a state, with other bits.
+
+    Without `of_two`, each iteration selects between a received row and the own row. If there are two ranks, both
+    iterations load the row of the other rank. For bf16 this takes less time than a branch (docs/Experiments.md).
     """
     row = load(own.partial[place, mine, h], where=live)
     lse = load(own.partial_lse[place, mine, h], where=live, otherwise=-math.inf)
@@ -187,7 +191,7 @@ def _heads(how: Travel) -> Any:
         rank: index,
     ):
         """Like `merge_peers`, but each rank stores its rows to the memory of the ranks that merge them. The blocks are
-        those of `pack_blocks` if heads are cut or if nothing is. All ranks launch it."""
+        those that `pack_blocks` makes if heads are cut or if nothing is cut. All ranks launch this kernel."""
         assume(shape("p") >= ranks(sent.staged))
         assume(rank >= 0)
         assume(rank < ranks(sent.staged))
@@ -206,8 +210,8 @@ def push_and_merge_rounded(
     own: partial(),
     rank: index,
 ):
-    """Like `push_and_merge` with FP8, but a rank's own rows are stored, and so rounded, like those of the others. All
-    ranks then have the same bits."""
+    """Like `push_and_merge` with FP8, but each rank also stores its own rows as fp8 and merges the rounded rows. So if
+    all ranks merge the same rows, their results have the same bits."""
     assume(shape("p") >= ranks(sent.staged))
     assume(rank >= 0)
     assume(rank < ranks(sent.staged))
@@ -235,7 +239,7 @@ def _tokens(how: Travel) -> Any:
         rank: index,
         token_step: index,
     ):
-        """Like `push_and_merge`, for tokens that are cut: row t of rank i's block is token t + i * token_step."""
+        """Like `push_and_merge`, but tokens are cut: row t of rank i's block is token t + i * token_step."""
         assume(shape("p") > 0)
         assume(rank >= 0)
         assume(rank < ranks(sent.staged))
@@ -253,8 +257,8 @@ push_and_merge_tokens, push_and_merge_tokens_fp8, push_and_merge_tokens_fp8_of_t
     _tokens, (Travel(), FP8, Travel(is_fp8=True, of_two=True))
 )
 
-# Names of kernels by the cut, and by whether rows travel as fp8: for any number of ranks, and for two ranks. If nothing
-# is cut, a rank's own rows are rounded like the other ranks' rows.
+# Names of kernels by the cut, and by whether rows are sent as fp8: OF_MANY for any number of ranks, OF_TWO for two
+# ranks. If nothing is cut, all ranks merge the same rows, and must round them alike.
 OF_MANY = {
     ("heads", False): "push_and_merge",
     ("heads", True): "push_and_merge_fp8",

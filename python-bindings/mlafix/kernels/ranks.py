@@ -48,7 +48,7 @@ S = DType("S", default=i32)
 Q = DType("Q", default=i32)
 B = Base("B", default="e")
 
-# A row with a smaller largest magnitude is scaled as if its largest magnitude were this.
+# A row whose largest magnitude is below SMALLEST is scaled as if it were SMALLEST.
 SMALLEST = 2.0**-100
 
 
@@ -117,8 +117,8 @@ def pack_blocks(
 
 @inline
 def scale_of(row):
-    """Returns the divisor of a row that is rounded to fp8: its largest magnitude / 448. It is large enough to have a
-    finite reciprocal."""
+    """Returns the divisor of a row that is rounded to fp8: the row's largest magnitude / 448. It is at least
+    SMALLEST / 448, so its reciprocal is finite."""
     return max(max(abs(row)), SMALLEST) / 448.0
 
 
@@ -134,7 +134,7 @@ def pack_blocks_fp8(
     own: index,
     travelling: index,
 ):
-    """Like `pack_blocks`, with payloads in fp8 and one scale for each row: its largest magnitude / 448.
+    """Like `pack_blocks`, with payloads in fp8 and one scale for each row: the row's largest magnitude / 448.
 
     A row with NaN or infinity becomes NaN. Block `own` (-1: no such block) stays on this rank, so only its lses are written.
     `travelling` is the number of the blocks that are sent.
@@ -207,7 +207,7 @@ def merge_peers(
     rows: Peers[In[T, "n H D"]],
     lses: Peers[In[f32, "n H"]],
 ):
-    """Like `merge_blocks`, for rows in the memory of the ranks that own them. All ranks launch it."""
+    """Like `merge_blocks`, for rows in the memory of the ranks that own them. All ranks launch this kernel."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(ranks(rows)):
@@ -224,7 +224,7 @@ def merge_peers_fp8(
     own: In[T, "n H D"] | None,
     rank: index,
 ):
-    """Like `merge_blocks_fp8`, for rows in the memory of the ranks that own them. All ranks launch it."""
+    """Like `merge_blocks_fp8`, for rows in the memory of the ranks that own them. All ranks launch this kernel."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(ranks(rows)):
@@ -246,8 +246,8 @@ def mask_rows_without_keys(lse: InOut[f32, "n H"], of: Requests(In[S, "s"], In[Q
 
 @inline
 def weighted(rows, lses, rank, t, h):
-    """Returns the state of this rank's row, multiplied by its weight among all ranks. Its lse is the merged lse of all
-    ranks."""
+    """Returns a state whose payload is this rank's row times the rank's weight among all ranks, and whose lse is the
+    merged lse of all ranks."""
     own = load_state(rows[t, h], lses[rank, t, h], base=B)
     merged = identity("D", base=B)
     for i in range(shape("r")):
@@ -276,7 +276,8 @@ def pack_heads(rows: Out[E, "r n h D"], lses: Out[f32, "r n h"], out: In[E, "n k
 
 @kernel
 def merge_stats_blocks(out: Out[T, "n H D"], rows: In[T, "r n H D"], stats: In[f32, "r n H two=2"], scale: f32):
-    """Merges r states with statistics (max, sum) in place of an lse, and multiplies by scale: lse = max + log(sum)."""
+    """Merges r states that have statistics (max, sum) in place of an lse: lse = max + log(sum). Multiplies the rows by
+    `scale`."""
     for t, h in grid("n", "H"):
         merged = identity("D", base="e")
         for i in range(shape("r")):

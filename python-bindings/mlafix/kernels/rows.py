@@ -185,7 +185,7 @@ def norm_rows(scaling: Scaling) -> Any:
 def store_in_pages(scaling: Scaling) -> Any:
     """Stores rows of tokens to the slots of a paged cache. Rows that no slot names stay as they are, and so do their scales."""
 
-    @kernel(allow={"races"})  # Slots are distinct, so pages and offsets are, too. The proofs do not see this.
+    @kernel(allow={"races"})  # Slots are distinct, so no two have the same page and offset. The proofs do not see this.
     def store_in_pages(
         to: result(scaling, "pages size", some=True), x: In[T, "n H (G K)"], slots: In[P, "n"]
     ):
@@ -206,13 +206,14 @@ def store_in_pages(scaling: Scaling) -> Any:
 def combine_experts(
     out: Out[T, "n D"], rows: In[T, "m D"], places: In[P, "n k"], weights: In[W, "n k"], shared: In[T, "n D"] | None
 ):
-    """out[t] = the sum of weights[t, i] * rows[places[t, i]] in the order of i, plus shared[t]. It is f32, rounded once.
+    """out[t] = the sum of weights[t, i] * rows[places[t, i]] in the order of i, plus shared[t]. The sum is computed in
+    f32 and rounded once.
 
       out     [n, D] T    written; may be shared itself
       rows    [m, D] T    the experts' rows; rows that no place names are not read
       places  [n, k] P    i32 or i64; below 0 or past m: no row, and its weight is not read
       weights [n, k] W    f32, bf16 or f16
-      shared  [n, D] T    added behind the rows; optional
+      shared  [n, D] T    added after the experts' rows; optional
     """
     for t in grid("n"):
         total = splat(0.0, "D")

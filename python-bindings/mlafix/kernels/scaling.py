@@ -1,9 +1,13 @@
-"""Functions of kernels that store results: rotated by the angles of their positions, or in fp8 or fp4 with a scale per
-group. A group lies in one row, or in the rows of several heads.
+"""Functions with which kernels store results. A result may be gated, be rotated by the angles of its positions, and be
+stored in fp8 or fp4 with a scale per group. A group lies in one row, or in the rows of several heads.
 
-Scales are `[n, P, Q, G]`: the scale of group g of head h is at `[t, h // Q, h % Q, g]`. With Q = 1 they are tensors
-`[n, H, G]` of any strides; with Q * G = 4 bytes, words that hold the scales of four groups. In tiles they are `[m, H,
-G]`, and token t has the row `first_row + t`. If several heads share a group, they are `[n, P, 1, 1]`, with P groups.
+The tensor of scales is `[n, P, Q, G]`: the scale of group g of head h is at `[t, h // Q, h % Q, g]`. There are four
+forms of scales:
+
+  - Q = 1: a tensor `[n, H, G]` of any strides.
+  - Q * G = 4 bytes: words, each with the scales of four groups.
+  - in tiles: the tensor is `[m, H, G]`, and token t has the row `first_row + t`.
+  - groups that several heads share: the tensor is `[n, P, 1, 1]`, with P groups.
 """
 
 from __future__ import annotations
@@ -44,8 +48,8 @@ A = DType("A", default=f32)
 N = DType("N", default="i64")
 Y = DType("Y")
 
-# A group whose largest magnitude is smaller is scaled as if its largest magnitude were this. A scale that is a power of
-# two is at least this, too. Engines' quantisers use the same number.
+# For fp8: a group whose largest magnitude is below SMALLEST is scaled as if it were SMALLEST. Scales that are powers of
+# two are also at least SMALLEST. Engines' quantisers use the same number.
 SMALLEST = 1e-10
 # 1 / 6 rounded to f32.
 SIXTH = float.fromhex("0x1.555556p-3")
@@ -61,10 +65,10 @@ class Scaling:
         is_power: scales are powers of two, rounded up.
         rounding: the dtype to which rows are first rounded; f32 rounds nothing.
         pads: the scales of the heads do not fill the last word of scales.
-        is_fp4: elements are f4e2m1: with scales that are powers of two MXFP4, else NVFP4, whose scales are f8e4m3fn and have a
-            global scale.
+        is_fp4: elements are f4e2m1. The format is MXFP4 with `is_power`, else NVFP4, whose scales are f8e4m3fn and have
+            a global scale.
         tile_rows: the rows of a tile of scales, 128 or 8; tiles have 4 columns. 0: scales lie in rows.
-        floors: scales of MXFP4 are rounded down.
+        floors: scales of MXFP4 are rounded down instead of up.
         is_static: elements are f8e4m3fn with one scale, which a call passes in place of scales; G is 1.
         joined: the number of heads that share a group of f8e4m3fn elements.
         is_plain: elements are not scaled, and have their own dtype; G is 1.
@@ -72,7 +76,7 @@ class Scaling:
         turned: the number of elements per row that are first turned by the angles of its position; 0: none.
         first: the index of the first turned element.
         halves: pairs are (x[i], x[turned / 2 + i]) instead of neighbours.
-        by_head: scales are [n, H, 1, G], which holds for any H.
+        by_head: scales are declared as [n, H, 1, G] instead of [n, P, Q, G]; this form, with Q = 1, holds for any H.
         gate: rows are multiplied by the sigmoid of a gate before they are turned. "head": one number per head; "row": one per
             element; "": no gate.
     """
@@ -168,8 +172,8 @@ scaled_or_bare = functools.partial(Family, named={"": (BARE,)})
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """Arguments that tell where a kernel stores rows. `result` declares them for a `Scaling`, which tells how they are
-    stored.
+    """Arguments that tell where a kernel stores rows. `result` declares them for a `Scaling`, which tells how the rows
+    are stored.
 
     Args:
         first_row: the row of token 0 in tiles of scales.
@@ -219,8 +223,8 @@ def gated(row, lse, gate):
 
 @inline
 def turned(row, position, to):
-    """Rotates the pairs of a row by the angles of its position. If the table has no such position, they become zeros.
-    Zeros are +0.0, so rows of empty states keep their bits."""
+    """Rotates the pairs of a row by the angles of the row's position. If the table has no such position, the pairs
+    become zeros. Adding 0.0 turns a rotated -0.0 into +0.0, so that rows of empty states keep their bits."""
     block = to.how.turned // 2 if to.how.halves else 1
     each = 1 if to.how.halves else 2
     known = 0 <= position < shape("angles")
@@ -270,8 +274,9 @@ def microscaled(row, how):
     """Returns a row's scales, which are powers of two, and its elements scaled for e2m1 (MXFP4).
 
     Rounded down, the scale is the largest power of two that is not above the largest magnitude, divided by 4: OCP MX v1.0, 6.3.
-    Rounded up, it is the least one that is not below largest * (1 / 6): FlashInfer's mxfp4_quantize, but for its approximate
-    reciprocal of 6. Quotients by powers of two are products.
+    Rounded up, the scale is the least power of two that is not below largest * (1 / 6): FlashInfer's mxfp4_quantize,
+    but for its approximate reciprocal of 6. Elements are multiplied by the scale's reciprocal, which is exact for a
+    power of two.
     """
     largest = max(abs(row), along="K")
     if how.floors:

@@ -50,7 +50,8 @@ def zero_blocks(cache: InOut[E, "m P R"], ids: In[I, "n"]):
 def zero_blocks_of_8(c0: InOut[E, "m P R"], c1: InOut[E, "m P R"] | None, c2: InOut[E, "m P R"] | None, c3: InOut[E, "m P R"] | None,
                      c4: InOut[E, "m P R"] | None, c5: InOut[E, "m P R"] | None, c6: InOut[E, "m P R"] | None,
                      c7: InOut[E, "m P R"] | None, ids: In[I, "n"]):  # fmt: skip
-    """Like `zero_blocks`, for one to eight caches in one launch. They share their ids, as layers do."""
+    """Like `zero_blocks`, for one to eight caches in one launch. All caches use the same ids, as the caches of a
+    model's layers do."""
     for b, p in grid("n", "P"):
         for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
             store(cache[ids[b], p], 0, where=0 <= ids[b] < shape("m"))
@@ -81,8 +82,7 @@ def zero_tails(c0: InOut[E, "m0 a0 s0 b0 k0 K"], c1: InOut[E, "m1 a1 s1 b1 k1 K"
                c3: InOut[E, "m3 a3 s3 b3 k3 K"] | None, c4: InOut[E, "m4 a4 s4 b4 k4 K"] | None, c5: InOut[E, "m5 a5 s5 b5 k5 K"] | None,
                c6: InOut[E, "m6 a6 s6 b6 k6 K"] | None, c7: InOut[E, "m7 a7 s7 b7 k7 K"] | None, ids: In[I, "n"], kept: In[L, "n"],
                rows: index, chunks: index):  # fmt: skip
-    """Like `zero_chunks`, but keeps the first kept[i] of the s tokens of the i-th block that the list names. A token
-    has a * b rows."""
+    """Like `zero_chunks`, but keeps the first kept[i] of the s tokens of block ids[i]. A token has a * b rows."""
     for b, p, c in grid("n", rows, chunks):
         for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
             inner, size = cache.shape[3], cache.shape[2]
@@ -154,8 +154,8 @@ def pack_chunks_of_bits(padded: Out[E, "b m k K"], x: In[E, "n k K"], starts: In
 
 @kernel(allow={"bounds"})
 def unpack_rows(x: InOut[E, "n R"], padded: In[E, "b m R"], starts: In[i32, "b1"]):
-    """x[t] = padded[s, t - starts[s]], where s is the sequence that has row t. Rows of no sequence keep their value;
-    dropped rows become 0."""
+    """x[t] = padded[s, t - starts[s]], where s is the sequence that has row t. Rows of no sequence keep their value.
+    Rows that `pack_rows` dropped become 0."""
     for s, t in segments(starts, "n"):
         x[t] = load(padded[s, t - starts[s]], where=t - starts[s] < shape("m"))
 

@@ -51,8 +51,8 @@ class LseBases(NamedTuple):
         return "2" if self.result == "2" and "2" in (self.prefix, self.suffix) else "e"
 
     def bindings(self, sides: bool = False) -> Dict[str, str]:
-        """Returns the bindings for these bases, without a kernel's defaults. `sides` is True for a kernel that merges a
-        prefix and a suffix, and False if all states of the kernel have the same base."""
+        """Returns the bindings for these bases, less those that equal the kernel's defaults. `sides` is True for a
+        kernel that merges a prefix and a suffix, and False if all states of the kernel have the same base."""
         named = {"ResultBase": self.result}
         if sides:
             named |= {"SuffixBase": self.suffix, "MeetingBase": self.meeting}

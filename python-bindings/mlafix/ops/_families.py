@@ -51,8 +51,8 @@ class KeyedKernel(Dict[Key, Kernel]):
         return next(iter(self._lses().values()), "hn")
 
     def views(self, layout: str) -> dict[str, tuple[int, int]]:
-        """Returns the names of the lse arguments that are passed as transposed views if the caller's lses have this
-        layout. The value of each is the order of its dims. Copies nothing."""
+        """Maps the lse arguments to the order of their dims if the caller's lses have another layout than the kernel's.
+        Such lses are passed as transposed views, without a copy. Returns an empty dict if the layouts are the same."""
         return {} if layout == self.native else dict.fromkeys(self._lses(), (1, 0))
 
     def _lses(self) -> dict[str, str]:

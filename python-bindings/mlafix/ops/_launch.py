@@ -1,8 +1,8 @@
 """Launches calls with the kernel's C++ dispatcher, or as an operator of torch if torch must see the call.
 
-A public function turns its arguments into the kernel's arguments and calls `launch`, which every call uses. Its
-decorator, `operation`, first asks whether the arrays are plain. A tensor that represents another one (fake, meta,
-functional, a subclass) is not plain. Its calls, and calls that torch traces, go through torch (`_operators`).
+A public function turns its arguments into the kernel's arguments and calls `launch`. The function's decorator,
+`operation`, first asks whether the arrays are plain. A tensor that represents another one (fake, meta, functional, a
+subclass) is not plain. Calls with such tensors, and calls that torch traces, go through torch (`_operators`).
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ def fast_path(family: KeyedKernel, key: Key) -> TryLaunch | None:
     """Returns a function that launches `family` for `key` on plain tensors and returns the outputs. Returns None if
     there is no such function yet.
 
-    Among its arguments a `NewTensor` represents an output to allocate, and a `SizeOf` a size. It returns None, with nothing
-    launched, for calls that are not common and for wrong ones: `launch` then launches the call or raises the error.
+    Among the arguments of the returned function, a `NewTensor` represents an output to allocate, and a `SizeOf` a size.
+    The function launches nothing and returns None for calls that are not common and for wrong ones. The caller then
+    uses `launch`, which launches the call or raises the error.
     """
-    # torch.compile evaluates _dynamo_traces itself and cannot trace the dispatcher. No query may come before it: the
-    # query would become a guard, and a recorder in another thread would then cause a recompilation.
+    # torch.compile cannot trace the kernel's dispatcher. It evaluates _dynamo_traces() itself and returns here, so that
+    # it never reads `recorders`: torch.compile would guard on that list, and a recorder in another thread would then
+    # cause a recompilation.
     if _tensor is None or _dynamo_traces() or recorders:
         return None
     try:
@@ -54,8 +56,8 @@ def fast_path(family: KeyedKernel, key: Key) -> TryLaunch | None:
 def is_for_torch(probe: Any) -> bool:
     """True if torch must see a call. `probe` is one of the call's arrays and stands for all of them."""
     kind = type(probe)
-    # This is _torch.must_see() inlined, without its list of harmless modes. Calling it would take as long as the
-    # queries themselves.
+    # These are the queries of torch_state.must_see(), without its list of harmless modes. A call of must_see() would
+    # take as long as the queries themselves.
     if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None or _transforming()):
         return bool(probe.is_meta)
     return False if kind is numpy.ndarray else _is_other_for_torch(probe)
@@ -112,14 +114,16 @@ def launch(kernel: Kernel, arguments: tuple[Any, ...], stream: Any) -> None:
 
 
 def operation(names: dict[str, str] | None = None, *, writes: tuple[str, ...] = (), **outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
-    """Decorates a function that launches a kernel. The function becomes an operator of torch, which is used if torch
-    must see a call, and gets its `bind`.
+    """Decorates a function that launches a kernel. The function gets a `bind`, and an operator of torch that is called
+    instead if torch must see the call.
 
     Args:
-        names: arguments of the kernel with the function's own names for them, which errors then use. An error about an output that
-            was not passed names the array that it was made like.
+        names: maps arguments of the kernel to the function's own names for them, which errors then use. An error about
+            an output that was not passed names the function's first argument, since the output was made like that
+            array.
         writes: see `Operator`.
-        outputs: see `Operator`. A bound call returns nothing, so they must be given, unless they are not wanted: `out_lse="return_lse"`.
+        outputs: see `Operator`. A bound call returns nothing, so `bind` requires every output, except one whose flag is
+            False (`return_lse` in `out_lse="return_lse"`).
     """
 
     def decorate(function: Callable[P, R]) -> Operation[P, R]:
@@ -160,8 +164,8 @@ def operation(names: dict[str, str] | None = None, *, writes: tuple[str, ...] = 
 def _message_of(error: Exception, function: Callable[..., Any], names: Names, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """Returns the message of an ArgumentError for a failed call, with the caller's names of arguments. Returns None if
     no argument is to blame."""
-    # torch.compile traces this function. Some releases do not support str(error) or `raise … from None`, so it reads
-    # args[0].
+    # torch.compile traces this function. Some releases support neither str(error) nor `raise … from None`. So this
+    # function reads error.args[0], and its callers raise after their except clause.
     if isinstance(error, ArgumentError):
         message: str = error.args[0]
     elif isinstance(error, Error):
@@ -178,8 +182,8 @@ def _message_of(error: Exception, function: Callable[..., Any], names: Names, ar
 
 
 def calls_operation(**outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
-    """Decorates a function that passes `stream` to a function decorated with `operation`. Adds the attribute `bind`. See
-    `operation` for `outputs`."""
+    """Decorates a function that passes `stream` to a function decorated with `operation`. Gives the function a `bind`.
+    `operation` describes `outputs`."""
     return lambda function: _with_bind(cast("Operation[P, R]", function), outputs)
 
 

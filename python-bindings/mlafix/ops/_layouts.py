@@ -1,7 +1,8 @@
 """Converts scales to the form that kernels take: views over the caller's memory, and arguments for the padding of
 tiles.
 
-Each function takes the name of the format, which its errors contain, and the shape `[…, H, D]` of the scaled rows.
+In the functions' parameters, `owner` is the name of the format, which errors contain, and `rows` is the shape
+`[…, H, D]` of the scaled rows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .._launcher.arrays import is_torch
 TILE_COLUMNS = 4
 _TILE_ROWS = {None: 0, "128x4": 128, "8x4": 8}
 _BYTES_A_WORD = 4
-_MOST_JOINED = 8  # number of heads of a group, since one lane holds their rows
+_MOST_JOINED = 8  # the largest number of heads that share a group, since one lane holds their rows
 
 Rows = Tuple[int, ...]
 
@@ -31,7 +32,7 @@ class Groups(NamedTuple):
 
     Args:
         view: `[…, P, Q, G]`; `mlafix.kernels.scaling` says which scale is where.
-        is_power: True if they are powers of two.
+        is_power: True if the scales are powers of two.
         pads: True if the last word of a row has padding bytes.
         joined: number of heads that share a group.
     """
@@ -62,9 +63,10 @@ def _bytes_as(scales: Any, dtype: str) -> Any:
 
 
 def of_blocks(scales: Any, owner: str, rows: Rows, size: int, dtype: str) -> Any:
-    """Returns scales of blocks of `size` elements, of a one-byte dtype, as `[…, H, 1, G]`."""
+    """Returns scales as `[…, H, 1, G]`. There is a scale of the one-byte dtype `dtype` for each block of `size`
+    elements."""
     *lead, heads, dim = rows
-    groups, rest = dim // size, dim % size  # Symbols have no divmod.
+    groups, rest = dim // size, dim % size  # torch's symbolic sizes have no divmod.
     kind, shape = kind_of(scales, owner), tuple(scales.shape)
     if kind not in (dtype, "uint8"):
         raise wrong(f"{owner}.scales", f"dtype {dtype} or uint8", kind)
@@ -104,7 +106,7 @@ def in_tiles(scales: Any, owner: str, rows: Rows, size: int, dtype: str, height:
 
 def _contiguous_words(scales: Any, owner: str) -> Any:
     """Returns words whose rows can be viewed as bytes. Such a view needs a contiguous last dim."""
-    if scales.shape[1] == 1:  # Any stride is valid, since the added dim is contiguous.
+    if scales.shape[1] == 1:  # The words may have any stride, since the dim that is added here is contiguous.
         return scales[:, 0, None]
     step = scales.stride(1) if is_torch(scales) else scales.strides[1] // _BYTES_A_WORD
     if step != 1:

@@ -70,7 +70,7 @@ _CHECKS: dict[str, _Check] = {
     "Bases": check_bases,
     "DTypeLike": lambda name, value: None if value is None else dtype_name(value),
 }
-"""The check of an argument by its annotation, without "| None"."""
+"""Maps the annotation of an argument, without "| None", to the check of the argument."""
 
 
 def _misfit(annotation: str, name: str, value: Any) -> ArgumentError | None:

@@ -1,4 +1,4 @@
-"""Makes operators of torch, `torch.ops.mlafix.<function>`, of the public functions: converts arguments to the form in
+"""Makes an operator of torch, `torch.ops.mlafix.<function>`, of each public function: converts arguments to the form in
 which torch passes them, and back.
 
 A function calls its operator if torch must see the call (torch.compile, export, fake, meta and functional tensors,
@@ -50,7 +50,7 @@ def _as(kind: str) -> Passed:
 
 def _flat_number(value: Any) -> tuple[Any, ...]:
     """Splits an argument that is an array or a number into two: the array or None, and the number or None."""
-    # torch 2.11 cannot trace a type test of None.
+    # torch 2.11 cannot trace a type test of None, so None is tested for first.
     return (value, None) if value is not None and is_torch(value) else (None, value)
 
 
@@ -205,10 +205,12 @@ class Operator:
     accept None for an array that an operator writes. The overload without arrays is functional if the function writes to no other array.
 
     Args:
-        function: with arrays, numbers and words as arguments, an array first, and a `stream`.
-        writes: the arguments that it writes to, less `outputs` and the scales of formats, which it always does.
-        outputs: the arrays that it returns, in order. It allocates one that is not given, unless the argument that the value names is
-            False.
+        function: the public function. Its arguments are arrays, numbers and words, and a `stream`. The first one is an
+            array.
+        writes: the arguments that the function writes to, besides `outputs` and the scales of formats, which it always
+            writes.
+        outputs: maps the arrays that the function returns, in order, to the name of a flag argument or "". The function
+            allocates an array that is not given, unless its flag is False.
     """
 
     def __init__(self, function: Callable[..., Any], writes: tuple[str, ...], outputs: dict[str, str]) -> None:

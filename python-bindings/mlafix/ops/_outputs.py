@@ -15,15 +15,16 @@ ROWS = ("n", "H", "D")
 
 def outputs(like: Any, name: str, out: Any, out_lse: Any, return_lse: bool, out_format: OutFormat | None = None, *,
             shape: tuple[Any, ...] | None = None, lse_layout: str = "nh", dtype: str | None = None) -> tuple[Any, Any]:
-    """Returns `(out, out_lse)`: the arrays that were passed, or new ones beside an input.
+    """Returns `(out, out_lse)`: the arrays that were passed, or new ones on the device of an input.
 
     Args:
-        like: an input, the argument called `name`.
-        out: None allocates it, in the format, or of `dtype`.
-        out_lse: None allocates it if `return_lse`.
-        shape: of the rows, `[…, H, D]`; None for that of `like`, `[n, H, D]`.
+        like: the input. Errors call it `name`.
+        out: the array that was passed. If None, `out` is allocated in the format or, without a format, with the dtype
+            `dtype`.
+        out_lse: the array that was passed. If None, `out_lse` is allocated if `return_lse`.
+        shape: the shape `[…, H, D]` of the rows. None: the shape `[n, H, D]` of `like`.
         lse_layout: "nh" or "hn".
-        dtype: of rows of another shape; None for that of `like`.
+        dtype: the dtype of rows with a `shape`. None: the dtype of `like`.
     """
     if out_format is not None:
         check_format(out_format)
@@ -44,8 +45,8 @@ def outputs(like: Any, name: str, out: Any, out_lse: Any, return_lse: bool, out_
 
 
 def out_dtype_name(out_dtype: Any, out: Any, out_format: OutFormat | None) -> str | None:
-    """Returns mlafix's name of a result's dtype, or None for None. Raises ArgumentError if the dtype differs from that
-    of `out` or does not fit the format."""
+    """Returns mlafix's name of `out_dtype`, or None if that is None. Raises ArgumentError if the dtype differs from
+    that of `out` or does not fit the format."""
     if out_dtype is None:
         return None
     name = dtype_name(out_dtype)

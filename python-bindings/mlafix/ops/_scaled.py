@@ -57,18 +57,20 @@ def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: A
     checks the call instead.
 
     Args:
-        name: the kernel's family in `mlafix.kernels`, such as "rows.norm_rows": a call imports this module alone.
-        out_format: what `out` is stored in; None: its own dtype.
+        name: the module and the name of the kernel's family in `mlafix.kernels`, such as "rows.norm_rows". Only this
+            module is imported.
+        out_format: the format in which `out` is stored. None: rows are stored in the dtype of `out`.
         rows: the shape of the result without a format, `[…, H, D]`.
         out: the result.
-        arguments: the kernel's, behind those of the format.
-        like: an input, whose dtype the result has without a format unless `dtype` says another.
-        bases: of the lses.
-        count, bound: a count of states that is compiled into the kernel, as into the library's: 0 for any. The order of a merge, and so
-            its bits, depend on it.
+        arguments: the kernel's arguments after those that the format, `rope` and `gate` give.
+        like: an input. Without a format, the result has the dtype `dtype` or, if that is None, the dtype of this input.
+        bases: the bases of the lses.
+        count, bound: the name of a dim that counts states, and the value that is compiled into the kernel for it, as
+            into the library's kernels; 0 compiles no value. The order of a merge, and so its bits, depend on this
+            value.
         copies: for two states, True if tokens past the context are copied.
         rope: turns rows before they are stored.
-        gate: of each head or each element; rows are multiplied by its sigmoid before they are turned.
+        gate: a number for each head or each element. Rows are multiplied by its sigmoid before they are turned.
     """
     out_format = out_format or _PLAIN
     shape, fits = getattr(out, "shape", None), out_format.stored_shape(rows)

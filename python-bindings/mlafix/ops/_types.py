@@ -43,7 +43,8 @@ QuantizeFrom = Literal["f32", "output"]
 """The values that are quantised: `"f32"` for values as they are computed, `"output"` for values rounded to the result's dtype first."""
 
 Index = Any
-"""An index of an array that gives a view: an integer, a slice, None, an Ellipsis, a tuple of these, or None for the whole array."""
+"""An index of an array that gives a view: an integer, a slice, an Ellipsis, or a tuple of these and None (a new dim).
+None alone: the whole array."""
 
 Stream = Union[int, Any, None]
 """A CUDA stream: its handle as an int, a `torch.cuda.Stream` or another object that has one; None is torch's current
@@ -62,7 +63,7 @@ class Bound(Protocol):
 
 
 class Operation(Protocol, Generic[P, R_co]):
-    """A public function; `bind` takes the same arguments, less the stream, and returns a `Bound`."""
+    """A public function. Its `bind` takes the same arguments except the stream, and returns a `Bound`."""
 
     bind: Callable[P, Bound]
     __name__: str
