@@ -53,10 +53,11 @@ void CallArgs::readView(const ArgSpec &spec, PyObject *object,
 
 void CallArgs::fitView(const ArgSpec &spec, const ArgContext &place,
                        TensorView &view) {
-  // The first dim of a list of tensors counts them. Each tensor lacks it.
+  // The first dim of an argument with several tensors counts the tensors, so
+  // each tensor has one dim less.
   size_t ndim = spec.dims.size() - (spec.isMany() ? 1 : 0);
   if (view.ndim == 0 && ndim == 1) {
-    // A tensor without dims is one element.
+    // Treat a tensor without dims as one dim of one element.
     view.ndim = 1;
     view.sizes[0] = view.strides[0] = 1;
   }
@@ -327,8 +328,9 @@ bool CallArgs::bindProduct(const Signature &signature, uint32_t index,
   return true;
 }
 
-/// Repeats until nothing changes, since a factor that one product determines
-/// may be a factor of another product.
+/// Checks all products and computes their unknown factors. Repeats this until
+/// no factor is computed, since a factor that one product determines may be a
+/// factor of another product.
 void CallArgs::bindProducts(const Signature &signature) {
   for (bool again = true; again;) {
     again = false;
@@ -345,8 +347,8 @@ void CallArgs::bindProducts(const Signature &signature) {
 
 namespace {
 
-/// True for a tensor that is not numpy's, even if it has a single element. It
-/// may lie on a device, so its number is not read.
+/// True for a tensor that is not numpy's. Such a tensor is not accepted as a
+/// number, even if it has a single element: the element may lie on a device.
 bool isTensorLike(PyObject *object) {
   return !PyLong_Check(object) && !PyFloat_Check(object) &&
          hasAttribute(object, "__dlpack__") && hasAttribute(object, "shape") &&

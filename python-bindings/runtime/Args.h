@@ -55,8 +55,8 @@ struct CallArgs {
   TensorView views[MLAFIX_MAX_ARGS];
   PeerArgs peers;
 
-  /// Reads one tensor into `view`, and checks what `spec` requires of it alone.
-  /// Throws ArgumentError.
+  /// Reads one tensor into `view`, and checks what `spec` requires of a tensor
+  /// regardless of the call's other arguments. Throws ArgumentError.
   static void readView(const ArgSpec &spec, PyObject *object,
                        const ArgContext &place, Conversion &conversion,
                        TensorView &view);

@@ -157,7 +157,8 @@ nb::object Dispatcher::tryLaunch(nb::handle args, nb::handle stream) {
     check(status);
     return outputs;
   } catch (nb::python_error &error) {
-    // For a wrong argument, return None. The caller's slower path reports it.
+    // For a wrong argument, return None. The caller then takes its slower path,
+    // which reports the error.
     if (!error.matches(classOfArgumentErrors()))
       throw;
     return nb::none();

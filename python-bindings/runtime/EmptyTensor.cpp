@@ -7,10 +7,10 @@
 //
 // torch's own functions allocate, so that the tensors are ordinary torch
 // tensors. In Python, most of the time of such a call goes into its arguments:
-// tuples of sizes, dtype and device objects, keywords. torch's C interface for
-// compiled models takes numbers instead. The allocator of torch's DLPack
-// interface is not used, since Tensor.record_stream has no effect on its
-// tensors.
+// tuples of sizes, dtype and device objects, keywords. This file calls torch's
+// C interface for compiled models, which takes numbers instead. It does not use
+// the allocator of torch's DLPack interface, since Tensor.record_stream has no
+// effect on the tensors of that allocator.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,7 +71,8 @@ public:
   }
 
   /// Makes a tensor as `view` describes it, and sets `view.data`. Returns null
-  /// if torch lacks a function of the interface, or if one fails.
+  /// if torch lacks a function or the dtype, or if the C interface reports an
+  /// error. Throws if the Python object cannot be made.
   nb::object make(TensorView &view) const {
     int32_t dtype = dtypes[view.dtype];
     int32_t device = view.device.type == MLAFIX_CPU ? cpu : cuda;

@@ -61,8 +61,8 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
         >>> out[:, 0, 0].tolist(), lse[0].tolist()
         ([nan, nan, nan, 0.0, 0.0], [nan, nan, nan, -inf, -inf])
     """
-    # The kernel's signature cannot say that cu_seqlens has one entry more than kv_lens. A wrong number of dims is
-    # reported later.
+    # The kernel's signature cannot say that cu_seqlens has one entry more than kv_lens, so the sizes are compared here.
+    # The launch reports a wrong number of dims.
     lens, starts = getattr(kv_lens, "shape", ()), getattr(cu_seqlens, "shape", ())
     if len(lens) == len(starts) == 1 and starts[0] != lens[0] + 1:
         raise wrong("cu_seqlens", f"{lens[0] + 1} entries for the {lens[0]} sequences of kv_lens", starts[0])
@@ -106,7 +106,7 @@ def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks:
     if num_chunks is None:
         num_chunks = int(-(-lens.max(initial=0) // chunk_size))
     check_integer("num_chunks", num_chunks)
-    # The shortest context ends first.
+    # A chunk has a sequence without keys if the shortest context ends before the chunk begins.
     shortest = min((int(length) for length in lens), default=num_chunks * chunk_size)
     return [bool(shortest <= chunk * chunk_size) for chunk in range(num_chunks)]
 
@@ -135,7 +135,7 @@ def _offsets(rows: int, query_start_loc: Array, context_start_loc: Array) -> tup
 
 
 def _rows(array: Array, dims: int, dim: int) -> int:
-    """Returns the size of a dim. Returns 0 if the array has another number of dims, which the launch reports."""
+    """Returns the size of dim `dim`. Returns 0 if the array does not have `dims` dims; the launch reports the error."""
     shape = getattr(array, "shape", ())
     return int(shape[dim]) if len(shape) == dims else 0
 

@@ -7,8 +7,8 @@ in a captured graph, and never waits. The findings are in two arrays of the call
 - `flags`, `[16] i32`: 1 at the number of each class that was found. If nothing is wrong, only this array needs to be
   copied to the host.
 
-`FAULTS` names the classes by number. `offences` reads a record on the host; zeros in both arrays begin anew. `mlafix.watch` puts these
-functions into engines.
+`FAULTS` names the classes by number. `offences` reads a record on the host. To begin anew, write zeros to both arrays.
+`mlafix.watch` puts these functions into engines.
 
 The examples begin with:
 
@@ -49,9 +49,16 @@ FAULTS = (
     "page out of range",
     "another length",
 )
-"""The names of the classes, by number. A row with keys that is NaN, or infinite; one without keys that is not 0, -inf; a row that is not
-zero beside an lse of -inf; one that is 0, -inf although it has keys; one above the limit; another state than the sides' merge or the
-keys' attention; and what is wrong with blocks and metadata."""
+"""The names of the classes, by number:
+
+- NaN, infinite: a row with keys that has NaN or an infinity.
+- not empty: a row without keys that is not 0, -inf.
+- weight of -inf: a row that is not zero beside an lse of -inf.
+- no keys seen: a row that is 0, -inf although it has keys.
+- too large: a row with a magnitude above the limit.
+- another lse, another value: a row that is not the merge of its sides or the attention over its keys.
+- all others: what is wrong with blocks of caches and with metadata.
+"""
 
 _STATED = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
 _MOST_SIDES = 8
@@ -96,8 +103,8 @@ def offences(record: Any) -> list[Offence]:
 
 
 def _common(record: Any, flags: Any, seam: Any, step: Any, live_rows: Any, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Checks and returns the numbers that all kernels take: the seam, the number of live rows with its array, and the
-    step with its array."""
+    """Checks the numbers that all kernels take, and returns them as `(seam, live_rows, step, live_rows_at, step_at)`. A
+    number on the device is passed as the array `…_at`, else that is None. `rows` replaces a `live_rows` of None."""
     check_integer("seam", seam)
     if not is_symbol(seam) and not 0 <= seam < 1 << 24:
         raise wrong("seam", "a number from 0 to 2^24 - 1", seam)
@@ -109,8 +116,8 @@ def _common(record: Any, flags: Any, seam: Any, step: Any, live_rows: Any, rows:
 def _counts(shape: tuple[Any, Any, Any], live: Any, live_at: Any) -> tuple[Any, Any, Any, Any]:
     """Returns the arguments live_rows, live_rows_at, read_rows and read_rows_at for a check of results with `shape`.
 
-    If the number of live rows is on the device, all rows of a small result are read before it arrives. From a large
-    result only live rows are read.
+    If the number of live rows is on the device, a check of a small result reads all rows without waiting for that
+    number. A check of a large result waits for the number and reads only live rows.
     """
     if live_at is None:
         return live, None, live, None
@@ -150,8 +157,8 @@ def visible_keys(out: Array, lens: Array, cu_seqlens: Array, *, causal: bool = T
         out: `[n] i32`; written: the keys of token t, at least 0; -1 for padding, a token that belongs to no sequence.
         lens: `[B]` i32 or i64, the keys of each sequence.
         cu_seqlens: `[B + 1]` i32 or i64, where the tokens of each sequence begin.
-        causal: the last token of a sequence sees all of its keys, each one before it one less. If False, each token
-            sees all keys.
+        causal: if True, the last token of a sequence sees all keys of the sequence, and each other token one key less
+            than the token after it. If False, each token sees all keys.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -192,7 +199,8 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
             stored.
         lens: `[n]` i32 or i64, the keys of each token; -1 for padding, which is not checked. `visible_keys` computes
             them from the lengths of sequences.
-        limit: `[1] f32`: no magnitude may be larger. Pass the largest magnitude of the values, rounded up.
+        limit: `[1] f32`: no magnitude in `out` may be larger. Pass the largest magnitude in the V of the attention,
+            rounded up. None: there is no limit.
         live_rows: the number of tokens to check: an int, 0 to n, or `[1] i32` on the device; None is all.
         lse_layout: "hn" or "nh".
         seam: the number of this place in the record, 0 to 2^24 - 1.
@@ -320,7 +328,8 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
         first: `[B]` as `lens`: the first key of each sequence, for a chunk of a context; None is 0.
         scale: the factor of the product of query and key, including the scales of both.
         v_scale: the factor of the values.
-        causal: the last token of a sequence sees all of its keys, each one before it one less.
+        causal: if True, the last token of a sequence sees all keys of the sequence, and each other token one key less
+            than the token after it. If False, each token sees all keys.
         every: row t is checked if (t + step // step_size) % every is 0.
         step_size: the interval of the steps at which the check runs. All rows have their turn within `every` such
             steps.

@@ -38,10 +38,11 @@ def weigh_rank(out: Array, out_lse: Array, rows: Array, lses: Array, rank: int, 
 
 @operation(writes=("rows", "lses"))
 def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stream = None) -> None:
-    """Packs the rows `[n, H, D]` and `[n, H]` into a block for each of r ranks, with that rank's heads: `[r, n or more,
-    H / r, D]` and `[r, n or more, H / r]`. Writes only the first n tokens of each block."""
-    # The arrays are sliced inside of torch's operator, since torch rebuilds slices of written tensors in the wrong
-    # place (docs/Limits.md).
+    """Packs the state `out` `[n, H, D]`, `lse` `[n, H]` into a block for each of r ranks, with that rank's heads. The
+    blocks are `rows` `[r, n or more, H / r, D]` and `lses` `[r, n or more, H / r]`. Writes only the first n tokens of
+    each block."""
+    # Slice the arrays inside of torch's operator. A slice that is passed to the operator as an output may be rebuilt by
+    # torch.compile at a wrong offset (docs/Limits.md).
     tokens = rows_of(out, "out", ("n", "H", "D"))[0]
     blocks: Any = rows
     sums: Any = lses
@@ -52,8 +53,8 @@ def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stre
 def mask_rows_without_keys(lse: Array, seq_lens: Array, query_start_loc: Array, *, stream: Stream = None) -> None:
     """Sets the lses `[n, H]` of padding and of tokens whose request has no keys to -inf."""
     bounds = query_start_loc.shape[0]
-    # The number of halvings that find one request among all. It is 0 for a symbolic count: tensors without memory are
-    # not searched.
+    # The number of steps of the binary search for the request of a token. A symbolic count gives 0, since only tensors
+    # without memory have one, and the kernel does not run on these.
     halvings = bounds.bit_length() if isinstance(bounds, int) else 0
     launch(library.kernel("mask_rows_without_keys"), (lse, seq_lens, query_start_loc, halvings), stream)
 
@@ -87,7 +88,8 @@ def merge_stats_blocks(out: Array, rows: Array, stats: Array, scale: float, *, s
 
 @operation(writes=("out",))
 def lens_of_rank_between(out: Array, lens: Array, starts: Array | None, rank: int, ranks: int, interleave: int, *, stream: Stream = None) -> None:
-    """Counts how many of `lens` tokens, beginning at `starts`, lie on a rank. All arrays are `[n]`."""
+    """Counts, for each i, how many of the lens[i] tokens from place starts[i] of a context on lie on a rank. Without
+    `starts`, the tokens begin at place 0. All arrays are `[n]`."""
     launch(library.kernel("lens_of_rank_between"), (out, lens, starts, rank, ranks, interleave), stream)
 
 
@@ -122,8 +124,8 @@ def merge_into_rows(out: Array, lse: Array, suffix: Array | None, suffix_lse: Ar
     """Merges a state into the first `merged` of the rows `first` to `end`, and copies the state to the other rows. Rows
     are `[n, H, D]`, lses `[H, n]`.
 
-    Without `suffix`, copies only lses to the other rows. Slices inside of torch's operator, for the reason given in
-    `pack_heads`.
+    If `suffix` is None, the rows already hold the payload of the state, and only lses are copied. `merged` must then be
+    0. Slices inside of torch's operator, for the reason given in `pack_heads`.
     """
     arrays: list[Any] = [out, lse]
     rows, lses = arrays[0][first:end], arrays[1][:, first:end]

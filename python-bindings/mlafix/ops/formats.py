@@ -81,8 +81,9 @@ class OutFormat:
         return empty(like, self.stored_shape(shape), "u8" if self.is_fp4 else "f8e4m3fn")
 
     def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
-        """Returns the format applied to rows `[…, H, D]`. Without a format the result would have `dtype`, or the dtype
-        of the input `like` if that is None. Raises ArgumentError if the format does not fit the rows."""
+        """Returns the format applied to rows `[…, H, D]`. `dtype` is the dtype that the result would have without a
+        format; None stands for the dtype of the input `like`. Raises ArgumentError if the format does not fit the
+        rows."""
         raise NotImplementedError
 
     def heads_of(self, dim: int) -> int:
@@ -149,7 +150,8 @@ class Fp8Groups(OutFormat):
     - i32 `[n, ceil(H * G / 4)]` of any strides, K = 128: four UE8M0 bytes a word, the first group in the low one (DeepGEMM). Bytes of
       the last word that belong to no group are 0.
     - f32 or f8e8m0 `[n, P]` of any strides, P a divisor of H: groups of H / P whole heads, up to 8, such as of 128 elements in heads of
-      64. Words for such groups, and groups of more heads, are those of `quantize_groups` of the merged rows as `[n, H * D]`.
+      64. For such groups with scales in words, and for groups of more heads, merge without a format and call
+      `quantize_groups` with the merged rows as `[n, H * D]`.
 
     `combine_split_kv` has `[B, L, …]` for `[n, …]`.
 
@@ -184,7 +186,8 @@ class Fp8Groups(OutFormat):
         return Placed((of.view, None, 0), how)
 
     def heads_of(self, dim: int) -> int:
-        # A word holds the scales of several groups of 128 elements, so each group counts as a head.
+        # Scales in words need heads of 128, 256 or 512 elements. With one head for each group of 128 elements, rows of
+        # any multiple of 128 elements fit.
         in_words = _layouts.kind_of(self.scales, "Fp8Groups") == "int32"
         return max(dim // _WORDS_GROUP, 1) if in_words and dim % _WORDS_GROUP == 0 else 1
 
@@ -365,7 +368,8 @@ class NvFp4(_Blocks):
 
 
 class Plain(OutFormat):
-    """Stands for no format: the result has its usual dtype. Kernels that do more than merge take it."""
+    """Stands for no format: the result has its usual dtype. Merges that also rotate rows, or that have a gate or sinks,
+    use this class, since their kernels take a format."""
 
     def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
         return Placed((None, None, 0), How(is_plain=True))

@@ -6,8 +6,9 @@ The examples begin with:
     >>> from mlafix import ops
 
 **Past the threshold.** A token at or past `context_rows` takes the suffix's state. If its lse is +inf, the row is empty and becomes 0, -inf
-(N2, N3). With `copy_past_context=True` it is a copy of the suffix. Payload and lse keep their bits, including NaN and an lse of
-+inf, and the payload does not wait for the lse. A result with a format then holds the payload in it, whatever the lse is.
+(N2, N3). With `copy_past_context=True` the row is a copy of the suffix. Payload and lse keep their bits, including NaN and an lse of
++inf, and the payload does not wait for the lse. If the result has a format, the copied payload is converted to this format, whatever
+the lse is.
 
     >>> prefix, suffix = np.full((3, 1, 4), 2, np.float32), np.full((3, 1, 4), 4, np.float32)
     >>> lse, endless = np.zeros((1, 3), np.float32), np.full((1, 3), np.inf, np.float32)
@@ -18,11 +19,11 @@ The examples begin with:
     >>> out[2, 0, 0].item(), out_lse[0, 2].item()
     (4.0, inf)
 
-A merge needs such a threshold from the host, not buffers that are zeroed first (vLLM #36540).
+With such a threshold from the host, no buffer has to be zeroed before the merge (vLLM #36540).
 
-**Bases.** Prefix, suffix and result may each have a base of their own, as where FlashInfer's prefix, in base 2, meets FlashAttention's
-suffix: taken for one base, the prefix has a wrong weight (SGLang #40903). Kernels for several bases are compiled in no package:
-`mlafix.warmup` of a call compiles its code ahead.
+**Bases.** Prefix, suffix and result may each have a base of their own. For example, FlashInfer's prefix is in base 2, and
+FlashAttention's suffix in base e. A merge that takes both for the same base gives the prefix a wrong weight (SGLang #40903). No
+package contains kernels for several bases: `mlafix.warmup` of a call compiles its code ahead.
 
     >>> out, out_lse = ops.merge_attn_states(prefix, lse + np.float32(np.log2(3)), suffix, lse, base=("2", "e", "e"))
     >>> out[0, 0, 0].item(), round(out_lse[0, 0].item(), 4)  # three fourths of 2 and one of 4; ln 4
@@ -145,7 +146,7 @@ def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_l
     """Does what `merge_attn_states` does, without the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, "prefix_lse", "suffix_lse", "out_lse")
     copies = bool(copy_past_context) and context_rows is not None
-    if context_rows is None:  # The launch reports a wrong number of dims.
+    if context_rows is None:  # This takes the first size of any shape. The launch reports a wrong number of dims.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", ROWS))[0]
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
     key = bases.key(layout, sides=True)
@@ -323,9 +324,9 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         out = v / (1 + exp(sink - s));  out_lse = log(exp(s) + exp(sink))
 
     This is the softmax of gpt-oss (OpenAI, 2025), which has a learned logit per head beside the scores. The attention was computed
-    without it. It is a merge of a row and a sink. A sink of -inf or +inf is ignored (N2), and the row is copied (N4). An empty row
-    (s of -inf or +inf) becomes zeros, whatever its payload holds (N5). Its lse becomes the logit, or -inf without a sink (N3). NaN
-    in s or in a sink propagates (N6). A sink counts once: give it to the merge of all pieces, or to one of them.
+    without this logit, and the call merges each row with it. A sink of -inf or +inf is ignored (N2), and the row is copied (N4). An
+    empty row (s of -inf or +inf) becomes zeros, whatever its payload holds (N5). Its lse becomes the logit, or -inf without a sink
+    (N3). NaN in s or in a sink propagates (N6). A sink counts once: give it to the merge of all states, or to one of the states.
 
     Args:
         v: `[n, H, D] T`, T of bf16, f16, f32.

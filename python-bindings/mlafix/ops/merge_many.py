@@ -5,8 +5,9 @@ The examples begin with:
     >>> import numpy as np
     >>> from mlafix import ops
 
-Each length of a list has code of its own, compiled when it is first met, unless code for any length is there already.
-`mlafix.warmup` of a call does it ahead, or, for four states, of this:
+Each length of a list has code of its own, which is compiled at the first call with this length, unless code for any
+length exists already. `mlafix.warmup` compiles the code ahead. It takes a call, or a name with bindings, here for four
+states:
 
     ("merge_states_list", {"H": 128, "D": 128, "T": "bf16", "out_lse": "present"}
      | {f"{kind}{i}": "present" if i < 4 else "absent" for kind in "vs" for i in range(1, 8)})
@@ -14,8 +15,10 @@ Each length of a list has code of its own, compiled when it is first met, unless
 Without the bindings of optional arguments the code takes any length, and reaches a fifth less bandwidth where half of the
 arguments are omitted.
 
-A result whose lse is in a base of its own or that is turned, and splits that are counted, not normalised, beside a state or have sinks,
-have kernels that are compiled in no package: `mlafix.warmup` of a call compiles its code ahead.
+No package contains the kernels of the following calls, so `mlafix.warmup` of a call compiles its code ahead:
+
+- calls whose merged lse has another base than the inputs, and calls with `rope`.
+- calls of `combine_split_kv` with `seq_lens`, `partial_sum`, `beside` or `sinks`.
 """
 
 from __future__ import annotations
@@ -41,8 +44,8 @@ __all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_
 MAX_LIST = 8
 """The largest number of states that `merge_states_list` merges in one launch."""
 
-# A number of states up to this one is compiled into the kernel, which unrolls its loop over the states. It is 0 without
-# a compiler: the kernels that were compiled ahead take any number.
+# For up to this number of states, a kernel is compiled for exactly one number, so that it unrolls its loop over the
+# states. Without a compiler this is 0, since the kernels that were compiled ahead take any number of states.
 _BOUND_COUNT = 8 if toolchain.compiler_file() else 0
 
 _DENSE = KeyedKernel("merge_states")
@@ -243,8 +246,8 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
 
 @functools.lru_cache(maxsize=64)
 def _new_of(dtype: Any) -> NewTensor | None:
-    """Returns the output to allocate for an `out_dtype`. Returns None if the value is not a dtype; no kernel accepts it
-    then."""
+    """Returns the placeholder of an output that has the dtype `dtype`. Returns None if the value is not a dtype: the
+    fast path refuses a call whose output is None."""
     try:
         return NewTensor(dtype_name(dtype))
     except ArgumentError:
@@ -265,7 +268,7 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
     if out is None:
         try:
             rows = _NEW_LIKE_PARTIAL if out_dtype is None else _new_of(out_dtype)
-        except TypeError:  # the dtype or the base is not hashable
+        except TypeError:  # the dtype is not hashable
             return None
     return fast((rows, new_lse if out_lse is None else out_lse, partial, partial_lse), stream)
 
@@ -395,7 +398,7 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
 
 def _counts(rows: Any, seq_lens: Any, split_len: int | None, tile_len: int | None, cu_seqlens: Any) -> tuple[int, int, int]:
     """Returns the kernel's arguments for counting splits: the keys per split, the keys per tile, and the number of
-    halvings that find a sequence."""
+    steps of the binary search for the sequence of a row. Numbers that a call does not need are 0."""
     if seq_lens is None:
         for name, given in (("split_len", split_len), ("tile_len", tile_len), ("cu_seqlens", cu_seqlens)):
             if given is not None:

@@ -47,8 +47,8 @@ class Rope:
     Args:
         positions: i64 or i32, each token's row in `table`: `[n]`, or `[B, L]` for `combine_split_kv`.
         table: `[m, 2, R / 2]`, or `[m, R]` with the cosines before the sines as engines keep it; f32, bf16 or f16.
-        interleaved: True if pairs are neighbours (x[2 i], x[2 i + 1]); otherwise they are (x[i], x[R / 2 + i]) of the R
-            elements. Halves are powers of two, and D and `start` multiples of R.
+        interleaved: True if pairs are neighbours (x[2 i], x[2 i + 1]). Otherwise they are (x[i], x[R / 2 + i]) of the R
+            elements; then R must be a power of two, and D and `start` must be multiples of R.
         inverse: if True, rotates in the opposite direction.
         start: the first of the R elements, even. None: they are the last ones.
 

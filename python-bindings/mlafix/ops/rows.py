@@ -75,9 +75,9 @@ def quantize_groups(x: Array, out_format: OutFormat, *, out: Array | None = None
     Args:
         x: `[n, D] T` or `[n, H, D] T`, T of bf16, f16, f32. A group is a part of a head or consists of whole heads, as
             in a merge. Contiguous heads may be passed as `[n, H * D]`, without this restriction.
-        out_format: `Fp8Groups`, `MxFp8`, `MxFp4` or `NvFp4`, with scales as in a merge of `[n, H, D]`; of `[n, D]` with H = 1, `[n, G]`, and
-            in words `[n, ceil(D / 512)] i32`. `quantize_from` changes nothing.
-        out: of the shape of `x`, f8e4m3fn, or with half of D two elements a byte. Allocated if None.
+        out_format: `Fp8Groups`, `MxFp8`, `MxFp4` or `NvFp4`, with scales as in a merge of `[n, H, D]`. For rows `[n, D]`, H is 1: scales are
+            `[n, G]`, or in words `[n, ceil(D / 512)] i32`. `quantize_from` changes nothing.
+        out: of the shape of `x`, f8e4m3fn; for fp4 with D / 2 bytes in place of D elements, two elements a byte. Allocated if None.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -117,7 +117,7 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, residual: Array |
         weight: `[D] T`; with a residual, a format or heads also another of f32, bf16, f16.
         epsilon: added to the mean square.
         residual: as `x`; updated. None: nothing is added.
-        out_format: stores `out` as fp8 or fp4, as [the page of formats](formats.md) says for rows `[n, H, D]`; of `[n, D]` H is 1. None: as T.
+        out_format: stores `out` as fp8 or fp4, as [the page of formats](formats.md) says for rows `[n, H, D]`; for `[n, D]`, H is 1. None: as T.
         out: as `x`, or what the format stores; without a format it may be `x` itself (N11). Allocated if None.
         stream: the CUDA stream; None is torch's current one.
 

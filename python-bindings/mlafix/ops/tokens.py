@@ -5,10 +5,10 @@ The examples begin with:
     >>> import numpy as np
     >>> from mlafix import ops
 
-A first call compiles the kernel for the length of its rows. `mlafix.warmup` of a call compiles it ahead: one with another number of
-tokens or blocks has the same code. Without the compiler, rows of any length are moved in chunks, by kernels that are compiled ahead.
+A first call compiles the kernel for the length of its rows. `mlafix.warmup` of a call compiles it ahead. Calls with another number of
+tokens or blocks have the same code. Without the compiler, rows of any length are moved in chunks, by kernels that are compiled ahead.
 
-Arrays of numpy's and torch's may have dtypes that kernels do not have, where elements are only moved; those of other libraries may not.
+Where elements are only moved, arrays of numpy and torch may have dtypes that kernels do not support. Arrays of other libraries may not.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ CHUNKS = (256, 64, 16, 8, 4, 1)
 
 _RowsKey = tuple[str, tuple[int, ...], str, str]
 _Chunked = Callable[[int], tuple[str, tuple[Any, ...]]]
-# Keys of rows for which there is no kernel and nothing that can compile one.
+# The keys of rows that are moved in chunks at once, since they have no kernel of their own and nothing can compile one.
 _in_chunks_alone: set[_RowsKey] = set()
 
 
@@ -341,7 +341,7 @@ def _record_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, strea
     """Records the kernel that `_launch_rows` needs, with the kernel that moves chunks as its substitute."""
     found: list[Needed] = []
     with recording(found.append):
-        with contextlib.suppress(UnitError):  # without the kernel its signature is unknown as well
+        with contextlib.suppress(UnitError):  # without the kernel its signature is unknown, too, and the launch raises
             launch(library.kernel(name), arguments, stream)
         _launch_chunks(_rows_key(name, arguments, stream), chunked, stream)
     if found:  # nothing is found if a size of the call is a symbol
@@ -350,7 +350,7 @@ def _record_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, strea
 
 def _rows_key(name: str, arguments: tuple[Any, ...], stream: Any) -> _RowsKey:
     """Returns the key of the code for a call's rows: the kernel's name, the lengths of the rows, their dtype and the
-    device. A symbolic length, which only a checked call has, counts as 1."""
+    device. A symbolic length counts as 1: only calls on tensors without memory have one, and these launch nothing."""
     arrays = [argument for argument in arguments if hasattr(argument, "dtype")]
     lengths = tuple(1 if is_symbol(array.shape[-1]) else array.shape[-1] for array in arrays if len(array.shape) > 1)
     return name, lengths, str(arrays[0].dtype), str(getattr(arrays[0], "device", ""))
@@ -413,8 +413,8 @@ def _turned(array: Any, dims: tuple[int, ...]) -> Any:
 
 
 def _pages(cache: Any, name: str) -> Any:
-    """Returns a view of a cache `[m, page_size, …]` as `[m, A, page_size, B, R]`. A joins the dims outside of the
-    token's dim in memory, B and R the dims inside."""
+    """Returns a view of a cache `[m, page_size, …]` as `[m, A, page_size, B, R]`. In memory, the dims that A joins lie
+    outside of the token's dim, and those that B joins inside of it. R is the last dim."""
     shape = _rows_shape(cache, name, 2)
     cache = as_moved(cache)
     strides = _strides_of(cache)

@@ -4,7 +4,7 @@
 
 A check is one launch. It reads rows once, and writes nothing if they are right (`mlafix.ops.checks`). The first fault is
 reported in one line with its step, layer, seam, request, token and class, and the expected and actual values. docs/Watch.md
-is for users. This package needs torch, and only the command line imports it.
+is for users. This package needs torch. In mlafix, only the command line imports this package.
 """
 
 from .choice import Choice, choice_of

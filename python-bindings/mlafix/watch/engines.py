@@ -37,7 +37,7 @@ class Seam(NamedTuple):
     before: Check | None = None
 
 
-# -- Checks by what the engines' functions take ---------------------------------------------------------------------------
+# -- Checks of the engines' functions ---------------------------------------------------------------------------------
 
 
 def before_attention(watch: Watch, given: Given, _: Any) -> None:
@@ -48,8 +48,8 @@ def behind_attention(watch: Watch, given: Given, result: Any, name: str = "flash
     """Checks the result of flash_attn_varlen_func. Reads its arguments q, k, v, q_v, cu_seqlens_q, seqused_k or
     cu_seqlens_k, block_table, softmax_scale, causal and return_softmax_lse.
 
-    Skips calls over a context without a block table: vLLM next masks their rows without keys (`behind_mask`), and then
-    merges them.
+    Skips calls over a context without a block table. After such a call, vLLM masks the rows without keys with
+    mask_empty_context, whose seam checks the rows (`behind_mask`). Then vLLM merges the rows.
     """
     out, lse = (result[0], result[1]) if isinstance(result, (tuple, list)) else (result, None)
     q, k, v, starts, lens = given["q"], given["k"], given["v"], given["cu_seqlens_q"], given.get("seqused_k")
@@ -97,7 +97,7 @@ def before_layer(watch: Watch, given: Given, _: Any) -> None:
     """Runs before AttentionImpl.forward. Notes the layer, poisons the output, and checks the pages that the call will
     read."""
     watch.layer = str(getattr(given.get("layer"), "layer_name", "") or watch.layer)
-    watch.last_rows = 0  # forgets the address: another tensor may have had it
+    watch.last_rows = 0  # another layer's rows may have had the address of this layer's rows
     watch.poison(given.get("output"))
     metadata, cache = given.get("attn_metadata"), given.get("kv_cache")
     table = getattr(metadata, "block_table", None)
@@ -139,7 +139,8 @@ def before_latent_layer(watch: Watch, given: Given, _: Any) -> None:
 
 
 def before_latent_prefill(watch: Watch, given: Given, _: Any) -> None:
-    """Runs before MLACommonBaseImpl.forward_mha. Its row 0 is the first token after those of the decodes."""
+    """Runs before MLACommonBaseImpl.forward_mha. Row 0 in that function is the first token of the prefills. In the
+    batch, the tokens of the decodes come before it."""
     watch.first_row = given["attn_metadata"].num_decode_tokens
 
 
@@ -148,7 +149,8 @@ def behind_latent_prefill(watch: Watch, given: Given, _: Any) -> None:
 
 
 def behind_latent_layer(watch: Watch, given: Given, _: Any) -> None:
-    """Checks the result of MLAAttention.forward_impl: output [n, H * D]. attn_metadata has lengths only for decodes."""
+    """Checks the result of MLAAttention.forward_impl: output [n, H * D]. attn_metadata has lengths only for decodes, so
+    a step with prefills is checked without lengths."""
     metadata, own, out = given.get("attn_metadata"), given["self"], given["output"]
     if metadata is None or not out.is_floating_point() or out.element_size() < 2:
         return
@@ -174,8 +176,8 @@ def behind_merge(watch: Watch, given: Given, result: Any, *, layout: str = "", n
     """Checks the result of merge_attn_states or merge_state: output and output_lse, or the returned tensors. Skips fp8
     results.
 
-    Rows past `prefill_tokens_with_context` take the suffix. This is right if the prefix has no keys. If it has keys
-    they are lost, which is a fault.
+    Checks all rows against the merge of both sides, also rows past `prefill_tokens_with_context`, for which the engine
+    takes the suffix. If the prefix of such a row has keys, they are lost, and the check finds a fault.
     """
     out, lse = given.get("output"), given.get("output_lse")
     if isinstance(result, (tuple, list)):
@@ -275,7 +277,7 @@ def behind_sglang_layer(watch: Watch, given: Given, result: Any) -> None:
 
 def before_sglang_pages(watch: Watch, given: Given, _: Any) -> None:
     """Runs before flash_attn_with_kvcache of SGLang and checks the pages that the call will read. A row of a latent
-    cache is both key and value."""
+    cache is both key and value, so keys and values are checked together."""
     table, keys, values = given.get("page_table"), given["k_cache"], given["v_cache"]
     watch.poison(given.get("out"))
     if table is None or not hasattr(given.get("cache_seqlens"), "dim"):
@@ -294,8 +296,8 @@ def behind_sglang_pages(watch: Watch, given: Given, result: Any) -> None:
 
 
 def behind_sglang_varlen(watch: Watch, given: Given, result: Any) -> None:
-    """Checks the result of flash_attn_varlen_func of SGLang. Recomputes some rows of calls on new tokens. In calls on a
-    chunk of context, rows may have no keys."""
+    """Checks the result of flash_attn_varlen_func of SGLang. Recomputes some rows of calls on new tokens. For calls on
+    a chunk of context, where rows may have no keys, recomputes nothing."""
     if given.get("causal") or given.get("page_table") is not None:
         behind_attention(watch, {**given, "q_v": given.get("qv"), "block_table": given.get("page_table")}, result)
         return
@@ -324,8 +326,7 @@ def _layout(rows: Any, lse: Any) -> str:
     return "hn" if tuple(lse.shape) == (rows.shape[1], rows.shape[0]) else "nh"
 
 
-# -- Seams
-# ---------------------------------------------------------------------------------------------------------------
+# -- Seams ------------------------------------------------------------------------------------------------------------
 
 _BACKENDS = "vllm.v1.attention.backends"
 _OPS = "vllm.v1.attention.ops.triton_merge_attn_states"

@@ -16,7 +16,7 @@ def watch(function: Callable[..., Any], *, on: Watch | None = None, layer: str =
 
     Args:
         function: returns rows `[n, H, D]`, or `[…, H, D]` without an lse.
-        on: the watch; a new one if None. `watched.watch` names it.
+        on: the watch; a new one if None. It is the attribute `watch` of the returned function.
         layer: the name of the layer in reports.
         lse_layout: "hn" or "nh".
     """

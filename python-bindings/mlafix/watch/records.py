@@ -97,7 +97,8 @@ class Records:
         return self._copied is True or bool(self._copied.query())
 
     def answer(self) -> bool | None:
-        """True if the last copy of the flags has one set. Returns None if no copy has arrived since the last answer."""
+        """True if a flag is set in the last copy of the flags. Returns None if no copy has arrived since the last
+        answer."""
         if self._copied is None or not self._is_there():
             return None
         self._copied = None

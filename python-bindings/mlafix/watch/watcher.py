@@ -18,8 +18,8 @@ from .report import Report, report_of
 
 _MOST_LIVE = UNKNOWN_LIVE
 _MOST_COUNTED = 64
-"""The largest number of key counts that are kept within a step. More mean that no caller begins steps; all are dropped
-then."""
+"""The largest number of key counts that are kept within a step. If there are more, no caller begins steps, so all
+counts are dropped."""
 _KEPT_STEPS = 16
 """The number of most recent steps whose lengths and block tables are kept for reports."""
 
@@ -45,8 +45,8 @@ class Batch(NamedTuple):
     cu_seqlens: Any
     block_table: Any
     calls: dict[int, dict[str, Any]]
-    """The arguments of each call of the step, described for reports, by the seam's number in the order of the calls.
-    Calls of a replayed graph are missing."""
+    """The arguments of each call of the step, as reports show them. The keys are the numbers of the seams, in the order
+    of the calls. Calls of a replayed graph are missing."""
 
 
 class Counted(NamedTuple):
@@ -125,7 +125,7 @@ class Watch:
 
     def batch(self, lens: Any, cu_seqlens: Any, block_table: Any = None, *, requests: Sequence[str] = ()) -> None:
         """Gives the current step its lengths, offsets, block table and requests, if `step` was called without lengths.
-        A seam calls this that knows them."""
+        Called by seams that know these values."""
         if not self._kept or self._kept[-1][0] != self.now or self._kept[-1][1].lens is not None or _captures(lens):
             return
         kept = self._kept.pop()[1]
@@ -243,8 +243,7 @@ class Watch:
                 if output is not None:
                     fill_nan(output)
 
-    # -- Findings
-    # ---------------------------------------------------------------------------------------------------------
+    # -- Findings -----------------------------------------------------------------------------------------------------
 
     def _common(self, kind: str, place: Place, tensor: Any, rows: int, columns: int, **sizes: Any) -> dict[str, Any]:
         """Returns the arguments that all checks take: record arrays, seam number, step and number of live rows.
