@@ -24,7 +24,8 @@ nanobind::object makeEmpty(TensorView &view);
 nanobind::object makeLike(PyObject *other);
 
 /// True if torch is imported and none of its modes and tracers is active in
-/// this thread. Plain tensors are then no placeholders.
+/// this thread. An object of type torch.Tensor is then a tensor with values,
+/// and not a placeholder of a trace.
 bool isTorchUnwatched();
 
 } // namespace mlafix::python

@@ -12,8 +12,8 @@
 
 namespace mlafix::python {
 
-/// A library that the process has already loaded. If it is not loaded, `find`
-/// finds nothing.
+/// A handle of a library that the process may have loaded. The constructor
+/// loads nothing. Without the library, `find` sets functions to null.
 class LoadedLibrary {
 public:
   explicit LoadedLibrary(const char *name)
@@ -28,7 +28,9 @@ public:
   }
 
 private:
-  void *handle; // null if not loaded; never closed, since torch stays loaded
+  // Null if the library is not loaded. Never closed, since the libraries are
+  // torch's, and torch stays loaded.
+  void *handle;
 };
 
 } // namespace mlafix::python

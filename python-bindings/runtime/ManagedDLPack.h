@@ -55,7 +55,8 @@ struct ExchangeApi {
   void *allocate;
   void *toManaged;
   void *fromManaged;
-  int (*view)(void *object, Tensor *out); // may be null; `out` is borrowed
+  // May be null. The memory to which `out` then points belongs to `object`.
+  int (*view)(void *object, Tensor *out);
   int (*currentStream)(int32_t deviceType, int32_t deviceId, void **stream);
 };
 

@@ -24,8 +24,8 @@
 namespace nb = nanobind;
 
 /// Adds two functions that set and restore a thread's floating-point
-/// environment. With them, parsing of numbers and folding of constants do not
-/// depend on the rounding mode of the calling thread.
+/// environment. The package calls them around the translation of a kernel, so
+/// that its constants do not depend on the rounding mode of the calling thread.
 static void bindArithmetic(nb::module_ &module) {
   module.def(
       "default_arithmetic",
@@ -74,7 +74,7 @@ NB_MODULE(_runtime, module) {
   mlafix::python::bindNewTensor(module);
   mlafix::python::bindPeers(module);
   mlafix::python::bindDispatcher(module);
-  // Kernels are globals of modules. Some may be alive when nanobind checks for
-  // leaks at exit.
+  // Programs keep kernels in globals of their modules, so some kernels may be
+  // alive at exit. nanobind would report them as leaks.
   nb::set_leak_warnings(false);
 }

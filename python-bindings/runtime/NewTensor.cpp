@@ -103,8 +103,8 @@ nb::object mlafix::python::allocate(const Signature &signature, CallArgs &call,
   TensorView shape;
   if (!findShape(spec, call, wanted, shape))
     return {};
-  // If the input is not contiguous, torch chooses the output's strides, as
-  // torch.empty_like does.
+  // If the input that `wanted.like` names has the output's dims and dtype but
+  // other strides than `shape`, torch.empty_like chooses the output's strides.
   if (spec.twin >= 0 && wanted.like == spec.twin &&
       call.views[spec.twin].dtype == shape.dtype &&
       !matches(shape, spec, call.views[spec.twin])) {

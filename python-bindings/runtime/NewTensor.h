@@ -18,11 +18,11 @@ struct NewTensor {
   /// that of argument `like` if the signature has a variable.
   int32_t dtype = 0;
   /// The index of an argument that gives the dtype, or -1. If that argument has
-  /// the output's dims, the output also gets its strides, as with
+  /// the output's dims, it also gives the output's strides, as in
   /// torch.empty_like.
   int32_t like = -1;
-  /// The caller's dims in the order in memory, the outermost first. If empty,
-  /// memory has the caller's order of dims.
+  /// The caller's dims in the order in memory, the outermost first. An empty
+  /// vector stands for the caller's order of dims.
   std::vector<uint8_t> order;
 
   NewTensor(const std::string &dtype, int32_t like, nanobind::object order);

@@ -38,9 +38,9 @@ struct PeerTensors {
   nanobind::object group; ///< a PeerGroup, or None
 };
 
-/// The memory to which the mlafix_arg of arguments with several tensors point,
-/// for one call. An object lives on the stack, and its unused members stay
-/// uninitialised.
+/// The memory to which the mlafix_arg of each argument with several tensors
+/// points during one call. The struct lives on the stack, and members that the
+/// call does not use stay uninitialised.
 struct PeerArgs {
   struct One {
     mlafix_peers peers;
@@ -52,8 +52,8 @@ struct PeerArgs {
 
   /// Reads the tensors of `object`: a list, a tuple, or a PeerTensors unless
   /// `isList`. Calls `read` for each tensor. Sets `view` to the view of the
-  /// first tensor, with one more dim in front that counts the tensors. Throws
-  /// ArgumentError.
+  /// first tensor, with one more dim in front that counts the tensors. Returns
+  /// the pointer for the mlafix_arg. Throws ArgumentError.
   const mlafix_peers *
   add(PyObject *object, bool isList, const ArgContext &place,
       void (*read)(void *context, PyObject *object, TensorView &view),

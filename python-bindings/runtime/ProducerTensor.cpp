@@ -106,7 +106,8 @@ void mlafix::python::readProducer(PyObject *object, const ArgContext &place,
       object, streamArgument(deviceType, conversion.producerStream));
   if (!capsule.is_valid())
     place.failBecause(object, "whose __dlpack__ failed");
-  // The capsule keeps its name, so that its own destructor frees the memory.
+  // A consumer that takes over the memory would rename the capsule. Here, the
+  // capsule keeps its name, so that the capsule's destructor frees the memory.
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
     auto *managed = static_cast<dlpack::ManagedTensorVersioned *>(
         PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
@@ -114,7 +115,7 @@ void mlafix::python::readProducer(PyObject *object, const ArgContext &place,
       place.fail("expected a tensor of DLPack %u, got one of DLPack %u",
                  dlpack::majorVersion, managed->version.major);
     readDLPack(managed->tensor, place, view);
-    // A kernel must not write to a copy, since no one would see the result.
+    // A copy counts as read-only: no one would see what a kernel writes to it.
     view.readOnly =
         managed->flags & (dlpack::flagReadOnly | dlpack::flagIsCopied);
   } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {

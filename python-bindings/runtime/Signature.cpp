@@ -46,10 +46,10 @@ int32_t scalarKind(const std::string &dtype) {
                      dtype.c_str());
 }
 
-/// Returns the dtypes that a dtype variable may have, as " (bf16, f16, …)".
-/// These are the integers or the floats, as `example` is one of them. They are
-/// all dtypes if the kernel only moves the elements (`isMoved`). Returns "" if
-/// `example` is "bool".
+/// Returns the dtypes that a dtype variable may have, as " (bf16, f16, …)": the
+/// integers if `example` is an integer, and the floats if it is a float. If the
+/// kernel only moves the elements (`isMoved`), returns all dtypes. f4e2m1 is
+/// never among them. Returns "" if `example` is "bool".
 std::string dtypesLike(const std::string &example, bool isMoved) {
   if (example == "bool")
     return "";

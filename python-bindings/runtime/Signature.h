@@ -24,7 +24,8 @@ struct DimSource {
 };
 
 /// A dim that is a product of two factors. A factor is a name that arguments
-/// bind, or a number. A call may know only one factor.
+/// bind, or a number. If the other arguments of a call bind only one factor,
+/// the size of the dim gives the other factor.
 struct Product {
   uint32_t dim = 0; ///< the position of the dim in its tensor
   /// The key of each factor that is a name; -1 for a number.
@@ -44,13 +45,13 @@ struct ArgSpec {
   std::vector<std::string> dims;
   std::vector<int32_t> dimKeys; ///< the key of each dim, or -1
   std::vector<Product> products;
-  /// For tensors: dim i of the kernel is dim view[i] of the passed array. If
-  /// empty, the order of the dims is the same.
+  /// For tensors: dim i of the kernel is dim view[i] of the passed array. An
+  /// empty vector stands for the same order of dims.
   std::vector<uint8_t> view;
   std::string expected; ///< "a tensor of dtype T", "an integer", ...
   std::string dtypes;   ///< the dtypes allowed for T, in parentheses; or ""
   /// For outputs: for each dim, a dim of an input with the same size, so that a
-  /// call can allocate the output. Empty if an input lacks some dim.
+  /// call can allocate the output. Empty if a dim of the output is in no input.
   std::vector<DimSource> sources;
   /// For outputs: the index of the first input with the same dims in the same
   /// order, or -1 if there is none.

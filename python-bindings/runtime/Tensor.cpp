@@ -26,7 +26,7 @@ struct TypeEntry {
 
 /// Classes whose arrays are immutable, as (module, class). These libraries
 /// share the memory of equal arrays, and their compilers rely on the contents.
-/// DLPack has no flag for this.
+/// DLPack does not tell that an array is immutable, so the list is needed.
 constexpr const char *immutableClasses[][2] = {
     {"jax", "Array"}, {"tensorflow", "Tensor"}, {"pyarrow", "Array"}};
 
@@ -171,7 +171,7 @@ void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
                                 const ArgContext &place, TensorView &view) {
   view.dtype = dlpack::dtypeOf(tensor.dtype);
   // An element of this DLPack dtype is a byte with two f4e2m1 elements. Sizes
-  // count bytes here; the caller doubles the last one.
+  // count bytes here. The caller doubles the last size, to count elements.
   if (tensor.dtype.code == dlpack::codeFloat4E2M1FN && tensor.dtype.bits == 4 &&
       tensor.dtype.lanes == 2)
     view.dtype = MLAFIX_F4E2M1;

@@ -51,8 +51,8 @@ struct ArgContext {
   [[noreturn]] void failOfDType(const char *dtype) const;
 
   /// Throws ArgumentError after Python code of `object` has failed: "got TYPE,
-  /// WHERE: TEXT". TYPE is the object's type, and TEXT that of the pending
-  /// exception. Rethrows exceptions such as SystemExit.
+  /// WHERE: TEXT". TYPE is the object's type, WHERE is `where`, and TEXT is the
+  /// message of the pending exception. Rethrows exceptions such as SystemExit.
   [[noreturn]] void failBecause(PyObject *object, const char *where) const;
 };
 
@@ -66,11 +66,11 @@ struct Conversion {
   /// The stream that waits for the work of producers with __dlpack__. Null is
   /// the legacy default stream.
   void *producerStream = nullptr;
-  /// The table of the framework that has the first CUDA tensor, for its current
-  /// stream. Null if no CUDA tensor has such a table.
+  /// The DLPack table of the first CUDA tensor whose type has one. It tells the
+  /// framework's current stream. Null if no CUDA tensor has a table.
   const dlpack::ExchangeApi *streamApi = nullptr;
-  /// True if a torch tensor on a CUDA device was read, and torch has no
-  /// exchange API.
+  /// True if a torch tensor on a CUDA device was read through its attributes,
+  /// since torch has no table or the tensor's type is a subclass.
   bool torchStream = false;
   /// The DLPack capsules of tensors. They must live until the launch.
   std::vector<nanobind::object> keepAlive;
@@ -81,9 +81,10 @@ struct Conversion {
 void readTensor(PyObject *object, const ArgContext &place,
                 Conversion &conversion, TensorView &view);
 
-/// True if an object that is read through DLPack must not be written. Its
-/// library's arrays are immutable (jax), or another protocol of the object says
-/// so. TensorView::readOnly has the flag of DLPack itself.
+/// True if an object is read through DLPack and must not be written: arrays of
+/// its class are immutable (jax), or another protocol of the object says that
+/// its memory is read-only. Ignores DLPack's own flag, which sets
+/// TensorView::readOnly.
 bool isImmutable(PyObject *object);
 
 /// Returns the DLPack table of C functions for the type of plain torch tensors.

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads torch tensors through torch's table of C functions if it has one, else
-// through their attributes. Either way, a tensor is refused if its memory does
-// not contain its values (sparse, meta, lazily negated, a subclass that
-// redefines operations), or if autograd would have to follow the call.
+// Reads a torch tensor through torch's table of C functions, or through the
+// tensor's attributes if torch has no table or the tensor's type is a subclass.
+// Either way, a tensor is refused if its memory does not contain its values
+// (sparse, meta, lazily negated, a subclass that redefines operations), or if
+// autograd would have to follow the call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +27,10 @@ using namespace mlafix::python;
 // Lazy negation
 //
 // A view of any dtype and strides may be negated lazily: torch._neg_view(x), or
-// the imaginary part of a conjugate. To ask, the Python method is_neg takes
-// tens of nanoseconds per tensor, and torch's C++ function takes five. The C++
-// function is called if a check finds the at::Tensor at the expected place in
-// its Python object.
+// the imaginary part of a conjugate. To tell whether a tensor is negated, the
+// Python method is_neg takes tens of nanoseconds, and torch's C++ function
+// takes five. The C++ function is called if a check finds that tensorIn returns
+// the at::Tensor of a Python object.
 //
 //===----------------------------------------------------------------------===//
 
@@ -239,7 +240,7 @@ void mlafix::python::readTorch(PyObject *object, const dlpack::ExchangeApi *api,
   if (api) {
     dlpack::Tensor tensor;
     if (api->view(object, &tensor) != 0) {
-      // torch's own message contains a C++ stack trace.
+      // Replaces torch's message, which contains a C++ stack trace.
       clearException();
       explain(object, place);
       if (isOfTransform(object))

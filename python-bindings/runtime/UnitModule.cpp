@@ -39,8 +39,8 @@ Unit loadUnit(nb::object path) {
   return Unit::adopt(unit);
 }
 
-/// Returns a str argument in UTF-8. Throws ArgumentError for other objects; its
-/// message contains `expected`.
+/// Returns a str argument in UTF-8. For other objects, throws ArgumentError
+/// with a message that contains `expected`.
 std::string textArgument(nb::handle object, const char *name,
                          const char *expected) {
   std::string text;
@@ -201,8 +201,8 @@ std::string deviceTarget(nb::handle device) {
   return name;
 }
 
-/// Adds the methods that make a Unit a mapping from names to kernels, and its
-/// manifest as text.
+/// Adds to Unit the methods of a mapping from names to kernels, and a property
+/// that is the manifest as text.
 void bindContents(nb::class_<Unit> &unit) {
   unit.def(
           "__getitem__",

@@ -13,15 +13,18 @@
 
 namespace mlafix::python {
 
-/// The outside names that a kernel uses, each with the object for which it
-/// stood when the kernel was compiled. A call compares the pointers, which
-/// takes a few nanoseconds per name.
+/// The names that a kernel uses but does not define, such as globals, each with
+/// the object that the name stood for when the kernel was compiled. A call
+/// compares the pointers, which takes a few nanoseconds per name.
 class Watches {
 public:
-  /// Sets the names to watch. `names` is a list of tuples. A tuple (holder,
-  /// key, value) is the item `key` of a dict or the attribute `key` of another
-  /// object. A tuple (list, None, elements) is a list with a tuple of its
-  /// elements. A tuple (dict, key) is an item that the dict must not have.
+  /// Sets the names to watch. `names` is a list of tuples:
+  ///
+  ///   - (holder, key, value): the item `key` of a dict, or the attribute `key`
+  ///     of another object, must be `value`.
+  ///   - (list, None, elements): the list must have the elements of a tuple.
+  ///   - (dict, key): the dict must not have the item `key`.
+  ///
   /// `changed()` is called if a comparison fails. It raises if a name now means
   /// something else, and otherwise returns the names to watch from then on.
   void set(nanobind::list names, nanobind::object changed);

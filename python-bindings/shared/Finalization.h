@@ -6,10 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A daemon thread may be in a call when the program ends. Before Python 3.14,
-// the interpreter ends such a thread by pthread_exit as soon as it asks for the
-// interpreter's lock. That unwinds the stack: objects are destroyed without the
-// lock, and functions that must not throw end the process by std::terminate. A
-// thread that compiles then also works with globals that exit() destroys.
+// the interpreter ends such a thread by pthread_exit as soon as the thread asks
+// for the interpreter's lock. That unwinds the stack: objects are destroyed
+// without the lock, and functions that must not throw end the process by
+// std::terminate. A thread that is compiling at that time also uses globals
+// that exit() destroys. So the end of the program waits for running calls, and
+// a thread that cannot get the lock back stops until the process is gone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,9 +58,9 @@ private:
 };
 
 /// Marks that this thread is in a function of this module that releases the
-/// lock or calls Python code. When the interpreter ends, it waits for such
-/// functions, and other threads can then start none. Constructed and destroyed
-/// with the lock held.
+/// lock or calls Python code. When the interpreter ends, it waits until such
+/// functions return, and no other thread can then start one. Constructed and
+/// destroyed with the lock held.
 class Call {
 public:
   Call() {
@@ -88,7 +90,8 @@ public:
 
 private:
   static void finish() {
-    // A thread may be stuck, for example in a method of the caller that waits.
+    // Waits no longer than this, since a call may never return, for example
+    // from a method of the caller that blocks.
     constexpr std::chrono::seconds most(30);
     auto end = std::chrono::steady_clock::now() + most;
     ending = pthread_self();

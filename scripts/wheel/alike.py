@@ -9,8 +9,8 @@ import numpy as np
 # Milliseconds that LZMA takes to decompress 1 MiB, and further milliseconds for 1 MiB that no earlier unit of the block
 # contains: docs/Experiments.md, "Blocks of an archive".
 _MS_PER_MIB, _MS_PER_NEW_MIB = 1.6, 11.0
-# Units are compared by windows of 8 bytes. Of this number of windows one is used; the contents of a window decide
-# which.
+# Units are compared by windows of 8 bytes. Only about one in _SAMPLED windows is used. The contents of a window decide
+# whether it is used, so equal windows of two units are both used or both left out.
 _SAMPLED = 8
 
 

@@ -6,12 +6,13 @@ The built package must be on the Python path. OUT is the archive. UNITS is a fol
 units that are older than the compiler are compiled again. TARGETS are comma-separated: "cpu" stands for every level of
 x86-64, "gpus" for PTX ("sm_75+") and one server GPU of each generation, "all" for both. All GPUs of the same major
 version run the machine code of such a server GPU. "aarch64" belongs to none of these groups. The calls of wheel_calls.py
-determine the units, in which the launch gives H, and which of them have machine code. --dims and --dtypes select some of
-the units. --jobs units are compiled at a time, by default one per core.
+determine the units, and which of them have machine code. The units leave H to the launch. --dims and --dtypes select
+some of the units. --jobs units are compiled at a time, by default one per core.
 
---kept: a folder UNITS of another machine. Units are taken from it before any is compiled. The names of its files depend
-on the text of a kernel, its bindings, and the target. To check that the same compiler made them, one unit of each kernel
-for each target is compiled here. Units for GPUs do not depend on the host, so one folder serves all architectures.
+--kept: a folder UNITS of another machine. Units that are in this folder are not compiled. The name of a unit's file
+depends on the text of the kernel, the bindings, and the target. To check that the same compiler made the units in the
+folder, one unit of each kernel for each target is compiled here and compared. Units for GPUs do not depend on the host,
+so one folder serves all architectures.
 """
 
 from __future__ import annotations
@@ -122,8 +123,8 @@ def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
             kept = [image for image in code["images"] if image["format"] != unwanted] or code["images"]
             code["images"] = kept
             images += [(image, unit[image["offset"] : image["offset"] + image["size"]]) for image in kept]
-    # An offset keeps the number of digits that it has in the original unit, so that it does not move the text before
-    # it.
+    # The offsets of images depend on the length of the manifest, which contains the offsets. So the length is that of a
+    # manifest in which every offset has as many digits as the size of the original unit. Spaces fill the rest.
     place = len(str(len(unit)))
     for image, _ in images:
         image["offset"] = int("9" * place)
@@ -154,8 +155,8 @@ def file_name(one: Wanted, target: str) -> str:
 
 
 def compiled(one: Wanted, target: str, folders: Folders) -> tuple[bytes, float]:
-    """Returns the lean unit for one target, and the seconds that compiling it took. Stores the whole unit, with PTX and
-    machine code, in the folder."""
+    """Returns the lean unit for one target, and the seconds that compiling it took. Stores a newly compiled unit whole,
+    with PTX and machine code, in the folder `made`."""
     unwanted = "cubin" if target.endswith(archive.AND_LATER) else "ptx"
     path = folders.made / file_name(one, target)
     compiler = toolchain.compiler_file()
@@ -179,7 +180,7 @@ def _code(unit: bytes) -> list[bytes]:
 
 
 def check_kept(kept: Path, targets: Sequence[str], pool: ProcessPoolExecutor) -> None:
-    """Raises SystemExit if units in `kept` are not from this compiler. Tries one of each kernel and target."""
+    """Raises SystemExit if units in `kept` are not from this compiler. Tries one unit of each kernel and target."""
     for target in targets:
         there = [number for number, one in enumerate(_units) if is_for(one, target) and (kept / file_name(one, target)).exists()]
         tried = {_units[number].variants.identity: number for number in there}
@@ -213,7 +214,8 @@ def _compiled_at(job: tuple[int, str, Folders]) -> tuple[bytes, float]:
 
 def block_milliseconds(target: str) -> float:
     """Returns the milliseconds that a first call may spend on decompression (docs/Experiments.md, "Blocks of an
-    archive"). A GPU's driver takes longer for everything else in a first call, and much longer for PTX."""
+    archive"). They are more for GPUs, since the rest of a first call takes longer in a GPU's driver, and most for PTX,
+    which the driver compiles."""
     if target.endswith(archive.AND_LATER):
         return 48.0
     return 6.0 if target.startswith("sm_") else 3.0 if target.startswith("x86-64-v") else 4.0
@@ -239,7 +241,8 @@ def pack(out: Path, folders: Folders, targets: Sequence[str], jobs: int) -> None
 
 
 def bound(unit: bytes) -> dict[str, str]:
-    """Returns the bindings of a unit, including defaults, since a call in another base needs another unit."""
+    """Returns the bindings of a unit, including defaults. A call with another value than a default, such as another
+    base, needs another unit."""
     (kernel,) = _manifest_of(unit)["kernels"]
     return {name: str(value) for name, value in kernel["bindings"].items()}
 

@@ -1,5 +1,5 @@
-"""Lists the calls of `mlafix.ops` that a wheel serves without a compiler, for any number of heads. It has one call for each
-piece of code that such calls need.
+"""Lists the calls of `mlafix.ops` that a wheel serves without a compiler, for any number of heads. The list has one
+call for each unit that such calls need.
 
 A call here has arrays with one token and four heads, and fixed contents. `requests` yields the calls as requests for
 `mlafix.compile_keys`; `calls` returns them for a test.
@@ -170,7 +170,7 @@ def sink(dim: int, name: str, layout: str, base: str) -> Request:
 
 
 def others(dim: int, name: str) -> Iterator[Request]:
-    """Yields calls with sinks, with softmax statistics, and of operations on single rows."""
+    """Yields calls with sinks, calls with softmax statistics, and calls of functions that compute single rows."""
     dtype = DTYPES[name]
     rows, row = floats(1, H, dim, of=dtype), floats(1, dim, of=dtype)
     for layout in ("nh", "hn"):
@@ -191,8 +191,9 @@ def others(dim: int, name: str) -> Iterator[Request]:
 def checked(dim: int, name: str) -> Iterator[Request]:
     """Yields the launches of `mlafix.watch` in an engine on a GPU, except recomputed attention.
 
-    They cover rows of a backend's forward, of attention and of a merge's sides, few and many; two-way merges; pages of
-    4 and 8 heads, and MLA's pages beside rows of 512.
+    They cover rows of a backend's forward, of attention and of a merge's sides, in batches of one token and of more
+    than 2^20 elements; two-way merges; pages of 4 and 8 heads; and MLA's pages, of 576 elements per token, for rows of
+    512.
     """
     dtype = DTYPES[name]
     found = {"flags": zeros(16, of=np.int32), "live_rows": ints(1), "step": ints(3)}
@@ -337,7 +338,7 @@ def in_fp8(dim: int, name: str, base: str) -> Iterator[Request]:
 
 
 def drop_ins(dim: int, name: str) -> Iterator[Request]:
-    """Yields the launches of `mlafix.compat` that `mlafix.ops` does not have."""
+    """Yields the launches of `mlafix.compat` that no function of `mlafix.ops` makes."""
     dtype, lse = DTYPES[name], floats(1, H)
     for base in BASES:
         yield ops.drop_ins.weight_of_rank, {"out": floats(1, H, dim, of=dtype), "out_lse": zeros(1, H), "lses": floats(2, 1, H), "rank": 1, "base": base}

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tests N13: 270000 x 128 x 128 is an ordinary input. The contents of rows
-// repeat with a prime period. The first period is compared with the f64
-// reference, and all other rows (8.8 GB in total) with the first period, bit
-// for bit (N9).
+// Tests that offsets are 64-bit (N13 of docs/Dialect.md): 270000 x 128 x 128 is
+// an ordinary input. The contents of rows repeat with a prime period. A tenth
+// of the first period is compared with the f64 reference, and all other rows
+// (8.8 GB in total) with the first period, bit for bit (N9).
 //
 //===----------------------------------------------------------------------===//
 
