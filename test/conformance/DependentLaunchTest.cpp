@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tests kernels that start before the preceding grid ends and wait for it in
-// code. The mixes combine them with all other work that a stream or a captured
-// graph may contain. Each step reads what the preceding step wrote, or
-// overwrites what it read. The expected bytes come from the same steps without
-// dependent launch, with the host waiting after each. Other tests of this
-// folder test each kernel alone.
+// Tests kernels that start before the preceding grid ends and wait for it with
+// griddepcontrol.wait. A mix is a list of steps: launches of these kernels, and
+// all other work that a stream or a captured graph may contain. Steps read what
+// earlier steps wrote, or overwrite what earlier steps read. The expected bytes
+// come from the same steps without dependent launch, with the host waiting
+// after each step. Other tests of this folder test each kernel alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -172,7 +172,7 @@ const Mix Mixes[] = {
        Q.merge(B.C, B.A, B.B);
        Q.merge(B.E, B.C, B.B);
        Q.fixup(B.E);
-       Q.merge(B.C, B.E, B.A); // the grid before the last reads B.C
+       Q.merge(B.C, B.E, B.A); // overwrites what the merge into B.E read
        Q.merge(B.C, B.C, B.B); // in place
      }},
     {"copies_before_and_after",
@@ -294,8 +294,9 @@ INSTANTIATE_TEST_SUITE_P(Mixes, DependentLaunch, testing::ValuesIn(Mixes),
                            return Info.param.Name;
                          });
 
-// The flag or the environment variable turns dependent launch off.
-// scripts/gpu-kit/run repeats these tests with the variable set.
+// Tests that dependent launch is turned off by MLAFIX_LAUNCH_NO_DEPENDENT and
+// by the environment variable MLAFIX_NO_DEPENDENT_LAUNCH. scripts/gpu-kit/run
+// repeats these tests with the variable set.
 TEST(DependentLaunchSwitch, flag_and_variable_turn_it_off) {
   MLAFIX_NEEDS_CUDA();
   Streams On;

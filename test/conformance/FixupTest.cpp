@@ -77,7 +77,7 @@ TEST(Fixup, no_rows_or_no_segments_do_nothing) {
   EXPECT_TRUE(fixes(segments({}, {}, 0)));
 }
 
-// Malformed bounds cause no access out of bounds.
+// Malformed bounds of segments cause no access outside the tensors.
 TEST(Fixup, malformed_cu_seqlens_stay_in_bounds) {
   // A segment is ignored if its bounds are negative, decreasing or past N.
   EXPECT_TRUE(fixes(segments({0, 0, 0}, {-5, 3, 2, 8}, 8)));

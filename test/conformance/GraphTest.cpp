@@ -1,4 +1,4 @@
-//===- GraphTest.cpp - Both kernels on a GPU, in graphs -------------------===//
+//===- GraphTest.cpp - Merge and fixup on a GPU, in graphs ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -25,8 +25,8 @@ MergeSetup ofHead(int64_t H, int64_t D, int64_t N) {
 } // namespace
 
 // vLLM #40924: in a call in place, a row's lanes may be in several warps. No
-// lane may store the lse before all lanes have read it. The race is rare, so
-// the tests repeat the call.
+// lane may store the lse before all lanes have read it. A kernel with this race
+// is rarely wrong, so the test repeats the call.
 class InPlace : public testing::TestWithParam<HeadShape> {};
 
 TEST_P(InPlace, vllm_40924_equals_the_separate_result_every_time) { // N11
@@ -122,8 +122,8 @@ TEST(Graph, fixup_then_merge_in_place_in_one_graph) {
   }
 }
 
-// A graph may capture the very first launch of a unit. The load of its code
-// must not break the capture.
+// A graph may capture the very first launch of a unit. That launch loads the
+// unit's code, which must not break the capture.
 TEST(Graph, first_launch_of_a_unit_may_be_captured) {
   MLAFIX_NEEDS_CUDA();
   MergeRun Run(device(), ofHead(16, 128, 64));

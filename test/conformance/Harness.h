@@ -83,8 +83,8 @@ protected:
   }
 };
 
-/// The flags of every launch in these tests. The runtime then asks the driver
-/// about each pointer.
+/// The default flags of launches in these tests. With deep checks, the runtime
+/// asks the driver about each pointer.
 constexpr uint32_t LaunchFlags = MLAFIX_LAUNCH_DEEP_CHECKS;
 
 /// Skips a test that only a GPU can run.

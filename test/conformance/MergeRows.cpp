@@ -64,8 +64,8 @@ struct RowSides {
   bool IsNegated = false; // true if the suffix is the negated prefix
 };
 
-/// A kind of row that sets the contents of both sides. Also sets each lse that
-/// is not nullopt.
+/// What a row of `Kind` holds. A side whose lse is nullopt keeps the lse of an
+/// ordinary row.
 struct FixedKind {
   RowKind Kind;
   std::optional<double> PrefixLse, SuffixLse;
@@ -134,7 +134,7 @@ void MergeRun::fillRow(int64_t T, int64_t H) {
   double Far = Kind == RowKind::HugeLse ? std::copysign(1e5, Center) : 0;
   RowSides Sides = {P + Far, S + Far};
   apply(Kind, Type, Sides);
-  // Prefix rows past the threshold are poison: they must not be read (N5).
+  // Prefix rows past the threshold hold NaN, since they must not be read (N5).
   if (T >= Setup.ContextRows) {
     Sides.PrefixLse = NAN;
     Sides.InPrefix = AllNaN;

@@ -38,12 +38,12 @@ enum class RowKind {
   SuffixEmptyInf,
   SuffixEmptyPlus,
   CopyOddValues,       ///< Empty prefix; suffix of -0.0, Inf, NaN, ...
-  CopyOddValuesSuffix, ///< Empty suffix; prefix of these values.
+  CopyOddValuesSuffix, ///< Empty suffix; prefix of -0.0, Inf, NaN, ...
   BothEmpty,           ///< Both lses are -inf, both payloads NaN.
   BothEmptyPlus,       ///< The lses are +inf and -inf, payloads garbage.
   PrefixUnderflow,     ///< The prefix weight is zero in f32, its payload NaN.
   SuffixUnderflow,
-  FarApart,     ///< The lses are 3e38 and -3e38, the dead payload NaN.
+  FarApart,     ///< The lses are 3e38 and -3e38, the suffix payload NaN.
   PrefixNaNLse, ///< The prefix lse is NaN, so is the result (N6).
   SuffixNaNLse, ///< The suffix lse is NaN, the prefix is empty.
   Count
@@ -54,7 +54,7 @@ enum class Style {
   Contiguous, ///< Tensors are aligned and have no gaps.
   Misaligned, ///< Tensors start one element past an aligned address.
   Padded,     ///< There are gaps after heads and rows.
-  PaddedOdd,  ///< No stride is a multiple of a vector's width.
+  PaddedOdd,  ///< As Padded, with gaps that are no multiple of 16 bytes.
   SlicedLse   ///< Each lse is columns [a, b) of a larger tensor.
 };
 
@@ -67,7 +67,7 @@ struct MergeSetup {
   bool WantLse = true;     ///< False if the optional out_lse is omitted.
   enum Place { Separate, OverPrefix, OverSuffix } Where = Separate;
   uint64_t Seed = 1;
-  /// Returns the kind of row (t, h). By default, all kinds occur in turn.
+  /// Returns the kind of row (t, h). The default is a hash of t and h.
   std::function<RowKind(int64_t, int64_t)> Kind;
 };
 
@@ -85,9 +85,10 @@ public:
 
   /// Compares the fetched results with the reference.
   testing::AssertionResult check() const;
-  /// Returns the bits of out and lse of one row, after fetch(). Every NaN gives
-  /// the same bits, since a row in place may keep its NaN, and a copied row
-  /// gets a converted NaN.
+  /// Returns the bits of out and lse of one row, after fetch(). Returns the
+  /// same bits for every NaN, so that calls in place and calls with separate
+  /// outputs can be compared: the former may keep a NaN that the latter
+  /// convert when they copy its row.
   std::vector<uint32_t> rowBits(int64_t T, int64_t H) const;
 
   /// Returns the arguments of the launch, for tests that launch in another way.

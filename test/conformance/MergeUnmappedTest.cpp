@@ -7,8 +7,8 @@
 //
 // Tests N5: a row that a predicate excludes is not read at all. On the CPU, the
 // prefix rows past the threshold are in inaccessible pages. On CUDA, they are
-// past the end of a large allocation, where nothing is mapped or
-// compute-sanitizer reports any access.
+// past the end of a large allocation. An access there faults if nothing is
+// mapped; otherwise compute-sanitizer reports it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,9 +66,8 @@ TEST(Merge, rows_past_the_threshold_are_not_read) {
   std::vector<Memory> Regions;
   char *Prefix, *PrefixLse;
   if (On.isCuda()) {
-    // The memory after an allocation may belong to another allocation. That
-    // must not be one of the call's tensors, or the runtime refuses the
-    // overlap.
+    // The memory after an allocation may belong to another tensor of the call.
+    // The runtime would refuse this overlap, so another region is tried.
     auto EndOfRegion = [&](size_t Bytes, size_t Claimed) {
       constexpr size_t RegionBytes = size_t(64) << 20;
       for (int Try = 0; Try < 8; ++Try) {
@@ -104,8 +103,8 @@ TEST(Merge, rows_past_the_threshold_are_not_read) {
     }
   for (TestTensor *Tensor : {&Out, &OutLse, &Suffix, &SuffixLse})
     Tensor->upload();
-  // Deep checks are off. They would fail, since the tensor exceeds its
-  // allocation on purpose.
+  // Deep checks are off. They would fail, since the prefix and its lse exceed
+  // their allocations on purpose.
   kernel("merge_attn_states", H, D, Float::BF16)
       .launch({Out.view(), OutLse.view({1, 0}),
                mlafix::Tensor::contiguous(Prefix, MLAFIX_BF16, {N, H, D},

@@ -46,8 +46,9 @@ struct Rank {
     size_t Bytes = MLAFIX_GROUP_BYTES + 8 * Block; // a slot for each row
     Workspace = Memory(device(), Bytes);
     device().fill(Workspace.data(), 0, Bytes);
-    // Fills the received rows with NaN and the counts with a huge number. No
-    // kernel may use these.
+    // Fills the memory for received rows with 3.4e38 (bf16 0x7f7f), and that
+    // for their counts with 0x7f7f7f7f. A kernel that reads it before the
+    // sender has stored there gets a wrong sum.
     device().fill(Staged.data(), 0x7f, 2 * Block * D * 2);
     device().fill(StagedCounts.data(), 0x7f, 2 * Block * 4);
   }
@@ -220,8 +221,9 @@ TEST(Ranks, read_each_others_rows) {
     }
 }
 
-/// Launches of both kernels alternate in one group, since they share its count
-/// of turns.
+/// Launches of one group take turns with the halves of a peers' tensor
+/// (`mlafix.turn`), and launches of both kernels count. So rounds of both
+/// kernels are mixed: bit `Round` of `Kinds` is 1 if the round pushes.
 TEST(Ranks, send_each_other_rows) {
   MLAFIX_NEEDS_CUDA();
   for (uint32_t Count : {1u, 2u, 3u})

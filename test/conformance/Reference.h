@@ -43,7 +43,7 @@ struct ExpectedRow {
 };
 
 /// One side of a merge: the bits of D elements, and a log-sum-exp. A side with
-/// a null payload must not be read.
+/// a null payload is excluded: the merge ignores it.
 struct Side {
   const uint32_t *Payload = nullptr;
   float Lse = 0;
@@ -60,9 +60,9 @@ ExpectedRow mergeReference(Float Type, int64_t D, Side Prefix, Side Suffix);
 /// description of the fault.
 bool matches(Float Type, const Expected &E, uint32_t Bits, std::string &Why);
 
-/// Returns a bool for each of N rows: true if it belongs to a segment without
-/// keys. Segment i has no keys if KvLens[i] <= 0. It is ignored unless 0 <=
-/// CuSeqlens[i] <= CuSeqlens[i + 1] <= N.
+/// Returns a bool for each of N rows: true if the row belongs to a segment
+/// without keys. Segment i has no keys if KvLens[i] <= 0. Segments are ignored
+/// unless 0 <= CuSeqlens[i] <= CuSeqlens[i + 1] <= N.
 std::vector<bool> deadRows(int64_t N, const std::vector<int32_t> &KvLens,
                            const std::vector<int32_t> &CuSeqlens);
 

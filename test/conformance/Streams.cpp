@@ -67,7 +67,8 @@ std::string source(Foreign Kind) {
   ld.global.u32 %r6, [%d4];
   not.b32 %r7, %r6;
 )";
-  // Waits about 20 us, longer than the launch of the next kernel takes.
+  // Waits about 20 us before the store, longer than the launch of the next
+  // kernel takes. A next kernel that does not wait then reads the old value.
   if (Early)
     Text += R"(  mov.u32 %r8, 20;
 again:

@@ -20,8 +20,8 @@
 
 namespace conformance {
 
-/// The kinds of a kernel that mlafix did not make. It stores to[i] = ~from[i]
-/// for 32-bit elements.
+/// The kinds of foreign kernels, which mlafix did not make. Each stores
+/// to[i] = ~from[i] for 32-bit elements.
 enum class Foreign {
   Plain, ///< The kernel does not use dependent launch.
   /// The kernel lets the next grid start long before it stores (sm_90 and
@@ -58,8 +58,8 @@ private:
   int Capability = 0;
   void *Side = nullptr;
   void *Modules[2] = {}, *Functions[2] = {};
-  /// Events for join(), which are used in turn. A wait only covers an event
-  /// record that was enqueued before it.
+  /// Events for join(), which are used in turn. An event may be used again,
+  /// since a wait only covers the last record that was enqueued before it.
   void *Events[16] = {};
   size_t NextEvent = 0;
 };

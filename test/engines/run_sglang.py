@@ -24,7 +24,7 @@ ENVIRONMENT = {
     "SGLANG_MAX_KV_CHUNK_CAPACITY": "2048", "SGLANG_CHUNKED_PREFIX_CACHE_THRESHOLD": "1", "SGLANG_ENABLE_JIT_DEEPGEMM": "0", "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false",
 }  # fmt: skip
-"""Contexts are read in chunks of 2048 tokens, whatever their length."""
+"""The variables of every run. They make SGLang read contexts of any length in chunks of 2048 tokens."""
 
 MERGES = re.compile("merge", re.IGNORECASE)
 
@@ -78,7 +78,7 @@ def generate(server: Any, requests: list[list[int]], tokens: int) -> list[dict[s
 
 
 def kernels(server: Any, folder: Path, first: list[int], requests: list[list[int]]) -> dict[str, list[float]]:
-    """Returns kernel name to [launches, microseconds] in a prefill."""
+    """Returns [launches, microseconds] by kernel name, for a prefill of `requests`."""
     flush(server)
     generate(server, [first], 1)
     server.start_profile(output_dir=str(folder), activities=["GPU"])
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> None:
         (options.out / f"turn-done-{at}").touch()
     (options.out / f"{options.run}.json").write_text(json.dumps(result), encoding="utf-8")
     if options.run == "compare":
-        log = options.out / "compare.log"  # the plugin writes a report every ten seconds, since SGLang kills its processes
+        log = options.out / "compare.log"  # SGLang kills its processes, so the plugin reports every ten seconds
         wait_until(lambda: "; compared " in log.read_text(encoding="utf-8", errors="replace"), 15)
     if options.run in TIMED:
         if not wait_until(lambda: len(list(options.out.glob("turn-done-*"))) == len(RUNS), 180):

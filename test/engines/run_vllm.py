@@ -27,7 +27,7 @@ COUNTS = (1, 16, 64)
 """The numbers of concurrent requests for which times to the first token and per further token are measured."""
 
 FURTHER = 16
-"""The number of tokens after the first in that measurement."""
+"""The number of tokens after the first over which the time per further token is measured."""
 
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1",
@@ -147,7 +147,7 @@ def seconds_of(llm: Any, first: list[int], requests: list[list[int]], tokens: in
 
 
 def serving(seconds: Callable[[list[list[int]], int], float], shared: list[int], rounds: Iterable[Any]) -> dict[str, list[float]]:
-    """Returns the number of requests to two medians over the rounds: the milliseconds until all requests have their
+    """Returns two medians over the rounds, by the number of requests: the milliseconds until all requests have their
     first token, and the milliseconds per further token.
 
     Each request has 128 tokens of its own, and every second one begins with the shared prefix.
@@ -185,7 +185,7 @@ def alternately(file: Path, at: int, engines: int, rounds: int, limit: float = 2
 def run(options: argparse.Namespace) -> None:
     from mlafix.engines import vllm as plugin
 
-    plugin.register()  # needed if mlafix is only on PYTHONPATH; otherwise vLLM has called it, and this does nothing
+    plugin.register()  # needed if mlafix is only on PYTHONPATH; otherwise a second call, which does nothing
     import torch
     import vllm
 

@@ -46,13 +46,13 @@ FAULTS = {
     "triton": {"rows": Fault("attention", "TritonAttnBackend.forward", "NaN"), "page": Fault("attention", "TritonAttnBackend.forward", "NaN")},
     "flashinfer": {"rows": Fault("attention", "FlashInferAttnBackend.forward", "NaN"), "page": Fault("attention", "FlashInferAttnBackend.forward", "NaN")},
 }
-"""By backend. A fault of rows or of a page affects request 1 in a decode. The other two faults are in a prefill whose contexts are
-chunked."""
+"""The faults of each backend. "rows", "scale" and "page" affect request 1 in a decode. "stale" and "merge" are in a
+prefill whose contexts are chunked."""
 CONTEXTS = ("stale", "merge")
 BAD = {"rows": float("nan"), "scale": 1.5}
 
 
-# -- In the process of the model ----------------------------------------------------------------------------------------
+# -- In the process that runs the model --------------------------------------------------------------------------------
 
 
 class State:
@@ -102,7 +102,8 @@ def around_step(own: Any, given: dict[str, Any]) -> Any:
 
 def around_layer(own: Any, given: dict[str, Any]) -> Any:
     """Records the number of the current layer. For the fault "page", puts NaN in the first page of request 1, and
-    repairs the page after the layer."""
+    repairs the page after the layer. For the fault "rows", multiplies the rows of request 1 if the backend
+    calls no function of FlashAttention that is wrapped."""
     state.layer, calls = given["layer"].layer_id, state.flash_calls
     backend, batch = given["self"], given["forward_batch"]
     if not state.does("page"):
@@ -123,7 +124,7 @@ def around_layer(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_pages(own: Any, given: dict[str, Any]) -> Any:
-    """Multiplies the rows of request 1 in a decode by a bad factor."""
+    """For the faults "rows" and "scale", multiplies the rows of request 1 in a decode by the fault's factor."""
     state.flash_calls += 1
     result = own()
     name = next((name for name in BAD if state.does(name)), "")
@@ -180,7 +181,7 @@ def spoil() -> None:
 
 
 class Client:
-    """Gives orders to the model's process. Reads the files that this process and the watch wrote."""
+    """Gives orders to the model's process. Reads the files that the plugin and the watch write in that process."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.order, self.reports = options.out / f"{options.run}.order", options.out / f"{options.run}.jsonl"
@@ -205,8 +206,8 @@ class Client:
         self.server.generate(input_ids=prompts, sampling_params=sampling(tokens), rid=[f"r{self.serial}-{at}-{time.monotonic_ns()}" for at in range(len(prompts))])
 
     def found(self, seconds: float) -> list[dict[str, Any]]:
-        """Waits until there is a report or `seconds` have passed. Returns the reports since the last call. The watch
-        writes a report one or two steps after the fault."""
+        """Waits until there is a report or `seconds` have passed. Returns the reports since the last call. Runs further
+        requests meanwhile, since the watch writes a report one or two steps after the fault."""
 
         def lines() -> list[str]:
             self.generate([ids(30, 5)], 3)

@@ -27,7 +27,7 @@ FAULTY_STEP = 4  # counted from the prefill of the requests, which is step 1
 LAYER = "model.layers.1.self_attn.attn"
 WORK = ("faults", "clean", "cost")
 RUNS = {"faults": "1", "off": "0", "on": "1"}
-"""The runs, with the value of MLAFIX_WATCH in each. Clean steps run after the faults."""
+"""The runs, with the value of MLAFIX_WATCH in each. The run "faults" also runs the clean steps, after the faults."""
 
 
 class Fault(NamedTuple):
@@ -52,8 +52,8 @@ FAULTS = {
     "mask": Fault("attention", "mask_empty_context", "not empty", step=1, request=None),
 }
 BAD = {"rows": float("nan"), "scale": 1.5, "page": float("nan"), "merge": 1.5}
-"""The factor for the rows of a fault in its step, stored on the device. A captured graph contains the product; the factor is 1 in all
-other steps."""
+"""The factor by which a fault multiplies elements in its step; the factor is 1 in all other steps. A captured graph
+contains the multiplication, so the factor is stored on the device (`State.switch`)."""
 
 
 class State:
@@ -64,8 +64,8 @@ class State:
         self.switches: dict[str, Any] = {}
         self.steps = self.merges = 0
         self.page: Any = None
-        """Layer 1's cache, the page, the rows of its first slot without the fault, and the switch, which is on from layer 0's end to
-        layer 1's."""
+        """Layer 1's cache, the first page of request 1, and the contents of the page's first slot without the fault.
+        Only set from the end of layer 0 to the end of layer 1."""
 
     def switch(self, name: str, device: Any) -> Any:
         import torch
@@ -92,7 +92,7 @@ state = State()
 
 
 def wrapped(holder: Any, name: str, around: Any) -> None:
-    """Replaces a function by `around(own, given)`. `own()` calls the original; `given` is name to argument."""
+    """Replaces a function by `around(own, given)`. `own()` calls the original; `given` has the arguments by name."""
     import inspect
 
     own = getattr(holder, name)
@@ -125,8 +125,8 @@ def around_attention(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_layer(own: Any, given: dict[str, Any]) -> Any:
-    """Records the name of the current layer. Before layer 1, puts NaN in its first page of request 1, and repairs the
-    page after layer 1."""
+    """Records the name of the current layer. For the fault "page", puts NaN in the first page of request 1 in layer 1's
+    cache before layer 1, and repairs the page after layer 1."""
     import torch
 
     layer = given.get("layer") or given["self"]
@@ -188,7 +188,7 @@ def spoil_cpu() -> None:
     def around(own: Any, given: dict[str, Any]) -> Any:
         metadata = given["attn_metadata"]
         is_here, behind = metadata is not None and given["layer"].layer_name == LAYER and state.is_on, None
-        if is_here and state.now == "page":  # an earlier request may leave NaN there
+        if is_here and state.now == "page":  # as if an earlier request had left NaN there
             length, cache = int(metadata.seq_lens[1]), given["kv_cache"]
             last, size = int(metadata.block_table[1, (length - 1) // 32]), 32
             behind = cache.view(*cache.shape[:2], 2, size, -1)[last, :, 1][:, (length - 1) % size + 1 :]
@@ -243,7 +243,7 @@ def engine(options: argparse.Namespace) -> Any:
     from vllm import LLM
 
     more: dict[str, Any] = {"enforce_eager": True}
-    if options.graphs:  # decodes are captured as a whole; functions that torch.compile fuses are not wrapped
+    if options.graphs:  # decodes are captured as a whole; mode 0: torch.compile would fuse functions that are wrapped
         more = {"compilation_config": {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": [1, 2, 4, 8, 16, 32, 64]}}
     if options.device == "cpu":
         more |= {"max_model_len": 512, "block_size": 32}
@@ -376,7 +376,7 @@ def times(llm: Any, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def kernels(call: Any) -> dict[str, list[float]]:
-    """Returns kind of kernel, or "all", to [launches, device microseconds]."""
+    """Returns [launches, device microseconds] by kind of kernel, and in total as "all"."""
     import torch
 
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
@@ -395,7 +395,8 @@ def kernels(call: Any) -> dict[str, list[float]]:
 
 
 lines: list[str] = []
-"""The lines of a run. Its process writes them at its end, and the program prints them."""
+"""The findings of this run. Its process writes them to a file at its end, and the process that started it prints
+them."""
 
 
 def say(*more: str) -> None:
@@ -455,8 +456,8 @@ def run_watched(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
 
 
 def names(options: argparse.Namespace) -> list[str]:
-    """Returns the names of the faults that can be injected with these options. Merges run eagerly for MLA, and for GQA
-    with a shared prefix."""
+    """Returns the names of the faults that can be injected with these options. Faults of merges need MLA without
+    captured graphs, or GQA with cascade attention."""
     if options.device == "cpu":
         return ["page", "rows"]
     merges = ["mask", "merge"] if options.model == "mla" and not options.graphs else ["merge"] if options.cascade else []

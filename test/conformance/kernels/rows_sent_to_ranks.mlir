@@ -1,12 +1,13 @@
-// Sends rows to each rank, except for rows whose count is not positive. Adds the rows that this rank received, in the order of the
-// ranks. The build compiles it for the conformance program, which calls it (RanksTest.cpp).
+// Sends rows to each rank, except for rows whose count is not positive. Adds the rows that this rank received, in the
+// order of the ranks. The build compiles this kernel for the conformance program, which launches it (RanksTest.cpp).
 //
 //   out            [n, D] f32                      written
-//   staged         [ranks, 2, ranks, n, D] T       written and read, of each rank: two halves with a block of each sender
+//   staged         [ranks, 2, ranks, n, D] T       written and read, of each rank: two halves,
+//                                                  used in turn, each with a block from every sender
 //   staged_counts  [ranks, 2, ranks, n] i32        likewise
-//   mine           [ranks, n, D] T                 read: row r is for rank r
+//   mine           [ranks, n, D] T                 read: block r is for rank r
 //   counts         [ranks, n] i32                  read
-//   rank                                           of this one
+//   rank           index                           number of this rank
 
 !outs = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !staged = memref<?x2x?x?x?xbf16, strided<[?, ?, ?, ?, 1], offset: ?>>

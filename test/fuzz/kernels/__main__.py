@@ -1,4 +1,4 @@
-"""Tests random kernels against their meaning. See README.md.
+"""Compares random kernels with an interpreter. See README.md.
 
     python test/fuzz/kernels --seed 17              one kernel, with its source and what is wrong
     python test/fuzz/kernels --seeds 0:20000 --jobs 2

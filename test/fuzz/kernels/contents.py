@@ -52,7 +52,7 @@ def make(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], kind: str
     if kind == "distinct":  # distinct, except for negative padding; some are out of bounds as indices
         entries = rng.permutation(int(np.prod(shape)) + 3)[: int(np.prod(shape))].reshape(shape)
         return np.where(rng.random(shape) < 0.1, -rng.integers(1, 9, shape), entries).astype(formats.NUMPY[dtype])
-    counts = rng.integers(max(low, -4), 8, shape) if rng.random() < 0.5 else rng.integers(0, 4, shape)  # indices in bounds
+    counts = rng.integers(max(low, -4), 8, shape) if rng.random() < 0.5 else rng.integers(0, 4, shape)  # small indices
     if kind == "any":
         special = np.array([low, high, low + 1, 0, -1 if low else 1, 31, 32, 33, 63, 64, 100])
         counts = np.where(rng.random(shape) < 0.4, special[rng.integers(0, len(special), shape)], counts)
@@ -79,7 +79,7 @@ def _floats(rng: np.random.Generator, dtype: str, shape: tuple[int, ...], kind: 
         values = normal * rng.choice([1.0, 1.0, 1.0, 30.0, 1e-3])
     with np.errstate(over="ignore"):
         rounded = formats.round_to(dtype, values)
-        if dtype == "f8e5m2":  # adds infinities, which a store saturates and never leaves
+        if dtype == "f8e5m2":  # adds infinities: no store gives them, but inputs may hold them
             rounded = np.where(np.isinf(values), values, rounded)
         return rounded.astype(np.float32).astype(formats.NUMPY[dtype])
 

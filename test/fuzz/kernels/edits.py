@@ -114,7 +114,7 @@ def _cut(block: list[Any], first: int, last: int) -> bool:
 
 
 def _unwrap(block: list[Any], i: int, inner: int) -> bool:
-    """Replaces a statement by its contents."""
+    """Replaces a statement by the statements of one of its blocks."""
     block[i : i + 1] = blocks(block[i])[inner]
     return True
 
@@ -168,8 +168,8 @@ def expression_edits(case: Case) -> Iterator[Edit]:
         if node.type.kind == "scalar" and node.op != "lit":
             for value in _simple(node.type):
                 yield lambda c, place=place, value=value: _replace(c, place, lambda n: lit(value, n.type))
-                # These operands must not all become literals, since Python would then compute the result itself, in
-                # other arithmetic.
+                # Also tries a conversion of the literal: if all operands of an operation are literals, Python computes
+                # the result itself, in other arithmetic.
                 yield lambda c, place=place, value=value: _replace(c, place, lambda n: Node("convert", n.type, [lit(value, n.type)]))
         if node.type.kind == "row" and node.op not in ("splat", "load"):
             yield lambda c, place=place: _replace(c, place, lambda n: Node("splat", n.type, [lit(1.0 if n.type.dtype == "f32" else 1, n.type.scalar())]))

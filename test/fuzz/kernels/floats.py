@@ -2,7 +2,7 @@
 
 A value is a *point* (one number with exact bits, except for a NaN's payload) or an interval between two f32 numbers, with
 or without NaN. IEEE 754 arithmetic on points gives points: f32 results are f64 results rounded once, which is exact.
-Approximate functions widen their results by the bounds below.
+Approximate functions widen their results by their error (`approximate`, `widened`).
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def upper(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def spread(parts: list[Floats]) -> tuple[list[tuple[np.ndarray, ...]], np.ndarray]:
-    """Returns the bounds of the operands, broadcast to one shape. Also returns a mask of the elements where some
-    operand can only be NaN."""
+    """Returns the bounds of each operand. Also returns a mask, in the shape to which the operands broadcast, of the
+    elements where some operand can only be NaN."""
     all_bounds = [part.bounds() for part in parts]
     shape = np.broadcast_shapes(*(lo.shape for lo, _, _ in all_bounds))
     never = np.zeros(shape, bool)
@@ -170,11 +170,11 @@ def divide(a: Floats, b: Floats) -> Floats:
         (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
         with_zero = (blo <= 0) & (bhi >= 0)
         nan = with_zero & (alo <= 0) & (ahi >= 0) | ((np.isinf(alo) | np.isinf(ahi)) & (np.isinf(blo) | np.isinf(bhi)))
-        # An interval with an infinite bound also contains finite numbers. The quotient of the infinities does not bound
-        # theirs.
+        # An interval with an infinite bound also contains finite numbers. The quotient of two infinite bounds does not
+        # bound the quotients of those, so each operand is also taken with finite bounds.
         ends = itertools.product((a, _finite(a)), (b, _finite(b)))
         lo, hi, may = hull(*(monotone(lambda x, y: f32(x / y), x, y, nan=nan) for x, y in ends)).bounds()
-        # A divisor between zeros of both signs reaches both infinities.
+        # If a divisor may be a zero of either sign, the quotient may be either infinity.
         wide = with_zero & (lo <= hi) & np.signbit(blo) & ~np.signbit(bhi)
         return Floats.between(np.where(wide, -INF, lo), np.where(wide, INF, hi), may)
     return Floats(f32(a.v / b.v))
@@ -216,11 +216,11 @@ def fma(a: Floats, b: Floats, c: Floats) -> Floats:
     exact = hull(monotone(bound(-INF), a, b, c), monotone(bound(INF), a, b, c))
     if a.v is not None and b.v is not None and c.v is not None:
         return exact
-    # If an operand is an interval, the product is bounded first. A product too small for f32 is not rounded to zero
-    # before the sum.
+    # If an operand is an interval, the product is bounded first. A product too small for f32 must not be rounded to
+    # zero before the sum.
     product = _unless_zero(mul(a, b), a, b)
     loose = add(widened(product, (2.0**-23, TINY)), c)
-    # A product beyond the range of f32 is not infinite before the sum, either.
+    # A product beyond the range of f32 is not infinite before the sum, either, so the result may be anything.
     low, high, _ = product.bounds()
     beyond = np.broadcast_to((np.isinf(low) | np.isinf(high)) & (low <= high), loose.shape)
     loose = select(Bools(beyond), Floats.anything(loose.shape), loose)
@@ -232,7 +232,8 @@ def fma(a: Floats, b: Floats, c: Floats) -> Floats:
 
 
 def _unless_zero(product: Floats, a: Floats, b: Floats) -> Floats:
-    """Replaces each zero of a product by a number of its sign, smaller than any f32. Keeps it if an operand is zero."""
+    """Moves a bound of a product that is zero away from zero by TINY, since the exact product may be smaller than any
+    f32. Keeps the bound if an operand is zero, where the product is exact."""
     lo, hi, nan = product.bounds()
     zero = np.zeros(lo.shape, bool)
     for part in (a, b):

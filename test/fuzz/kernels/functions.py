@@ -130,8 +130,8 @@ def cos(x: Floats) -> Floats:
 
 
 def _angle(function: Callable[[np.ndarray], np.ndarray], x: Floats) -> Floats:
-    """Applies sine or cosine to angles up to 2^23; larger angles give NaN. Bounds use that the function changes by at
-    most the change of the angle."""
+    """Applies sine or cosine to angles up to 2^23; larger angles give NaN. The bounds follow from those at the ends of
+    an interval, since the function changes by at most as much as the angle."""
     lo, hi, nan = x.bounds()
     only_nan = lo > hi
     first, last = (np.clip(np.where(only_nan, 0, end), -_LARGEST_ANGLE, _LARGEST_ANGLE) for end in (lo, hi))
@@ -139,7 +139,7 @@ def _angle(function: Callable[[np.ndarray], np.ndarray], x: Floats) -> Floats:
     nan = nan | ~only_nan & ((lo < -_LARGEST_ANGLE) | (hi > _LARGEST_ANGLE))
     (low, most, _), (_, high, _) = (approximate(function(end), ANGLE).bounds() for end in (first, last))
     reach = last - first  # 0 also for the interval from -0.0 to +0.0
-    away = reach + ANGLE[1]  # the function is exact at a bound that is zero, but not beside it
+    away = reach + ANGLE[1]  # with the error, since approximate() takes a function value of zero as exact
     low = np.where(reach > 0, np.maximum(f32_down(low - away), -_MOST), low)
     high = np.where(reach > 0, np.minimum(f32_up(most + away), _MOST), high)
     # An interval that contains 0 allows zeros of both signs.

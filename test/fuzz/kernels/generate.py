@@ -174,7 +174,7 @@ class Generator(Reach):
                 where = self.chosen() if self.chance(0.85) else self.expression(BOOL, 2)
                 self.variables, self.within, self.row_dims = outer
                 self.in_where = False
-                # An inline function knows only the tensors that it is given.
+                # An inline function only knows its arguments, so a predicate with tensors or scalars is none.
                 inline = all(n.op not in ("load", "shape", "present") and n.attrs.get("name") not in {s.name for s in self.scalars} for n in where.walk())
         return Grid(indices, self.extents, bool(self.segment_index), where, inline)
 
@@ -191,8 +191,8 @@ class Generator(Reach):
     # -- Ranks that store to each other -----------------------------------------------------------------------------------
 
     def sends(self) -> list[Any]:
-        """Statements in which every rank stores a row or an element to each rank, and reads what one of them stored
-        here. This process is rank 0."""
+        """Returns statements by which every rank stores a row or an element to each rank, and then reads what some rank
+        stored to this one. This process is rank 0."""
         half, to, got = self.fresh("half"), self.fresh("to"), self.fresh("v")
         type = self.pick([row("D"), row("D"), F32, I32])
         dims = [dim for _, dim in self.own] + ([type.dim] if type.dim else [])
@@ -216,7 +216,7 @@ class Generator(Reach):
     # -- Promises ----------------------------------------------------------------------------------------------------
 
     def promise(self, kernel: Kernel, made: list[Call]) -> None:
-        """A promise before the grid that is true for all calls."""
+        """Adds a promise before the grid that is true for all calls."""
         given = {d for t in kernel.tensors if not t.optional for d in t.dims if not factors(d) and "=" not in d and d[0].islower() and d != "b1"}
         bound = {dim for call in made for dim in call.bound}
         found = [(Node("shape", INDEX, [], {"dim": parse_dim(d)[0]}), [call.sizes[parse_dim(d)[0]] for call in made]) for d in sorted(given) if parse_dim(d)[0] not in bound]
@@ -238,8 +238,8 @@ class Generator(Reach):
     # -- Completion --------------------------------------------------------------------------------------------------
 
     def finish(self, kernel: Kernel) -> None:
-        """Completes a kernel: adds tensors for all dims whose size is used, declares variables and bases, and drops
-        unused inline functions."""
+        """Completes a kernel: adds tensors for all dims whose size is used, and declares dtype variables and bases. May
+        shuffle the tensors."""
         dims = {extent for extent in kernel.grid.extents if isinstance(extent, str) and extent != "cu"}
         dims |= {extent[1] for extent in kernel.grid.extents if isinstance(extent, tuple) and extent[0] in COMPUTED}
         for node in kernel.nodes():
@@ -247,7 +247,7 @@ class Generator(Reach):
                 dims.add(node.attrs["dim"])
             if node.op in ("identity", "sink", "splat", "iota", "make_state", "row_of"):
                 dims.add(parse_dim(node.type.dim)[0])
-            # The length of a row of zeros must be known even if its tensor is omitted.
+            # A load from an omitted tensor gives a row of zeros, whose length must be known all the same.
             if node.op == "load" and node.type.kind == "row":
                 dims.add(parse_dim(node.type.dim)[0])
             if node.op == "shape" and "tensor" in node.attrs:
