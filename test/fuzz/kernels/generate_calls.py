@@ -39,13 +39,13 @@ _CHOICES = {"I": ["i32", "i64"], "M": list(STORED)}
 
 _CALLS = 4
 _TRIES = 8
-# Rows with more elements are rare in a call.
+# Calls with rows of at least this many elements get few rows.
 LONG = 60000
 
 
 def _sliced(kernel: Kernel, dim: str) -> int:
-    """Returns the smallest size for a dim. Rows must contain all their slices, and the first element of every row that
-    is read into them."""
+    """Returns the smallest size that a call may give a dim. Rows along the dim must contain all their slices, and must
+    not end before the element at which a load into them begins (``load(…, into=…, first=…)``)."""
     loads = [(node.attrs["tensor"], node.attrs["slice"]) for node in kernel.nodes() if node.op == "load" and "slice" in node.attrs]
     stores = [(s.tensor, s.slice) for s in all_statements(kernel.body) if isinstance(s, Store) and s.slice]
     begun = [node.attrs["first"] for node in kernel.nodes() if node.op == "load" and node.attrs.get("into") == dim]
@@ -59,10 +59,11 @@ def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list
     absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.15]
     bases = {base: rng.choice(["e", "2"]) for base in kernel.bases if rng.random() < 0.4}
     bound = [rng.choice(["m", "r"])] if rng.random() < 0.04 else []
-    held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]  # the same in all calls, since code depends on it
+    # All calls pass the same scalars as tensors, since the compiled code depends on which these are.
+    held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]
     turn = rng.randrange(2) if kernel.exchanges else 0
     made: list[Call] = []
-    for number in range(_CALLS):  # the first call contains rows of every kind
+    for number in range(_CALLS):  # the sizes of the first call allow several rows
         for _ in range(_TRIES):
             call = Call(_sizes(kernel, rng, fixed, not number), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound), held=list(held), turn=turn)
             if made and bound:
@@ -114,8 +115,8 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int], is_first: 
     sizes["slots"] = rng.randint(1, 9)
     sizes["_"], sizes["k"], sizes["ranks"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED), rng.randint(1, MOST_LISTED)
     for bound in {bound_of(dim) for tensor in kernel.tensors for dim in tensor.dims if is_bounded(dim)}:
-        # The choice includes sizes at which another version of the code runs. Rows of more than 300 elements take too
-        # long.
+        # The sizes include the bound and neighbours of powers of two, at which another code version may run. All other
+        # sizes are at most 300, since longer rows take long.
         most = min(bound, 300)
         sizes["r"] = rng.choice([0, 1, most - 1, most, bound, rng.randint(0, most), rng.randint(0, most)])
         if is_first:
@@ -146,10 +147,10 @@ def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
 
 def _moved_rows(kernel: Kernel) -> set[str]:
     """Returns the tensors whose last dim must have stride 1, since the kernel moves whole rows of them. Omits tensors
-    with one element per group of a product along which the kernel has rows. If a loop over a tuple names several
-    tensors, includes all of them."""
-    # Only statements outside of branches count: the compiled kernel may lack the rows of a branch with a constant
-    # condition.
+    whose last dim is the first factor of a product along which the kernel has rows. If a loop over a tuple names
+    several tensors, includes all of them."""
+    # Looks for rows along products only outside of branches, since the compiled kernel may lack the rows of a branch
+    # with a constant condition.
     stored = [[*node.walk()] for s in kernel.body if isinstance(s, Store) for node in expressions(s)]
     sure = [node for nodes in stored if all(node.op != "ifexp" for node in nodes) for node in nodes]
     groups = {factors(node.type.dim)[0] for node in sure if node.type.kind == "row" and factors(node.type.dim)}

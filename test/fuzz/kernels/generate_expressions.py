@@ -28,7 +28,7 @@ def _has_rows(function: Inline) -> bool:
 
 
 def is_number(node: Node) -> bool:
-    """True if an expression contains only numbers."""
+    """True if all leaves of an expression are literals."""
     return all(n.op == "lit" for n in node.walk() if not n.args)
 
 
@@ -39,7 +39,7 @@ class Expressions(Loads):
 
     def literal(self, type: Type) -> Node:
         rng = self.rng
-        if type.dtype == "M":  # the only number beside elements that are only moved
+        if type.dtype == "M":  # elements of this dtype are only moved, and 0 is its only literal
             return lit(0, type)
         if type.dtype == "bool":
             return lit(rng.random() < 0.5, type)
@@ -223,8 +223,8 @@ class Expressions(Loads):
         return self.leaf(type) if self.pure else self.load(type, depth)
 
     def function(self, type: Type, depth: int) -> Node:
-        """Returns the call of a function of one f32. Most operands show its effect: fractions for rounding, positive
-        numbers for roots."""
+        """Returns the call of a function of one f32. Most operands show the function's effect: fractions for rounding,
+        positive numbers for roots."""
         chosen, operand = self.pick(FUNCTIONS), self.varied(type, depth)
         if operand.op != "lit" and chosen in _ROUND and self.chance(0.85):
             operand = Node("binary", type, [operand, lit(float(np.float32(self.rng.uniform(1, 9))), F32)], {"name": "mul"})
@@ -271,7 +271,8 @@ class Expressions(Loads):
         return Node("row_of", type, values)
 
     def elements(self, type: Type) -> dict[str, float]:
-        """Returns the option of taking an element of a row, or of each group, with its weight."""
+        """Returns {"element": weight} if a value of `type` can be an element of a row, or a row can consist of one
+        element of each group. Otherwise returns {}."""
         if self.pure or self.in_where or type.dtype not in ("f32", "i32", "i64", "bool") or not self.row_dims:
             return {}
         is_each = type.kind == "row" and self.product and type.dim == "G"
@@ -490,7 +491,7 @@ class Expressions(Loads):
         return Node("sink", Type("sink", "", type.dim, base or type.base), [self.lse(depth)], {"says": base})
 
     def lse(self, depth: int) -> Node:
-        """Returns an expression for an lse, such as a kernel may compute."""
+        """Returns an f32 expression that serves as an lse."""
         return self.full(F32, min(depth, 1)) if self.chance(0.7) else self.literal(F32)
 
     def rebase(self, type: Type, depth: int) -> Node:

@@ -1,4 +1,5 @@
-"""Changes the conditions of branches and the bounds of loops that no call runs, since they would hide faults."""
+"""Changes conditions of branches and bounds of loops so that calls run all blocks, since blocks that do not run hide
+faults."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def _every_second(index: Node) -> Node:
 
 
 def _lengthen(s: For) -> bool:
-    """Makes a loop run at least twice. A loop over a dim then covers the whole dim."""
+    """Makes a loop over a part of a dim cover the whole dim, and any other loop run at least twice. Returns True if the
+    loop has changed."""
     type, upper = s.upper.type, s.upper
     if upper.op == "shape":
         return False

@@ -36,7 +36,7 @@ _MOST_INDEXING = 6  # the deepest nesting of loaded indices
 
 def may_be_constant(node: Node) -> bool:
     """True if a bool may be known at compile time."""
-    if node.op in ("lit", "call", "present"):  # an optional tensor may become mandatory later
+    if node.op in ("lit", "call", "present"):  # "present" is constant for a tensor that becomes mandatory later
         return True
     if node.op == "name":  # variables and parameters may be constant; arguments and indices are not
         return str(node.attrs["name"])[0] in "vp"
@@ -171,7 +171,7 @@ class Loads:
         has_halves &= bool(row_dim)
         usable = [t for t in self.tensors if t.access == "In" and self.element(t) == element and (has_halves or t.dtype != FP4)
                   and (bool(row_dim) <= (t.dims[-1] == row_dim)) and t.name != "cu" and t.name not in self.single]  # fmt: skip
-        if self.in_where:  # leaves out tensors with the grid's rows, since segments may have none
+        if self.in_where:  # leaves out tensors along the grid's dims, since segments may have no rows
             own = {dim for _, dim in self.own}
             usable = [t for t in usable if not own & set(t.dims)]
         if usable and (self.chance(0.65) or len(self.tensors) > 8):
@@ -184,7 +184,8 @@ class Loads:
     # -- Indices -----------------------------------------------------------------------------------------------------
 
     def index_for(self, dim: str, depth: int) -> tuple[Node, Node | None]:
-        """Returns an index into a dim, and the condition under which it is in bounds (None: always)."""
+        """Returns an index into a dim, and the condition under which it is in bounds. The condition is None if an
+        access with the index needs none."""
         text, fixed = parse_dim(dim)
         inside = [index for index, dims in self.within.items() if text in dims and index in self.variables]
         if inside and not self.chance(0.12):
@@ -214,7 +215,8 @@ class Loads:
         return (wide if self.chance(0.5) else index), guard
 
     def place(self, tensor: Tensor, is_row: bool, depth: int) -> tuple[list[Node], Node | None]:
-        """Returns indices into a tensor, and the condition under which they are in bounds (None: always)."""
+        """Returns indices into a tensor, and the condition under which they are in bounds. The condition is None if an
+        access with the indices needs none."""
         dims = tensor.dims[:-1] if is_row else tensor.dims
         if not is_row and self.is_parted(tensor):
             dims = [*dims[:-1], "G", self.inner]
@@ -284,8 +286,8 @@ class Loads:
         return Node("load", type, args, attrs)
 
     def own_value(self, type: Type) -> Node:
-        """Loads this row's own place in a mandatory tensor. The indices are in bounds, and no other row has this
-        place."""
+        """Loads a row or an element of a mandatory tensor at the grid's indices. These are in bounds, and each row of
+        the grid loads another row or element."""
         row_dims = [type.dim] if type.kind == "row" else []
         dims = [*(dim for _, dim in self.own), *row_dims]
         dtypes = ("f32", "bf16", "T") if type.dtype == "f32" else (type.dtype,)
@@ -303,7 +305,8 @@ class Loads:
         return [dim for dim in named if self.most(dim) >= size and not (self.product and dim == "G")]
 
     def load_slice(self, type: Type, depth: int) -> Node | None:
-        """Loads a slice of a row. Its dim is its number of elements."""
+        """Loads a slice of a longer row. The slice has as many elements as a row of this type, whose dim has a fixed
+        size. Returns None if no row is long enough."""
         size = self.most(type.dim)
         longer = self.sliced_dims(type.dim, size)
         if not longer:
@@ -314,8 +317,8 @@ class Loads:
         return Node("load", type, nodes if guard is None else [*nodes, guard], {**attrs, **({"where": True} if guard is not None else {})})
 
     def load_into(self, type: Type, depth: int, own: Tensor | None = None) -> Node | None:
-        """Loads a row along another dim into a row of this type, from some element on. The loaded row may have been
-        written before."""
+        """Loads a row along another dim into a row of this type, from some element on. With `own`, loads the row of
+        this updated tensor that the row of the grid stores to."""
         shorter = self.sliced_dims(type.dim)
         if not (own or shorter) or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G"):
             return None
@@ -381,7 +384,7 @@ class Loads:
         usable = [pair for pair in self.pairs if self.tensor_of(pair[0]).dims[-1] == type.dim]
         if usable and (self.chance(0.6) or len(self.tensors) > 8):
             out, lse = (self.tensor_of(part) for part in self.pick(usable))
-        elif self.chance(0.4):  # an index that is the same in all rows of the grid
+        elif self.chance(0.4):  # each row of the grid loads its own state, at the grid's indices
             outer = [dim for _, dim in self.own]
             out = self.add_tensor(self.pick(["f32", "T", "bf16"]), [*outer, type.dim])
             lse = self.add_tensor("f32", outer, prefix="l")

@@ -18,7 +18,8 @@ _KEPT = {("i32", "f32"), ("i32", "i64"), ("i32", "index"), ("index", "i64"), ("i
 _STORES = 120
 _TOGETHER = 5  # the number of integers that one store combines
 _STORES_OF_LONG = 6
-_ARGUMENTS = 56  # a kernel may have 64 arguments; the rest is for tensors of sizes and of lses
+# A kernel may have 64 arguments. The other 8 are for tensors that are added later, for lses and for sizes of dims.
+_ARGUMENTS = 56
 _AT_ONCE = 0.6  # the share of assigned values that are stored immediately; the others are stored only if no statement reads them
 
 
@@ -67,7 +68,8 @@ class Reach(Statements):
         """
         self.thoroughness = self.weighted({1.0: 0.96, 0.5: 0.02, 0.0: 0.02})
         self.stores_left = _STORES_OF_LONG if is_long else _STORES
-        # type to the tensors for its values, their indices, and the place of the next free slot
+        # Maps a type to the output tensors for its values, the grid's indices in each of them, the position of the
+        # slot's index among these, and the number of slots in use.
         self.kept: dict[Type, tuple[list[str], list[Node], list[int], list[int]]] = {}
         self.types = dict(seen)
         self.stored: set[str] = set()  # names whose values have been stored to an output
@@ -83,7 +85,8 @@ class Reach(Statements):
     # -- Blocks ------------------------------------------------------------------------------------------------------
 
     def _block(self, body: list[Statement], known: set[str], is_loop: bool) -> tuple[list[Statement], set[str]]:
-        """Returns the block with added stores. Also returns the names whose values no statement has read by its end."""
+        """Returns the block with added stores. Also returns the names whose values no statement has read by the end
+        of the block."""
         made: list[Statement] = []
         unread: set[str] = set()
         for statement in body:
@@ -117,8 +120,8 @@ class Reach(Statements):
         return made, unread
 
     def _inner(self, body: list[Statement], known: set[str], is_loop: bool, is_elif: bool = False) -> tuple[list[Statement], set[str]]:
-        """Adds stores to a nested block. Names that are not known outside are stored at its end. For an elif, they are
-        returned instead, since the other branch may assign them, too."""
+        """Adds stores to a nested block. Stores unread names that are not known outside at the end of the block. For an
+        elif, may only return these names, since the other branch may assign them, too."""
         stored = set(self.stored)
         if is_elif and self.chance(0.4):
             (inner,) = body
@@ -229,7 +232,7 @@ class Reach(Statements):
         if type.kind == "state":
             (out, lse), (nodes, lse_nodes) = self._slot(Type("state", "", type.dim))
             return [StoreState(value, out, nodes, lse, lse_nodes)]
-        if type == BOOL and self.chance(0.5):  # stored with the integers
+        if type == BOOL and self.chance(0.5):  # stored as an i32
             value = Node("convert", Type("scalar", "i32"), [value])
         if type == INDEX:
             value = Node("convert", Type("scalar", "i64"), [value])

@@ -137,8 +137,8 @@ class Statements(Expressions):
         return places
 
     def output(self, dtype: str, row_dim: str, access: str, optional: bool) -> tuple[str, list[Node]]:
-        """Adds a tensor in which each row of the grid owns a row or an element. Returns its name and the indices of the
-        owned part."""
+        """Adds a tensor in which each row of the grid owns a row or an element. Returns the tensor's name and
+        the indices of the owned row or element."""
         places = self.own_dims()
         nodes, dims = [n for n, _ in places], [d for _, d in places]
         if access == "InOut" and not row_dim and self.chance(0.15):
@@ -155,7 +155,7 @@ class Statements(Expressions):
         return tensor.name, nodes
 
     def state_write(self, nesting: int) -> list[Statement]:
-        """Returns a store that not all rows may reach."""
+        """Returns a store to an updated tensor (InOut), which may have a predicate."""
         return [self.write("InOut", BOOL if self.chance(0.5) else None)]
 
     def write(self, access: str, condition: Type | None) -> Statement:
@@ -221,7 +221,8 @@ class Statements(Expressions):
             index, guard = self.index_for(own, 1)
             where = guard if where is None else where if guard is None else Node("binary", BOOL, [where, guard], {"name": "and"})
             return store(index)
-        if fixed is not None and fixed <= 4 and self.chance(0.8):  # the condition is constant, so only one of the statements is compiled
+        if fixed is not None and fixed <= 4 and self.chance(0.8):
+            # The branch is always taken. It makes one statement of all stores.
             order = self.rng.sample(range(fixed), fixed)
             return If(lit(True, BOOL), [store(lit(i, INDEX)) for i in order], [])
         index = self.fresh("r")
@@ -240,13 +241,12 @@ class Statements(Expressions):
         return loaded if how == "load" else Node("ifexp", type, [self.full(BOOL, 1), loaded, zero])
 
     def element_loop(self, target: str, nodes: list[Node], row_dim: str, element: str) -> Statement:
-        """Stores a row one element at a time."""
+        """Returns a loop that stores the first few elements of a row, one at a time."""
         index = self.fresh("r")
         outer, within = dict(self.variables), dict(self.within)
         self.variables[index], self.within[index] = INDEX, {parse_dim(row_dim)[0]}
         value = self.expression(Type("scalar", element), 2)
         self.variables, self.within = outer, within
-        # The loop covers the first few elements of the row.
         size = Node("shape", INDEX, [], {"dim": parse_dim(row_dim)[0]})
         end = Node("binary", INDEX, [size, lit(self.rng.randint(1, 6), INDEX)], {"name": "min"})
         step = self.weighted({1: 4, 2: 1, 3: 1})
@@ -271,9 +271,9 @@ class Statements(Expressions):
     # -- Promises, prints --------------------------------------------------------------------------------------------
 
     def state_scatter(self, nesting: int) -> list[Statement]:
-        """Returns a store to a row or an element. Its index is an entry of a table of distinct entries."""
-        # A load past the table's end gives 0. All rows past the end would then store to the same place, so the grid's
-        # count must have a bound.
+        """Returns a store to a row or an element, at an index that is loaded from a table of distinct entries."""
+        # A load past the table's end gives 0, so all rows past the end would store to the same place. Therefore leaves
+        # out indices whose extent is a scalar without a bound.
         uncounted = {scalar.name for scalar in self.scalars if not scalar.at_most}
         places = [(index, dim) for index, dim in self.own if "=" not in dim and f"count_{index}" not in uncounted]
         if not places or self.distinct or self.segment_index:
@@ -333,7 +333,7 @@ class Statements(Expressions):
         elif how == "loop":
             index = self.fresh("r")
             new = [For(index, lit(0, INDEX), self.limited(self.full(INDEX, 1), INDEX), 1, new, 1)]
-        if self.chance(0.3):  # once more
+        if self.chance(0.3):  # reads the memory once more
             again = self.fresh("v")
             new.append(Assign([again], [self.reread(target, nodes, type)]))
             self.variables[again] = type
@@ -398,7 +398,7 @@ class Statements(Expressions):
         return [If(condition, then, orelse)]
 
     def count(self, type: Type) -> Node:
-        """Returns a bound of a loop. It is small, except in loops whose index would overflow."""
+        """Returns a bound of a loop. Most bounds are small."""
         if type == INDEX:
             options: dict[str, float] = {"literal": 3, "shape": 2, "limited": 2, "grid": 1}
         else:
@@ -527,7 +527,9 @@ class Statements(Expressions):
         if not any(n.op == "name" for n in result.walk()):
             result = name(parameters[0], types[0])
         defaults = [lit(float(self.rng.randint(-4, 4)), F32)] if types[-1] == F32 and len(types) > 1 and self.chance(0.4) else []
-        if not _reads(result, body) & set(parameters[:-1]):  # a call would return its default, a number without a type
+        # If the result depends on no parameter but the last one, a call that omits this one would return a number
+        # without a type.
+        if not _reads(result, body) & set(parameters[:-1]):
             defaults = []
         self.variables, self.within, self.pure = outer
         return Inline(f"g{number}", parameters, types, [*body], result, defaults)

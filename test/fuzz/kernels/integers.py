@@ -114,8 +114,8 @@ def index_of_extreme(x: Ints, largest: bool) -> Ints:
 
 
 def greatest(x: Ints, at: int) -> tuple[Ints, Ints]:
-    """Returns the element at rank `at` (0: the largest) of each row, sorted in descending order, and its index. Equal
-    elements are ordered by index."""
+    """Sorts each row in descending order, equal elements by index. Returns the element at position `at` (0: the
+    largest), and its index in the unsorted row."""
     unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
     index = np.argsort(-x.v.astype(np.int64), axis=-1, kind="stable")[..., at]
     value = np.take_along_axis(x.v, index[..., None], -1)[..., 0]

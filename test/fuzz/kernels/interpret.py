@@ -1,7 +1,7 @@
 """Interprets a kernel: all rows at once, in f64 with bounds, as docs/Python.md and docs/Dialect.md define it.
 
-A statement runs under two masks: rows that surely run it, and rows that possibly do. A row with an unknown index or
-loop bound is given up: every element that it may write is then unknown.
+A statement runs under two masks: rows that surely run it, and rows that possibly do. A row that writes at an
+unknown index, or has a loop with an unknown bound, is given up: every element that it may write is then unknown.
 """
 
 from __future__ import annotations

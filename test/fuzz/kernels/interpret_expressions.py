@@ -24,7 +24,7 @@ class Invalid(Exception):
 
 
 class Expressions:
-    """Evaluates expressions for all rows at once, under masks of the rows that surely or possibly do so.
+    """Evaluates expressions for all rows at once, under masks of the rows that surely or possibly evaluate them.
 
     Args:
         kernel, call: the kernel and its arguments.
@@ -96,8 +96,8 @@ class Expressions:
         return tuple(self.eval(node) for node in nodes), len(nodes) < len(self.kernel.tensor(name).dims) + bool(part)
 
     def inside(self, tensor: str, index: tuple[Ints, ...]) -> np.ndarray:
-        """Returns a mask of the rows whose indices are in bounds. Unknown indices count as in bounds. The other rows
-        neither read nor write."""
+        """Returns a mask of the rows whose indices are in bounds. The other rows neither read nor write. Callers handle
+        rows with an unknown index, of which this mask says nothing."""
         inside = np.ones(self.rows, bool)
         for part, size in zip(index, self.tensors[tensor].shape):
             inside &= (part.v >= 0) & (part.v < size)
@@ -110,7 +110,8 @@ class Expressions:
         return Bools(np.ones(self.rows, bool)) if node is None else self.eval(node)
 
     def read(self, node: Node, tensor: str, nodes: list[Node], where: Bools) -> Value:
-        """Returns the loaded value. Rows that do not read get zeros. Rows with an unknown index get unknown values."""
+        """Returns the loaded value. Rows whose index is out of bounds get zeros, as do all rows if the tensor is
+        omitted. Rows with an unknown index get unknown values."""
         index, is_row = self.index(tensor, nodes)
         zero = self.constant(0, node)
         if tensor not in self.tensors:
@@ -118,7 +119,7 @@ class Expressions:
         parts = self.clipped(tensor, index)
         if 0 in self.tensors[tensor].shape:
             return zero
-        # A tensor of a single row holds it for all rows of the grid.
+        # A load without indices reads one row for all rows of the grid.
         shape = self.size_of(node)
         value = map_parts(self.tensors[tensor].read(parts), lambda part: np.broadcast_to(part, shape))
         inside = self.inside(tensor, index)
@@ -221,7 +222,7 @@ class Expressions:
         shape, first = self.size_of(node), node.attrs["first"]
         places = (np.arange(shape[1]) - first) // node.attrs["each"]
         there = np.arange(shape[1]) >= first
-        if is_bounded(shorter) and "slice" not in node.attrs:  # a row along a bounded dim is padded, not repeated
+        if is_bounded(shorter) and "slice" not in node.attrs:  # past its end, a row along a bounded dim is not repeated
             there &= places < size
         if size == 0:
             return self.constant(0, node)
@@ -447,7 +448,7 @@ class Expressions:
 
 
 class Masks:
-    """The masks of rows that run the current branch."""
+    """A context manager that replaces the interpreter's masks, and restores them at the end of the `with` block."""
 
     def __init__(self, interpreter: Expressions, must: np.ndarray, may: np.ndarray) -> None:
         self.interpreter, self.masks = interpreter, (must, may)

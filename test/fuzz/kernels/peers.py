@@ -1,5 +1,5 @@
-"""A group of ranks in which this process is rank 0. The other ranks do not run. The workspaces look as if they had
-already arrived at each launch and had read or stored their rows."""
+"""A group of ranks in which this process is rank 0. The other ranks do not run. The workspaces look as if the
+other ranks had already arrived at each launch and had read or stored their rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def words_of(ranks: int) -> int:
 
 
 def fill(workspaces: np.ndarray, turn: int) -> None:
-    """Fills zeroed workspaces [ranks, words] i64 so that rank 0 has completed `turn` launches."""
+    """Fills zeroed workspaces [ranks, words] i64 as if rank 0 had completed `turn` launches, and the other ranks had
+    completed every launch."""
     workspaces[0, 0] = turn
     workspaces[0, FIRST_FLAG:] = 1 << 62
 

@@ -53,8 +53,7 @@ def _less(node: Node) -> Node:
 
 
 def _more(node: Node) -> Node:
-    """Replaces a number: an integer by the next one, a float by its distance to 1, which differs even for huge
-    numbers."""
+    """Replaces an integer x by x + 1, and a float x by 1 - x, which differs from x even if x is huge."""
     one = lit(1.0 if node.type.dtype == "f32" else 1, node.type.scalar())
     return Node("binary", node.type, [one, node], {"name": "sub"}) if node.type.dtype == "f32" else Node("binary", node.type, [node, one], {"name": "add"})
 
@@ -175,7 +174,7 @@ def _is(op: str, name: str = "") -> Callable[[Node], bool]:
 
 
 def _names(node: Node, what: str) -> bool:
-    """True if a node is the number `what` of tensors, ranks or list elements."""
+    """True if a node is the number of ranks (`what` is "ranks") or the number of tensors in a list ("len")."""
     is_asked = node.op == "shape" and node.attrs.get("tensor", "").startswith(("parts", "sent"))
     return is_asked and (what == "ranks") == node.attrs["tensor"].startswith(("parts_of_rank", "sent"))
 
@@ -296,7 +295,7 @@ _LEAVING = ("grid", "for")  # these faults leave elements unwritten, which is an
 # Faults that the compiler or the launch must refuse. All others show in the kernel's results.
 REFUSED = ("exchange", "assume", "distinct")
 
-# The kinds of fault for words in the index of docs/Python.md that are not themselves names of kinds.
+# The kinds of fault for words in the index of docs/Python.md. Leaves out words whose only kind has the word's name.
 _OF_WORD = {
     "max": ("max", "reduce-max"), "min": ("min", "reduce-min"), "sum": ("reduce-add",), "cumsum": ("scan-add",), "cummax": ("scan-max",),
     "cummin": ("scan-min",), "top_k": ("top",), "load": ("load", "load-bool", "load-where", "load-into"), "store": ("store", "store-where"),
@@ -321,13 +320,13 @@ def index(page: str) -> list[str]:
 
 
 def plant(case: Case, kind: str, seed: int) -> str | None:
-    """Returns the source with a fault. Returns None if the kernel has no such operation."""
+    """Returns the kernel's source with a fault. Returns None if the kernel cannot have a fault of this kind."""
     spoiled = spoil(case.kernel, kind, seed)
     return None if spoiled is None else source(spoiled)
 
 
 def spoil(kernel: Kernel, kind: str, seed: int) -> Kernel | None:
-    """Returns the kernel with a fault. Returns None if it has no such operation."""
+    """Returns a copy of the kernel with a fault. Returns None if the kernel cannot have a fault of this kind."""
     if not has(kernel, kind):  # checked before the copy, which takes longer
         return None
     rng, spoiled = random.Random(seed), copy.deepcopy(kernel)
@@ -347,7 +346,7 @@ def spoil(kernel: Kernel, kind: str, seed: int) -> Kernel | None:
 
 
 def has(kernel: Kernel, kind: str) -> bool:
-    """True if the kernel has an operation for this kind of fault."""
+    """True if the kernel can have a fault of this kind."""
     if kind in KERNELS:
         return KERNELS[kind][0](kernel)
     if kind in STATEMENTS:

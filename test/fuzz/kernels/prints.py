@@ -11,13 +11,15 @@ from floats import Floats
 from integers import Bools
 from interpret import Interpreter
 
-_ERROR = 1e-5  # the relative error of printed floats; debug mode computes functions as constant folding does
+# The relative error that printed floats may have beyond the interpreter's bounds. Debug mode computes functions as
+# constant folding does, not as compiled kernels do.
+_ERROR = 1e-5
 _BOOLS = {"true": 1, "false": 0, "True": 1, "False": 0, "1": 1, "-1": 1, "0": 0}
 
 
 def compare(interpreter: Interpreter, report: Any) -> str:
-    """Describes the first text that no row should print. Returns "" if there is none. `report` is a
-    mlafix.DebugReport."""
+    """Describes the texts of the first row that prints other texts than expected. Returns "" if there is no such row,
+    or if the report does not have all texts. `report` is a mlafix.DebugReport."""
     if report.printed_more or not report.is_whole:
         return ""
     found: dict[tuple[int, ...], list[str]] = collections.defaultdict(list)

@@ -333,8 +333,8 @@ def _do_For(s: For) -> list[str]:
 
 
 def _bound_texts(s: For) -> list[str]:
-    """Returns the texts of a loop's bounds. They all have the type of the bounds that are not constants, or index if
-    all are constants."""
+    """Returns the texts of a loop's bounds. Two constants have their type explicitly, unless it is index. A constant
+    beside a bound that is not constant needs no explicit type."""
     both = s.lower.op == "lit" and s.upper.op == "lit"
     texts = [_literal(node) if node.op == "lit" and (not both or node.type.dtype == "index") else _typed(node) for node in (s.lower, s.upper)]
     if s.spelled == 1:

@@ -14,7 +14,7 @@ FINE = ("ok", "limit")  # outcomes that are not failures
 
 
 def group(kind: str, message: str) -> str:
-    """Returns the key by which failures are grouped: the first line of the message without numbers and places."""
+    """Returns the key by which failures are grouped: the first line of the message without numbers and paths."""
     if kind in ("ok", "wrong"):
         return kind
     text = message

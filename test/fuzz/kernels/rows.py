@@ -6,8 +6,8 @@ from syntax import PART_INDICES, Case, Distinct, Each, Kernel, Node, Store, Stor
 
 
 def accesses(kernel: Kernel) -> dict[str, list[list[Node]]]:
-    """Returns tensor to the indices of each of its loads and stores. Leaves out indices of parts of a row. In a loop
-    over a tuple, the key is the loop variable."""
+    """Returns a dict that maps each tensor to the indices of each of its loads and stores. Leaves out indices of parts
+    of a row. In a loop over a tuple, the key is the loop variable."""
     found: dict[str, list[list[Node]]] = {}
 
     def note(tensor: str, nodes: list[Node], part: str = "") -> None:

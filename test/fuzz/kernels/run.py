@@ -29,7 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "python" / "rows"))
 import refused  # noqa: E402
 
 _MOST_SHOWN = 4
-# The target that compiles kernels which CPUs do not support.
+# The target for which kernels are compiled that CPUs do not support.
 _ANY_GPU = "sm_90"
 # Refusals that docs/Limits.md allows: rows that are too long, or too many at once.
 _LIMITS = re.compile("error: expected (rows of at most|at most .* bytes of rows)")
@@ -42,12 +42,14 @@ class Outcome:
     """The outcome of a case.
 
     Args:
-        kind: "ok", "wrong" (a result is out of bounds), "error" (an unexpected exception), "limit" (an expected one), "invalid" (a fault of
-            the generator). The caller sets "crash" and "hang".
-        message: the description of the failure; first: the first line of `message` without numbers, by which cases are
-            grouped.
-        seconds: the time that compiling took; refused: the number of aliased calls that the runtime refused; vague: the
-            share of written elements that may be anything.
+        kind: "ok", "wrong" (a result is out of bounds), "error" (an unexpected exception), "limit" (an exception that
+            docs/Limits.md allows), "invalid" (a fault of the generator). The caller sets "crash" and "hang".
+        message: the description of the failure.
+        seconds: the time of the slowest call, which includes compiling. If no call was made, the time of compiling.
+        refused: the number of aliased calls that the runtime refused.
+        vague: the number of written elements that may be anything.
+        written: the number of elements that rows surely or possibly wrote.
+        call: the number of the last call.
     """
 
     kind: str

@@ -23,16 +23,18 @@ SURELY_ZERO, SURELY_THERE = -151.0, -124.0
 WIDEST = 0.25  # the most bits by which a weight may be uncertain; beyond that, anything is allowed
 REBASED = 2.0**-22  # the relative error of a product with a rounded constant
 MOST_TERMS = 256  # the most different terms; a state with more may be anything
-MOST_TIMES = 2.0**126  # the most terms with repetitions, since the sum of their weights may overflow (docs/Dialect.md, the ends of N10)
+# The most terms, repetitions included. With more, the sum of weights may overflow (docs/Dialect.md, the ends of N10).
+MOST_TIMES = 2.0**126
 
 
 class Term:
     """A state that was loaded or made, in each row.
 
     Args:
-        payload: [rows, D]. lo, hi: [rows], bounds of the lse in f64. If lo exceeds hi, the lse is NaN.
+        payload: [rows, D].
+        lo, hi: [rows], bounds of the lse in f64. If lo exceeds hi, the lse is NaN.
         unknown: [rows], a mask of rows where the term makes any result possible.
-        shift: [rows], an error of the lse that all terms of its group share.
+        shift: [rows], an error of the lse that this term shares with all terms of its group.
         group: identifies the rebase that converted this term together with others; None if no rebase did.
     """
 
@@ -103,7 +105,7 @@ def select(condition: Bools, a: States, b: States) -> States:
 
 def rebase(state: States, base: str) -> States:
     """Converts the lse to another base, by multiplication with log2(e) or its reciprocal. The payload stays (N8). An
-    implementation multiplies only the largest lse of a merge."""
+    implementation multiplies only the largest lse of a merge, so all terms share the error of that product."""
     if base == state.base:
         return state
     factor = np.log2(np.e) if base == "2" else np.log(2)
@@ -252,7 +254,7 @@ def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, 
     count = times.sum(axis=0)
     low = gap - 2 * slack
     maybe = ~gone & ~(low - np.abs(low) * 1e-6 > SURELY_THERE)
-    # Code that merges three or more states has this error even if some of them are empty.
+    # Code that merges three or more states has the error FAR_ERROR even if some of them are empty.
     is_many = state.merges > 1 or sum(max(1, most) for most in times.max(axis=1)) >= 3
     is_far = np.isfinite(low) & (state.base == "e") & is_many
     far = np.maximum(0, np.where(is_far, -low, 0) * FAR_ERROR - ERROR)

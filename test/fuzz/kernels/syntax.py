@@ -248,10 +248,10 @@ TILED = {128: "tile=128", 8: "tile8=24"}
 
 @dataclasses.dataclass
 class Tensor:
-    """A tensor argument. `dtype` is a storage dtype or the name of a dtype variable. `dims` are names, "two=2", "r<=40"
-    or "_". In a list of tensors, the first dim is the number of tensors; its name is "ranks" if each rank has one.
-    `tiles` is the number of rows of a tile, or 0 if the tensor does not lie in tiles. With tiles, the first dim is that
-    of TILED."""
+    """A tensor argument. `dtype` is a storage dtype or the name of a dtype variable. `dims` are names, "two=2",
+    "r<=40", products such as "(G 12)", or "_". In a list of tensors, the first dim is the number of tensors; its name
+    is "ranks" if each rank has one tensor. `tiles` is the number of rows of a tile, or 0 if the tensor does not lie in
+    tiles. The first dim of a tensor in tiles is TILED[tiles]."""
 
     name: str
     dtype: str
@@ -291,10 +291,11 @@ class Inline:
 
 @dataclasses.dataclass
 class Grid:
-    """``for indices in grid(extents)``, or segments: the first extent is then cu_seqlens, the second the number of rows.
+    """``for indices in grid(extents)``. If `segments` is set, ``for indices in segments(extents)``: the first extent is
+    cu_seqlens, and the second one the number of rows.
 
-    An extent is a dim's name, ("shape", tensor, position), ("scalar", name), a number, or an expression of an upper-case dim, ("add", dim,
-    number).
+    An extent is a dim's name, ("shape", tensor, position), ("scalar", name), a number, or an expression of an
+    upper-case dim: ("add", dim, number) or ("mul", dim, number).
     """
 
     indices: list[str]
@@ -337,8 +338,16 @@ class Kernel:
 
 @dataclasses.dataclass
 class Layout:
-    """The layout of a tensor in memory: the order of its dims (outermost first), the gap after each row or element, the
-    dims of stride 0, the reversed dims, and the offset of the tensor. Gap and offset are in elements."""
+    """The layout of a tensor in memory.
+
+    Args:
+        order: the dims, outermost first.
+        gap: the number of unused elements after each row.
+        broadcast: the dims of stride 0.
+        reverse: the dims of negative stride.
+        offset: the offset of the tensor, in elements.
+        last_stride: the stride of the last dim in `order`, in elements.
+    """
 
     order: list[int]
     gap: int = 0
@@ -353,12 +362,15 @@ class Call:
     """The arguments of a kernel's call.
 
     Args:
-        sizes: dim to size; absent: the omitted optional tensors; dtypes: dtype variable to dtype; bases: Base to the
-            value that specialize binds.
-        scalars: the values of scalar arguments; held: the scalars that are passed as tensors; layouts: the layouts of
-            tensors, contiguous by default.
-        seed: the seed of the tensors' contents; values: tensor to explicit contents (the bits of its elements in
-            order).
+        sizes: dim to size.
+        absent: the omitted optional tensors.
+        dtypes: dtype variable to dtype.
+        bases: Base to the value that specialize binds.
+        scalars: the values of scalar arguments.
+        held: the scalars that are passed as tensors.
+        layouts: the layouts of tensors, contiguous by default.
+        seed: the seed of the tensors' contents.
+        values: tensor to explicit contents (the bits of its elements in order).
         aliases: {"y": "x"} if the written tensor y shares the memory of the read tensor x.
         bound: dynamic dims that specialize binds to their sizes.
         turn: 0 or 1, for kernels whose ranks store to each other.
