@@ -160,7 +160,7 @@ private:
     case 4: // swap two tokens
       std::swap(tokens[at], tokens[below(tokens.size())]);
       break;
-    case 5: // replace this or the next number
+    case 5: // replace the next number, from this token on
       while (at + 1 < tokens.size() &&
              !std::isdigit(static_cast<unsigned char>(tokens[at][0])))
         ++at;

@@ -6,12 +6,15 @@
 //===----------------------------------------------------------------------===//
 //
 // A libFuzzer target. Its input is one of
-//   - a manifest (it begins with '{'), around which UnitWriter.h makes a unit;
-// - a unit (it begins with the magic). The target corrects its size field, so
-// that inputs of any size pass the check of the header; - anything else: a
-// cubin, as an image of a unit. The checksum is not compared. If a unit loads,
-// its kernels are described, validated, bound and launched on a fake CUDA
-// driver that only records the calls. CPU code is mapped but not executed.
+//
+//   - a manifest, which begins with '{': UnitWriter.h makes a unit around it,
+//   - a unit, which begins with "MLAFIX": the target sets the unit's size field
+//     to the size of the input, so that the check of the header accepts it,
+//   - anything else: a cubin, which becomes an image of a unit.
+//
+// The checksum is not compared. If a unit loads, its kernels are described,
+// validated, bound and launched on a fake CUDA driver that only records the
+// calls. CPU code is mapped but not executed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,6 +1,6 @@
 # Installs BUILD into PREFIX and builds a copy of test/install/project against it, once through find_package(mlafix) and
-# once with make and the flags of pkg-config; all programs must run. If PYTHON is set, it also compiles a kernel in
-# Python, with the package from PYTHON_PATH.
+# once with make and the flags of pkg-config; all programs must run. If PYTHON is set, also compiles a kernel that is
+# written in Python, with the package from PYTHON_PATH.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status EQUAL 0)
@@ -29,7 +29,7 @@ set(project ${WORK}/project)
 set(configure ${CMAKE_COMMAND} -S ${project} -B ${WORK}/cmake-build -DCMAKE_PREFIX_PATH=${PREFIX}
     -DCMAKE_C_COMPILER=${CC} -DCMAKE_CXX_COMPILER=${CXX})
 if(PYTHON)
-  # Without the package, the configuration fails with a message that names it.
+  # Without the package, the configuration fails with a message that names the package.
   execute_process(COMMAND ${configure} -DPYTHON_KERNEL=ON -DMLAFIX_PYTHON=${PYTHON} -DMLAFIX_PYTHON_PATH=/nowhere
                   RESULT_VARIABLE status OUTPUT_QUIET ERROR_VARIABLE error)
   string(REGEX REPLACE "[ \n]+" " " error "${error}")

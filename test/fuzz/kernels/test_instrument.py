@@ -1,5 +1,5 @@
-"""Tests the instrument itself: the interpreter on hand-computed cases, the generator, and planted faults of every
-kind."""
+"""Tests the kernel fuzzer itself: the interpreter on hand-computed cases, the generator, and that planted faults of
+every kind are seen."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_approximate_functions_keep_special_values_and_bound_the_others() -> Non
 
 
 def test_intervals_hold_what_their_points_become() -> None:
-    """The result of every operation on intervals contains its results on points inside."""
+    """The result of an operation on intervals contains its results on points inside these intervals."""
     rng = np.random.default_rng(5)
     unary = [floats.neg, floats.absolute, *(getattr(functions, name) for name in FUNCTIONS)]
     binary = [floats.add, floats.sub, floats.mul, floats.divide, floats.copysign, lambda a, b: floats.extreme(a, b, True)]
@@ -218,8 +218,8 @@ def test_nan_in_a_live_lse_stays_and_a_weight_of_zero_hides_a_payload() -> None:
 
 
 def test_merges_of_merges_are_one_merge_of_all() -> None:
-    """The allowed error is relative to the magnitudes of all payloads, in any order of merging. Here the two payloads
-    with little weight cancel."""
+    """Nested merges allow the same results as one merge of all states, in any order. The allowed error is relative to
+    the magnitudes of all payloads, although here the two payloads with little weight cancel."""
     a, b, c = state([1.0, 2.0], 0.0), state([-1.0, 1.0], 0.0), state([0.0, 5.0], 65.0)
     flat = states.stored(states.merge(a, b, c), None)
     for nested in (states.merge(states.merge(a, b), c), states.merge(a, states.merge(c, b)), states.merge(states.merge(c, a), states.identity(1, 2, "e"), b)):
@@ -230,7 +230,7 @@ def test_merges_of_merges_are_one_merge_of_all() -> None:
 
 
 def test_a_merge_of_three_is_one_where_one_of_them_is_empty() -> None:
-    """A merge of three states allows the larger error of its weights even if one of the states is empty."""
+    """A merge of three states allows a larger error than a merge of two, even if one of the three is empty."""
     heavy, light, empty = state([0.0], 0.0), state([1.0], -60.0), state([1.0], -math.inf)
     two = states.stored(states.merge(heavy, light), None)[0]
     for merged in (states.merge(heavy, light, empty), states.merge(states.merge(heavy, empty), light)):
@@ -255,8 +255,8 @@ def test_a_state_that_doubles_until_its_weight_overflows_may_be_anything() -> No
 
 
 def test_an_infinite_payload_may_outlive_its_weight_by_steps_alone() -> None:
-    """The weights are 2^-100 relative to the next term. An infinite payload survives two merges of 2^-100 each, but not
-    one merge in which its weight is 2^-200."""
+    """With the lses -200, -100 and 0, each weight is 2^-100 times the next one. An infinite payload survives two merges
+    in which its weight is 2^-100, but not one merge in which its weight is 2^-200 or less."""
     for far, is_known in ((-200.0, False), (-500.0, True)):
         a, b, c = state([math.inf], far, "2"), state([1.0], -100.0, "2"), state([1.0], 0.0, "2")
         assert states.stored(states.merge(a, b, c), None)[0].hi[0, 0] < 1.1
@@ -372,20 +372,20 @@ def test_an_arena_keeps_tensors_apart() -> None:
 
 
 def test_a_presence_may_turn_out_to_be_a_constant() -> None:
-    """The generator may make an optional tensor mandatory later, which makes `x is None` constant. Both values of a
-    choice must therefore have its type (seed 200788)."""
+    """The generator may make an optional tensor mandatory later, so that `x is None` becomes a constant. A constant
+    condition selects a value without conversion, so both values must already have a type (seed 200788)."""
     assert may_be_constant(Node("present", BOOL, [], {"tensor": "x", "style": "present"}))
 
 
 def test_indices_of_indices_stay_small() -> None:
-    """Guards repeat their indices, and indices are loaded at other indices. Without a limit, one expression had 1 MB
-    (seed 708573)."""
+    """A guard repeats its index, and an index may be loaded at other indices, so expressions grow fast. Without a
+    limit, one expression had 1 MB (seed 708573)."""
     assert len(source(generate(708573).kernel)) < 20_000
 
 
 def test_no_inline_function_returns_its_default() -> None:
-    """No generated function returns its default, since the call would then be a number without a type; -3.0 was stored
-    to i8. In this seed, a function returns a parameter that may have a default."""
+    """A generated function that returns its last parameter gives it no default. Otherwise, a call without this argument
+    would be a number without a type: -3.0 was stored to i8. In this seed, a function returns its last parameter."""
     returned = [function for function in generate(61000300).kernel.inlines if function.result == name(function.parameters[-1], F32)]
     assert returned and not any(function.defaults for function in returned)
 
@@ -413,8 +413,8 @@ def test_every_word_of_the_index_has_a_planting() -> None:
 
 
 def test_a_planted_fault_is_seen() -> None:
-    """For each kind of fault, at least one of the first six kernels in which it can be planted gives different results.
-    Most of them do (--power)."""
+    """For each kind of fault, at least one of the first six kernels in which the fault can be planted gives different
+    results. Most kernels do (--power counts them)."""
     wanting = [kind for kind in plant.KINDS if kind not in plant.REFUSED]
     tried: collections.Counter[str] = collections.Counter()
     for seed in itertools.count(FIRST):

@@ -1,5 +1,5 @@
-"""Changes the shapes of values, floats or integers. A value has one number, or one row of elements, for each row of the
-grid."""
+"""Changes the shapes of values, which are floats or integers. A value has one number, or one row of elements, for each
+row of the grid."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def spread_to(value: Value, shape: tuple[int, ...]) -> Value:
 
 
 def stacked(values: list[Value]) -> Value:
-    """Joins several values of one number per row to a value of one row per row."""
+    """Joins values that have one number for each row of the grid to one value that has a row of elements for each."""
     if isinstance(values[0], Floats):
         return floats.stacked(values)
     unknown = None

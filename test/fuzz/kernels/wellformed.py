@@ -1,5 +1,5 @@
-"""Checks the rules that every generated or shrunk kernel obeys. Rows are separate, names have values where they are
-used, and no operation has only numbers as operands, since Python would compute it in its own arithmetic."""
+"""Checks the rules that every generated or shrunk kernel obeys. Rows of the grid do not race, names have values where
+they are used, and no operation has only literals as operands, since Python itself would compute such an operation."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from generate_loads import may_be_constant
 from rows import may_race
 from syntax import Assign, Case, Each, For, If, Kernel, Node, Statement, expressions
 
-# Operation to the least number of operands that are not literals. Operations that are not listed may have only
-# literals.
+# Maps an operation to the least number of its operands that must not be literals. An operation that is not listed may
+# have only literals.
 _NO_LITERALS = {"unary": 1, "binary": 1, "fma": 1, "compare": 1, "logic": 1, "reduce": 1, "scan": 1, "swap": 1, "top": 1, "element": 1}
 
 
@@ -21,7 +21,9 @@ def _is_typed(node: Node) -> bool:
     literals = [argument.op == "lit" for argument in node.args]
     if node.op in ("ifexp", "where") and node.type.dtype != "M":
         condition = node.args[0]
-        is_known = condition.type.kind == "scalar" and may_be_constant(condition)  # such a condition selects a value without conversion
+        # A condition that is known at compile time selects a value without conversion, so neither value may be a
+        # literal.
+        is_known = condition.type.kind == "scalar" and may_be_constant(condition)
         return not any(literals[1:]) if is_known else not all(literals[1:])
     return literals.count(False) >= _NO_LITERALS.get(node.op, 0)
 

@@ -25,7 +25,7 @@ _SERVES = 1500
 def work(where: str, text_rate: int, folder: Path, target: str, calls: int) -> None:
     """Runs a worker's loop: reads one job per line from stdin, and writes one answer per line to stdout."""
     from run import Runner
-    from syntax import Case  # noqa: F401 (cases are evaluated)
+    from syntax import Case  # noqa: F401 (cases.read evaluates text with this name)
 
     runner = Runner(where, text_rate, folder, target, calls)
     answers = os.fdopen(os.dup(1), "w")
@@ -130,7 +130,7 @@ def ask(worker: Worker, job: dict[str, Any], limit: float = _LIMIT) -> dict[str,
 
 def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, until: Callable[[], bool] = lambda: False,
         limit: float = _LIMIT, target: str = "", calls: int = 4) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """Yields the answers to jobs, in the order in which they come.
+    """Yields the answer to each job as soon as it is there, so not in the order of the jobs.
 
     Args:
         target, calls: see Runner; count: the number of processes; until: returns True once no further jobs should

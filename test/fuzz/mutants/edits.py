@@ -1,4 +1,5 @@
-"""Functions that make small changes. Each takes the lines of a kernel and returns mutants of it."""
+"""Functions that make small changes to a kernel. Each takes the lines of the kernel and yields, for each mutant,
+the kind of change, the number of the changed line and the text of the mutant."""
 import dataclasses
 import re
 

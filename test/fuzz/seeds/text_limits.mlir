@@ -1,5 +1,5 @@
-// Contains everything that the check before the parser limits: aliases of aliases, comparisons, operators, long
-// numbers, strings with brackets.
+// Contains everything that TextCheck.h limits before the text is parsed: aliases of aliases, comparisons, operators,
+// long numbers, strings with brackets.
 #a0 = [1, -2, "](\"{"]
 #a1 = {x = #a0, y = #a0} // [[[
 #a2 = [#a1, #a1, #a1]

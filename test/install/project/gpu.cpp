@@ -1,5 +1,6 @@
-// Calls scale_rows by name on the first CUDA device, on a new stream. If there
-// is no device, prints that. Needs no header and no library of CUDA.
+// Calls scale_rows from the typed header on the first CUDA device, on a new
+// stream. If there is no device, prints that. Needs no header and no library of
+// CUDA.
 #include "scale.h"
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// Calls scale_rows by name, from C++: on a whole tensor and on a part of one.
+// Calls scale_rows from the typed header for C++, on a whole tensor and on a
+// part of one.
 #include "scale.h"
 
 #include <cstdio>

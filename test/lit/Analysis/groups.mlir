@@ -1,5 +1,6 @@
-// Stores of rows of groups, and of rows with one element per group, cover their output in every small launch. The size of a product is
-// the product of its factors' sizes. The lse of a state counts as an lse.
+// Stores of rows of groups, and of rows with one element per group, cover their output in every small launch. The size
+// of a product is the product of its factors' sizes. The result of lse_of counts as an lse, so arithmetic on it may
+// cause a warning about NaN.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(canonicalize,mlafix-prove{exhaustive=3},mlafix-warn-nan))" --verify-diagnostics=only-expected -o /dev/null
 
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
@@ -29,7 +30,7 @@ mlafix.kernel @reduce(%y: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "
     mlafix.store %m, %s[%t] : !each, !rows
     %b = mlafix.broadcast %m : !each -> !row
     mlafix.store %b, %y[%t] : !row, !rows
-    // A product has at least one element, since each factor has one.
+    // The row has at least one element, since each factor of the product is at least 1, so index 0 is in bounds.
     %e = mlafix.load %x[%t, %c0] : !rows -> f32
     mlafix.store %e, %first[%t] : f32, memref<?xf32, strided<[1], offset: ?>>
   }
@@ -59,7 +60,7 @@ mlafix.kernel @lse_of(%gap: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims 
     // expected-warning @below {{got -inf - -inf for lse = -inf (an empty row)}}
     %d = arith.subf %of, %l : f32
     mlafix.store %d, %gap[%t] : f32, memref<?xf32, strided<[1], offset: ?>>
-    // The payload of an empty state is 0.
+    // The payload of an empty state is 0, so the multiplication causes no warning.
     %p = mlafix.payload %state : !mlafix.state<"G" x "K", e>
     %zero = arith.constant 0.0 : f32
     %zeros = mlafix.splat %zero : f32 -> !row

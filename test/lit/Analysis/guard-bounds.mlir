@@ -26,7 +26,8 @@ mlafix.kernel @gather(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}
   }
 }
 
-// The `else` value applies only if the kernel's own predicate is false.
+// The `else` value applies only if the kernel's own predicate is false. If only the guard is false, the load gives
+// zero.
 // CHECK-LABEL: @otherwise
 mlafix.kernel @otherwise(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %x: !rows {mlafix.dims = ["m", "D"], mlafix.access = "read"},
                          %i: index, %p: i1, %s: index) {
@@ -49,7 +50,8 @@ mlafix.kernel @otherwise(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = 
   }
 }
 
-// Only indices that are not proved are checked. An index that depends on a guarded load is not proved, either.
+// Only indices that are not proved to be in bounds are checked. An index that depends on a guarded load is not proved,
+// either.
 // CHECK-LABEL: @some
 mlafix.kernel @some(%x: memref<?x4x?xf32, strided<[?, ?, ?], offset: ?>> {mlafix.dims = ["n", "four", "k"], mlafix.access = "update"}, %s: i32, %next: index) {
   %c0 = arith.constant 0 : index
@@ -70,7 +72,7 @@ mlafix.kernel @some(%x: memref<?x4x?xf32, strided<[?, ?, ?], offset: ?>> {mlafix
   }
 }
 
-// A state in a loop: one check is enough for the payload and the lse, which both have the dim.
+// A state in a loop: one check of the index is enough for the payload and the lse, since both are indexed along dim m.
 // CHECK-LABEL: @states
 // CHECK: %[[M:.+]] = memref.dim %parts
 // CHECK: scf.for
@@ -95,8 +97,8 @@ mlafix.kernel @states(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "wr
   }
 }
 
-// If the payload and the lse of a stored state need different checks, they are stored separately. The size of a dim from an omitted optional tensor is 0, and
-// says nothing about the other tensor.
+// If the payload and the lse of a stored state need different checks, they are stored separately. If the optional
+// tensor `other` is omitted, the size of its dim is 0. So a check against this size must not guard the store to `out`.
 // CHECK-LABEL: @stores
 mlafix.kernel @stores(%out: !rows {mlafix.dims = ["m", "D"], mlafix.access = "update"}, %lse: !vec {mlafix.dims = ["m"], mlafix.access = "update", mlafix.optional},
                       %other: !vec {mlafix.dims = ["q"], mlafix.access = "update", mlafix.optional}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
@@ -138,7 +140,8 @@ mlafix.kernel @segments(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update
   }
 }
 
-// A slice of a row whose size only the launch knows, with a bound and without. The slice is loaded as a whole or not at all.
+// Slices of rows along r, whose size only the launch knows, are guarded. Slices along D are not. A slice is loaded or
+// stored as a whole or not at all.
 // CHECK-LABEL: @slices
 // CHECK: %[[R:.+]] = memref.dim %y, %c1
 mlafix.kernel @slices(%y: !rows {mlafix.dims = ["n", "r"], mlafix.access = "update"}, %x: !rows {mlafix.dims = ["n", "r"], mlafix.access = "read"},

@@ -1,4 +1,5 @@
-// The size of a dim in upper case is unknown if "any" leaves it to the launch. Its rows may be shorter than a slice, or empty.
+// If the binding D=any leaves the size of an upper-case dim to the launch, rows along the dim may be shorter than a
+// slice, or empty.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=any},mlafix.kernel(mlafix-prove{exhaustive=2}))" --verify-diagnostics=only-expected -o /dev/null
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=any},mlafix.kernel(mlafix-guard-bounds))" | FileCheck %s
 // RUN: %mlafix-opt %s --mlafix-guard-bounds | FileCheck %s --check-prefix=BOUND
@@ -39,7 +40,7 @@ mlafix.kernel @get(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
   }
 }
 
-// With a size that is bound, the first element exists, since no dim is bound to 0.
+// If D is bound to a size, the first element of a row exists, since no dim is bound to 0.
 // CHECK-LABEL: mlafix.kernel @first
 // CHECK: %[[IN:.+]] = arith.cmpi ult, %c0, %{{.+}} : index
 // CHECK: mlafix.store %{{.+}}, %y[%{{.+}}, %c0] if %[[IN]]

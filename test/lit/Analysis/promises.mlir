@@ -1,4 +1,5 @@
-// Promises of authors: a launch checks those that it can. The proofs believe the others, and report this.
+// Promises of authors: a launch checks promises about sizes and scalars. The proofs rely on the others unchecked, and
+// report this.
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-guard-bounds | FileCheck %s
 
@@ -34,7 +35,8 @@ mlafix.kernel @sizes(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, 
   }
 }
 
-// A promise about the contents of a table. Accesses after it are promised. Nothing checks the promise, so they keep their guards.
+// A promise about the contents of a table. The bounds of accesses after it are promised. Nothing checks the promise, so
+// these accesses keep their guards.
 // CHECK-LABEL: @entries
 // CHECK-NOT: mlafix.assume
 // CHECK: ult
@@ -82,7 +84,7 @@ mlafix.kernel @trusted(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"
     %high = arith.cmpi slt, %i, %m : index
     %inside = arith.andi %low, %high : i1
     mlafix.assume %inside, "0 <= table[t] < m"
-    // Taken out.
+    // mlafix-guard-bounds erases the print.
     mlafix.print "{} of {}", %i, %m : index, index
     // expected-remark @below {{x: bounds: promised: the kernel assumes 0 <= table[t] < m}}
     %v = mlafix.load %x[%i] : !vec -> f32
@@ -90,7 +92,8 @@ mlafix.kernel @trusted(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"
   }
 }
 
-// A scatter with one writer: the table names each slot once, by its number, or by a page and a place in it. The bounds are not proved.
+// A scatter with one writer: the table names each slot once. A slot is used as an index, or as a page and a place in
+// the page. The bounds are not proved.
 // CHECK-LABEL: @scatter
 // CHECK-NOT: mlafix.distinct
 // expected-remark @below {{slots: bounds: proved}}
@@ -115,8 +118,8 @@ mlafix.kernel @scatter(%cache: !pages {mlafix.dims = ["pages", "page", "D"], mla
   }
 }
 
-// The promise does not say that the entries of another table differ, or that halved entries do. It does not exclude the zero that a load past the table's end
-// gives.
+// The promise does not say that the entries of another table differ, or that halved entries do. It does not cover the
+// zeros that loads past the table's end give.
 mlafix.kernel @no_promise(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %b: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
                           %c: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
                           %slots: !ints {mlafix.dims = ["n"], mlafix.access = "read"}, %others: !ints {mlafix.dims = ["n"], mlafix.access = "read"},
@@ -144,7 +147,8 @@ mlafix.kernel @no_promise(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update
   }
 }
 
-// Two stores, one of them to the place of another row's entry. The promise makes them distinct.
+// Each row stores at two entries of the table. The promise says that all entries differ, so no two rows store to the
+// same element.
 mlafix.kernel @two(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
                    %slots: memref<?x2xi32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "two"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -163,7 +167,8 @@ mlafix.kernel @two(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %x:
   }
 }
 
-// In segments, different rows have different entries, as long as segments do not overlap. An entry that all rows of a segment share does not separate them.
+// In segments, different rows have different entries, as long as segments do not overlap. An entry that all rows of a
+// segment share does not keep these rows apart.
 mlafix.kernel @segments(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %b: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
                         %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %slots: !ints {mlafix.dims = ["n"], mlafix.access = "read"},
                         %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {

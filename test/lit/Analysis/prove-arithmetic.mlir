@@ -1,5 +1,5 @@
-// Sums that cannot wrap around are linear. A launch's checks or a remainder can keep them small. Also tests rows that quotients and remainders
-// permute.
+// The proofs treat a sum as linear if the sum cannot wrap around, because a launch check, a predicate or a remainder
+// keeps its terms small. Also tests rows that quotients and remainders permute.
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove=exhaustive=3 --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -59,7 +59,7 @@ mlafix.kernel @unchecked(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
   }
 }
 
-// If the sum wraps around, its element does not exist. The rows therefore stay separate.
+// If the sum wraps around, it is not the index of an element, so rows still access different elements.
 // expected-remark @below {{y: one writer: proved}}
 // expected-remark @below {{y: independence: proved}}
 mlafix.kernel @part(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %k: index) {
@@ -96,7 +96,7 @@ mlafix.kernel @predicate(%out: !vec {mlafix.dims = ["n"], mlafix.access = "updat
   }
 }
 
-// Remainders of 64-bit integers.
+// The remainder of a 64-bit integer divided by 16, plus 1, is less than 17.
 // expected-remark @below {{x: bounds: proved}}
 mlafix.kernel @remainder(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: memref<17xf32, strided<[?], offset: ?>> {mlafix.dims = ["s"], mlafix.access = "read"},
                          %slots: !longs {mlafix.dims = ["n"], mlafix.access = "read"}) {
@@ -139,7 +139,8 @@ mlafix.kernel @turn(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x:
   }
 }
 
-// Rows are rotated within groups of 128 by a number that a launch passes. The remainder is computed first.
+// Rows are rotated within groups of 128 by a number that a launch passes. Unlike above, the remainder is computed
+// before the quotient.
 // expected-remark @below {{y: coverage: proved}}
 // expected-remark @below {{y: one writer: proved}}
 // expected-remark @below {{y: bounds: proved}}

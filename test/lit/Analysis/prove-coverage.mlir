@@ -4,7 +4,7 @@
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !flags = memref<?xi1, strided<[?], offset: ?>>
 
-// Two branches of an unknown flag write each row.
+// Each of the two branches of an unknown flag writes the row.
 // expected-remark @below {{out: coverage: proved}}
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
@@ -119,7 +119,8 @@ mlafix.kernel @pairs(%out: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.d
 !mat = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// Rows are written in reverse order, in a loop, at a remainder, and then at a loaded index.
+// Rows are written in reverse order, element by element. Conditions on a remainder and on a loaded value select the
+// store.
 // expected-remark @below {{out: coverage: proved}}
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
@@ -158,7 +159,7 @@ mlafix.kernel @backwards(%out: !mat {mlafix.dims = ["n", "m"], mlafix.access = "
 !mat = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// One row of the grid writes for all others. If the grid has no rows, nothing is written.
+// The row with j = 0 writes out[t] for all rows with the same t. If h = 0, the grid has no rows, so nothing is written.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 // expected-remark @below {{x: independence: proved}}
@@ -195,7 +196,7 @@ mlafix.kernel @segments(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"
     mlafix.store %v, %out[%t] : f32, !vec
   }
 }
-// A condition on the row's index selects all rows, or all but one.
+// Stores at constant indices write all three elements, or all but one.
 // expected-remark @below {{out: coverage: proved}}
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
@@ -226,7 +227,8 @@ mlafix.kernel @numbered_but_one(%out: memref<?x3xf32, strided<[?, ?], offset: ?>
 
 // -----
 
-// Each row rotates its elements by a different distance. 7 and 4096 have no common factor.
+// Each row rotates its elements by a different distance, in steps of 7. 7 and 4096 have no common factor, so every
+// element is written.
 !rows = memref<?x4096xf32, strided<[?, ?], offset: ?>>
 
 // expected-remark @below {{out: coverage: proved}}
@@ -248,7 +250,7 @@ mlafix.kernel @turned(%out: !rows {mlafix.dims = ["n", "4096"], mlafix.access = 
   }
 }
 
-// A question with too many cases ends soon, and the answer says that.
+// The proof gives up if it has to look at too many cases, and the answer says so.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 mlafix.kernel @turned_twice(%out: !rows {mlafix.dims = ["n", "4096"], mlafix.access = "write"}, %x: f32) {
@@ -274,7 +276,7 @@ mlafix.kernel @turned_twice(%out: !rows {mlafix.dims = ["n", "4096"], mlafix.acc
 
 // -----
 
-// 6 and 64 have a common factor.
+// 6 and 64 have a common factor, so steps of 6 leave out elements.
 !rows = memref<?x64xf32, strided<[?, ?], offset: ?>>
 
 // expected-remark @below {{out: one writer: proved}}
@@ -346,8 +348,8 @@ mlafix.kernel @neither(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// A counterexample never has a number above 1 and below 0. A comparison of a value with itself finds NaN. Two of the three comparisons are the
-// same relation.
+// One of the three comparisons is always true. The proofs relate only the first two, which compare the same two floats.
+// They do not model the comparison of a value with itself, which is true for NaN, so coverage is unknown.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 // expected-remark @below {{x: independence: proved}}

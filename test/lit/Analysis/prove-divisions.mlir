@@ -1,4 +1,5 @@
-// Divisions in the form that mlafix-define-edge-cases writes. For a dividend that is not negative, they round down.
+// Proofs about divisions in the form that mlafix-define-edge-cases writes. A division of this form rounds down if its
+// dividend is not negative.
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>

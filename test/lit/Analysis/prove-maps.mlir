@@ -1,11 +1,12 @@
-// Proofs about rows whose indices come from tables. A table may be omitted, and is read under a predicate.
+// Proofs about rows whose indices come from tables, which may be omitted or read under a predicate.
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !ints = memref<?xi32, strided<[?], offset: ?>>
 
-// Both tables may be omitted. A row adds rows of x that one table names, and stores at the index from the other table. The stores are
-// in bounds. With the promise, no two rows store to the same element.
+// The tables `from` and `to` may be omitted. A row adds elements of x that `from` names, and stores the sum at the
+// index from `to`. The stores are in bounds. By the promise that the entries of `to` differ, no two rows store to the
+// same element.
 // expected-remark @below {{out: bounds: proved}}
 // expected-remark @below {{x: independence: proved}}
 // expected-remark @below {{x: bounds: proved}}
@@ -105,8 +106,8 @@ mlafix.kernel @read_where_stored(%a: !vec {mlafix.dims = ["n"], mlafix.access = 
   }
 }
 
-// One writer is not proved. The store may happen without a loaded entry, and the load's `else` value, or 0 without one, is then a
-// valid row. Or nothing is promised.
+// One writer is not proved. The stores to `a` and `b` also happen where no entry is loaded: two rows may then store at
+// 0, or at the load's `else` value. Nothing is promised of the table for `c`.
 mlafix.kernel @read_elsewhere(%a: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %b: !vec {mlafix.dims = ["n"], mlafix.access = "update"},
                               %c: !vec {mlafix.dims = ["n"], mlafix.access = "update"},
                               %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %to: !ints {mlafix.dims = ["g"], mlafix.access = "read"},

@@ -137,7 +137,7 @@ mlafix.kernel @ragged_write(%lse: !vec {mlafix.dims = ["n"], mlafix.access = "wr
     mlafix.store %v, %lse[%t] : f32, !vec
   }
 }
-// A row reads an element of its output before it writes the element, or without having surely written it.
+// A row reads an element of its output before it writes the element, or after a store that may not have happened.
 mlafix.kernel @read_first(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !vec

@@ -53,7 +53,8 @@ mlafix.kernel @read_back(%y: !rows {mlafix.dims = ["n", "96"], mlafix.access = "
 
 // -----
 
-// A slice is stored as a whole or not at all. If a row may be shorter, its elements may stay unwritten, and a load may read them.
+// A slice is stored as a whole or not at all. If a row is shorter than the slice, its elements stay unwritten, and a
+// load may read them.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 // expected-remark @below {{y: one writer: proved}}
 mlafix.kernel @shorter(%y: !rows {mlafix.dims = ["n", "v"], mlafix.access = "write"}, %s: f32) attributes {most = {v = 4}} {
@@ -151,7 +152,8 @@ mlafix.kernel @cut_by_branches(%y: !rows {mlafix.dims = ["n", "16"], mlafix.acce
 
 // -----
 
-// Rows that write a splat of the same number write equal elements. The elements of a scan of that number depend on their place.
+// Rows that write a splat of the same number write equal elements. The elements of a scan of that splat differ from
+// each other.
 !row = memref<9xf32, strided<[1], offset: ?>>
 !ids = memref<?xf32, strided<[?], offset: ?>>
 // expected-remark @below {{y: one writer: proved}}

@@ -61,7 +61,8 @@ mlafix.kernel @three_of_four(%y: !vec {mlafix.dims = ["q"], mlafix.access = "upd
   }
 }
 
-// The first warning names a table whose promise would prove the property.
+// The first warning proposes mlafix.distinct: the property would be proved if the kernel promised that the entries of
+// `slots` differ.
 mlafix.kernel @scatter(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %z: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
                        %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %slots: !ints {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -88,7 +89,8 @@ mlafix.kernel @promised(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"}
   }
 }
 
-// No table is named if the kernel uses halves of the entries.
+// If the index is half of an entry, the warning does not propose mlafix.distinct, since halves of distinct entries may
+// be equal.
 mlafix.kernel @halves(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
                       %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %slots: !ints {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

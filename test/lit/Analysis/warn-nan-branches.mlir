@@ -1,5 +1,5 @@
-// Two branches load an lse that the kernel also writes. The analysis must not treat one load as the other. The kernel is the
-// module's first op.
+// Two branches load an lse that the kernel also writes. The analysis must not treat one load as the other. The kernel
+// has a file of its own, since the analysis once crashed when this kernel was the first op of a module.
 // RUN: %mlafix-opt %s --canonicalize --mlafix-warn-nan --verify-diagnostics -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>

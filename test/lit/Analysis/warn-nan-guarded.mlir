@@ -1,4 +1,5 @@
-// Arithmetic on an lse that is right for empty rows causes no warning, for all usual forms of guards.
+// No warning is given for arithmetic on an lse if a guard of one of the usual forms makes the arithmetic right for
+// empty rows.
 // RUN: %mlafix-opt %s --canonicalize --mlafix-warn-nan --verify-diagnostics -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -58,7 +59,7 @@ mlafix.kernel @both_empty(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = 
   }
 }
 
-// Both results are computed and then selected, so a NaN is not stored. Only live rows are loaded.
+// A NaN is computed for an empty row, but a select then replaces it, so no NaN is stored. Only live rows are loaded.
 mlafix.kernel @chosen_after(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %a_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -192,8 +193,8 @@ mlafix.kernel @splits(%out: !mat {mlafix.dims = ["n", "k"], mlafix.access = "wri
   }
 }
 
-// A weight of zero is multiplied with a row that is not the payload of the empty state. The second kernel computes no
-// lse itself, but uses states.
+// A weight of zero is multiplied with a row that is not the payload of the empty state. The second kernel scales an
+// lse, but leaves the merge to states.
 mlafix.kernel @other_rows(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %gamma: !mat {mlafix.dims = ["one", "D"], mlafix.access = "read"},
     %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

@@ -154,7 +154,8 @@ mlafix.kernel @online(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "wri
   }
 }
 
-// A running sum that leaves out empty parts. It is 0 if all parts are empty.
+// A running sum that leaves out empty parts. The sum is 0 if all parts are empty, and the division by it then gives
+// NaN.
 mlafix.kernel @sum_of_none(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"},
     %part_lses: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["k", "n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

@@ -1,5 +1,6 @@
-// Conversions of f8e8m0, whose values are exponents of f32, use integers on every target. Stores clamp values for upstream's folds, and the
-// conversion drops these bounds. A row with one element per group may have any stride. A masked-off load gives 0, which f8e8m0 cannot represent.
+// Conversions of f8e8m0, whose values are exponents of f32, use integers on every target. A store clamps values, since
+// MLIR's folds of conversions do not. The conversion, which saturates, removes the clamp. A row with one element per
+// group may have any stride. A masked-off load gives 0, which f8e8m0 cannot represent.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute))" | FileCheck %s --check-prefix=BOUNDS
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=powers --target=sm_100 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
@@ -58,8 +59,8 @@ mlafix.kernel @scales(%scales: !scales {mlafix.dims = ["n", "G"], mlafix.access 
   }
 }
 
-// A scale divides a row and is stored. Its byte is stored without a conversion, and its inverse is computed from an i32. Numbers above 2^-126
-// never become 2^-127.
+// A scale divides a row and is stored. The scale's byte is stored without a conversion, and the scale's inverse is
+// computed from an i32. Numbers above 2^-126 never become 2^-127.
 // DIVIDED-LABEL: .entry divided_fast
 // DIVIDED: min.u32 %[[CODE:.*]], %{{.*}}, 254;
 // DIVIDED-NOT: setp.lt.s32

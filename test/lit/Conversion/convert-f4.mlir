@@ -13,7 +13,7 @@
 
 // Dense rows are 64 bytes apart.
 // CHECK-LABEL: llvm.func @narrow_dense
-// A loaded NaN may be negative.
+// A loaded NaN may be negative, so a minimum replaces it by 6 before the sign is read.
 // CHECK: %[[POSITIVE:.*]] = arith.minnumf
 // CHECK-NOT: arith.maxnumf
 // CHECK: math.absf %[[POSITIVE]]
@@ -48,7 +48,7 @@ mlafix.kernel @narrow(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = "
   }
 }
 
-// The NaN of a product is not negative.
+// The NaN that a multiplication gives is not negative, so the minimum of magnitudes is enough.
 // RUN: %mlafix-opt %s --kernel=product --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PRODUCT
 // RUN: %mlafix-opt %s --kernel=product --target=sm_100 --emit=ptx -o - | FileCheck %s --check-prefix=FLOATS
 // FLOATS-LABEL: .entry product_dense
@@ -83,7 +83,7 @@ mlafix.kernel @product(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = 
   }
 }
 
-// A predicate masks half as many lanes as the row has elements.
+// The mask of a predicated load has one bit per byte, which is half the number of elements.
 // CHECK-LABEL: llvm.func @wide_dense
 // CHECK: llvm.intr.masked.load {{.*}} : (!llvm.ptr<1>, vector<2xi1>, vector<2xi8>) -> vector<2xi8>
 // WIDE-LABEL: .entry wide_dense

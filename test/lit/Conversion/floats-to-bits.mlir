@@ -1,4 +1,5 @@
-// Floats that are only moved become integers of their width. A remaining conversion gets the float.
+// Floats that are only moved become integers of their width. An arithmetic conversion still gets a float, by a bitcast
+// of the integer.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(llvm.func(mlafix-floats-to-bits))" | FileCheck %s --check-prefixes=CHECK,WIDE
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(llvm.func(mlafix-floats-to-bits{width=8}))" | FileCheck %s --check-prefixes=CHECK,NARROW
 
@@ -26,7 +27,7 @@ llvm.func @half(%x: !llvm.ptr) {
   llvm.return
 }
 
-// Bitcasts between equal types are removed.
+// No cast is left of two that cancel: i8 to f8E4M3FN and back.
 // CHECK-LABEL: llvm.func @fp8
 // CHECK-NOT: unrealized_conversion_cast
 // CHECK: llvm.return

@@ -12,7 +12,7 @@ llvm.func @approximate(%x: f32, %y: f32) {
   %c = arith.divf %x, %y fastmath<arcp> : f32
   // CHECK: llvm.call_intrinsic "llvm.nvvm.lg2.approx.ftz.f"
   %d = math.log2 %x fastmath<afn> : f32
-  // Exponentials of numbers that are at most 0, which are summed.
+  // The compiler sets afn for exponentials of numbers that are at most 0, if the exponentials are summed.
   // CHECK-NOT: arith.select
   // CHECK: arith.mulf
   // CHECK-NEXT: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
@@ -26,7 +26,7 @@ llvm.func @approximate(%x: f32, %y: f32) {
 llvm.func @exact(%x: f32, %y: f32) {
   // CHECK: arith.divf %{{.*}}, %{{.*}} : f32
   %a = arith.divf %x, %y : f32
-  // A series in a quotient that is near 0.
+  // Without afn, log2 is a series in a quotient that is near 0.
   // CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
   // CHECK-COUNT-6: math.fma
   %b = math.log2 %x : f32
@@ -45,7 +45,8 @@ llvm.func @library(%x: f32) {
 
 // -----
 
-// These functions are polynomials on every target. Sine and cosine differ by a quarter turn. erf and tanh use the target's exp2.
+// Polynomials approximate these functions on every target. Sine and cosine differ by a quarter turn. erf and tanh also
+// use the target's exp2.
 // CHECK-LABEL: llvm.func @angles
 llvm.func @angles(%x: f32) {
   // CHECK: %[[SHIFTED:.*]] = math.fma
@@ -73,7 +74,8 @@ llvm.func @angles(%x: f32) {
 
 // -----
 
-// An assembler that knows that a value is not negative compiles these comparisons wrongly for NaN.
+// An assembler that knows that a value is not negative compiles these comparisons wrongly for NaN, so NaN is tested by
+// setp.num.
 // CHECK-LABEL: llvm.func @comparisons
 llvm.func @comparisons(%x: f32, %v: vector<2xf32>) -> i1 {
   %minus = arith.constant -1.0 : f32

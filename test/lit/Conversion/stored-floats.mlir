@@ -1,5 +1,5 @@
-// Floats that a target only moves become integers. Conversions of these floats are from or to f32 only, whatever folds made
-// of them. On CPUs, LLVM calls library functions for bf16, even for a select, and has no fp8.
+// Floats that a target only moves become integers. Conversions of these floats are from or to f32 only, although folds
+// may combine conversions. On CPUs, LLVM calls library functions for bf16, even for a select, and has no fp8.
 // RUN: %mlafix-opt %s --specialize=D=16 --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefixes=CPU,V3 --implicit-check-not=bfloat
 // RUN: %mlafix-opt %s --specialize=D=16 --target=x86-64 --emit=llvm -o - | FileCheck %s --check-prefixes=CPU --implicit-check-not=bfloat --implicit-check-not=half
 // RUN: %mlafix-opt %s --specialize=D=16 --target=x86-64 --emit=object -o /dev/null
@@ -35,12 +35,12 @@ mlafix.kernel @k(
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : !bf
   mlafix.forall (%t) in (%n) {
-    // A row is moved under a condition. Folds leave no f32 for it.
+    // A row is moved under a condition. Folds remove the conversions of this row to f32 and back.
     %here = mlafix.load %p[%t] : !flags -> i1
     %v = mlafix.load %x[%t] if %here : !bf -> !tile
     mlafix.store %v, %moved[%t] : !tile, !bf
     mlafix.store %v, %narrowed[%t] : !tile, !q
-    // The integer is first rounded to f32, since the kernel does this.
+    // The integer is first rounded to f32, as the kernel says, and not converted directly to the type in memory.
     %w = mlafix.load %i[%t] : !int -> !ints
     %f = arith.sitofp %w : !ints to !tile
     mlafix.store %f, %half[%t] : !tile, !hf

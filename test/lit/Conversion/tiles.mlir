@@ -1,5 +1,5 @@
-// Scales in tiles of 128 x 4. Columns are contiguous, so that their strides follow from their sizes. The offset within tiles is computed in
-// 32 bits; the offset of the first tile is not.
+// Scales in tiles of 128 x 4. Columns are contiguous, so that their strides follow from their sizes. The offset within
+// a row of tiles is computed in 32 bits, and the offset of the row's first tile in 64 bits.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
 
 !tiles = memref<?x2x8xf8E4M3FN, strided<[?, ?, 1], offset: ?>>
@@ -33,7 +33,7 @@ mlafix.kernel @few(%y: !tiles {mlafix.dims = ["m", "H", "G"], mlafix.access = "u
   }
 }
 
-// The number of columns exceeds 2^23, or is unknown.
+// The number of columns exceeds 2^23, or is unknown, so 32 bits may not be enough within a row of tiles.
 // CHECK-LABEL: llvm.func @many_any(
 // CHECK: arith.andi %{{.*}}, %c-512_i64 : i64
 mlafix.kernel @many(%y: !wide {mlafix.dims = ["m", "H", "G"], mlafix.access = "update", mlafix.swizzle = "128x4"},

@@ -37,7 +37,7 @@ mlafix.kernel @k(
     %s = mlafix.splat %r : f32 -> tensor<64xf32, #mlafix.dim<64>>
     %y = arith.mulf %e, %s : tensor<64xf32, #mlafix.dim<64>>
     mlafix.store %y, %out[%t] : tensor<64xf32, #mlafix.dim<64>>, !rows
-    // A logarithm that must be accurate near 1 is not an instruction.
+    // A logarithm that must be accurate near 1 does not use the instruction lg2.
     // CHECK-NOT: lg2
     // CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
     // CHECK-NOT: lg2

@@ -104,7 +104,7 @@ mlafix.kernel @masks(
     %ap = mlafix.mask %a, %p : !state
     %apq = mlafix.mask %ap, %q : !state
     mlafix.store_state %apq to %out[%t, %h] : !state, !rows
-    // A load is not moved across a store, which may change what it reads.
+    // A load is not moved across a store, since the store may change what the load reads.
     // CHECK: %[[B:.*]] = mlafix.load_state %x
     // CHECK-NOT: if
     // CHECK: mlafix.store_state %[[B]]
@@ -231,7 +231,7 @@ mlafix.kernel @a_tensor_is_the_same_as_itself(
 !state = !mlafix.state<"D", e>
 !sink = !mlafix.state<"D", e, sink>
 
-// A merge of one state stays if the type allows a sink in it.
+// A merge of one state stays if it changes the type to that of a state with a sink.
 // CHECK-LABEL: @states_that_may_have_a_sink
 mlafix.kernel @states_that_may_have_a_sink(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %logit: f32) {
   %c0 = arith.constant 0 : index

@@ -1,5 +1,5 @@
-// The only ops that use a base may fold away before the base is bound. Its default is then removed; the defaults of
-// other names stay.
+// The only ops that use a base may fold away before the base is bound. The default of the base is then removed; the
+// defaults of other names stay.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(canonicalize)" | FileCheck %s
 
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>

@@ -1,5 +1,5 @@
-// A scan of rows or groups of one element folds to its operand. A running maximum of equal elements, or of a running maximum,
-// does, too.
+// A scan folds to its operand if the row, or each group, has one element. A running maximum or minimum also folds to
+// its operand if all elements are equal. So does a running maximum of a running maximum in the same groups.
 // RUN: %mlafix-opt %s --canonicalize | FileCheck %s
 
 !rows = memref<?x12xf32, strided<[?, 1], offset: ?>>

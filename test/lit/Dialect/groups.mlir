@@ -1,5 +1,5 @@
-// Products of dims and ops on their groups are printed and parsed without a change. A broadcast of a splat folds to a
-// splat.
+// Products of dims, and the ops on groups of such products, are printed and parsed without a change. A broadcast of a
+// splat folds to a splat.
 // RUN: %mlafix-opt %s | %mlafix-opt | FileCheck %s
 // RUN: %mlafix-opt %s --mlir-print-op-generic | %mlafix-opt | FileCheck %s
 // RUN: %mlafix-opt %s --canonicalize | FileCheck %s --check-prefix=FOLDED

@@ -1156,7 +1156,7 @@ mlafix.kernel @k() {
 
 // -----
 
-// A state that a loop carries keeps its type, so it cannot get a sink, which each iteration would merge again.
+// A loop cannot merge a sink into the state that it carries, since each iteration would count the sink again.
 !sink = !mlafix.state<64, e, sink>
 mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
@@ -1499,7 +1499,7 @@ mlafix.kernel @k(%x: memref<?x?xi64, strided<[?, 1], offset: ?>> {mlafix.dims = 
 
 // -----
 
-// Elements of bytes can store numbers of any type, other integers only their own type.
+// A store to bytes accepts numbers of any type. A store to other integers accepts only their own type.
 mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"}, %v: f32) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?xi32, strided<[1], offset: ?>>
@@ -1616,7 +1616,7 @@ mlafix.kernel @k(%x: memref<?x6xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
 
 // -----
 
-// Rows and columns in tiles.
+// Errors of tensors whose rows and columns are in tiles.
 // expected-error @below {{argument 'x': expected 'mlafix.swizzle' to be "128x4" or "8x4", got "64x4"}}
 mlafix.kernel @k(%x: memref<?x?xi8, strided<[?, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "64x4"}) {
   %c1 = arith.constant 1 : index

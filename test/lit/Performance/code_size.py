@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the code size of kernels for any dims: rows of any length, rows of two lengths, and nested loops.
+"""Checks that the code of a kernel stays within bounds for each of several bindings of its dims.
 
     code_size.py --tool mlafix-opt --max-ptx N --max-object N FILE [BINDINGS...]
 

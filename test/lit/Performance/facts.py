@@ -35,7 +35,7 @@ TARGETS = ("sm_80", "sm_90", "sm_100")
 
 @dataclass
 class Facts:
-    """The facts of one variant on one target. Numbers have the form of the table."""
+    """The facts of one variant on one target. `threads`, `loads` and `stores` are strings, written as in the table."""
 
     params: int = 0
     threads: str = ""  # N, or <=N if the launch may halve it
@@ -56,7 +56,7 @@ class Facts:
 
 
 def width_of(suffix: str) -> int:
-    """Returns the bytes of an access whose opcode has this suffix: 16 for ".v4.b32"."""
+    """Returns the number of bytes of an access whose opcode ends with `suffix`: 16 for ".v4.b32"."""
     count = re.search(r"\.v([248])\b", suffix)
     bits = re.search(r"\.[busf](8|16|32|64|128)$", suffix)
     if not bits:

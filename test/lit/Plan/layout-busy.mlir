@@ -1,7 +1,8 @@
 // A lane has four packs of a long row if it reduces the row and computes much with each element. It has two packs if there is less to compute, or
 // if the row is shorter.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
-// If the estimated registers of a thread exceed what a bound on blocks can request, 128 registers are assumed: four blocks of 128 threads.
+// If a thread needs more registers than residentRegisters, the number of blocks per multiprocessor is chosen for 128
+// registers per thread: four blocks of 128 threads.
 // RUN: %mlafix-opt %s --kernel=crowded --target=sm_90 --emit=ptx --variant=dense -o - | FileCheck %s --check-prefix=PTX
 
 !rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>

@@ -1,5 +1,5 @@
-// If two elements share a byte, packs have at least two elements, also in a kernel with rows whose elements are as wide
-// as an access.
+// If two elements of some row share a byte, packs have at least two elements. This holds even if an access is only as
+// wide as one element of another row.
 // RUN: %mlafix-opt %s --specialize=G=5 --target=sm_90 --emit=ptx -o - --variant=dense | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=5},mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 

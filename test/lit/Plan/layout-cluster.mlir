@@ -1,5 +1,5 @@
 // A row that does not fit into a block's registers is distributed over the blocks of a cluster, with the fewest threads that can hold it. The code version for
-// rows at any address processes it in loops.
+// rows at any address processes the row in loops, in one block.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=clusterBlocks=4})" | FileCheck %s --check-prefix=FOUR
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=clusterBlocks=2})" | FileCheck %s --check-prefix=TWO
@@ -45,7 +45,7 @@ mlafix.kernel @only_reduced(%y: !sums {mlafix.dims = ["n"], mlafix.access = "wri
   }
 }
 
-// A scan needs the shared memory of one block.
+// A row that is scanned stays in one block, since a scan needs the shared memory of one block.
 // CHECK-LABEL: mlafix.kernel @scanned_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 16, pack = 8, rows = 1>
 mlafix.kernel @scanned(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
@@ -77,7 +77,8 @@ mlafix.kernel @in_a_block(%y: !short {mlafix.dims = ["n", "V"], mlafix.access = 
   }
 }
 
-// A row whose size the launch decides uses a cluster if its bound does not fit into a block. Shorter rows have a separate code version.
+// A row whose size the launch decides uses a cluster if a row as long as its bound does not fit into a block. Shorter
+// rows have their own code versions.
 // CHECK-LABEL: mlafix.kernel @ends_most4096_whole_dense(
 // CHECK-LABEL: mlafix.kernel @ends_most32768_whole_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 4, pack = 8, rows = 1>

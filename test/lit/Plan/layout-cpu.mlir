@@ -5,7 +5,7 @@
 !rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
-// Outputs and inputs may be the same tensor. A copy in place then copies nothing.
+// The output may be the input. A copy has no scalars to compute in batches, so there is no code version @copy_apart.
 // CHECK: @copy_streamed
 // CHECK-SAME: guards = [#mlafix.guard<align, args = [0], bytes = 16>, #mlafix.guard<beyond_cache, args = [0, 1]>, #mlafix.guard<distinct, args = [0, 1]>]
 // CHECK-SAME: layout = <lanes = 1, packs = 6, pack = 16, rows = 1>
@@ -61,7 +61,8 @@ mlafix.kernel @scale(
 !rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
-// If a row may read what another one writes, there are no batches. If no output can be an input, one variant is enough.
+// There are no batches of rows if a row may read what another row writes. Besides
+// @running_streamed, one code version is enough if no output can be an input.
 // CHECK-NOT: rows = 16
 // CHECK: @running_streamed
 // CHECK-NOT: rows = 16
@@ -123,7 +124,7 @@ mlafix.kernel @negate(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "upda
 
 !rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
 
-// The updated tensor stays in the caches. Only stores to the other output bypass them.
+// The updated tensor stays in the caches. Only stores to the other output bypass the caches.
 // CHECK: @running_streamed
 // CHECK-SAME: #mlafix.guard<beyond_cache, args = [0, 2]>
 mlafix.kernel @running(

@@ -1,4 +1,4 @@
-// Every element is written if k = 1, and not for other k. The proofs do not know products.
+// Every element is written for k = 1, but not for k = 2. The proofs decide neither, since they do not model t * k.
 !vec = memref<?xf32, strided<[?], offset: ?>>
 mlafix.kernel @undecided(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %k: index, %x: f32) {
   %c0 = arith.constant 0 : index

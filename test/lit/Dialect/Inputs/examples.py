@@ -1,7 +1,7 @@
 """Prints every ```mlir example of docs/Dialect.md as a separate module, for --split-input-file.
 
-A whole kernel is printed as it is. An example of some ops is put into a kernel that defines the values it uses. A type
-or an attribute becomes an attribute of a module.
+A whole kernel is printed as it is. An example of some ops is put into a kernel that defines the values that the ops
+use. A type or an attribute becomes an attribute of a module.
 """
 
 import re
