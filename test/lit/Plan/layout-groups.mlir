@@ -1,5 +1,5 @@
-// Groups of lanes share a merge loop if only the first group needs its result, and if the groups' chunks fit into a block's shared
-// memory.
+// Groups of lanes share a merge loop if only the first group needs the result of the loop, and if the groups' chunks
+// fit into a block's shared memory.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=layout --variant=dense --kernel=chained --specialize=D=128 | FileCheck %s --check-prefix=CHAINED
 // RUN: %mlafix-opt %s --target=sm_90 --emit=layout --variant=dense --kernel=chained --specialize=D=256 | FileCheck %s --check-prefix=LONG
 // RUN: %mlafix-opt %s --target=sm_90 --emit=layout --variant=dense --kernel=needed --specialize=D=128 | FileCheck %s --check-prefix=NEEDED
@@ -10,8 +10,8 @@
 !lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !state = !mlafix.state<"D", e>
 
-// Two loops, where one begins with the result of the other. For longer rows, the chunks only fit with 256 threads and half of the
-// packs.
+// Two loops, where one begins with the result of the other. A row of 256 elements would have two packs per lane, but
+// the chunks of 512 threads would then not fit, so a lane has one pack.
 // CHAINED: layout = <lanes = 16, packs = 1, pack = 8, rows = 1, groups = 32>
 // LONG: layout = <lanes = 32, packs = 1, pack = 8, rows = 1, groups = 32>
 mlafix.kernel @chained(
@@ -38,7 +38,8 @@ mlafix.kernel @chained(
   }
 }
 
-// The loads depend on the first loop's result, which only the first group has.
+// The loads of the second loop depend on the result of the first loop. Only the first of several groups would have this
+// result, so groups share neither loop.
 // NEEDED: layout = <lanes = 16, packs = 1, pack = 8, rows = {{[0-9]+}}>
 mlafix.kernel @needed(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
@@ -66,5 +67,6 @@ mlafix.kernel @needed(
   }
 }
 
-// An access of 16 bytes contains 16 elements of fp8, so a lane has one pack.
+// An access of 16 bytes contains 16 elements of fp8. The chunks of lanes with two such packs would not fit into shared
+// memory, so a lane has one pack.
 // FP8: layout = <lanes = 32, packs = 1, pack = 16, rows = 1, groups = 32>

@@ -1,5 +1,6 @@
-// Long rows that are reduced. Two rows share a multiprocessor if its registers can hold both. A row of 16-bit elements that is only reduced is widened for each
-// reduction, so twice as many elements fit.
+// Layouts of long rows that are reduced. Two rows share a multiprocessor if its registers can hold both. If a row of
+// 16-bit elements is only reduced, lanes keep the narrow elements and widen them for each reduction, so twice as many
+// elements fit.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=only_reduced --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=PTX
 
@@ -88,7 +89,7 @@ mlafix.kernel @of_two_registers(%y: !ints {mlafix.dims = ["n", "V"], mlafix.acce
   }
 }
 
-// A ragged grid has one block per multiprocessor.
+// The blocks of a ragged grid stay on their multiprocessors, so they may have all 1024 threads.
 !starts = memref<?xi32, strided<[?], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @ragged_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 2, pack = 8, rows = 1>
@@ -107,7 +108,8 @@ mlafix.kernel @ragged(%y: !half {mlafix.dims = ["n", "V"], mlafix.access = "writ
   }
 }
 
-// In a cluster, a multiprocessor has the same number of threads, in its block of the cluster.
+// A longer row is distributed over the eight blocks of a cluster. A multiprocessor holds 1024 threads here, too: four
+// blocks of 256.
 // RUN: %mlafix-opt %s --kernel=vocabulary --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=CLUSTER
 !logits = memref<?x128256xbf16, strided<[?, 1], offset: ?>>
 !words = tensor<128256xf32, #mlafix.dim<128256>>

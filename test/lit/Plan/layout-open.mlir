@@ -1,5 +1,6 @@
-// A guard ensures that rows outside of a dim of unknown size are adjacent. One number then identifies a row, as for a known
-// dim, and no division is needed.
+// The size of dim H is only known at the launch. A guard ensures that the H rows of one index follow those of the
+// preceding index without a gap. One number then identifies a row, as for an H that is known, and no division is
+// needed.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=H=any,D=128},mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --specialize=H=any,D=128 --target=sm_90 --variant=dense --emit=ptx | FileCheck %s --check-prefix=PTX
 
@@ -9,7 +10,7 @@
 // CHECK-LABEL: mlafix.kernel @copy_dense(
 // CHECK-SAME: %out: memref<?x?x128xbf16, strided<[?, 128, 1], offset: ?>>
 // CHECK-SAME: #mlafix.guard<packed, arg = 0, dim = 0, value = 128>
-// Along a dim in lower case, a tensor may be a slice of a larger one.
+// Along a dim in lower case (k), a tensor may be a slice of a larger one, so the stride of k has no guard.
 // CHECK-NOT: arg = 1, dim = 0
 // CHECK-SAME: #mlafix.guard<packed, arg = 1, dim = 1, value = 128>
 // CHECK-LABEL: mlafix.kernel @copy_fast(

@@ -1,5 +1,5 @@
-// If no operation combines the packs of a row, blocks that do not wait for each other process parts of it. If two packs per lane are enough,
-// one block processes the row.
+// If no operation combines the packs of a row, several blocks process one row, each a part of it, without waiting for
+// each other. A row that 1024 lanes hold with two packs each is processed by one block.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80})" | FileCheck %s
 // The last part may have fewer packs. If a user's plan only gives lanes, a lane keeps its number of packs, and the number of parts follows.

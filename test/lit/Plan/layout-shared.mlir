@@ -1,5 +1,5 @@
-// A lane has two packs if work that is shared by all its elements limits the speed. This is so if it converts rows and moves few bytes, or divides
-// rows by a number and stores 16-bit elements.
+// A lane has two packs if the speed is limited by work that a lane does once for all its elements. This is so in a
+// kernel that converts a row and moves few bytes, and in one that divides a row by a number and stores 16-bit elements.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=sharedPacks=1})" | FileCheck %s --check-prefix=ONE
 // With accesses of 32 bytes, one pack is enough.
@@ -25,7 +25,7 @@ mlafix.kernel @narrowed(%y: !f8s {mlafix.dims = ["n", "D"], mlafix.access = "wri
   }
 }
 
-// For two rows, one pack per lane is enough.
+// A lane that loads two rows moves enough bytes with one pack.
 // CHECK: @sum_narrowed_dense({{.*}}layout = <lanes = 16, packs = 1, pack = 8,
 mlafix.kernel @sum_narrowed(%y: !f8s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
                             %z: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
@@ -81,7 +81,7 @@ mlafix.kernel @by_a_row(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "w
   }
 }
 
-// With two packs per lane, the last of three packs would leave half of a lane unused.
+// The row has three packs. With two packs per lane, the second lane would have only one, so each lane has one pack.
 // CHECK: @odd_dense({{.*}}layout = <lanes = 3, packs = 1, pack = 8,
 mlafix.kernel @odd(%y: memref<?x24xf8E4M3FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "E"], mlafix.access = "write"},
                    %x: memref<?x24xbf16, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "E"], mlafix.access = "read"}) {

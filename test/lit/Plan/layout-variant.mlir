@@ -1,5 +1,5 @@
-// One variant of each kernel is kept. The name of one kernel here is a prefix of the names of the other kernel's
-// variants.
+// The option `variant` keeps one variant of each kernel, although the name of one kernel here (copy) is a prefix of the
+// names of the other kernel's variants (copy_list_dense).
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=dense})" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>

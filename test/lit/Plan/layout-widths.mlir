@@ -10,7 +10,8 @@
 !results = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>
 
-// A table of f32 whose rows are read for all heads comes from the caches. Its alignment is only that of an access.
+// A row of the f32 table is read for all heads and comes from the caches, so its bytes do not count. The guard requires
+// that the table is aligned to an access (16 bytes), not to a pack (32 bytes).
 // CHECK: mlafix.kernel @table_dense
 // CHECK-SAME: #mlafix.guard<align, args = [0, 1], bytes = 16>
 // CHECK-SAME: layout = <lanes = 8, packs = 2, pack = 8,

@@ -32,8 +32,9 @@ mlafix.kernel @d128_bf16_bf16(
 !rows = memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
-// Calls in place have their own variant, with two packs per lane and blocks of 128 threads. In it, tensors of scalars with the same dims share
-// their strides. Mandatory tensors come first.
+// Calls in place have their own variant, with two packs per lane and blocks of 128 threads. A guard of the variants
+// `dense` and `place` requires that tensors of scalars with the same dims have the same strides. Mandatory tensors come
+// first in it.
 // CHECK-LABEL: @scaled_dense
 // CHECK-SAME: #mlafix.guard<same_strides, args = [3, 1]>]
 // CHECK-SAME: layout = <lanes = 16, packs = 1, pack = 8, rows = 16>
@@ -247,7 +248,8 @@ mlafix.kernel @d7168_bf16_bf16(
 
 // -----
 
-// The guards name the arguments moved in packs, and the module learns its target and the kernel's signature.
+// The guards name the arguments that are moved in packs. The pass also writes the target and the kernel's signature to
+// the module.
 // CHECK: module attributes {
 // CHECK-SAME: mlafix.signature = {aliases = {{\[}}[0, 1]{{\]}}
 // CHECK-SAME: name = "signature"

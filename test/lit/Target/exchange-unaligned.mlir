@@ -1,5 +1,6 @@
-// Packs of two bf16, as a row of f4e2m1 needs them, may have addresses that are not multiples of 4. A load before the ranks' wait would be one
-// access of 4 bytes, so these packs are not loaded early.
+// A byte of f4e2m1 holds two elements, so the lanes load packs of two bf16. The addresses of these packs may not be
+// multiples of 4. A load before the ranks' wait would be one access of 4 bytes, so these packs are loaded after the
+// wait.
 // RUN: %mlafix-opt %s --target=sm_90 --variant=any --emit=ptx | FileCheck %s
 
 !rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>

@@ -1,5 +1,5 @@
-// Ranks send rows of bf16 as fp8. A lane has 16 adjacent elements, 32 bytes of each row that it sends and of its own row. Both are loaded before
-// the ranks' wait, in two parts.
+// Ranks send rows of bf16 as fp8. A pack has 16 elements, which are 32 bytes of the row that is sent and of this rank's
+// own row. Both rows are loaded before the ranks' wait, each pack by two accesses.
 // RUN: %mlafix-opt %s --specialize=D=128,ranks=2 --target=sm_90 --variant=dense --emit=ptx | FileCheck %s
 
 !rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -24,7 +24,7 @@
 // CHECK-NOT: ld.global
 // CHECK: bar.red.and.pred
 // CHECK: bar.red.and.pred
-// Only the received rows are loaded.
+// After the ranks' wait, only the received row is loaded.
 // CHECK-COUNT-2: ld.global.v4.b32
 // CHECK-NOT: ld.global
 // CHECK: st.global.v4.b32

@@ -1,4 +1,4 @@
-// Code of a merge whose ranks store rows into each other's memory.
+// Tests the code of a kernel whose ranks store rows into each other's memory and then sum them.
 
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --variant=dense --emit=ptx -o %t.ptx
 // RUN: FileCheck %s < %t.ptx
@@ -7,7 +7,7 @@
 // RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=x86-64-v3 --emit=llvm 2>&1 | FileCheck %s --check-prefix=CPU
 // CPU: error: expected a GPU as target of a kernel with an exchange, got x86-64-v3
 
-// Errors for fields of a plan that such a kernel cannot have:
+// Errors for fields of a plan that a kernel with an exchange cannot have:
 // RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout --mlafix-plan=lanes=32 2>&1 | FileCheck %s --check-prefix=LANES
 // LANES: error: expected no 'lanes', 'rows' or 'parts' for a code version whose rows span groups of lanes, blocks or ranks, got one for 'dense'
 // RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout --mlafix-plan=interleaved=yes 2>&1 | FileCheck %s --check-prefix=INTERLEAVED
@@ -51,7 +51,7 @@
 // CHECK: bar.red.and.pred
 // CHECK-NOT: ld.{{(global|relaxed|acquire)}}
 // CHECK: st.release.sys.global.b64 [%{{.*}}+2048], %[[EPOCH]];
-// The last block that arrives here increments the count of launches. Nothing waits for this.
+// The last block that arrives here increments the number of the collective in memory. Nothing waits for this.
 // CHECK: fence.acq_rel.gpu;
 // CHECK: atom.global.add.u64
 // CHECK: st.relaxed.gpu.global.b64 [%[[OWN]]+8], 0;

@@ -1,4 +1,5 @@
-// A lowered module whose description does not fit its code.
+// Tests the errors for lowered modules whose description (`mlafix.signature`, `mlafix.variant`) does not fit their
+// code.
 
 // RUN: split-file %s %t
 // RUN: not %mlafix-opt %t/none.mlir --target=sm_90 2>&1 | FileCheck %t/none.mlir --check-prefix=NONE

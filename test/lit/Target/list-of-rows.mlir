@@ -1,4 +1,5 @@
-// The distance between tensors of a list is unknown, also in the code for dense rows, where all sizes are known.
+// The distance between tensors of a list is unknown, also in the code for dense rows, which knows the distances between
+// the rows of other tensors.
 // RUN: %mlafix-opt %s --specialize=D=128 --target=sm_90 --variant=dense --emit=distributed | FileCheck %s
 
 // CHECK: mlafix.kernel @sum_dense(

@@ -1,4 +1,5 @@
-// A merge of a list of states. The addresses are parameters. Loads are as wide and as many at a time as for one tensor, and nothing waits.
+// Tests the code of a merge of a list of states. The addresses of the list's tensors are parameters. Loads are as wide
+// and as many at a time as for one tensor. No code waits for other ranks.
 
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,k=2 --target=sm_90 --variant=dense --emit=ptx -o %t.ptx
 // RUN: FileCheck %s < %t.ptx

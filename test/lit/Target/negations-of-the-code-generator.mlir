@@ -1,5 +1,5 @@
-// The code generator makes negations from a product and a quotient by -8. As in negations.mlir, ptxas 13.0 dropped one negation in a
-// maximum of three integers (random kernel 150212).
+// LLVM's code generator turns a product or a quotient by -8 into a negation. In a maximum of three integers, ptxas 13.0
+// dropped such a negation (random kernel 150212), as in negations.mlir.
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

@@ -1,4 +1,4 @@
-// Code of a merge of the states of all ranks, which are read from each rank's memory.
+// Tests the code of a merge of the states of all ranks, which each rank reads from the memory of all ranks.
 
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --variant=dense --emit=ptx -o %t.ptx
 // RUN: FileCheck %s < %t.ptx
@@ -58,8 +58,8 @@
 // CHECK: ld.global.v4.b32
 // CHECK: ld.global.v4.b32
 // CHECK: st.global.v4.b32
-// After the block has read all rows, it checks whether a rank has failed. The last block of the grid tells all ranks that it has read their memory, and
-// waits until they have read this rank's memory.
+// After the block has read all rows, it checks whether a rank has failed. The last block of the grid tells all ranks
+// that this rank has read their memory, and waits until they have read this rank's memory.
 // CHECK: bar.sync
 // CHECK: ld.relaxed.gpu.global.b64
 // CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]

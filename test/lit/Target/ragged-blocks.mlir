@@ -1,6 +1,6 @@
 // REQUIRES: ptxas
-// The rows of a ragged grid load memory. Each multiprocessor gets as many blocks as fit with the registers that the assembler reports. Without an assembler,
-// the machine model gives the number.
+// If the rows of a ragged grid load memory, each multiprocessor gets as many blocks as fit with the registers that the
+// assembler reports. Without an assembler, the machine model gives the number of blocks.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=distributed | FileCheck %s
 // RUN: %mlafix-opt %s --target=sm_90 -o %t
 // RUN: %python -c "import re; found = re.findall(rb'.blocks_per_sm.:(\d+).*?.registers.:(\d+)', open(r'%t', 'rb').read()); assert found and all(int(b) == 65536 // (256 * (-(-int(r) // 8) * 8)) for b, r in found), found"

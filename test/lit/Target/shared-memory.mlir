@@ -1,5 +1,6 @@
-// Each exchange has its own shared memory if a block has enough for all. Otherwise they share memory, except for buffers whose contents must last. A kernel
-// that needs too much is an error.
+// Each buffer through which lanes exchange values has its own shared memory if a block has enough for all buffers.
+// Otherwise these buffers share memory, except those whose contents must last. A kernel that needs more memory than a
+// block has is an error.
 
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix-kernels-to-nvvm)" | FileCheck %s
 

@@ -1,4 +1,5 @@
-// copysign takes the sign of a negation, whose operand may itself be a copysign on bits.
+// A copysign that takes the sign of a negation is computed on bits (see signs.mlir), also if the operand of the
+// negation is itself such a copysign.
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

@@ -41,7 +41,7 @@
 // TABLE: .func {{.*}} other(
 // TABLE: .entry second(
 
-// Messages of the threads are printed in the order of the variants.
+// Several threads generate the code of the variants, but error messages are printed in the order of the variants.
 // ERRORS: <stdin>:[[#FIRST:]]:12: error: LLVM Translation failed for operation: builtin.unrealized_conversion_cast
 // ERRORS: <stdin>:[[#FIRST+11]]:12: error: LLVM Translation failed for operation: builtin.unrealized_conversion_cast
 // ERRORS: error: expected a module that can be translated to LLVM IR, got one that cannot

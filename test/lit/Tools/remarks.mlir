@@ -59,7 +59,7 @@ mlafix.kernel @in_place(
   }
 }
 
-// The elements of x are half as wide as those of y. A batch of rows is not worthwhile.
+// The kernel computes no costly scalars, so a batch of rows is not worthwhile.
 // UNIT: copy on x86-64-v3 with D=32: the scalars of each row are computed for itself: no scalar takes a division, a root, a logarithm or an exponential [missed: batch-rows]
 // UNIT: copy_any on x86-64-v3 with D=32: a code version for
 // UNIT: copy on x86-64-v3 with D=64: the scalars of each row

@@ -1,4 +1,4 @@
-"""A kernel that merges a given number of states, one after the other. Each row loads the same number of lses."""
+"""Prints a kernel whose rows merge a given number of states, one after the other. A row loads the lse of each state."""
 
 import sys
 

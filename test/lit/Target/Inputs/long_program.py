@@ -1,4 +1,4 @@
-"""A kernel that reads a short row into a long one a given number of times. Each time, it starts at another element."""
+"""Prints a kernel that reads a short row into a long one a given number of times, each time from another element on."""
 
 import sys
 

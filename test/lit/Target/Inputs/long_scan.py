@@ -1,4 +1,7 @@
-"""A kernel that sums up a row a given number of times and adds its maximum, each time in a loop over its packs."""
+"""Prints a kernel that replaces a row by its prefix sums plus its maximum, a given number of times.
+
+Each time, the kernel loops over the packs of the row.
+"""
 
 import sys
 

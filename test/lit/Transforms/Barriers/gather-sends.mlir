@@ -1,5 +1,5 @@
-// The scalars that a block's rows send to peers are stored by neighbouring threads. The first lane of each row leaves its scalar in shared
-// memory.
+// The first lane of each row leaves the row's scalars for peers in shared memory. Then neighbouring threads of the
+// block store the scalars of its rows to the peers.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-lower-grid,mlafix-place-collectives),canonicalize)" | FileCheck %s
 
 !vector = memref<?x64xf32, strided<[?, 1], offset: ?>>
@@ -14,8 +14,8 @@
 // CHECK: %[[TURN:.*]], %[[SENDS:.*]] = mlafix.begin_exchange : index, i1
 // CHECK-DAG: %[[LSES:.*]] = memref.alloca() : memref<[[ROWS:[0-9]+]]xf32, #gpu.address_space<workgroup>>
 // CHECK-DAG: %[[LARGEST:.*]] = memref.alloca() : memref<[[ROWS]]xf32, #gpu.address_space<workgroup>>
-// A row's program with its lse and a value that its lanes compute. A store whose place depends on memory stays, and so do other stores to the
-// same tensor.
+// The row's program leaves its lse and its largest element, which its lanes compute, in shared memory. A store whose
+// index is loaded from memory stays in the row's program, and so do other stores to the same tensor.
 // CHECK: mlafix.row lane %[[LANE:.*]] mask
 // CHECK: mlafix.store %{{.*}}, %staged[
 // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[LANE]], %c0
@@ -25,7 +25,7 @@
 // CHECK: mlafix.store %{{.*}}, %staged_others[%rank, %[[TURN]], %{{.*}}] if %[[SENDS]]
 // CHECK: mlafix.store %{{.*}}, %staged_others[%rank, %[[TURN]], %c0] if %[[SENDS]]
 // CHECK: nvvm.barrier
-// There is one thread for each row of the block that the grid has.
+// One thread stores the scalars of each row of the block, if the grid has that row.
 // CHECK: %[[LANES:.*]] = arith.muli %{{.*}}, %c{{[0-9]+}}_i32
 // CHECK: %[[ISOFBLOCK:.*]] = arith.cmpi ult, %[[LANES]], %{{.*}} : i32
 // CHECK: %[[ISROW:.*]] = arith.andi %[[ISOFBLOCK]], %{{.*}} : i1

@@ -1,5 +1,6 @@
-// In a kernel with one tensor per rank, blocks wait for the ranks before the row's program. The last block releases the ranks' memory after it. If a rank did
-// not arrive in time, loads from peers give NaN and read nothing.
+// In a kernel with one tensor per rank, blocks wait for the ranks before the row's program. After the row's program,
+// the last block releases the ranks' memory. If a rank did not arrive in time, loads from peers give NaN and read
+// nothing.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-lower-grid,mlafix-place-collectives))" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-lower-grid,mlafix-place-collectives))" | FileCheck %s --check-prefix=CPU
 // CPU-NOT: wait_peers

@@ -30,7 +30,7 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
-  // An access that needs a wait before a branch still needs one after it, unless both paths have waited.
+  // Only one path of the branch waits after the store, so the load after the branch needs a wait, too.
   // CHECK-LABEL: @branches
   // CHECK: mlafix.store
   // CHECK-NEXT: scf.if
@@ -62,7 +62,8 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
-  // An access in an inner loop conflicts with an access after it, by way of the outer loop's next iteration.
+  // A load in the inner loop conflicts with the store after this loop, also with that of the outer loop's preceding
+  // iteration.
   // CHECK-LABEL: @nested_loops
   // CHECK: scf.for
   // CHECK: scf.for
@@ -171,7 +172,8 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// The tensor with one element per group has other dims than the lse, so no call passes the same tensor for both.
+// The tensor with one element per group (scales) has other dims than x, so no call passes the same tensor for both, and
+// lanes need no wait.
 !scales = memref<?x2xf32, strided<[?, 1], offset: ?>>
 !numbers = memref<?xf32, strided<[?], offset: ?>>
 !group = tensor<2xf32, #mlafix.dim<2 per 64>>
@@ -190,7 +192,7 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
-  // If the dims are the same, lanes wait.
+  // The dims are the same, so a call may pass the same tensor for both, and lanes wait.
   // CHECK-LABEL: @elements_of_groups
   // CHECK: mlafix.load %{{.*}} -> f32
   // CHECK: nvvm.bar.warp.sync

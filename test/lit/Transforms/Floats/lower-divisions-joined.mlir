@@ -1,5 +1,5 @@
-// All reciprocals of a block are computed as if they were normal numbers, even if one depends on another. One branch checks them, and computes
-// all of them completely if one is not normal.
+// All reciprocals of a basic block are first computed in a way that is right for normal numbers, even if one depends on
+// another. One branch checks all of them, and computes all by exact divisions if one is not normal.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=chain --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 

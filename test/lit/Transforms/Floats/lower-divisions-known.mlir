@@ -10,7 +10,8 @@
 !rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<4xf32, #mlafix.dim<4>>
 
-// 448 is 7 * 64. Its inverse is rounded down, and the product with the remainder of the inverse comes first.
+// 448 is 7 * 64. The first part of its inverse (HIGH) is rounded down, and the second part (LOW) is the rest. The
+// product with the second part is computed first.
 // CHECK-LABEL: mlafix.kernel @scales_any
 // CHECK-DAG: %[[HIGH:.*]] = arith.constant 0.00223214272 : f32
 // CHECK-DAG: %[[LOW:.*]] = arith.constant 1.33046088E-10 : f32
@@ -114,7 +115,7 @@ mlafix.kernel @others(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"
   }
 }
 
-// 1 + e^-2|x| is known to be between 1 and 3, and 1 - e^-2|x| to be 0 or at least 2^-24. No range is checked.
+// 1 + e^-2|x| is known to be between 1 and 3, and 1 - e^-2|x| to be 0 or at least 2^-24, so the code checks no range.
 // CHECK-LABEL: mlafix.kernel @bounded_any
 // CHECK: %[[LESS:.*]] = arith.subf %{{.*}}, %[[POWER:.*]] : vector<1xf32>
 // CHECK: %[[MORE:.*]] = arith.addf %[[POWER]]
@@ -146,7 +147,7 @@ mlafix.kernel @bounded(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "wri
   }
 }
 
-// An exponential may be infinite, and the elements of a row may be too small for an exact remainder.
+// Both divisions stay: the exponential may be infinite, and the elements of v may be too small for an exact remainder.
 // CHECK-LABEL: mlafix.kernel @unbounded_any
 // CHECK-COUNT-2: arith.divf
 mlafix.kernel @unbounded(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},

@@ -104,7 +104,8 @@ mlafix.kernel @pair(%out: !e4m3 {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// Rounding to an integer does not distinguish a small quotient from 0, and neither does a sum with a number of at least 1.
+// Rounding to an integer does not distinguish a small quotient from 0, and neither does a sum with a number of at least
+// 1, so the check allows small dividends.
 // CHECK-LABEL: mlafix.kernel @bytes_fast
 // CHECK: %[[Q:.*]]:2 = scf.if %{{.*}} -> (vector<4xf32>, vector<4xf32>)
 // CHECK: } else {
@@ -133,7 +134,7 @@ mlafix.kernel @bytes(%out: !i8s {mlafix.dims = ["n", "D"], mlafix.access = "writ
 }
 
 // In a sum with a smaller number, a small quotient matters. The check then excludes dividends between 0 and 2^-100, and divisors above 2^20.
-// For few elements, this takes longer than the divisions.
+// For few elements, the check takes longer than the divisions, so they stay (FEW).
 // CHECK-LABEL: mlafix.kernel @small_sum_fast
 // FEW-LABEL: mlafix.kernel @small_sum_fast
 // FEW-NOT: scf.if %{{.*}} -> (vector
@@ -163,7 +164,8 @@ mlafix.kernel @small_sum(%z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "w
   }
 }
 
-// A small quotient also matters if the row is stored without narrowing. An exponential has no sign to remove.
+// A small quotient also matters if the row is stored without narrowing. The dividends are exponentials and have no
+// sign, so the check need not remove it.
 // CHECK-LABEL: mlafix.kernel @powers_fast
 // CHECK: math.exp
 // CHECK-NOT: arith.andi %{{.*}} : vector<4xi32>
@@ -183,7 +185,8 @@ mlafix.kernel @powers(%z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// A quotient with other uses than fp8 needs this check. It shares one branch with the quotients for fp8.
+// A quotient that is stored both as fp8 and as f32 needs the check for small dividends. Both stores use the quotient of
+// one branch.
 // CHECK-LABEL: mlafix.kernel @wide_fast
 // CHECK-COUNT-3: arith.minui
 // CHECK: %[[Q:.*]] = scf.if %{{.*}} -> (vector<4xf32>)

@@ -1,5 +1,5 @@
-// The extreme of a row of 16-bit elements is computed from the narrow elements, two at once. Later uses of the row widen it again, one pack after the other if
-// there are many.
+// The extreme (maximum or minimum) of a row of 16-bit elements is computed from the narrow elements, two at once. Later
+// uses of the row widen it again, one pack after the other if the row has many packs.
 // RUN: %mlafix-opt %s --kernel=softmax --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=softmax --target=sm_80 --emit=ptx --variant=dense | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=softmax --target=sm_75 --emit=ptx --variant=dense | FileCheck %s --check-prefix=WIDE
@@ -87,7 +87,8 @@ mlafix.kernel @largest(%most: !col {mlafix.dims = ["n"], mlafix.access = "write"
   }
 }
 
-// A maximum that is not the extreme of a whole row stays in f32, which has only one NaN.
+// A minimum of each element and a number is not the extreme of a whole row. It stays in f32, in which every NaN becomes
+// the same.
 // RUN: %mlafix-opt %s --kernel=clamped --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=CLAMPED
 // CLAMPED-LABEL: .entry clamped_dense(
 // CLAMPED-NOT: NaN.f16x2
@@ -105,7 +106,8 @@ mlafix.kernel @clamped(%y: !floats {mlafix.dims = ["n", "512"], mlafix.access = 
   }
 }
 
-// A lane that searches an index converts its elements one by one. Elements that were widened as words need not be kept.
+// A lane that searches for the index of the maximum converts its elements one by one, so it need not keep the elements
+// that were widened as words for the exponentials.
 // RUN: %mlafix-opt %s --kernel=best --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=BEST
 // BEST-LABEL: .entry best_dense(
 // BEST-COUNT-32: shl.b32 %{{r[0-9]+}}, %{{r[0-9]+}}, 16;

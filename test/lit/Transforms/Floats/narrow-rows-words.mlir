@@ -1,6 +1,7 @@
-// bf16 that the kernel computes with is widened and masked in words; bf16 that is only moved is not. LLVM computes in the narrow type between
-// a widening and a narrowing, if that type has as many digits. It would use f16 for bf16, but f16 has a smaller range. If f16 is stored, bf16
-// is therefore widened by a shift, which LLVM does not recognise.
+// Rows of bf16 that the kernel computes with are widened and masked in words of two elements. Rows that are only moved
+// are not. Between a widening and a narrowing, LLVM computes in the type that is stored if it has enough digits. For
+// bf16 that is stored as f16, LLVM would compute in f16, although its range is smaller. Such bf16 is therefore widened
+// by a shift, which LLVM does not recognise.
 // RUN: %mlafix-opt %s --kernel=mixed --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=MIXED --implicit-check-not=cvt.f32.bf16 --implicit-check-not=cvt.f32.f16
 // RUN: %mlafix-opt %s --kernel=alike --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=ALIKE
 
@@ -26,7 +27,7 @@ mlafix.kernel @mixed(%y: !f16s {mlafix.dims = ["n", "D"], mlafix.access = "write
   }
 }
 
-// Otherwise, one word contains two elements.
+// If bf16 is stored, the two elements of a word are widened by a shift and a mask.
 // ALIKE-LABEL: .entry alike_dense(
 // ALIKE-NOT: cvt.f32.bf16
 // ALIKE: shl.b32
@@ -182,8 +183,8 @@ mlafix.kernel @scaled(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// If both branches compute with a row, and one masks it in words, the row is widened in both branches. No f32 elements exist before the
-// condition.
+// If both paths of a branch compute with a row, and one masks the row in words, the row is widened on both paths. No
+// f32 elements exist before the branch.
 // RUN: %mlafix-opt %s --kernel=both --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=BOTH
 // BOTH-LABEL: .entry both_dense(
 // BOTH-NOT: {{and.b32 .*-65536|cvt.f32|e4m3}}

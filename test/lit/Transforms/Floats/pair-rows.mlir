@@ -1,5 +1,5 @@
-// On a CPU, rows of bf16 are split as 32-bit words: the lower elements by a shift, the upper ones by a mask. They are joined
-// in the same way. All ops between must be elementwise.
+// On a CPU, a row of bf16 is widened as 32-bit words of two elements: a shift gives the lower elements, a mask the
+// upper ones. Results are joined to words in the same way. All ops between widening and joining must be elementwise.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-cpu)" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=paired --target=x86-64-v3 --emit=object | llvm-objdump -d - | FileCheck %s --check-prefix=CODE
 
@@ -18,7 +18,7 @@
 // CHECK: vector.shuffle %{{.*}} [0, 1, 2, 3, 4, 5, 6, 7] : vector<16xi32>
 // CHECK: vector.shuffle %{{.*}} [8, 9, 10, 11, 12, 13, 14, 15] : vector<16xi32>
 // CHECK: vector.bitcast %{{.*}} : vector<8xi32> to vector<16xi16>
-// No element moves to another lane.
+// No instruction moves elements to another place of a vector register.
 // CODE-LABEL: <paired_any>:
 // CODE-NOT: vpmovzx
 // CODE-NOT: vpackus
@@ -39,7 +39,8 @@ mlafix.kernel @paired(
   }
 }
 
-// A row that is combined with a row of another type keeps the order of memory, and so does a row that is stored with it.
+// A row that is combined with a row of another type keeps the order of memory, and so does their result, which is
+// stored.
 // CHECK-LABEL: llvm.func @mixed_any
 // CHECK-NOT: to vector<8xi32>
 // CHECK: arith.extui %{{.*}} : vector<16xi16> to vector<16xi32>

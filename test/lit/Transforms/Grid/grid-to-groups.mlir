@@ -3,7 +3,8 @@
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 // RUN: sed 's/attributes {guards.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=dense})" | FileCheck %s --check-prefix=PLAN
 
-// A thread has an estimate of 32 registers, plus 8 for each of eight elements.
+// The plan estimates 32 registers for a thread, plus 8 for each of eight elements, so a multiprocessor holds 682
+// threads.
 // PLAN-LABEL: @merge_dense
 // PLAN-SAME: threads_per_sm = 682, chunk_ahead_bytes = 144, single_chunk = yes, collected_chunks = 2, added_chunks = 8, streamed_bytes = 16
 // PLAN-NOT: early_tables

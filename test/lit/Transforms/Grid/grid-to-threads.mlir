@@ -37,7 +37,7 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // There are 7 n rows, and two rows per warp. The last warp may have only one of them.
+  // The grid has 7 n rows, two per warp. The last warp may have only one row, so there is no `whole_warps`.
   // CHECK-LABEL: mlafix.kernel @odd
   // CHECK: mlafix.row lane %{{.*}} mask %{{[^ ]*}} {
   mlafix.kernel @odd(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"})

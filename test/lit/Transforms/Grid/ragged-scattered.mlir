@@ -1,5 +1,5 @@
-// Rows of a ragged grid that are only stored. If there are at least 8192, neighbouring blocks process neighbouring inner indices. If rows are
-// loaded, a block processes a whole row, so that its loads overlap.
+// If a ragged grid only stores its rows, and there are at least 8192, neighbouring blocks process neighbouring heads of
+// a token. If rows are loaded, one block processes all heads of a token, so that its loads overlap.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,canonicalize))" | FileCheck %s
 // RUN: sed 's/attributes {.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any})" | FileCheck %s --check-prefix=PLAN
 
@@ -14,7 +14,7 @@
 !ints = memref<?xi32, strided<[1], offset: ?>>
 !tile = tensor<64xf32, #mlafix.dim<64>>
 module attributes {mlafix.target = "sm_90"} {
-  // 16 rows of 16 lanes each, so 8 parts of 128 heads: at least 2^3 blocks share a token.
+  // A block has 16 rows of 16 lanes, so the 128 heads of a token are 8 parts, and at least 2^3 blocks share a token.
   // CHECK-LABEL: mlafix.kernel @stored
   // CHECK:         %[[LONG:.*]] = arith.cmpi uge, %{{.*}}, %c8192_i32 : i32
   // CHECK:         %[[MOST:.*]] = arith.select %[[LONG]], %c3_i32, %c0_i32 : i32

@@ -1,5 +1,5 @@
-// A ragged grid on a GPU: a scan of the predicate, a loop over the selected rows, and a loop that stores scalars which only depend on
-// indices.
+// On a GPU, a ragged grid becomes a scan of the predicate, a loop over the selected rows, and a loop that stores the
+// scalars that only depend on indices.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>

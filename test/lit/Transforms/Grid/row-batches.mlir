@@ -17,7 +17,7 @@
 // CHECK-NOT: memref.prefetch
 
 // CHECK-LABEL: mlafix.kernel @scale_apart
-// The best size of a range is a multiple of 16 tokens of 48 heads.
+// The number of rows that one call of the kernel processes should be a multiple of 16 tokens of 48 heads.
 // CHECK-SAME: rows_per_block = 768
 // A strip has at most 128 heads, so all 48 heads are one strip.
 // CHECK-DAG: %[[WEIGHTS:.*]] = memref.alloca() : memref<768xf32>

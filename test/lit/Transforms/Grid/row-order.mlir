@@ -33,8 +33,8 @@ module attributes {mlafix.target = "sm_90"} {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %n = memref.dim %x, %c0 : !rows
-    // Rows are in tiles of eight tokens if the stride along tokens is 1. Tokens that do not fill a tile come after
-    // them.
+    // Rows are in bundles of eight tokens if the stride of s along tokens is 1. Tokens that do not fill a bundle come
+    // last.
     // CHECK: %strides:2 = memref.extract_strided_metadata %s
     // CHECK: %[[UNIT:.*]] = arith.cmpi eq, %strides#1, %c1{{.*}} : index
     // CHECK: %[[WHOLE:.*]] = arith.andi %dim, %c-8
@@ -114,7 +114,7 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // If the number of heads is not a power of two, the row's number is divided by it.
+  // The number of heads is not a power of two, so the code divides the row's number by it.
   // CHECK-LABEL: mlafix.kernel @six
   // CHECK: %[[UNIT:.*]] = arith.cmpi eq, %strides#1, %c1{{.*}} : index
   // CHECK: %[[IN_WHOLE:.*]] = arith.cmpi ult, %[[ROW:.*]], %{{.*}}
@@ -143,8 +143,8 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // Rows that are stored with another width keep their order, and floats of that kernel are not prefetched. A block
-  // loads only few lines of an lse [n, H].
+  // Rows that are stored with another width than they are loaded with keep their order, and the scalars of such a
+  // kernel are not prefetched. An lse [n, H] is not prefetched either, since a block loads only few of its lines.
   // CHECK-LABEL: mlafix.kernel @narrowed
   // CHECK-NOT: extract_strided_metadata
   // CHECK-NOT: table_lines

@@ -1,6 +1,6 @@
 // Integer arithmetic, conversions and loops get a defined result for all operands. Ops that already have one stay unchanged.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-define-edge-cases))" --split-input-file --verify-diagnostics | FileCheck %s
-// A second run leaves the result unchanged, except for divisions and conversions, which it treats like those of a kernel.
+// Folding the result gives defined constants, and never poison.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-define-edge-cases),canonicalize)" --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=FOLDED --implicit-check-not=ub.poison
 
 !ints = memref<?xi32, strided<[?], offset: ?>>
@@ -141,7 +141,7 @@ mlafix.kernel @loops(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %
     %c1 = arith.constant 1 : i32
     %c2 = arith.constant 2 : i32
     %zero = arith.constant 0 : i32
-    // A loop whose 64-bit index grows by 1 ends when the index equals the bound.
+    // A loop whose 64-bit index grows by 1 ends when the index equals the bound, so it stays unchanged.
     %first = arith.constant 1 : index
     // CHECK: %[[ONE:.*]] = scf.for %{{.*}} = %c0 to %dim step %c1
     %one = scf.for %i = %c0 to %n step %first iter_args(%s = %zero) -> (i32) {
@@ -229,7 +229,7 @@ mlafix.kernel @angle(%y: !floats {mlafix.dims = ["n"], mlafix.access = "write"},
 
 !longs = memref<?xi64, strided<[?], offset: ?>>
 
-// MLIR would fold a cast to i32 and back to the original index.
+// MLIR would replace a cast to i32 and back by the original index. The pass therefore truncates to i32.
 // CHECK-LABEL: @narrowed
 // CHECK: %[[WIDE:.*]] = arith.index_cast %a : index to i64
 // CHECK: arith.trunci %[[WIDE]] : i64 to i32

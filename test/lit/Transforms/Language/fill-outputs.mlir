@@ -25,7 +25,8 @@ mlafix.kernel @predicate(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
   }
 }
 
-// A payload is filled with 0 and its lse with -inf. The order of their dims is that of the other stores.
+// A payload is filled with 0 and its lse with -inf. The added stores have their indices in the order of the other
+// stores.
 // CHECK-LABEL: mlafix.kernel @states
 // CHECK-DAG: %[[EMPTY:.+]] = arith.constant 0xFF800000 : f32
 // CHECK-DAG: %[[ZERO:.+]] = arith.constant 0.000000e+00 : f32
@@ -80,7 +81,8 @@ mlafix.kernel @branches(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"
   }
 }
 
-// Integers are filled with the identity 0. Those of a dtype variable are narrowed when they are stored.
+// An output of integers is filled with the given number, or with 0 for the identity. The number 1 becomes true in an
+// i1.
 // CHECK-LABEL: mlafix.kernel @integers
 // CHECK: mlafix.store %c-1_i32, %out
 // CHECK: mlafix.store %c0_i32, %empty

@@ -1,4 +1,5 @@
-// All uses of a name may fold away. Its default is then removed, and the name still can be bound.
+// All uses of a name may fold away: without `out` and `lse`, B has none. B is bound all the same, to the given value or
+// to its default, and the default is kept.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,out=absent,lse=absent})" | FileCheck %s --check-prefix=ABSENT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,B=2,out=absent,lse=absent})" | FileCheck %s --check-prefix=GIVEN
 // RUN: %mlafix-opt %s --specialize=D=96,T=f16,out=absent,lse=absent --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX

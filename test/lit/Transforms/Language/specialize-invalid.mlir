@@ -1,4 +1,5 @@
-// The error for an unknown name lists the names that can be bound.
+// Tests the errors for unknown names, missing bindings and wrong values. The error for an unknown name lists the names
+// that can be bound.
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=8,T=f16,Q=3})" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=T=f16})" 2>&1 | FileCheck %s --check-prefix=NODIM
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=8})" 2>&1 | FileCheck %s --check-prefix=NODTYPE

@@ -1,5 +1,5 @@
-// A dim that only absent arguments have needs no size if nothing depends on the length of its rows. For example, only the lse of a state
-// is stored. The kernel is then not bound to a size of the dim.
+// A dim that only absent arguments have needs no size if nothing depends on the length of its rows, for example if the
+// kernel only stores the lse of a state. The kernel is then not bound to a size of the dim.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=v=absent})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=v=absent,D=64})" | FileCheck %s --check-prefix=GIVEN
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=v=present})" 2>&1 | FileCheck %s --check-prefix=PRESENT
@@ -28,7 +28,7 @@ mlafix.kernel @lse_alone(
   mlafix.forall (%t) in (%n) {
     %s = mlafix.load_state %v[%t] lse %v_lse[%t] : !rows, !lses -> !state
     %row = mlafix.load %v[%t] : !rows -> !tile
-    // The result is the same for any number of equal elements.
+    // An absent row is zeros, and the maximum of equal elements does not depend on their number.
     %most = mlafix.reduce max %row : !tile
     %made = mlafix.make_state %row lse %most : !tile -> !state
     %m = mlafix.merge %s, %made : !state

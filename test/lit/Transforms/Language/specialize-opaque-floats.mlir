@@ -1,5 +1,6 @@
-// If a body only moves the elements of a float variable, they become integers, so that their bits stay the same: conversions of fp8 would saturate,
-// and have one NaN. Elements with which it computes stay floats, and so do those of f32.
+// If a body only moves the elements of a float variable, they become integers, so that their bits stay the same:
+// conversions of fp8 would saturate, and make every NaN the same. Elements that the body computes with stay floats, and
+// so do those of f32.
 // RUN: %mlafix-opt %s --specialize=T=f8e4m3fn --emit=specialized -o - | FileCheck %s
 // RUN: %mlafix-opt %s --specialize=T=f32 --emit=specialized -o - | FileCheck %s --check-prefix=SAME
 // RUN: %mlafix-opt %s --specialize=T=i64 --target=x86-64-v3 --emit=llvm -o /dev/null
@@ -39,7 +40,7 @@ mlafix.kernel @moves(%out: !rows {mlafix.dims = ["n", "D"], mlafix.dtype = "T", 
       scf.yield %w : !tile
     }
     %s = arith.select %p, %b, %v : !tile
-    // The zero has other uses, too.
+    // The zero is also stored as f32, so the f32 constant stays beside the integer.
     mlafix.store %zero, %y[%t] : f32, memref<?xf32, strided<[?], offset: ?>>
     mlafix.store %s, %out[%t] : !tile, !rows
     mlafix.store %v, %filled[%t] if %p : !tile, !rows

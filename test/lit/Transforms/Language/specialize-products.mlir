@@ -39,7 +39,7 @@ mlafix.kernel @k(
     // LOWER: mlafix.store %[[OUT]], %lse
     %l = mlafix.lse_of %s : !state
     mlafix.store %l, %lse[%t] : f32, !lses
-    // The smallest index of the group's extreme, minus the index at which the group begins.
+    // The result is the smallest index of the group's extreme, minus the index at which the group begins.
     // CHECK: mlafix.arg_reduce max %{{.*}} : tensor<384xf32, #mlafix.dim<4 x 96>> -> tensor<4xi32, #mlafix.dim<4>>
     // LOWER: %[[MOST:.*]] = mlafix.reduce max %[[V]] : tensor<384xf32, #mlafix.dim<4 x 96>> -> tensor<4xf32, #mlafix.dim<4>>
     // LOWER: arith.bitcast %[[MOST]]

@@ -44,7 +44,7 @@ mlafix.kernel @all(%x: !x {mlafix.dims = ["n", "(4 128)"], mlafix.access = "upda
     // CHECK: mlafix.store {{.*}} : tensor<4xf32, #mlafix.dim<4 per 128>>
     mlafix.store %m, %s[%t] : !each, !s
     mlafix.store %e, %x[%t] : !row, !x
-    // A row that is not combined with groups.
+    // A row that is not combined with groups keeps its type.
     // CHECK: arith.addf %[[TWO]], %[[TWO]] : tensor<4xf32, #mlafix.dim<4>>
     %f = arith.addf %two, %two : !each
     mlafix.store %f, %o[%t] : !each, !s

@@ -62,7 +62,7 @@ mlafix.kernel @update_read_last(%y: !vec {mlafix.dims = ["n"], mlafix.access = "
 // -----
 
 !vec = memref<?xf32, strided<[1], offset: ?>>
-// A store, and then a load of another argument, which sees the stored value if it is the same tensor.
+// A load of x follows a store to y. It sees the stored value if x and y are the same tensor.
 // CHECK: aliases = []
 mlafix.kernel @update_between(%y: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -79,7 +79,7 @@ mlafix.kernel @update_between(%y: !vec {mlafix.dims = ["n"], mlafix.access = "up
 // -----
 
 !vec = memref<?xf32, strided<[1], offset: ?>>
-// A load after the store would see the stored value.
+// If `in` and `out` were the same tensor, the load after the store would see the stored value.
 // CHECK: aliases = []
 mlafix.kernel @late_read(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %in: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
                          %more: !vec {mlafix.dims = ["m"], mlafix.access = "write"}) {

@@ -1,4 +1,5 @@
-// A load stays after a store that may write what it reads. It moves together with the arithmetic of its address.
+// Loads move before other arithmetic, together with the arithmetic of their addresses. A load stays after a store that
+// may write what it reads.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-hoist-loads))" | FileCheck %s
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"},
                  %i: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {

@@ -1,6 +1,7 @@
-// The next grid may start after the load of an index and the loads of rows that do not need the index. ptxas moves no load across this instruction, and
-// would otherwise wait for the index between two packs of a row. If all rows of the grid are prefetched (2.75 MB, 32 bytes per thread), the next grid
-// may start at once.
+// The instruction that lets the next grid start (griddepcontrol.launch_dependents) moves behind the load of an index
+// and the loads of rows that do not need the index. ptxas moves no load across this instruction. Without it there, the
+// code would wait for the index between the loads of two packs of a row. If all rows of the grid are prefetched (2.75
+// MB, 32 bytes per thread), the next grid may start at once.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s
 
 #plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 8, rows = 16>, early_bytes = 2883584>
@@ -49,7 +50,7 @@ llvm.func @plain(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %isRow: i1) {
   llvm.return
 }
 
-// A row is not loaded before a store.
+// A load of a row stays after a store, so the instruction does not move.
 // CHECK-LABEL: llvm.func @stored
 // CHECK: nvvm.griddepcontrol launch_dependents
 // CHECK-NOT: inline_asm

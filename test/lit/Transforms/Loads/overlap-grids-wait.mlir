@@ -1,5 +1,6 @@
-// The address of a load is computed before the wait for the preceding grid. The first threads also prefetch the row there, if the launch says
-// that all its inputs are in local memory.
+// The address of a load is computed before the wait for the preceding grid. The first threads of the grid also prefetch
+// the row at that address before the wait, if the launch says that all inputs of the kernel are in the memory of its
+// own device.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefixes=CHECK,MANY
 // With two rows of 16 bytes per thread, the first 1 MB belongs to 32768 threads.
 // RUN: sed 's/early_bytes = 2883584, early_threads = 40960/early_bytes = 1048576, early_threads = 1/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefixes=CHECK,FEW
@@ -26,7 +27,7 @@ module {
     // CHECK: scf.if %[[EARLY]]
     // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[A]]
     // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[B]]
-    // The exit that is never taken depends on the addresses.
+    // An `exit` that is never taken needs the addresses, so ptxas computes them before the wait.
     // CHECK: llvm.inline_asm has_side_effects "{{.*}}mov.u32 threads, %ntid.x;{{.*}}or.b64 some, some, $0;{{.*}}@none exit;{{.*}}griddepcontrol.wait;
     // CHECK-NOT: llvm.getelementptr
     // CHECK: llvm.load %[[A]]
@@ -47,7 +48,7 @@ module {
   // CHECK-NOT: {{llvm.ptrtoint|llvm.or}}
   // CHECK-COUNT-2: prefetch.global.L2
   // CHECK: @none exit;{{.*}}griddepcontrol.wait
-  // Other rows have other addresses.
+  // Two rows have a distance that is not constant, so both addresses are needed.
   // CHECK-LABEL: llvm.func @rows
   // CHECK-COUNT-2: llvm.ptrtoint
   llvm.func @packs(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %row: i64, %number: i32) attributes {mlafix.plan = #plan} {
@@ -82,8 +83,8 @@ module {
     llvm.return
   }
 
-  // If many packs are prefetched, the prefetches come before all ops that their addresses do not need. Loaded values are not known that
-  // early.
+  // If many packs are prefetched, the prefetches come before all ops that their addresses do not need. In @known_late,
+  // the addresses need a loaded value, so the prefetches come after its load.
   // CHECK-LABEL: llvm.func @many
   // CHECK-NOT: {{arith.divsi|llvm.store|llvm.ptrtoint}}
   // CHECK-COUNT-8: prefetch.global.L2
@@ -218,7 +219,8 @@ module {
     llvm.return
   }
 
-  // The description of a code version lists the parameter. A version that prefetches nothing is unchanged.
+  // The description of a code version lists the parameter `local`. A version that prefetches nothing (@store) has no
+  // such parameter.
   // CHECK-LABEL: llvm.func @version(
   // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %{{.*}}: i64, %{{.*}}: i32)
   // CHECK-SAME: params = [<pointer, arg = 0>, <scalar, arg = 1>, <local>]
@@ -233,7 +235,7 @@ module {
     llvm.return
   }
 
-  // For plain rows, eight lanes load a line of 128 bytes, and the first of them prefetches it.
+  // If the plan has `early_line_bytes`, the first of the eight lanes that load a line of 128 bytes prefetches the line.
   // CHECK-LABEL: llvm.func @plain(
   // CHECK: inline_asm has_side_effects "{{.*}}and.b32 lane, lane, 7;{{.*}}setp.eq.u32 first, lane, 0;{{.*}}@first prefetch.global.L2 [$0];
   llvm.func @plain(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, early_bytes = 2883584, early_threads = 40960, early_pack_bytes = 16, early_line_bytes = 128>, mlafix.variant = #mlafix.variant<"plain", guards = [],
@@ -246,7 +248,7 @@ module {
     llvm.return
   }
 
-  // Twelve lanes are not a multiple of eight, so two rows share a line.
+  // Twelve lanes are not a multiple of eight, so two rows share a line, and every lane prefetches.
   // CHECK-LABEL: llvm.func @shared(
   // CHECK: inline_asm has_side_effects "prefetch.global.L2 [$0];"
   llvm.func @shared(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #mlafix.plan<layout = <lanes = 12, packs = 1, pack = 8, rows = 16>, early_bytes = 2883584, early_threads = 40960, early_pack_bytes = 16, early_line_bytes = 128>, mlafix.variant = #mlafix.variant<"shared", guards = [],

@@ -10,7 +10,7 @@
 !rows = memref<?x48x32xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<48x?xf32, strided<[?, ?], offset: ?>>
 !tile = tensor<32xf32, #mlafix.dim<32>>
-// A row has 64 bytes.
+// A row has 64 bytes, so 2 KB are 32 rows, and 4 KB are 64 rows.
 // CHECK-LABEL: mlafix.kernel @scale
 // NEAR: %[[COUNT:.*]] = arith.constant 32 : index
 // FAR: %[[COUNT:.*]] = arith.constant 64 : index

@@ -194,7 +194,7 @@ mlafix.kernel @looked_at(
   }
 }
 
-// Eight iterations are few, except for rows of 2 KB.
+// Eight iterations are too few for a loop over chunks, except for rows of 2 KB.
 // CHECK-LABEL: @wide
 // CHECK: mlafix.merge_loop
 // CHECK-LABEL: @narrow

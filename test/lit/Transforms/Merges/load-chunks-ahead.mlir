@@ -73,7 +73,7 @@ mlafix.kernel @many(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// The loads depend on loaded values.
+// The loads depend on loaded values, so nothing changes.
 // CHECK-LABEL: mlafix.kernel @indexed(
 mlafix.kernel @indexed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %places: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
@@ -181,7 +181,8 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// The loop that finds the largest lse for another loop is not moved.
+// The second loop does not weigh its states relative to the result of the first loop (no `to_first`), so its first
+// chunk is loaded after the first loop.
 // CHECK-LABEL: mlafix.kernel @other(
 mlafix.kernel @other(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
@@ -277,7 +278,8 @@ mlafix.kernel @only(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: 
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// If the largest lse comes from other rows, there is no such code.
+// The first loop finds the largest lse from other lses than those that the second loop loads, so there is no code
+// without loops.
 // CHECK-LABEL: mlafix.kernel @apart(
 mlafix.kernel @apart(%l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
@@ -322,7 +324,8 @@ mlafix.kernel @apart(%l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// An index with several uses is compared once.
+// The pass compares the indices of the lses in both loops. It compares a value that an index uses several times only
+// once.
 // CHECK-LABEL: mlafix.kernel @powers(
 mlafix.kernel @powers(%l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)

@@ -1,4 +1,5 @@
-// If a weight is 0, the sum does not change. On GPUs without arithmetic on pairs, the addition gets a predicate.
+// A state with weight 0 does not change the sum. On GPUs without arithmetic on pairs, its addition gets a predicate.
+// Other targets mask its payload.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=sm_100},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s --check-prefix=MASKED
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s --check-prefix=MASKED
@@ -34,8 +35,8 @@ mlafix.kernel @two(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}
   }
 }
 
-// A row of eight elements with further computations. If both states are empty, both payloads are left out, and 1 * -0.0 * -1 is 0. The other rows of
-// this file, of four elements, use selects.
+// A merged row of eight elements that the kernel computes with. If both states are empty, both payloads are left out,
+// and the result is 1 * -0.0 * -1 = 0 without a select. Rows of four elements (@two) use a select.
 // CHECK-LABEL: mlafix.kernel @computed_dense
 // CHECK-DAG: %[[MINUS_ZEROS:.*]] = arith.constant dense<-0.000000e+00> : vector<8xf32>
 // CHECK: %[[LARGEST:.*]] = arith.maximumf
@@ -100,7 +101,8 @@ mlafix.kernel @one(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "write"}
   }
 }
 
-// A merge of one state with a sink. Of the sink's zeros, only the sign is added.
+// A merge of one state with a sink. The sink's payload is all zeros, so one zero is added for the whole row: -0.0 if
+// the sink is empty, else +0.0.
 // CHECK-LABEL: mlafix.kernel @sink_dense
 // CHECK-DAG: %[[MINUS:.*]] = arith.constant -0.000000e+00 : f32
 // CHECK: %[[LARGEST:.*]] = arith.maximumf
@@ -132,7 +134,8 @@ mlafix.kernel @sink(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "write"
   }
 }
 
-// A row that is only narrowed is masked in words, of which there are fewer.
+// A row that is only narrowed keeps the select, which later becomes one of words, of which there are fewer than
+// elements.
 // CHECK-LABEL: mlafix.kernel @narrowed_dense
 // CHECK: %[[LARGEST:.*]] = arith.maximumf
 // CHECK-NEXT: %[[NONE:.*]] = arith.cmpf oeq, %[[LARGEST]]

@@ -59,7 +59,8 @@ module attributes {mlafix.target = "x86-64-v3"} {
 
 // -----
 
-// A scan keeps the last complete left half for each bit of the number of packs. It does not end a stage.
+// A scan combines the totals of packs as a tree. For each bit of the number of packs (6, so 3 bits), it keeps the total
+// of the last complete left half. A scan does not end a stage, so there is one loop over packs.
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<96xf32, #mlafix.dim<96>>
 module attributes {mlafix.target = "x86-64-v3"} {
@@ -110,7 +111,8 @@ module attributes {mlafix.target = "x86-64-v3"} {
 
 // -----
 
-// Reductions that do not depend on the order (extremes, sums of integers) are done per element in the loop, and once after it.
+// Reductions that do not depend on the order (extremes, sums of integers) combine packs element by element in the loop.
+// The elements of the resulting pack are combined once, after the loop.
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
 !ints = memref<?x64xi32, strided<[?, 1], offset: ?>>
 !col = memref<?xf32, strided<[?], offset: ?>>

@@ -14,7 +14,7 @@
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
 !part = tensor<?xf32, #mlafix.dim<"K">>
 
-// Eight lanes with 16 bytes each cover a half of 64 elements.
+// Four lanes with two packs of 16 bytes each cover a half of 64 elements.
 // HALVES-LABEL: mlafix.kernel @halves_dense(
 // HALVES-SAME: guards = [#mlafix.guard<align, args = [0], bytes = 16>
 // HALVES-SAME: lanes = 4, packs = 2, pack = 8

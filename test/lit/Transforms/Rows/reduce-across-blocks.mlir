@@ -1,5 +1,6 @@
-// The blocks of a cluster reduce the packs of their lanes and store the partial results to the shared memory of all blocks. After a cluster barrier, each reads
-// its own memory. Each block first signals that it has begun.
+// The blocks of a cluster reduce the packs of their lanes and store the partial results to the shared memory of all
+// blocks. Each block signals at its start that it has begun, since no other may store to its memory earlier. After a
+// cluster barrier, each block reads its own shared memory.
 // RUN: %mlafix-opt %s --kernel=sums --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=IR
 
@@ -7,7 +8,8 @@
 !sums = memref<?xf32, strided<[?], offset: ?>>
 !tile = tensor<128256xf32, #mlafix.dim<128256>>
 
-// The row's number is the cluster's. The lane's number consists of the block's number in the cluster and the thread's.
+// The row's number is the cluster's number. The lane's number consists of the block's number in the cluster and the
+// thread's number.
 // IR-LABEL: mlafix.kernel @sums_dense(
 // IR-SAME: geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 256, least_threads = 256, cluster = 8>
 // IR-DAG: %[[THREAD:.+]] = nvvm.read.ptx.sreg.tid.x

@@ -1,4 +1,5 @@
-// A row that is too long for a buffer is loaded and computed again. Its reduction keeps one block of partial results at a time.
+// A row that is too long for a buffer is loaded and computed again. Its reduction keeps the partial results of four
+// packs at a time, and the result of every four packs.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
 
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
@@ -38,7 +39,7 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1",
     }
   }
 
-  // A row is kept in a buffer if a lane overwrites its memory before the row's last use.
+  // A row is kept in a buffer if the kernel overwrites the memory of the row before its last use.
   // CHECK-LABEL: mlafix.kernel @written
   mlafix.kernel @written(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"},
       %z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
@@ -67,7 +68,8 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1",
 
 // -----
 
-// The row is also kept if a branch or a loop overwrites it, or if an op needs elements at other positions than its results.
+// A row is also kept if a branch overwrites its memory, or if an op needs elements at other positions than its results.
+// A loop that stores to another tensor does not matter.
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<96xf32, #mlafix.dim<96>>
 module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1", "keptElements=5"]} {
