@@ -2,12 +2,13 @@
 
     python test/peers --vllm DIR --sglang DIR --flashinfer DIR --flash-attention DIR --cache-dit DIR --tensorrt-llm DIR
                       [--json FILE] [--markdown FILE]
-    python test/peers --from FILE --markdown FILE writes the table of an earlier run, or of several: --from FILE --from
-    FILE
+    python test/peers --from FILE [--from FILE ...] --markdown FILE
+
+The second command runs no tests. It writes the table of one or several earlier runs.
 
 Each DIR is a checkout of an engine; only engines with a DIR are tested. No engine is built; only its Python files are
-read. A folder without git must contain a file VERSION_OF_CHECKOUT. The tests need a CUDA device, torch, Triton and
-pytest. With --on-cpu they run slowly on the CPU, with Triton's interpreter.
+read. If a DIR is no git repository, a file VERSION_OF_CHECKOUT in it gives the version for the results. The tests need
+a CUDA device, torch, Triton and pytest. With --on-cpu they run slowly on the CPU, with Triton's interpreter.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def arguments() -> argparse.Namespace:
 
 
 def version(checkout: Path) -> str:
-    """Returns the commit of a checkout, or the version in its file VERSION_OF_CHECKOUT."""
+    """Returns the version in a checkout's file VERSION_OF_CHECKOUT. Without this file, returns the git commit, or
+    "unknown" without git."""
     named = checkout / "VERSION_OF_CHECKOUT"
     if named.is_file():
         return named.read_text(encoding="utf-8").strip()
@@ -77,8 +79,8 @@ def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: arg
                    "PYTHONPATH": os.pathsep.join(map(str, folders))}
     if options.on_cpu:
         environment.update(PEER_ON_CPU="1", TRITON_INTERPRET="1")
-    # The rootdir is the test file's folder. pytest imports the packages between rootdir and test, which must not be the
-    # engine's.
+    # pytest imports the packages between the rootdir and the test file, and must not import the engine's. So the
+    # rootdir is the test file's folder, with no packages in between.
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "peer_plugin", "--noconftest", "-c", os.devnull,
                "--rootdir", str(file.parent), "--import-mode=importlib", "--tb=short", "-rN", *selected]
     try:

@@ -88,7 +88,8 @@ def to_integer(value: Array, kind: str, rounding: str) -> Array:
     wide = value.astype(np.float64)
     rounded = {"rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil}[rounding](wide)
     info = np.iinfo(TYPES[kind])
-    # f64 may be unable to represent the largest and the smallest 64-bit integer.
+    # For 64 bits, float(info.max) is rounded up to a power of two, which is out of range, so the comparison excludes
+    # it. The smallest s64 is also excluded, but saturates to itself below.
     inside = (rounded > float(info.min) - 1) & (rounded < float(info.max)) if info.bits == 64 else (rounded >= info.min) & (rounded <= info.max)
     made = np.where(inside, rounded, 0).astype(TYPES[kind])
     made = np.where(~inside & (rounded > 0), info.max, made)

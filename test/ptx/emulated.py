@@ -24,8 +24,8 @@ from .memory import Memory
 from .text import Entry, PtxError, parse
 
 _SOURCE = Path(__file__).resolve().parent.parent / "python" / "fake_cuda.c"
-# The device's multiprocessors. With few, each block processes several rows. With many, lane groups are as small as on a
-# GPU.
+# The number of multiprocessors of the device. If it is small, each block processes several rows. If it is as large as
+# that of a GPU, lane groups are as small as on a GPU.
 MULTIPROCESSORS = int(os.environ.get("MLAFIX_TEST_MULTIPROCESSORS", "3"))
 # DLPack's codes of types by name, for types that numpy's kinds do not identify.
 _CODES = {"bfloat16": 4, "bool": 6, "float8_e4m3fn": 10, "float8_e5m2": 12, "float8_e8m0fnu": 14}
@@ -37,7 +37,7 @@ class Device:
     """The emulated device: the driver, the memory that kernels may access, and the results of launches.
 
     Attributes:
-        entries: the launched kernels, in order. In every second launch, threads run in a random order.
+        entries: the names of the launched kernels, in order. In every second launch, threads run in a random order.
         failure: the error of the last launch that failed; `check` raises it.
     """
 

@@ -1,5 +1,5 @@
-"""Executes a PTX kernel. Values of all threads of some blocks are arrays, so that one operation serves all these
-threads.
+"""Executes a PTX kernel. Each register is an array with the values of all threads of the blocks that run together, so
+that one array operation serves all these threads.
 
 Threads at the same instruction execute it as a group. The next group is chosen at random, or is the one at the earliest
 instruction. A kernel without races gives the same result for any choice. At barriers, votes and shuffles, threads wait
@@ -20,7 +20,7 @@ from .races import Clocks
 from .text import Entry, Instruction, PtxError
 
 WARP = 32
-# The most threads that are executed at once. More blocks wait until these have ended.
+# The most threads that are executed at once. The other blocks of a launch begin after these threads have ended.
 _MOST_THREADS = 16384
 _BRANCHES = ("bra", "ret", "exit")
 _MEETINGS = ("bar", "barrier", "shfl", "vote", "redux", "match")
@@ -39,8 +39,8 @@ class Blocks:
 
     Args:
         entry: the kernel.
-        blocks: the indices of the blocks, which form whole clusters. grid, threads: the number of blocks in the launch,
-        and of threads in a block.
+        blocks: the indices of the blocks, which form whole clusters.
+        grid, threads: the number of blocks in the launch, and of threads in a block.
         params: the bytes of all parameters, one after the other.
         memory: global memory.
         seed: the seed of a random order; with None, the group at the earliest instruction runs next.
@@ -61,8 +61,9 @@ class Blocks:
         kinds = {1: "pred", 8: "b8", 16: "b16", 32: "b32", 64: "b64"}
         self.registers = {name: np.zeros(count, TYPES[kinds[bits]]) for name, bits in entry.registers.items()}
         self.params, self.memory = params, memory
-        # Counts for each thread the barriers that it has entered and left, by cluster, block and warp.
         self.cluster = self.block // entry.cluster
+        # The clocks count the barriers of its block, cluster and warp that each thread has passed. `arrived` and `left`
+        # are the numbers of cluster barriers that it has entered and left.
         self.clocks = Clocks(self.block, self.cluster, self.warp, self.lane)
         self.arrived, self.left = self.clocks.arrived, self.clocks.left
         self.shared = PerThread(self.block, entry.shared_bytes, "shared", self.clocks)
@@ -265,8 +266,9 @@ class Blocks:
 
 def launch(entry: Entry, grid: int, threads: int, params: dict[str, bytes], memory: Memory, seed: int | None = None,
            most_steps: int = 2_000_000) -> int:
-    """Executes all blocks of a launch, some at a time. Returns the number of instructions that groups of threads
-    executed. At most `most_steps` are allowed for the blocks that run at once."""
+    """Executes all blocks of a launch, some at a time. Returns the number of steps. In one step, a group of threads
+    executes instructions up to the end of a basic block. Raises PtxError if blocks that run at once need more than
+    `most_steps`."""
     size = max((at + bytes for at, bytes in entry.params.values()), default=0)
     values = np.zeros(size, np.uint8)
     for name, value in params.items():

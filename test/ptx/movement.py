@@ -98,8 +98,8 @@ def _convert(threads: Threads, one: Instruction) -> None:
 
 
 def _rounded(value: int, kind: str) -> Any:
-    """Rounds an integer to a 16-bit float by way of f64. Integers that f64 cannot represent are beyond the range of the
-    16-bit formats."""
+    """Rounds an integer to a 16-bit float by way of f64. f64 represents integers up to 2^53 exactly. Larger ones are
+    beyond the range of f16, but within that of bf16, where they may be rounded twice."""
     return np.array(float(value)).astype(TYPES[kind])[()]
 
 
@@ -158,8 +158,8 @@ def _load(threads: Threads, one: Instruction) -> None:
     for i in range(count):
         at = addresses + np.uint64(size * i)
         if space == "param":
-            # Past the parameters, a GPU reads other constants. Code does this for the address of a tensor past a list's
-            # end, which it never uses.
+            # A load past the parameters gives poison here, and other constants on a GPU. Compiled code loads, but never
+            # uses, the address of a tensor past the end of a list.
             padded = np.concatenate([threads.blocks.params, np.full(size, 0xA5, np.uint8)])
             places = np.minimum(at, threads.blocks.params.size).astype(np.int64)
             loaded = np.ascontiguousarray(padded[places[:, None] + np.arange(size)]).view(f"uint{size * 8}")[:, 0]
@@ -231,7 +231,8 @@ def _grids(threads: Threads, one: Instruction) -> None:
 
 @operation("prefetch", "prefetchu", "fence", "membar", "nanosleep", "bar", "barrier", "applypriority", "discard")
 def _nothing(threads: Threads, one: Instruction) -> None:
-    """Ignores instructions that only order memory or give hints."""
+    """Does nothing for instructions that only order memory or give hints, and for barriers, at which machine.py makes
+    threads wait."""
 
 
 @operation("activemask")

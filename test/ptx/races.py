@@ -30,8 +30,8 @@ class Clocks:
         count = block.size
         self.met = np.zeros(count, np.int64)  # the number of block barriers that each thread has passed
         self.arrived, self.left = np.zeros(count, np.int64), np.zeros(count, np.int64)  # cluster barriers that each thread has entered, and left
-        # known[thread, lane]: the number of warp barriers that the thread knows that lane of its warp to have passed.
-        # At a warp barrier, its threads share what they know.
+        # known[thread, lane]: how many warp barriers this lane of the thread's warp has passed, as far as the thread
+        # knows. Threads that meet at a warp barrier share what they know.
         self.known = np.zeros((count, WARP), np.int64)
 
     def meet_in_warp(self, threads: Array) -> None:
@@ -52,7 +52,7 @@ class _Accesses:
 
     def precede(self, places: Array, threads: Array, clocks: Clocks) -> Array:
         """Returns a mask of the bytes whose last accesses all precede the current accesses of `threads`. Only cluster
-        barriers order accesses to another block's memory; they also count as block barriers."""
+        barriers order accesses to another block's memory. They also order accesses within a block."""
         first = self.thread[places]
         ordered = (first == _NOBODY) | (first == threads)
         if ordered.all():

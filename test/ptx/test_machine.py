@@ -104,8 +104,8 @@ def test_fma_rounds_once(a: float, b: float, c: float, cancels: bool) -> None:
 
 @pytest.mark.parametrize("seed", [None, *range(8)])
 def test_threads_meet_at_barriers(seed: int | None) -> None:
-    """Barriers order stores and loads: each thread reads the value that the last thread of the next warp but one
-    wrote."""
+    """A barrier orders stores and loads: thread i reads the value that thread (i + 33) % 64 stored, which is in the
+    other warp for most i."""
     found = execute(_EXCHANGE.format(barrier="bar.sync 0;"), 64, seed=seed)
     assert found.tolist() == [(i + 33) % 64 for i in range(64)]
 

@@ -38,8 +38,8 @@ def device() -> Device:
 @pytest.mark.parametrize("wire", [BF16, E4M3], ids=str)
 @pytest.mark.parametrize("ranks, tokens, heads, dim", [(2, 9, 8, 128), (2, 5, 4, 512), (3, 4, 6, 128)])
 def test_heads_that_are_cut(ranks: int, tokens: int, heads: int, dim: int, wire: np.dtype, turn: int, device: Any) -> None:
-    """Each rank merges its share of the heads, for all tokens. The rows include every kind, and empty states have
-    garbage payloads."""
+    """Each rank merges its share of the heads, for all tokens. The states are of every kind of make_states but NaN, and
+    empty states have garbage payloads."""
     kernels = OF_TWO if ranks == 2 else OF_MANY
     check_heads(library.kernel(kernels["heads", wire == E4M3]).specialize(B="e", ranks=ranks), ranks, tokens, heads, dim, wire, turn, device)
 
@@ -57,7 +57,7 @@ def check_heads(kernel: Any, ranks: int, tokens: int, heads: int, dim: int, wire
     staged_lses = [device.put(poison((2, ranks, tokens, own), F32)) for _ in range(ranks)]
     scales = [device.put(poison((2, ranks, tokens, own), F32)) for _ in range(ranks)] if wire == E4M3 else []
     workspaces = device.device.array(ranks * peers.words_of(ranks) * 8).view(np.int64).reshape(ranks, -1)
-    # An array [ranks, n, H / ranks, D], where part i is sent to rank i.
+    # For each rank, an array [ranks, n, H / ranks, D]. The rank sends part i of its array to rank i.
     parts = [device.put(v.reshape(tokens, ranks, own, dim).swapaxes(0, 1)) for v in states.v]
     lses = [device.put(s.reshape(tokens, ranks, own).swapaxes(0, 1)) for s in states.s]
     for _ in range(2):

@@ -32,7 +32,8 @@ class Instruction:
     Args:
         parts: the parts of its name: ["ld", "global", "v4", "b32"].
         operands: registers and numbers as text, tuples of them, and addresses.
-        guard: the predicate under which the instruction executes, and True if the predicate is negated.
+        guard: the predicate under which the instruction executes, or None.
+        negated: True if the instruction executes where the predicate is false.
         line: the line number in the text, from 1.
     """
 
@@ -52,7 +53,8 @@ class Entry:
 
     Args:
         params: name to (offset in the bytes of all parameters, size in bytes).
-        registers: name to number of bits; 1 for predicates. shared, local: variable's name to (offset, size) in bytes;
+        registers: name to number of bits; 1 for predicates.
+        shared, local: variable's name to (offset, size) in bytes.
         shared_bytes, local_bytes: the total sizes.
         cluster: the number of blocks in a cluster.
         labels: label to the index of the instruction after it.
@@ -187,5 +189,5 @@ class _Parser:
 
 
 def parse(text: str) -> dict[str, Entry]:
-    """Parses a PTX module. Returns name to kernel."""
+    """Parses a PTX module. Returns its kernels by their names."""
     return _Parser(text).entries

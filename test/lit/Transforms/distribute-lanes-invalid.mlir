@@ -24,7 +24,7 @@ module attributes {mlafix.target = "sm_90"} {
 !rows = memref<?x96xf32, strided<[96, 1], offset: ?>>
 !col = memref<?xf32, strided<[1], offset: ?>>
 module attributes {mlafix.target = "sm_90"} {
-  // One lane stores an element that the other lanes load.
+  // The lanes wait for each other, since one lane stores an element that the other lanes load.
   // expected-error @below {{expected a power of two of lanes in a layout whose lanes synchronise, got 12}}
   mlafix.kernel @waits(
       %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %scale: !col {mlafix.dims = ["n"], mlafix.access = "update"}

@@ -80,7 +80,8 @@ mlafix.kernel @running(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "w
   }
 }
 
-// A branch's row, one that a nested block uses, and a swap of two carried rows.
+// Tests a row that a branch yields, a row that a nested block uses, and two rows that each iteration of a loop
+// exchanges.
 // CHECK-LABEL: mlafix.kernel @branches_any
 // CHECK-NOT: vector<4112xf32>
 // CHECK-NOT: tensor<

@@ -37,7 +37,7 @@ mlafix.kernel @k(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %z: !r
     mlafix.store %v, %y[%t] : f32, !col
     // CHECK: vector.maskedload %w
     // CHECK: arith.select %p, %{{.*}}, %{{.*}} : vector
-    // Both values use a loop over packs.
+    // On a CPU, both the loaded row and the row of `else` values are processed in a loop over packs.
     // CPU: scf.if %p
     // CPU: %[[HAS:.*]] = mlafix.present %w
     // CPU: scf.if %[[HAS]]

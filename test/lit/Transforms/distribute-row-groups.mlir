@@ -53,7 +53,7 @@
 // WIDE: vector.store %{{.*}}, %s[%{{.*}}, %c0]
 // WIDE: vector.store %{{.*}}, %s[%{{.*}}, %c1]
 
-// A processor whose registers held eight packs.
+// With loopPacks=8, the registers of a CPU are taken to hold the eight packs of the row, so there is no loop.
 // CPU-LABEL: mlafix.kernel @quantize_any(
 // CPU: vector.store %[[S0:.*]], %s[%{{.*}}, %c0] {{.*}}vector<1xf32>
 // CPU: vector.store %[[S1:.*]], %s[%{{.*}}, %c1] {{.*}}vector<1xf32>

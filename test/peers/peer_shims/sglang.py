@@ -32,7 +32,7 @@ def install(checkout: Path) -> None:
     module("sglang.kernels.ops.kimi_k3")
     module("sglang.kernels.ops.kimi_k3.attn_res", attn_res_fused_tma=ours.attn_res_fused_tma)
     for name in ("attention.fla.kda_replayssm_spec_decode", "kimi_k3.kda_decode_mtp", "kimi_k3.mla_output_gate", "moe.moe_front",
-                 "moe.moe_fused_gate"):  # the test module imports this, but the selected tests do not use it
+                 "moe.moe_fused_gate"):  # the test module imports these, but the selected tests do not use them
         module(f"sglang.kernels.ops.{name}")
     if (root / "kernels" / "ops" / "attention" / "dcp_kernels.py").is_file():
         _install_dcp(root)

@@ -120,7 +120,7 @@ def latent(q: torch.Tensor, kv_cache: torch.Tensor, *, block_table: torch.Tensor
 
 
 class Planned:
-    """A wrapper that is planned once for a batch and run for each layer. A run also writes the cache."""
+    """A wrapper that is planned once for a batch and run for each layer. `store` writes rows to the cache."""
 
     def plan(self, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor, seq_lens: torch.Tensor, causal: bool, scale: float, heads: int, page_size: int,
              k_scale: float = 1.0, v_scale: float = 1.0) -> None:

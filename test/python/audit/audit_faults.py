@@ -43,7 +43,7 @@ def lse_of_a_neighbour(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **give
 
 
 def masked_rows_are_nan(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Call:
-    """Takes a softmax over scores that are all -inf (pytorch #134650)."""
+    """Takes a softmax over scores that are all -inf, which gives NaN (pytorch #134650)."""
     out, lse = ragged(q, k, v, **given)
     for begin, end, first, last in sequences(given["cu_seqlens_q"], given["cu_seqlens_k"]):
         if last > first:
@@ -52,7 +52,8 @@ def masked_rows_are_nan(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **giv
 
 
 def window_with_nothing_left(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, window: int = -1, **given: Any) -> Call:
-    """Masks with a large number. A row whose window has no key becomes the mean of all values (vllm #53628)."""
+    """Masks scores with a large negative number in place of -inf. So a row whose window has no key becomes the mean of
+    all values (vllm #53628)."""
     out, lse = ragged(q, k, v, window=window, **given)
     for begin, end, first, last in sequences(given["cu_seqlens_q"], given["cu_seqlens_k"]):
         if last > first:
@@ -96,7 +97,8 @@ def reads_behind_seq_len(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, s
 
 
 def lse_in_padded_memory(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, seq_lens_k: torch.Tensor, **given: Any) -> Call:
-    """Returns the lse as a slice of `[B, H, 32]`. Rows without keys are NaN, as in torch's efficient attention."""
+    """Returns the lse as a slice of an array whose last size is a multiple of 32. Rows without keys are NaN, as in
+    torch's efficient attention."""
     out, lse = dense(q, k, v, seq_lens_k=seq_lens_k, **given)
     size = lse.shape[1]
     padded = lse.new_full((lse.shape[0], lse.shape[2], -(-size // 32) * 32), float("nan"))

@@ -1,4 +1,5 @@
-"""Runs work in a fork of the test's process. The fork has torch and the audit's server imported already."""
+"""Runs work in a fork of the test's process. The fork has torch imported already, and uses the audit's server that the
+test's process has started."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def forked(work: Callable[[], object], file: Path) -> tuple[int, str]:
         child = os.fork()
     if not child:
         status = 1
-        shared.poll = lambda: None  # type: ignore[method-assign]  # it is no child of the fork, but serves it while this process waits
+        # The server is no child of the fork, so poll() would say that the server has ended. The server runs as long as
+        # the test's process, which waits for the fork.
+        shared.poll = lambda: None  # type: ignore[method-assign]
         try:
             sys.stdout = sys.stderr = file.open("w", buffering=1)
             os.dup2(sys.stdout.fileno(), 1)

@@ -133,7 +133,7 @@ def causal_decode(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: 
 
 
 class Layer:
-    """An attention layer of an engine. The backend is its method."""
+    """An attention layer of an engine. The backend is its method `attention`."""
 
     def attention(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool,
                   scale: float) -> Call:

@@ -1,4 +1,5 @@
-// If a loop carries a long row, a buffer keeps each lane's elements of the row. The machine model says which rows are long.
+// If a loop carries a long row, or a branch yields one, a buffer holds the row. The machine model says which rows are
+// long.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s
 // RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["loopPacks=4"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s --check-prefix=SHORT
 // SHORT-NOT: memref.alloca

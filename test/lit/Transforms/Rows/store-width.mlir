@@ -1,4 +1,5 @@
-// An integer whose dtype is a variable is stored with the width that the variable is bound to: sign-extended, or its low bits.
+// A store to a tensor whose dtype is a variable converts integers to the width of the bound type: it sign-extends them,
+// or keeps their low bits.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=16,I=i8},mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefixes=CHECK,I8
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=16,I=u8},mlafix-plan-kernel{target=x86-64 variant=any},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefixes=CHECK,U8
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=16,I=i32},mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefixes=CHECK,I32

@@ -1,4 +1,5 @@
-// In a loop over packs, a swap of blocks larger than a step reads a buffer that an earlier loop has filled.
+// In a loop over packs, a swap of blocks larger than a pack (here 16 elements) reads a buffer that an earlier loop has
+// filled.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>

@@ -87,7 +87,8 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// A row is read into a longer one pack by pack if its first position allows that, and otherwise element by element.
+// mlafix.load_into reads a row into a longer one. It loads packs if the row begins at a multiple of the
+// pack's 4 elements (at 96), and otherwise single elements (at 97).
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !short = memref<?x16xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>

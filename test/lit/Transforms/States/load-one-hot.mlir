@@ -1,5 +1,5 @@
-// A sum or a maximum that selects one element of a row becomes a load of that element. If the row may be in an output,
-// nothing changes.
+// A sum or a maximum that selects one element of a row becomes a load of that element. If the row's tensor may also
+// be an output, nothing changes.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-load-one-hot,canonicalize))" | FileCheck %s
 
 !rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>
@@ -44,7 +44,7 @@ mlafix.kernel @target(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %
 !tile = tensor<512xf32, #mlafix.dim<512>>
 !numbers = tensor<512xi32, #mlafix.dim<512>>
 
-// In a call in place, the row's memory is written.
+// In a call in place, y is the same tensor as x, so the memory of the row is written and the sum stays.
 // CHECK-LABEL: mlafix.kernel @in_place
 // CHECK: mlafix.reduce add
 mlafix.kernel @in_place(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"},
@@ -73,7 +73,7 @@ mlafix.kernel @in_place(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "wr
 !tile = tensor<512xf32, #mlafix.dim<512>>
 !numbers = tensor<512xi32, #mlafix.dim<512>>
 
-// A maximum with -inf gives the element unchanged, so nothing is added.
+// The maximum of an element and -inf is the element, so the loaded element is stored as it is.
 // CHECK-LABEL: mlafix.kernel @maximum
 // CHECK: %[[LEAST:.*]] = arith.constant 0xFF800000 : f32
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult
@@ -107,7 +107,7 @@ mlafix.kernel @maximum(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, 
 !tile = tensor<512xf32, #mlafix.dim<512>>
 !numbers = tensor<512xi32, #mlafix.dim<512>>
 
-// The maximum of an element and 0 is not the element.
+// The maximum of an element and 0 may be 0, so it does not select the element, and the maximum stays.
 // CHECK-LABEL: mlafix.kernel @beside_zeros
 // CHECK: mlafix.reduce max
 mlafix.kernel @beside_zeros(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"},
@@ -135,7 +135,7 @@ mlafix.kernel @beside_zeros(%y: !col {mlafix.dims = ["n"], mlafix.access = "writ
 !tile = tensor<512xf32, #mlafix.dim<512>>
 !numbers = tensor<512xi32, #mlafix.dim<512>>
 
-// Two elements share a byte, so a single one cannot be loaded.
+// Two f4 elements share a byte, so a single one cannot be loaded, and the maximum stays.
 // CHECK-LABEL: mlafix.kernel @half_bytes
 // CHECK: mlafix.load %x{{.*}} -> tensor<512xf32
 // CHECK: mlafix.reduce max

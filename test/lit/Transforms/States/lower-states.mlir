@@ -1,4 +1,5 @@
-// States become a maximum, a sum and an accumulator. The comments give the rule of the contract for each line.
+// States become a maximum, a sum and an accumulator. The comments name the clause of docs/Contract.md that each line
+// follows.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),canonicalize,cse)" --split-input-file | FileCheck %s
 
 !rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -36,7 +37,7 @@ mlafix.kernel @merge(
     // CHECK: %[[MAX:.*]] = arith.maximumf %[[M0]], %[[M1]]
     // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[MAX]], %[[NEGINF]]
     // CHECK: %[[REF:.*]] = arith.select %[[EMPTY]], %[[ZERO]], %[[MAX]]
-    // Of two states, the one with the larger lse has weight 1.
+    // The state with the larger lse has weight 1.
     // CHECK: %[[LESS:.*]] = arith.cmpf olt, %[[M0]], %[[M1]]
     // CHECK: %[[LEAST:.*]] = arith.select %[[LESS]], %[[M0]], %[[M1]]
     // CHECK: %[[D:.*]] = arith.subf %[[LEAST]], %[[REF]]
@@ -126,7 +127,7 @@ mlafix.kernel @select_and_rebase(
     // CHECK: %[[MAX:.*]] = arith.select %p, %{{.*}}, %{{.*}} : f32
     // CHECK: arith.select %p, %{{.*}}, %{{.*}} : tensor
     %s = arith.select %p, %a, %b : !state
-    // The sum of a masked state is replaced, too, since it may be NaN.
+    // mlafix.mask also replaces the sum, since the sum of a masked state may be NaN.
     // CHECK: arith.select %q, %{{.*}}, %{{.*}} : f32
     // CHECK: %[[MASKED:.*]] = arith.select %q, %[[MAX]]
     %m = mlafix.mask %s, %q : !state
@@ -240,7 +241,8 @@ mlafix.kernel @best(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x:
 
 // -----
 
-// top_k reduces keys once for each result. A key has the element above its index. An addition moves the keys of found elements below the others.
+// top_k reduces keys once for each result. The high bits of a key order the elements, and the low bits hold the
+// inverted index. After each result, an addition makes the keys of found elements less than all other keys.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !col = memref<?xi32, strided<[1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
@@ -269,7 +271,7 @@ mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"},
 
 // -----
 
-// any and all are the maximum and the minimum of 0 and 1.
+// A maximum (any) or minimum (all) of i1 becomes a reduction of the integers 0 and 1.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !col = memref<?xi1, strided<[1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
@@ -341,7 +343,7 @@ mlafix.kernel @softmax(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "wri
 !col = memref<?xf32, strided<[?], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 
-// The difference to another row's maximum may be positive.
+// If the maximum is that of another row, the largest term may be subnormal itself, so no term may be flushed.
 // CHECK-LABEL: @another
 // CHECK: math.exp %{{.*}} :
 mlafix.kernel @another(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},

@@ -1,4 +1,5 @@
-// The largest elements of a short row on a GPU. Each step finds the largest remaining element and its smallest index. Found elements are replaced by -inf.
+// Tests top_k of a short row on a GPU. Each step finds the largest remaining element and its smallest index. Found
+// elements are replaced by -inf.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90}),canonicalize,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90 machine=byIndexElements=32}),canonicalize,cse)" | FileCheck %s --check-prefix=KEYS
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=x86-64-v3}),canonicalize,cse)" | FileCheck %s --check-prefix=KEYS
@@ -22,8 +23,9 @@
 // CHECK: %[[NEXT:.*]] = arith.cmpf ugt, %[[REST]]
 // CHECK: arith.select %[[NEXT]], %[[IDS]]
 // CHECK: %[[SECOND:.*]] = mlafix.reduce min
-// If all other elements are -inf, a found element has the same value, so the first index that was not found is used. All indices are right if the last
-// value is greater than -inf.
+// If the largest remaining element is -inf, it equals the found elements, which are replaced by -inf. The index is then
+// the smallest one that was not found. If the last value is greater than -inf, all indices are right and this is
+// skipped.
 // CHECK: %[[LEAST:.*]] = arith.cmpf oeq
 // CHECK: %[[INDEX:.*]] = scf.if %[[LEAST]]
 // CHECK: math.ctpop
@@ -40,8 +42,10 @@ mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"},
   }
 }
 
-// A bf16 leaves 16 of a float's bits for an index. One reduction of i32 finds an element and its index, also on a CPU. An addition to all keys
-// keeps the order of the keys below the first one, and moves them above the others. On a GPU, an addition of 0 gives all NaN the same bits.
+// A bf16 uses the high 16 bits of an f32, so the low 16 bits can hold its index. One reduction of these i32 keys finds
+// an element and its index, also on a CPU. An addition that wraps then moves the found key and all greater keys below
+// the others, whose order it keeps. On a GPU, an addition of 0 gives all NaN the same bits, so no comparison looks for
+// NaN.
 // CHECK-LABEL: mlafix.kernel @of_few_bits
 // CHECK-NOT: arith.cmpf uno
 // CHECK: %[[FIRST:.*]] = mlafix.reduce max %[[ALL:.*]] : tensor<64xi32
@@ -64,7 +68,7 @@ mlafix.kernel @of_few_bits(%y: !col {mlafix.dims = ["n"], mlafix.access = "write
   }
 }
 
-// The analysis looks through four nested selects.
+// The analysis that finds the dtype in memory looks through four nested selects, but not through five.
 // CHECK-LABEL: mlafix.kernel @of_selections
 // CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
 // CHECK: mlafix.reduce max {{.*}} : tensor<64xf32
@@ -90,7 +94,7 @@ mlafix.kernel @of_selections(%y: !col {mlafix.dims = ["n"], mlafix.access = "wri
   }
 }
 
-// For a computed row, the addition of 0 may be omitted.
+// For a computed row, later passes may fold away the addition of 0, so a comparison looks for NaN.
 // CHECK-LABEL: mlafix.kernel @of_chosen
 // CHECK: arith.cmpf uno
 // CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
@@ -108,7 +112,7 @@ mlafix.kernel @of_chosen(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}
   }
 }
 
-// An f16 leaves 13 bits, which is not enough for an index of a longer row.
+// An f16 leaves 13 bits for an index, which are not enough for a row of more than 8192 elements.
 // CHECK-LABEL: mlafix.kernel @of_many
 // CHECK: mlafix.reduce max {{.*}} : tensor<8200xi64
 !long = memref<?x8200xf16, strided<[?, 1], offset: ?>>
@@ -123,7 +127,8 @@ mlafix.kernel @of_many(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, 
   }
 }
 
-// A row along a dim with a bound may have fewer elements. The missing results are -inf at index 0.
+// A row along a dim with a bound may have fewer elements than top_k has results. The missing results are -inf at index
+// 0.
 // CHECK-LABEL: mlafix.kernel @bounded
 // CHECK: mlafix.reduce max {{.*}} : tensor<300xi64
 // CHECK: %[[SIZE:.*]] = memref.dim %x, %

@@ -83,7 +83,7 @@ mlafix.kernel @nested(
   }
 }
 
-// If lses are computed from rows, lanes would wait for each other in the branch, so the merge stays.
+// If lses are computed from rows, lanes would wait for each other in the branch, so no branch is added.
 // CHECK-LABEL: @scores
 // CHECK-NOT: mlafix.reference
 // CHECK: mlafix.merge %
@@ -177,7 +177,8 @@ mlafix.kernel @twice(
   }
 }
 
-// A state from outside of a loop, which each iteration merges, is repaired by itself, and stays one state of the loop.
+// A loop merges a state from outside into each iteration. That state is repaired before the loop, and the branch of the
+// loop merges it as one state.
 // CHECK-LABEL: @from_outside
 // CHECK: %[[ONCE:.*]] = scf.for
 // CPU: %[[WHOLE:.*]] = scf.if
@@ -209,7 +210,7 @@ mlafix.kernel @from_outside(
   }
 }
 
-// A merge from outside of a loop is one of its states, too.
+// If a loop merges the result of a merge outside of it, the branch of the loop also merges this result as one state.
 // CHECK-LABEL: @merge_from_outside
 // CHECK: %[[TWO:.*]] = mlafix.merge
 // CHECK-NOT: mlafix.merge to_first %{{.*}}, %{{.*}}, %

@@ -1,5 +1,5 @@
-// The op that tests if two arguments are the same tensor is false if a guard says so, a constant if one is bound as absent, and otherwise a
-// comparison of addresses.
+// mlafix.same_tensor becomes false if a guard says that its arguments are distinct tensors. If one argument is bound as
+// absent, the op is true if the other one is omitted, too. Otherwise, the op compares addresses.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128},mlafix-plan-kernel{target=sm_90})" | FileCheck %s --check-prefix=LAYOUT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128,out=absent})" | FileCheck %s --check-prefix=ABSENT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128,out=absent,y=absent},canonicalize)" | FileCheck %s --check-prefix=BOTH
@@ -16,7 +16,7 @@
 // LAYOUT: mlafix.same_tensor %out, %x
 // LAYOUT: mlafix.same_tensor %out, %y
 
-// x is always given.
+// x is always given, so it is not the same as the absent out. y is the same as out if y is omitted, too.
 // ABSENT: %[[FALSE:.*]] = arith.constant false
 // ABSENT: %[[GIVEN:.*]] = mlafix.present %y
 // ABSENT: %[[OMITTED:.*]] = arith.xori %[[GIVEN]], %true

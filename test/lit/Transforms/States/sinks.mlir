@@ -1,5 +1,5 @@
-// mlafix-specialize removes sinks from the types. A sink costs as much as a state of zeros. If only one branch merges a
-// sink, the other branch copies the state.
+// mlafix-specialize removes `sink` from the types of states, so a sink becomes a state whose payload is zeros. If only
+// one branch merges a sink, the other branch yields the state unchanged.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128,B=2,T=f16})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128,B=2,T=f16},canonicalize)" | FileCheck %s --check-prefix=FOLDED
 // RUN: %mlafix-opt %s --specialize=D=128,B=2,T=f16 --target=sm_90 --emit=ptx --variant=dense -o - | FileCheck %s --check-prefix=PTX

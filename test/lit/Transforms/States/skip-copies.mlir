@@ -1,4 +1,5 @@
-// A merge in place does not write a row if only the replaced state contributes. A branch tests this, and if the call is in place.
+// If a call is in place and only the state that the merge would replace contributes, a branch skips the merge. The row
+// is then written only if its lse is infinite or NaN.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-skip-copies,canonicalize))" | FileCheck %s
 
 !rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>
@@ -28,7 +29,8 @@ mlafix.kernel @threshold(
     // CHECK-NEXT: mlafix.merge
     // CHECK-NEXT: mlafix.store_state
     // CHECK-NEXT: } else {
-    // Only the lse is loaded: an empty row becomes the identity, and NaN propagates.
+    // Where the merge is skipped, only the lse is loaded. If the lse is infinite, the identity replaces the row. If the
+    // lse is NaN, NaN replaces the row.
     // CHECK-NOT: mlafix.load %b[
     // CHECK: mlafix.load %b_lse
     // CHECK: %[[STORED:.*]] = arith.cmpf ueq

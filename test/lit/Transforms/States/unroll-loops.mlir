@@ -43,7 +43,7 @@ mlafix.kernel @short(
 // CHECK-COUNT-4: mlafix.load_state
 // CHECK: mlafix.merge %{{[a-z0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}} :
 // CHECK-NEXT: scf.yield
-// The remaining iterations: all loads come at once after the loop, then one merge for each existing state.
+// After the loop, the remaining iterations first load all their states, and then merge one state after the other.
 // CHECK-NOT: mlafix.load_state
 // CHECK: scf.if
 // CHECK: %[[X:.*]] = mlafix.load_state %v[%{{.*}}] lse %s[%{{.*}}] : 
@@ -131,7 +131,7 @@ mlafix.kernel @steps(
   }
 }
 
-// A body that does more than merge, here with two states, keeps a loop for the remaining iterations.
+// If the body does more than merge one state (here the loop carries two states), the remaining iterations stay a loop.
 // CHECK-LABEL: @two
 // CHECK: scf.for
 // CHECK: scf.for
@@ -176,7 +176,8 @@ mlafix.kernel @stores(
   }
 }
 
-// The condition of a store depends on loads like the stored value, and so does a value that the loop carries.
+// A loop also stays if the condition of a store depends on a loaded row. A value that the loop carries counts as such a
+// row.
 // CHECK-LABEL: @asks
 // CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c1
 mlafix.kernel @asks(
