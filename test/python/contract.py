@@ -93,11 +93,12 @@ def merge(payloads: np.ndarray, lses: np.ndarray, *, base: float = np.e, out_dty
     none = count == 0
     # N3: without a live state, the row is the identity
     value, lse = np.where(none[..., None], 0.0, value), np.where(none, -np.inf, lse)
-    # N6: NaN in a live lse shows
+    # N6: NaN in the lse of a live state makes the row and its lse NaN
     value, lse = np.where(faulty[..., None], np.nan, value), np.where(faulty, np.nan, lse)
     copied = single | none | faulty
     if scale is not None:
-        # The reciprocal and the product are each rounded to f32. The product may be a tie of fp8 only after this.
+        # The reciprocal is rounded to f32 here, and the product below. The product is rounded to f32 before it is
+        # rounded to fp8, since the first rounding may produce a tie of fp8.
         inverse = np.float64(np.float32(1) / np.float32(scale))
         value, magnitude = value * inverse, magnitude * abs(inverse)
     if scale is not None or out_dtype == E4M3:
@@ -180,7 +181,7 @@ def stats_to_lse(stats: np.ndarray, softmax_scale: float) -> np.ndarray:
 
 
 def quantize_fp8(x: np.ndarray, scale: float) -> Expected:
-    """Returns value * f32(1 / scale), computed in f32 and converted to e4m3fn: nearest even, saturating, NaN stays NaN
+    """Returns x * f32(1 / scale), computed in f32 and converted to e4m3fn: nearest even, saturating, NaN stays NaN
     (N7)."""
     with np.errstate(over="ignore"):
         inverse = np.float32(1) / np.float32(scale)

@@ -66,7 +66,7 @@ class Device:
 
 
 class TorchDevice(Device):
-    """A device `where` with torch tensors."""
+    """Torch tensors on torch's device `where`."""
 
     is_torch = True
 

@@ -1,7 +1,8 @@
 """Backends with one planted fault each, in all forms. Each is registered with the check that must find its fault.
 
-A fault of attention is a function that changes the computation of one sequence (`Sequence`). It changes the inputs before its
-`yield`, and the results after it. Faults of whole calls, merges and reduces are complete backends.
+A fault of attention is a function that changes the computation of one sequence (`Sequence`). A plain function changes
+the inputs. A generator may also change the results: the code after its `yield` runs once they are computed. Faults of
+whole calls, merges and reduces are complete backends.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def right_side_of_windows(s: Sequence) -> None:
 
 @of_sequences("A14", "", "ragged_paged")
 def window_of_absolute_positions(s: Sequence) -> None:
-    """Counts the position of a query from the first key (zml/zml#763)."""
+    """Applies windows as if the first query were at the position of the first key (zml/zml#763)."""
     own, key = torch.arange(s.q.shape[0])[:, None], torch.arange(s.k.shape[0])[None]
     if s.window != (-1, -1):
         left, right = (size if size >= 0 else 1 << 20 for size in s.window)
@@ -147,7 +148,8 @@ def prefix_is_not_counted(s: Sequence) -> None:
 
 @of_sequences("A2", "rows whose keys are all masked")
 def masked_rows_are_means(s: Sequence) -> Any:
-    """Masks with a large number instead of -inf (vllm-project/vllm#53628)."""
+    """Masks scores with a large negative number instead of -inf, so a row whose keys are all masked becomes the mean of
+    the values (vllm-project/vllm#53628)."""
     yield
     lost = ~s.seen.any(1)
     if s.k.shape[0]:
@@ -170,7 +172,8 @@ def softcap_of_long_keys(s: Sequence) -> None:
 
 @of_sequences("A14", "")
 def softcap_behind_the_mask(s: Sequence) -> None:
-    """Applies the softcap after the mask: masked keys get the score -softcap, since tanh(-inf) is -1."""
+    """Unmasks all keys if there is a softcap. Imitates a softcap that is applied after the mask: masked keys then have
+    the finite score -softcap, since tanh(-inf) is -1."""
     s.seen = torch.ones(s.q.shape[0], s.k.shape[0], dtype=torch.bool) if s.softcap else None
 
 
@@ -336,7 +339,7 @@ def queries_behind_the_1024th(s: Sequence) -> Any:
 
 @of_sequences("A13", "", "dense")
 def tile_of_queries(s: Sequence) -> Any:
-    """Is wrong if one query follows a tile of 128."""
+    """Returns 0 as the lse of a single query that follows a tile of 128 queries."""
     yield
     if s.q.shape[0] == 129:
         s.lse[128:] = 0
@@ -344,7 +347,7 @@ def tile_of_queries(s: Sequence) -> Any:
 
 @of_sequences("A13", "", "paged")
 def requests_behind_the_32nd(s: Sequence) -> Any:
-    """Finds only the first 32 requests, the number of lanes in a warp."""
+    """Returns zeros for requests from the 33rd on. Imitates a warp that looks up requests with one lane each."""
     yield
     s.out = s.out * (s.i < 32)
 
@@ -428,7 +431,8 @@ def lse_of_16_bits(s: Sequence) -> Any:
 
 @of_sequences("A0", "lse of live rows")
 def lse_is_the_maximum(s: Sequence) -> Any:
-    """Returns a too small lse, like the maximum of the scores (NVIDIA/TensorRT-LLM#19112)."""
+    """Returns an lse that is 0.5 too small. Imitates a backend that returns the maximum of the scores, which is too
+    small as well (NVIDIA/TensorRT-LLM#19112)."""
     yield
     s.lse = s.lse - 0.5
 
@@ -518,7 +522,7 @@ def values_of_the_last_elements(s: Sequence) -> None:
 
 @of_sequences("A11", "", "paged")
 def dead_entries(s: Sequence) -> Any:
-    """Reads dead entries of the table and multiplies by 0 (vllm-project/vllm#39643,
+    """Reads the pages that dead entries of the table name, and multiplies their values by 0 (vllm-project/vllm#39643,
     vllm-project/flash-attention#42)."""
     yield
     s.out = s.out + 0.0 * s.tensors[2][s.given["block_table"][s.i].long()].float().nan_to_num().sum()
@@ -554,7 +558,8 @@ def pages_behind_the_32nd(s: Sequence) -> None:
 
 @of_sequences("A10", "", "paged")
 def length_of_minus_one(s: Sequence) -> None:
-    """Takes a negative length as a number of keys from the end (vllm-project/vllm#51593)."""
+    """Lets a request with a negative length see three keys. Imitates a backend that takes a negative length as a number
+    of keys from the end (vllm-project/vllm#51593)."""
     if int(s.given["seq_lens"][s.i]) < 0:
         s.k, s.v = (x[1, :3] for x in s.tensors[1:])
 
@@ -659,7 +664,7 @@ def vectors_of_16_bytes(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -
 
 @planted("A8", "", form="paged", takes=("out", "lse"))
 def heads_of_16_bytes(q: torch.Tensor, k_cache: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
-    """Rounds the strides of heads down to multiples of four."""
+    """Rounds the strides of the key cache down to multiples of four elements, 16 bytes in f32."""
     return audit_backends.paged(q, k_cache.as_strided(k_cache.shape, [*(stride // 4 * 4 for stride in k_cache.stride()[:3]), 1]), *tensors, **given)
 
 
@@ -750,7 +755,7 @@ class WritesKScaleForV(audit_backends.Planned):
 
 
 class SlotsOf32Bits(audit_backends.Planned):
-    """Wraps the offsets of slots at 2^31."""
+    """Stores nothing to a key cache with offsets of 2^31 elements or more. Imitates a kernel that wraps them."""
 
     def store(self, k: torch.Tensor, v: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, **given: Any) -> None:
         if k_cache.stride(0) * (k_cache.shape[0] - 1) < 2**31:
@@ -758,7 +763,7 @@ class SlotsOf32Bits(audit_backends.Planned):
 
 
 class Truncates(audit_backends.Planned):
-    """Rounds toward zero, as the cache of a public engine does on CPUs."""
+    """Rounds toward zero when it stores to the cache, as a public engine does on CPUs."""
 
     def store(self, k: torch.Tensor, v: torch.Tensor, *caches: torch.Tensor, slot_mapping: torch.Tensor, k_scale: float = 1.0, v_scale: float = 1.0) -> None:
         super().store(k, v, *caches, slot_mapping=slot_mapping, k_scale=k_scale, v_scale=v_scale)

@@ -1,5 +1,5 @@
-"""Correct backends in other styles, as engines and reviewers write attention. Their order of sums, their layouts and
-their interfaces differ."""
+"""Correct backends in the styles in which engines and reviewers write attention. They differ from audit_backends.py,
+and from each other, in the order of sums, in layouts and in interfaces."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def bounds(cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor) -> list[tuple
 
 
 def online(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, seen: torch.Tensor, tile: int = 64, weights: Any = torch.float32) -> Call:
-    """Computes an online softmax over tiles of keys. Weights are rounded to a dtype, as for tensor cores. q is [Lq, H,
-    D]. Returns out [Lq, H, Dv] in f32 and lse [Lq, H]."""
+    """Computes an online softmax over tiles of keys. The weights of values are rounded to the dtype `weights`, as for
+    tensor cores. q is [Lq, H, D]. Returns out [Lq, H, Dv] in f32 and lse [Lq, H]."""
     group = q.shape[1] // k.shape[1]
     top = torch.full(q.shape[:2], -math.inf)
     total, out = torch.zeros(q.shape[:2]), torch.zeros(*q.shape[:2], v.shape[2])
@@ -110,7 +110,7 @@ WORKSPACE: dict[str, torch.Tensor] = {}
 
 def split_keys(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float,
                num_splits: int = 3, sinks: Any = None, out: Any = None, lse: Any = None) -> Call:
-    """Splits the keys, and merges the splits with the sink once. All calls share a workspace."""
+    """Splits the keys, merges the splits, and then adds the sink once. All calls share a workspace."""
     out, lse = outputs((*q.shape[:2], v.shape[2]), q, out, lse)
     rows = max(q.shape[0], 1)
     if WORKSPACE.get("out", torch.zeros(0)).shape[1:] != (rows, q.shape[1], v.shape[2]) or WORKSPACE["out"].shape[0] != num_splits:
@@ -134,7 +134,7 @@ def grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: 
     group = q.shape[1] // k.shape[1]
     out, lse = outputs((*q.shape[:2], v.shape[2]), q, None, None)
     for begin, end, first, last in bounds(cu_seqlens_q, cu_seqlens_k):
-        # the shape is [Hk, Lq * group, D]
+        # rows is [Hk, Lq * group, D]
         rows = (q[begin:end].float() * scale).unflatten(1, (-1, group)).permute(1, 0, 2, 3).flatten(1, 2)
         seen = visible(end - begin, last - first, causal).repeat_interleave(group, 0)
         scores = (rows @ k[first:last].float().permute(1, 2, 0)).masked_fill(~seen, -math.inf)
@@ -171,7 +171,8 @@ def with_sdpa(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool
 
 
 def begins_at_the_first_key(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float) -> torch.Tensor:
-    """Uses torch's is_causal. It takes no lengths and returns no lse."""
+    """Uses torch's SDPA with is_causal, whose mask begins at the top left. This backend takes no lengths and returns no
+    lse."""
     group = q.shape[2] // k.shape[2]
     if not q.shape[1] or not k.shape[1] or not q.shape[0]:
         return torch.zeros(*q.shape[:3], v.shape[3], dtype=q.dtype)
@@ -271,7 +272,7 @@ class Callable_:
 
 
 def slow(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float) -> Call:
-    """Takes 10 ms longer than a correct backend, as an interpreter might."""
+    """Takes 10 ms longer than audit_backends.ragged, as an interpreter might."""
     time.sleep(0.01)
     return audit_backends.ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, causal=causal, scale=scale)
 

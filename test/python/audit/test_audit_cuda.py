@@ -23,8 +23,8 @@ def audited(call: Any, *checks: str) -> Report:
 def test_correct_backend_has_no_finding() -> None:
     report = audited(backends.decode, "A0", "A1", "A4", "A7", "A9", "A12")
     assert not report.findings, str(report)
-    # The backend allocates memory, and its rounding depends on the batch size. The report states both facts, but not as
-    # findings.
+    # The rounding of this backend depends on the batch size (A9), and the backend allocates memory (A12). The report
+    # states both facts, but not as findings.
     assert {outcome.status for outcome in report.outcomes if outcome.check not in ("A9", "A12")} == {"holds"}, str(report)
 
 

@@ -1,5 +1,5 @@
 """Correct backends of every form and with every option have no findings. For each form and option, a faulty backend has
-one."""
+a finding."""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ from mlafix.audit.findings import DOES_NOT  # noqa: E402
 from mlafix.audit.worker import work_of  # noqa: E402
 
 WHOLE = os.environ.get("MLAFIX_TEST_AUDIT") == "whole"
-OF_REDUCES = ("A0", "A1", "A6", "A15")  # each case of these checks forks a process for each rank
+# The only checks that run for reduces: each case forks a process for each rank, so more checks would take too long.
+OF_REDUCES = ("A0", "A1", "A6", "A15")
 PART = 16  # a correct backend runs the first case of each group, and then every PART-th case
 
 
@@ -49,8 +50,8 @@ def is_small(case: Any) -> bool:
 
 
 def faults_of(check: Check, adapter: Adapter, case: Any) -> list[Fault]:
-    """Returns the faults that are not notes. If the check allows that the backend refuses the case, the error is no
-    fault."""
+    """Returns the faults that are not notes. If the backend raises an error, and the check allows it to refuse the
+    case, returns none."""
     found = [fault for fault in attempt(check.faults(adapter), case, adapter) if fault.severity != "note"]
     return [] if found and found[0].kind.startswith("raises") and check.may_refuse(case, adapter) else found
 
@@ -77,8 +78,8 @@ def test_planted_fault_is_found_by_its_check(name: str) -> None:
 
 
 def is_found_by_an_audit(adapter: Adapter, fault: Planted) -> None:
-    """Asserts that the check does not hold. It has a finding, or a remark that names an earlier check with the same
-    cause."""
+    """Asserts that the fault's check does not hold, and that the check has a finding, or a remark that names an earlier
+    check with the same cause."""
     report = audit(adapter, progress=False)
     print(f"\n{report.seconds:.1f} s, {report.summary()}")
     (outcome,) = [outcome for outcome in report.outcomes if outcome.check == fault.check]

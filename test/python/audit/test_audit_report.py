@@ -294,7 +294,7 @@ def test_ready_adapters_run_where_their_package_is(monkeypatch: pytest.MonkeyPat
 
 
 def test_ready_adapters_fit_their_functions() -> None:
-    """The plain call of each installed adapter is correct. The exception is jax, whose lse is bf16."""
+    """The plain call of each installed adapter is correct. The exception is jax with bf16 inputs, whose lse is bf16."""
     for adapter in ready("cpu")[0]:
         if adapter.form != "reduce":
             case = CHECKS["A0"].cases(adapter)[0]

@@ -51,8 +51,8 @@ def statuses(report: Report) -> dict[str, str]:
 
 
 def test_finding_of_a_slow_backend_is_no_hang() -> None:
-    """A slow backend that has a finding is not reported as hanging: its repair is timed for half a second, not for 20
-    calls."""
+    """A slow backend that has a finding is not reported as hanging, since the timing of its repair ends after half a
+    second, even before 20 calls are made."""
     limits = Limits(check=1.0, total=1.0, case=10.0, first=600.0, shrink=0.0)
     report = audited(odd.slow_and_stale, "A1", limits=limits)
     (finding,) = report.findings
@@ -86,8 +86,8 @@ def test_adapter_that_does_not_fit_ends_the_audit_with_status_1() -> None:
 
 
 def test_check_that_holds_no_more_is_worse() -> None:
-    """A report in which a check no longer holds is worse. This is so even if the check only has a remark, since an
-    earlier check has the finding."""
+    """A report in which a check no longer holds is worse than the report before. This also applies to a check that has
+    only a remark because an earlier check has the finding."""
     old = audited(audit_backends.ragged, "A0", "A8")
     lost = replace(old, outcomes=[old.outcomes[0], replace(old.outcomes[1], status=DOES_NOT, remarks=["live rows, as A4"])])
     assert is_worse(old, lost) and not is_worse(lost, old) and not is_worse(old, old)
@@ -190,8 +190,8 @@ def test_fault_of_more_than_one_call_is_found(backend: Any, check: str, kind: st
 
 
 def test_fault_of_earlier_calls_is_told_once_and_by_its_check() -> None:
-    """Rows without keys are wrong only after a batch that had keys there. A15 reports this, not A1, since A1's script
-    passes."""
+    """Rows without keys are wrong only after a call in which the same requests had keys. A15 reports this. A1 does not,
+    since a script that makes only A1's call passes."""
     fault = audit_planted.PLANTED["lengths_of_the_first_call"]
     report = audited(fault.call, "A1", "A15", **fault.fields)
     assert {finding.check for finding in report.findings} == {"A15"}, str(report)

@@ -2,8 +2,8 @@
 
 The model is written from the protocol, not from the code that emits it. One step is one access to a flag or to a row of a
 rank's memory. Flags are sequentially consistent. A block's threads are modelled as one thread, which polls the ranks in
-order. A launch reads its number from the workspace, so it may also come from a replayed graph. Between two launches a rank
-overwrites its rows. In the model, a row contains the number of the launch that wrote it.
+order. A launch reads its number from the workspace, so it may be a launch of a replayed graph. Between two launches a
+rank overwrites its rows. In the model, a row contains the number of the launch that wrote it.
 
 A wait may time out at any moment, up to `Model.timeouts` times. The model thus assumes nothing about the speed of a rank.
 """
@@ -64,7 +64,7 @@ class State(NamedTuple):
 class Model(NamedTuple):
     """A group of ranks that make `launches` one after the other. Each launch is given as its kind and number of blocks.
 
-    The other fields switch off parts of the protocol, each of which is necessary.
+    The fields below switch off parts of the protocol. Without any one of these parts, the protocol fails.
 
     Args:
         checks: if a launch pulls, a block looks for a failure after its reads, before its results count as right.
@@ -254,8 +254,8 @@ class Model(NamedTuple):
         return _with_block(rank, b, at=TELL, flags=DONE, rank=0, lacks=False)
 
     def _end(self, rank: Rank, b: int) -> Rank:
-        """Ends a block. Raises Broken if a block without marks has wrong rows. Also raises it if a launch ends with
-        marks and the host was not told."""
+        """Ends a block. A block that is not `valid` marks its rows: it stores NaN. Raises Broken if a block without
+        marks has wrong rows, or if a launch ends with marks and the host was not told."""
         block = rank.blocks[b]
         if block.valid and block.stale:
             raise Broken("a block kept what it read of other launches")

@@ -19,7 +19,8 @@ FAINTEST = -300.0
 
 
 class Form(NamedTuple):
-    """Shapes and options for which code is compiled. There are few, so that tests spend their time on calls."""
+    """Shapes and options for which code is compiled. Tests use few forms, so that they spend their time on calls and
+    not on compilation."""
 
     dtype: np.dtype
     head_dim: int
@@ -62,7 +63,8 @@ def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: n
     """Returns the expected merge of v [ranks, T, H, D] and s [ranks, T, H] with the sink. `keys` [ranks, T] is true for
     states that have keys.
 
-    With fp8 on the wire, rows that travel are rounded. A rank's own rows are not.
+    With fp8 on the wire, rows that travel are rounded to fp8. If `cut` is "heads" or "tokens", the rows that a rank
+    merges of its own are not rounded. If it is "none", they are rounded as well, so that all ranks have the same bits.
     """
     present = np.broadcast_to(keys[..., None], s.shape)
     if form.wire is not None:
@@ -77,7 +79,7 @@ def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: n
         present = np.concatenate([present, np.ones((1, *s.shape[1:]), bool)])
     out, lse = contract.merge(v, s, base=2.0 if form.base == "2" else np.e, out_dtype=how.pop("out_dtype", form.dtype),
                               present=present, **how)
-    # A sink is converted to base 2, so the lse is rounded.
+    # In base 2, the sink is converted from base e and thus rounded, so a finite lse is not exact.
     rounded = sink is not None and form.base == "2"
     return out, (contract.Expected(lse.value, lse.magnitude, lse.exact & ~np.isfinite(lse.value)) if rounded else lse)
 
@@ -87,8 +89,8 @@ def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, mas
     """Makes a random case with every kind of row. Rows without keys contain garbage, and their lse is NaN.
 
     Args:
-        masks: "none"; "tokens" for seq_lens of one token each; "requests" for seq_lens and query_start_loc, also with padding
-            and with requests without tokens; "padding" for query_start_loc only.
+        masks: "none"; "tokens" for seq_lens with an entry for each token; "requests" for seq_lens and query_start_loc,
+            also with padding and with requests without tokens; "padding" for query_start_loc only.
         cut: how the result is cut. If rows travel in fp8, this decides which rows are rounded.
         heads: the number of heads of the whole state. None means that each rank has the form's number of heads.
     """
@@ -112,8 +114,9 @@ def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, mas
             lens = [np.where(rng.random(requests) < 0.5, 0, 7).astype(np.int32) for _ in range(ranks)]
             for rank, one in enumerate(lens):
                 keys[rank] &= np.array([o < requests and one[o] > 0 for o in owner], bool)  # type: ignore[index]
-    # Faint states contain garbage. If a token's other states have no keys, the faint ones count, so they get ordinary
-    # rows instead: N10 must bound the result.
+    # make_states fills faint states (lse below FAINTEST) with garbage, since they have no weight beside ordinary ones.
+    # If all other states of a row have no keys, the faint states have weight. They then get ordinary rows, since N10
+    # does not bound a merge of garbage.
     live = keys[..., None] & np.isfinite(states.s)
     alone = live & (np.where(live, states.s, -np.inf).max(0) < FAINTEST)
     states.v[alone] = rng.normal(0, 1, states.v[alone].shape).astype(form.dtype)

@@ -57,8 +57,8 @@ def flashinfer_mistaken(group: Any, changes: dict[str, Any]) -> str:
 
 
 def vllm_workspace(group: Any, part: rank_work.Part, heads: int, base: str, ubatch: int) -> np.ndarray:
-    """Calls `mlafix.compat.vllm.DirectDCPA2AWorkspace` while vLLM's worker seems to be in one of three micro-batches.
-    Asserts that only its reducer is used."""
+    """Calls `mlafix.compat.vllm.DirectDCPA2AWorkspace` while vLLM's worker seems to be in micro-batch `ubatch` of
+    three. Asserts that only the reducer of this micro-batch is used."""
     from mlafix.compat.vllm import DirectDCPA2AWorkspace
 
     dim = part.partial.shape[2]

@@ -42,8 +42,8 @@ class RankPool:
             self.processes.append(process)
 
     def run(self, function: str, each: list[tuple[Any, ...]]) -> list[Any]:
-        """Runs function(group, *arguments) on the first len(each) ranks, with other arguments on each. Returns the
-        results or exceptions, by rank."""
+        """Runs function(group, *each[rank]) on the first len(each) ranks. Returns the results or exceptions, by
+        rank."""
         for rank, arguments in enumerate(each):
             self.pipes[rank].send((function, len(each), arguments))
         return [self.result(rank) for rank in range(len(each))]

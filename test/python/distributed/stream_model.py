@@ -5,7 +5,7 @@ A GPU begins the blocks of a launch in order, whenever it has room for one. A la
 stream is complete. A dependent launch begins earlier, once all blocks of the previous one have begun; its own blocks
 then take room and wait. A launch that pulls waits for the first block of each rank's launch, and its last block waits
 until all ranks' blocks have read. In a launch that pushes, each block waits for the same block of each rank.
-`group_model` models the flags for this.
+`group_model` models the flags by which blocks wait for each other.
 """
 
 from __future__ import annotations

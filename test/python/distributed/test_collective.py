@@ -141,14 +141,14 @@ def test_bound_calls_keep_the_ranks_tensors(total: Any) -> None:
 
 
 def test_what_cannot_have_other_ranks_tensors(total: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch's operators and `debug` refuse kernels with tensors of other ranks. MLAFIX_DEBUG launches them without
-    watching."""
+    """Torch's operators and `debug` refuse kernels with tensors of other ranks. With MLAFIX_DEBUG=1, calls of such
+    kernels are launched, but not watched."""
     with pytest.raises(ArgumentError, match='torch cannot trace argument "parts", declared with Peers; call'):
         total.torch_operator()
     out, rows, counts = np.zeros((2, 8), np.float32), [np.ones((2, 8), np.float32)] * 2, [np.ones(2, np.int32)] * 2
     with pytest.raises(ArgumentError, match="expected no Peers arguments, whose rows debug.. cannot follow, got parts, counts$"):
         total.debug(out, rows, counts)
-    monkeypatch.setenv("MLAFIX_DEBUG", "1")  # each kernel reads the variable once
+    monkeypatch.setenv("MLAFIX_DEBUG", "1")  # a kernel reads it once, so a new one is called
     total.specialize(ranks=2)(out, rows, counts)
     assert (out == 4).all()
 

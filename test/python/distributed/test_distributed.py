@@ -85,8 +85,8 @@ def test_two_reducers_of_a_group_do_not_interfere(pool: RankPool, rng: np.random
 @pytest.mark.parametrize("out_dtype, scale", [(F32, None), (F16, None), (E4M3, 0.02)], ids=str)
 def test_outputs_of_other_dtypes_are_rounded_once(pool: RankPool, out_dtype: np.dtype, scale: float | None,
                                                   rng: np.random.Generator) -> None:
-    """Sums are f32 whatever the dtype on the wire, and are rounded once to the output's dtype. An f32 result of bf16
-    rows is not a bf16 number."""
+    """Sums are f32 whatever the dtype on the wire, and are rounded once to the output's dtype. So an f32 result
+    of bf16 rows need not be a bf16 number."""
     form = FORMS[0]
     states = make_states(rng, 3, 6, 9, form.head_dim, form.dtype, faults=False)
     out, lse = expected(form, states.v, states.s, np.ones((3, 6), bool), None, out_dtype=out_dtype, scale=scale)
@@ -124,7 +124,7 @@ def test_a_rank_without_keys_at_all_contributes_nothing(pool: RankPool, rng: np.
 @pytest.mark.parametrize("form", [FORMS[0], FORMS[0]._replace(wire="f8e4m3fn")], ids=["bf16", "fp8"])
 def test_the_workspace_is_what_the_page_says(pool: RankPool, form: Form) -> None:
     """A workspace has the size that docs/Distributed.md states: blocks of pad16(tokens * heads * D * bytes) + pad16(4 *
-    tokens * heads) bytes, or twice the latter for fp8."""
+    tokens * heads) bytes. With fp8 on the wire, the second term counts twice."""
     ranks, most, tokens = 4, 16, 10
 
     def block(count: int, heads: int) -> int:

@@ -96,8 +96,8 @@ def test_vllm_workspaces_that_gather_say_what_is_wrong(pool: RankPool, made: dic
 @pytest.mark.parametrize("how", [("base2",), ("basee",), (True,), (False,), {"is_lse_base_on_e": True}, {"enable_pdl": True}], ids=str)
 def test_flashinfer_sends_each_rank_its_slice(pool: RankPool, how: Any, leading: tuple[int, ...], sizes: tuple[int, int],
                                               rng: np.random.Generator) -> None:
-    """Each rank gets its slice of the merge. Any dims may precede the ranks, since a workspace only limits the number
-    of rows."""
+    """Each rank gets its slice of the merge. Any dims may precede the dim of ranks, since a workspace only limits the
+    number of rows."""
     base = "e" if how in (("basee",), (True,), {"is_lse_base_on_e": True}) else "2"
     form = Form(BF16, 16, 3, base, False)
     states = make_states(rng, 3, 5, 9, 16, BF16, faults=False)

@@ -72,7 +72,8 @@ def test_what_is_wrong_on_one_rank_is_an_error_on_all(pool: RankPool, mistake: s
 
 @pytest.mark.parametrize("mistake", ["expanded", "followed", "overlapping"])
 def test_outputs_are_refused_before_rows_are_sent(pool: RankPool, mistake: str) -> None:
-    """A rank refuses wrong outputs before it sends anything. The other ranks' next call cannot receive a leftover."""
+    """A rank refuses wrong outputs before it sends anything, so the next call of the other ranks receives no rows of
+    the refused call."""
     results = raised(pool.run("mistaken", [(mistake, {"check_calls": False})] * 2))
     assert all(error.startswith("ArgumentError: ") and not written and again for error, written, again in results)
     results = raised(pool.run("refused_alone", [(mistake,)] * 2))

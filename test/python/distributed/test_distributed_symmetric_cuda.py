@@ -1,5 +1,5 @@
-"""`mlafix.distributed` over symmetric memory, with two or more GPUs of one node. Results are like f64 and have NCCL's
-bits, also in graphs, with late ranks, and with an absent rank."""
+"""`mlafix.distributed` over symmetric memory, with two or more GPUs of one node. Tests that results are like f64 and
+have the same bits as over NCCL, that calls work in graphs and with late ranks, and that errors name an absent rank."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def test_two_reducers_that_are_ready_in_different_orders(
 
 
 def test_calls_that_push_and_pull_in_turns(pool: RankPool, rng: np.random.Generator) -> None:
-    """One reducer pushes small calls and pulls large ones, another does the reverse. Both kinds of launches share one
-    counter."""
+    """One reducer pushes small calls and pulls large ones, another does the reverse. The launches of a reducer that
+    push and those that pull share one counter."""
     form = Form(BF16, 128, 16, "e", False)
     cases = [make_case(rng, form, RANKS, tokens, "requests") for tokens in (16, 3, 9, 16, 16, 1, 7, 16, 2, 2, 16)]
     for pushes in (True, False):

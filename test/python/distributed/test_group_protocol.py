@@ -38,7 +38,7 @@ WITH_TIMEOUTS = [
 
 @pytest.mark.parametrize("model", WITH_TIMEOUTS, ids=str)
 def test_a_time_out_leaves_marks_and_tells_the_host(model: Model) -> None:
-    """However late a rank is, every wait ends. Rows are right if their block did not mark them."""
+    """However late a rank is, every wait ends. Rows are right unless their block marked them by storing NaN."""
     assert search(model) > 1000
 
 

@@ -36,7 +36,7 @@ SIGNATURES = [
                                    "comm_backend='a2a')"),
     (flashinfer, "decode_cp_a2a_lse_reduce_create_workspace", "(max_tokens, local_heads, cp_size, head_dim, dtype, group)"),
     (flashinfer, "decode_cp_a2a_lse_reduce_workspace_size", "(max_tokens, local_heads, cp_size, head_dim, dtype)"),
-    # The signature is that of the example in pull request 4929, with the addition of issue 4575.
+    # The signature of the example in FlashInfer's pull request 4929, with the argument that its issue 4575 adds.
     (flashinfer, "decode_cp_a2a_lse_reduce", "(partial_o, partial_lse, workspace, cp_rank, cp_size, lse_mode='base2', enable_pdl=None, *, "
                                              "is_lse_base_on_e=None)"),
     (tensorrt_llm, "helix_post_process", "(gathered_o, gathered_stats, scale)"),
@@ -249,8 +249,8 @@ def test_vllm_masks_take_offsets_of_any_integer_dtype(dtype: type, device: Devic
 def test_vllm_masks_payloads_of_any_rank(shape: tuple[int, ...], dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
     lse = garbage(rng, (2, 6), F32)
     out = np.ascontiguousarray(rng.integers(1, 100, shape, f"u{dtype.itemsize}")).view(dtype)
-    # Besides the contiguous array, one with gaps between rows and one whose inner dims are not evenly spaced are
-    # masked.
+    # Three payloads are masked: one that is contiguous, one with gaps between rows, and one whose inner dims are not
+    # evenly spaced.
     gaps = np.zeros((*shape[:-1], shape[-1] + 8), dtype)[..., : shape[-1]] if len(shape) > 1 else out.copy()
     gaps[...] = out
     permuted = np.ascontiguousarray(gaps.swapaxes(1, -2)).swapaxes(1, -2) if len(shape) > 3 else gaps

@@ -1,5 +1,5 @@
-"""Drop-ins of functions that are new in vLLM 0.28 to 0.33, SGLang 0.5.15 to 0.5.23, attn_gym and torch's context
-parallelism."""
+"""Drop-ins of functions that are new in vLLM 0.28 to 0.33 or in SGLang 0.5.15 to 0.5.23. Also drop-ins of functions of
+attn_gym and of torch's context parallelism."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def chunk(begin: int, end: int, continues: int | None = None) -> Any:
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_vllm_folds_chunks_of_context(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
     """Requests have 2, 3, 4 and 3 tokens. The second request has no context. Only the third is in both chunks, so its
-    rows are merged; all others are copies."""
+    rows are merged. The rows of the first and of the last are copies."""
     heads, dim = 2, 64
     states = make_states(rng, 2, 12, heads, dim, dtype)
     partial = SimpleNamespace(empty_token_slices=[slice(2, 5)])
@@ -162,8 +162,8 @@ def test_attn_gym_merges_two_outputs(dtype: np.dtype, gap: bool, device: Device,
 @pytest.mark.parametrize("seq_dim, last", [(2, False), (1, True)])
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_torchs_context_parallelism_folds_blocks(dtype: np.dtype, seq_dim: int, last: bool, device: Device, rng: np.random.Generator) -> None:
-    """Three blocks are folded into the result. The second one covers only the second half of the sequence. The first
-    one may have no keys."""
+    """Three blocks are folded into the result. The second one covers only the second half of the sequence. Rows of
+    the first one may be empty."""
     in_second_half = np.arange(12) % 6 >= 3
     there = np.ones((3, 12, 2), bool)
     there[1] = in_second_half[:, None]
@@ -182,8 +182,8 @@ def test_torchs_context_parallelism_folds_blocks(dtype: np.dtype, seq_dim: int, 
     if seq_dim == 1:
         got, got_lse = got.swapaxes(1, 2), got_lse.swapaxes(1, 2)
     want, want_lse = contract.merge(v, s, out_dtype=dtype, present=present)
-    # The stored lse of a step has a relative error of up to 4e-6 (N10). The weights of the next step have the same
-    # error.
+    # The stored lse of a step has a relative error of up to 4e-6 (N10). It adds a relative error of up to
+    # 4e-6 * |lse| to the weights of the next step, so the bound of the result grows by the factor 1 + |lse|.
     loss = 1 + np.where(np.isfinite(want_lse.value), np.abs(want_lse.value), 0)[..., None]
     contract.Expected(want.value, want.magnitude * loss, np.isnan(want.value)).check(np.ascontiguousarray(got), "out")
     contract.Expected(want_lse.value, want_lse.magnitude, ~np.isfinite(want_lse.value)).check(np.ascontiguousarray(got_lse), "lse")

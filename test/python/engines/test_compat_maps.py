@@ -31,8 +31,9 @@ def check_row(device: Device, got: Any, got_lse: Any, v: np.ndarray, s: np.ndarr
 
 
 def tiles(rng: np.random.Generator, lengths: list[int], splits: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Returns the bounds of tiles, their final rows, and the first rows of their partials. Final rows and partials of
-    tiles are in random order. Also returns the number of partial rows."""
+    """Returns AITER's maps for tiles of `lengths` queries with `splits` partials each. They are the bounds of each
+    tile's entries in the third map, the bounds of each tile's final rows, and the first row of each partial. The final
+    rows of tiles are in random order. Also returns the number of partial rows."""
     starts, row = {}, 0
     for tile in rng.permutation(len(lengths)).tolist():
         starts[tile], row = row, row + lengths[tile]
@@ -97,8 +98,8 @@ def test_aiter_without_a_map_of_rows_takes_tiles_in_order(queries: int, device: 
 
 
 def test_aiter_tiles_that_pad_are_left_out(device: Device, rng: np.random.Generator) -> None:
-    """Tiles that pad a graph are not written: their bounds repeat, and their final rows are (-1, -2). Some partials
-    belong to no tile."""
+    """Tiles that pad a graph are not written: their bounds repeat, and their final rows are (-1, -2). The
+    last entries of the map of partials belong to no tile."""
     indptr, final, places, count = tiles(rng, [1, 2], [2, 2])
     states = make_states(rng, 1, count, HEADS, DIM, F32, faults=False)
     padded = np.concatenate([indptr, np.repeat(indptr[-1:], 5)]), np.concatenate([final, np.full((5, 2), (-1, -2), np.int32)])
@@ -155,7 +156,8 @@ def test_aiter_names_its_own_arguments(device: Device) -> None:
 
 
 def expected_sink(v: np.ndarray, s: np.ndarray, sink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the expected merge of states in base 2 with a sink in base e."""
+    """Appends a state for the sink to states in base 2. Its payload is zeros, and its lse is the sink, converted from
+    base e to base 2."""
     lse = (sink.astype(np.float64) / np.log(2)).astype(np.float32)
     return np.concatenate([v, np.zeros((1, *v.shape[1:]), v.dtype)]), np.concatenate([s, lse[None]])
 
