@@ -1,5 +1,5 @@
-"""Tensors on the devices of fake_cuda.c, and the launches that this driver records. The memory is host memory, and no
-kernel ever runs."""
+"""Tensors on the devices of fake_cuda.c, an imitation of the CUDA driver, and the launches that it records. Its device
+memory is host memory, and no kernel ever runs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ Framework.__dlpack_c_exchange_api__ = _new_capsule(  # type: ignore[attr-defined
 
 
 class Producer(_Tensor):
-    """A tensor that only has __dlpack__. It records the streams that it is asked for."""
+    """A tensor that only has __dlpack__, and records the stream that each call of __dlpack__ passes."""
 
     def __init__(self, shape: tuple[int, ...], ordinal: int) -> None:
         super().__init__(shape, ordinal)

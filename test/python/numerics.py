@@ -65,8 +65,8 @@ def ordinals(array: np.ndarray) -> np.ndarray:
 
 
 def ulps(got: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Returns how many numbers of `got`'s type `got` is away from the rounded f64 `values`. NaN counts like any
-    number."""
+    """Returns how far each element of `got` is from its f64 value after rounding to the dtype of `got`, in units in the
+    last place. NaN counts like any number."""
     wanted = round_to(got.dtype, values).astype(np.float32).astype(got.dtype)
     return np.abs(ordinals(got) - ordinals(wanted))
 

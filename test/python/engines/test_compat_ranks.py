@@ -1,4 +1,5 @@
-"""Drop-ins for context parallelism that need no group: the work of a rank before and after the exchange."""
+"""Tests drop-ins for context parallelism that need no process group: the work of a rank before and after the
+exchange."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ def test_vllm_masks_rows_without_keys(layout: str, starts: list[int], device: De
 
 
 def test_vllm_finds_every_request(device: Device, rng: np.random.Generator) -> None:
-    """In each call exactly one request has keys. A search that ends at a neighbouring request would therefore give
-    wrong rows. The batches have several sizes."""
+    """In each call exactly one request has keys. A kernel that takes a token for one of a neighbouring request would
+    therefore give wrong rows. The batches have several sizes."""
     for requests in (1, 2, 3, 7, 8, 33):
         starts = np.concatenate([[0], np.cumsum(rng.integers(0, 4, requests))]).astype(np.int32)
         tokens = int(starts[-1]) + 2
@@ -51,8 +52,8 @@ def test_vllm_finds_every_request(device: Device, rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("offsets", [[5, 3, 9, -4], [-5, -5, -5, 6], [0, 1 << 30, -(1 << 30), 7], [9, 9, 9, 9], [5]], ids=str)
 def test_vllm_reads_nothing_out_of_bounds_whatever_the_offsets(offsets: list[int], device: Device) -> None:
-    """Lengths and offsets lie between guards that would count as keys. Whatever the offsets are, the guards are not
-    read."""
+    """The lengths and offsets are slices of larger arrays. The elements beside the lengths are 1, so a token whose
+    length is read there would count as one with keys. No offsets make the kernel read them."""
     whole = device.put(np.array([1] * 8 + [0, 0, 0] + [1] * 8, np.int32))
     guarded = device.put(np.array([0] * 8 + offsets + [0] * 8, np.int32))
     lse = device.put(np.zeros((6, 2), np.float32))
@@ -73,8 +74,8 @@ def test_vllm_masks_nothing_without_lengths(device: Device) -> None:
 @pytest.mark.parametrize("base", ["e", "2"])
 @pytest.mark.parametrize("ranks, dim", [(2, 16), (3, 5), (6, 64)])
 def test_vllm_corrected_outputs_sum_to_the_merge(ranks: int, dim: int, base: str, device: Device, rng: np.random.Generator) -> None:
-    """The sum of all ranks' corrected outputs is the merge. There are six ranks and five elements, neither of them a
-    power of two."""
+    """The sum of all ranks' corrected outputs is the merge. Some numbers of ranks and one row size are no powers of
+    two."""
     states = make_states(rng, ranks, 7, 2, dim, F32)
     out, lse = contract.merge(states.v, states.s, base=2.0 if base == "2" else np.e)
     total = np.zeros(out.value.shape)
@@ -116,7 +117,7 @@ def test_sglang_corrected_outputs_sum_to_the_merge(base: str, dtype: np.dtype, n
         lse.check(device.get(merged), "lse")
         total += widen(device.get(made)).swapaxes(0, 1)
         assert same_bits(device.get(own), states.v[rank]) and (target is None or made is target) and device.get(made).dtype == (new or F32)
-    # Each rank's share is rounded once, to the dtype of the output.
+    # Each rank's output is rounded to its dtype before the sum, so a larger error is allowed for bf16.
     magnitude = out.magnitude * (1 if new != BF16 else 2**10)
     contract.Expected(out.value, magnitude, np.zeros(out.exact.shape, bool)).check(total.astype(np.float32), "sum of the outputs")
 
@@ -189,8 +190,8 @@ def test_calls_over_ranks_name_the_engines_arguments() -> None:
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 @pytest.mark.parametrize("scale", [1.0, 0.5, 3.0])
 def test_tensorrt_llm_merges_by_statistics(dtype: np.dtype, scale: float, device: Device, rng: np.random.Generator) -> None:
-    """The merge is right in all three layouts. Ranks without keys contain garbage; rows without keys on any rank are
-    0."""
+    """The merge is right in all three layouts of the arguments. A rank without keys for a row has garbage in that row.
+    A row for which no rank has keys becomes 0."""
     ranks, tokens, heads, dim = 3, 6, 2, 16
     rows = rng.normal(0, 1, (ranks, tokens, heads, dim)).astype(dtype)
     stats = np.stack([rng.normal(0, 2, (ranks, tokens, heads)), rng.uniform(0.5, 4, (ranks, tokens, heads))], -1).astype(np.float32)
@@ -199,7 +200,7 @@ def test_tensorrt_llm_merges_by_statistics(dtype: np.dtype, scale: float, device
     stats[:, 3], stats[2, 1, 0], stats[0, 2, 1] = [-np.inf, 0], [3.0, 0], [np.inf, 0]
     lse = contract.stats_to_lse(stats, 1.0)
     out, _ = contract.merge(rows, lse, out_dtype=None)
-    # Rows are rounded after they are scaled, so they are no exact copies.
+    # Merged rows are scaled before they are rounded, so even a row that one rank determines is no exact copy.
     want = contract.Expected(out.value * scale, out.magnitude * scale, np.isnan(out.value))
     flat, counts = rows.reshape(ranks, tokens, heads * dim), device.put(stats)
     want.check(device.get(tensorrt_llm.helix_post_process(device.put(flat), counts, scale)).reshape(tokens, heads, dim), "helix_post_process")
@@ -246,7 +247,7 @@ def test_ring_attention_folds_blocks_in_f32(varlen: bool, device: Device, rng: n
     want, want_lse = contract.merge(blocks.v, blocks.s)
     got, got_lse = device.get(out), device.get(lse)
     assert got.dtype == F32 and got_lse.shape == ((5, 3, 1) if varlen else (1, 5, 3, 1))
-    # Each of the twelve merges is rounded.
+    # Each of the twelve merges rounds its result, so twelve times the error of one merge is allowed.
     far = [contract.Expected(one.value, 12 * one.magnitude, np.isinf(one.value)) for one in (want, want_lse)]
     far[0].check(got.reshape(5, 3, 8), "out")
     far[1].check(got_lse.reshape(5, 3), "lse")

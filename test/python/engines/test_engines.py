@@ -70,8 +70,8 @@ def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> types
 
 
 def fake_merge() -> Any:
-    """Returns a function with vLLM's signature that only copies the suffix. It is no global, because a plugin would
-    also find it in this module."""
+    """Returns a function with vLLM's signature that only copies the suffix. The function is local, because a plugin
+    would also find and replace a global one of this module."""
 
     def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
                           prefill_tokens_with_context: Any = None, output_scale: Any = None) -> None:
@@ -322,7 +322,8 @@ def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def operator() -> Iterator[Any]:
-    """Registers vLLM's operator in torch's dispatcher for the CPU. It only copies the suffix."""
+    """Registers an imitation of vLLM's operator in torch's dispatcher for the CPU. The imitation only copies the
+    suffix."""
     library = torch.library.Library("_C", "FRAGMENT")
     library.define(SCHEMA)
 
@@ -410,7 +411,8 @@ def dispatcher(monkeypatch: pytest.MonkeyPatch, real: bool) -> None:
     module(monkeypatch, "vllm.triton_utils.dispatcher", register_kernels=register_kernels)
 
 
-@pytest.mark.filterwarnings("ignore:`torch.distributed.reduce_op` is deprecated:FutureWarning")  # vLLM's function uses this in torch
+# vLLM's register_kernels touches torch.distributed.reduce_op, which is deprecated.
+@pytest.mark.filterwarnings("ignore:`torch.distributed.reduce_op` is deprecated:FutureWarning")
 @pytest.mark.parametrize("real", [False, True], ids=["like vLLM's", "vLLM's"])
 def test_a_kernel_is_replaced_by_the_registry(real: bool, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     own = Kernel()
@@ -461,7 +463,8 @@ def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkey
     monkeypatch.setenv("MLAFIX_VLLM", "1")
     vllm_plugin.register()
     assert BaseModelLoader().load_model(vllm_config=config()) == "a model" and os.environ["MLAFIX_STRICT"] == "1"
-    # values; queries to which they are padded; a size that no model uses
+    # 64 is the model's size of values, and 96 that of its queries, to which values may be padded. Calls of size 72 are
+    # not made ready, so the engine's own function is called.
     for dim, falls in ((64, 0), (96, 0), (72, 1)):
         given = {name: torch.zeros(3, 2, dim, dtype=torch.bfloat16) for name in ("output", "prefix_output", "suffix_output")}
         engine.merge(**given, prefix_lse=torch.zeros(2, 3), suffix_lse=torch.zeros(2, 3))
@@ -543,7 +546,7 @@ def test_hooks_reach_modules_that_imported_a_function(real: bool, monkeypatch: p
 
     registry = hooks(monkeypatch, real)
     name = "sglang.srt.layers.attention.merge_state"
-    # pkgutil.resolve_name imports these packages
+    # pkgutil.resolve_name imports these packages, so they must exist.
     for parent in ("sglang", "sglang.srt", "sglang.srt.layers", "sglang.srt.layers.attention"):
         vars(module(monkeypatch, parent)).update(__path__=[])
     place = module(monkeypatch, name, merge_state=merge_state)
@@ -711,7 +714,8 @@ def test_drift_is_told(tmp_path: Path) -> None:
 
 
 def test_drop_ins_are_compared_with_the_release_that_they_follow(tmp_path: Path) -> None:
-    """Drop-ins of functions that newer releases lack are compared with release 0.27.1, and no others."""
+    """A release is compared with the drop-ins that follow it, and with no others. vLLM 0.27.1 is the last release with
+    some functions, and their drop-ins follow that release."""
     (tmp_path / "vllm-0.27.1.dist-info").mkdir()
     (tmp_path / "vllm").mkdir()
     said = drift(tmp_path).stdout

@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PEERS = ROOT / "test" / "peers"
 PAGE = ROOT / "docs" / "Peers.md"
 
-# A test file with the place and the imports of one of SGLang's.
+# The text of a test file with the imports of SGLang's test_fixup_zero_kv.py. A test writes it to the path that this
+# file has in SGLang.
 FIXUP = """
 import pytest
 import torch
@@ -59,7 +60,8 @@ def test_combine():
     assert out.tolist() == [[[1.0] * 4]] and lse.tolist() == [[1.0]]
 """
 
-# Tests that need modules of the engines' releases, and the packages of their wheels.
+# For each engine, the path and the text of a test file that also imports modules of the engine itself.
+# test_releases_are_loaded_as_their_wheels_have_them takes these modules from the engine's wheel.
 OF_RELEASES = {
     "vllm": ("tests/v1/attention/test_dcp_a2a_pack_mask.py", """
 import torch
@@ -158,8 +160,8 @@ def test_a_part_of_two_engines_cases_whose_failures_are_the_engines_own(tmp_path
 
 @pytest.mark.parametrize("engine", OF_RELEASES)
 def test_releases_are_loaded_as_their_wheels_have_them(engine: str, tmp_path: Path) -> None:
-    """Tests run with the Python files of a wheel: vLLM 0.33.0 and SGLang 0.5.23, or the releases in
-    MLAFIX_ENGINE_WHEELS. scripts/engine-drift --keep fills that folder."""
+    """Tests run with the Python files of an engine's wheel, such as vLLM 0.33.0 or SGLang 0.5.23. The wheel is the last
+    one by name in the folder MLAFIX_ENGINE_WHEELS, which scripts/engine-drift --keep fills."""
     wheels = sorted(Path(os.environ.get("MLAFIX_ENGINE_WHEELS", "/nowhere")).glob(f"{engine}-*.whl"))
     if not wheels:
         pytest.skip(f"MLAFIX_ENGINE_WHEELS has no wheel of {engine}")

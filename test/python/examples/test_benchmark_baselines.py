@@ -38,8 +38,8 @@ def bench() -> Iterator[types.SimpleNamespace]:
 
 @pytest.fixture
 def run_program(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs a program in this process as if from its command line, and returns its status. Importing torch and its
-    compiler takes seconds."""
+    """Returns a function that runs a program as if from its command line, and returns its status. The program runs in
+    this process, because importing torch and its compiler in a new one takes seconds."""
 
     def run_it(file: Path, *arguments: object) -> int:
         with monkeypatch.context() as patch, torch.random.fork_rng(devices=[]):
@@ -66,7 +66,7 @@ def small_cases(bench: types.SimpleNamespace) -> dict[str, Any]:
 
 
 def cases_for_engines(bench: types.SimpleNamespace) -> dict[str, Any]:
-    """Returns one case of each group in which only engines are measured."""
+    """Returns one case of each group whose only baselines are engines."""
     cases = bench.cases
     return {"shapes": cases.shape_case(3, 2, 64), "rows_first": cases.rows_first_case(3, 2, 64), "threshold": cases.threshold_case(4, 2, 64),
             "merge_fp8": cases.fp8_case(3, 2, 64), "in_place": cases.in_place_case(4, 2, 64, masked=True),
@@ -135,7 +135,8 @@ def test_triton_kernels_are_right(bench: types.SimpleNamespace) -> None:
 
 
 def engines_of(bench: types.SimpleNamespace) -> dict[str, dict[str, Callable[..., Any]]]:
-    """Returns modules that imitate the engines, with their public signatures and layouts. They compute in torch."""
+    """Returns functions that imitate the engines' by module and name. They have the engines' public signatures and
+    layouts, and compute in torch."""
     merge = bench.torch_baselines.merge
 
     def vllm(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
@@ -270,8 +271,8 @@ def test_a_case_that_is_not_there_is_an_error(run_program: Callable[..., int], c
 
 @pytest.fixture
 def results_of(run_program: Callable[..., int], tmp_path: Path) -> Callable[[str], Any]:
-    """Runs benchmarks that make their own buffers, on the CPU, and returns their results. Fails if their kernels
-    disagree."""
+    """Returns a function that runs a script of benchmarks/ on the CPU and returns its results. The script fails if its
+    kernels disagree."""
 
     def results(script: str) -> Any:
         file = tmp_path / "results.json"

@@ -1,4 +1,4 @@
-"""The kernels of examples/python/cookbook, compared with numpy."""
+"""Tests the kernels of examples/python/cookbook against numpy."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ def test_a_merge_with_scaled_groups(cookbook: dict[str, ModuleType], device: Dev
     got = device.get(scales)
     np.testing.assert_allclose(got, np.maximum(np.abs(row.reshape(7, 3, groups, size)).max(3), 1e-10) / 448, rtol=4e-6)
     back = device.get(q).astype(np.float64) * np.repeat(got, size, 2)
-    # half a unit of fp8, plus half of the smallest fp8 number
+    # The allowed error is half a unit of fp8 (2^-4 of the value), plus the smallest fp8 number (2^-9) times the scale.
     assert (np.abs(back - row) <= 2.0**-4 * np.abs(row) + np.repeat(got, size, 2) * 2.0**-9).all()
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(device.get(lse), np.log(weight_a + weight_b), rtol=2e-6, atol=2e-6)
-    # This state is stored without a merge.
+    # The other state of merge_scaled is empty, so its result is the stored state without a merge.
     copied = round_to(dtype, (device.get(q).astype(np.float32) * np.repeat(got, size, 2)).astype(np.float64))
     np.testing.assert_array_equal(device.get(out).astype(np.float64), np.where(np.isinf(device.get(lse))[..., None], 0, copied))
     np.testing.assert_array_equal(device.get(out_lse), device.get(lse))
@@ -120,7 +120,8 @@ def test_the_table_of_rope(cookbook: dict[str, ModuleType], device: Device, size
     got = device.get(table).astype(np.float64)
     angle = np.arange(positions)[:, None] * 10000.0 ** (-np.arange(size) / size)
     error = np.maximum(np.abs(got[:, 0] - np.cos(angle)), np.abs(got[:, 1] - np.sin(angle)))
-    assert (error <= 2.1e-7 + 4e-6 * angle).all()  # the error of the function, plus the error of its argument (N10)
+    # the error of sin and cos, plus that of their argument (N10 of docs/Dialect.md)
+    assert (error <= 2.1e-7 + 4e-6 * angle).all()
 
 
 @pytest.mark.parametrize("spelled", ["halves", "pairs"])
@@ -165,8 +166,8 @@ def test_swiglu_of_two_halves(cookbook: dict[str, ModuleType], device: Device, r
 
 
 def test_rows_beside_pairs_are_moved_in_wide_accesses(cookbook: dict[str, ModuleType]) -> None:
-    """Rows beside pairs are moved in wide accesses. If a kernel has no row along the product (K 2), rows along its
-    groups are ordinary rows."""
+    """The elements of pairs, x[t, h, :, 0] and x[t, h, :, 1], are moved together in wide accesses. This kernel has no
+    row along the whole product (K 2), so rows along its K groups, such as those of the table, are ordinary rows."""
     ptx = cookbook["rope"].apply_rope_pairs.ptx(target="sm_90", H=128, K=64, T="bf16", C="bf16")
     dense = ptx.split(".entry apply_rope_pairs_dense(")[1].split(".entry")[0]
     assert dense.count("ld.global.v4.b32") == 2 and dense.count("st.global.v4.b32") == 2 and "ld.global.v2.b32" in dense

@@ -1,5 +1,5 @@
-"""examples/python/cookbook/compress.py, compared with f64: tokens are pooled element by element, over chunks and decode
-steps."""
+"""Tests examples/python/cookbook/compress.py against f64. The kernel pools the tokens of each block element by element,
+over chunks and decode steps."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def want(kv: np.ndarray, score: np.ndarray, bias: np.ndarray) -> np.ndarray:
 
 
 class Run:
-    """Sequences whose tokens arrive in pieces. Each has its own slot, which passes the state from one launch to the
-    next."""
+    """Sequences whose tokens arrive in several launches. Each sequence has two slots of `state`. A launch reads the
+    state of an incomplete block from one slot and writes the new state to the other, which the next launch reads."""
 
     def __init__(self, compress: ModuleType, device: Device, kv: list[np.ndarray], score: list[np.ndarray], bias: np.ndarray) -> None:
         self.kernel, self.device, self.kv, self.score = compress.compress, device, kv, score
@@ -84,8 +84,8 @@ def tokens(rng: np.random.Generator, lengths: list[int], dtype: np.dtype) -> tup
 
 @pytest.mark.parametrize("dtype", [F32, BF16], ids=str)
 def test_blocks_are_pooled_in_chunks_and_steps(compress: ModuleType, dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """Chunks end inside a block, at its end, or after single tokens, and one sequence has no tokens. The results have
-    the bits of a single chunk."""
+    """Chunks end inside a block, at its end, or after single tokens, and some give a sequence no tokens. The results
+    have the bits of a single chunk."""
     lengths = [4 * R, 3 * R + 5, 2 * R + 1]
     kv, score, bias = tokens(rng, lengths, dtype)
     pieces = Run(compress, device, kv, score, bias)
@@ -101,8 +101,8 @@ def test_blocks_are_pooled_in_chunks_and_steps(compress: ModuleType, dtype: np.d
 
 
 def test_a_step_in_place_leaves_other_slots(compress: ModuleType, device: Device, rng: np.random.Generator) -> None:
-    """A decode step in place writes only one slot of a sequence. Its other slots, and the slots of complete blocks,
-    keep their contents."""
+    """A decode step in place, whose old and new slot are slot 1, writes no other slot. A step that completes a block
+    writes no slot at all."""
     state, zeros = np.full((3, 3, D), 7, np.float32), np.zeros((R, D), np.float32)
     state[1] = np.stack([np.zeros(D), np.ones(D), np.full(D, 2.0)])
     held, out, token = device.put(state.copy()), device.put(poison((1, D), F32)), device.put(np.full((1, D), 4, np.float32))
@@ -112,7 +112,7 @@ def test_a_step_in_place_leaves_other_slots(compress: ModuleType, device: Device
     device.synchronize()
     got = device.get(held)
     assert (got[[0, 2]] == 7).all()
-    # the first step wrote this; the second step completed the block
+    # The first step wrote this state. The second step completed the block, and left the state as it was.
     assert (got[1, 1] == 2).all() and (got[1, 2] == 6).all()
     np.testing.assert_allclose(device.get(out)[0], 10 / 3, rtol=1e-6)
 

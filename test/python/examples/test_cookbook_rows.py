@@ -1,5 +1,5 @@
-"""examples/python/cookbook: ragged and padded rows, blocks of several caches, running sums, and the chain of mask,
-merge and quantisation."""
+"""Tests kernels of examples/python/cookbook: ragged and padded rows, blocks of several caches, running sums, and the
+chain of mask, merge and quantisation."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def test_bounds_that_are_none_lead_nowhere(cookbook: dict[str, ModuleType], devi
 @pytest.mark.parametrize("dtype", [BF16, np.dtype(np.uint8)], ids=str)
 def test_blocks_of_several_caches_are_cleared(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype,
                                               count: int) -> None:
-    """Blocks of several caches are cleared. Each cache has its own strides, and one has gaps. Some ids repeat, are
-    negative, or are past the end."""
+    """Blocks of several caches are cleared. Every other cache has gaps between its rows. Some ids repeat, are negative,
+    or are past the end."""
     shape = (9, 4, 32)
     wide = [rng.integers(1, 256, (*shape[:-1], 32 * dtype.itemsize * (1 + i % 2)), np.uint8).view(dtype) for i in range(count)]
     before = [x.copy() for x in wide]
@@ -151,8 +151,8 @@ def test_the_chain_with_one_scale(cookbook: dict[str, ModuleType], device: Devic
 @pytest.mark.parametrize("groups", [1, 3])
 def test_the_chain_has_the_bits_of_its_three_launches(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator,
                                                       groups: int) -> None:
-    """The chain has the bits of its three launches. Results are compared in f32, since nothing is rounded between the
-    launches then, for both kinds of quantisation."""
+    """For both kinds of quantisation, the chain gives the same bits as a launch each for fixup, merge and quantisation.
+    The inputs are f32, so nothing is rounded between the three launches."""
     dim = groups * 64
     x = chain_inputs(rng, F32, dim)
     a, a_lse, b, b_lse, kv_lens, starts = (device.put(x[name].copy()) for name in ("a", "a_lse", "b", "b_lse", "kv_lens", "starts"))

@@ -127,7 +127,8 @@ def beside_triton() -> tuple[str, str]:
     return triton.partition("\nmerge[(")[0] + "\n", ours.partition("\nmerge_two(")[0] + "\n"
 
 
-# Payloads and lses of two parts. Some parts are live, some are empty in each way, and some have NaN or infinities.
+# The payloads and lses of two states for each of eight rows. Some states are live, some are empty (lse of -inf or inf),
+# and some have NaN or infinities.
 PARTS = """
 import numpy as np
 
@@ -153,8 +154,8 @@ np.save(sys.argv[1], np.concatenate([out[:, 0].numpy(), out_lse.numpy()], axis=1
 
 
 def test_kernel_beside_triton_gives_what_triton_gives(tmp_path: Path) -> None:
-    """The page's Triton kernel gives the same values as ours, even for empty parts and NaN. Triton's interpreter runs
-    it on the CPU."""
+    """The page's Triton kernel, run by Triton's interpreter on the CPU, gives the same values as ours, even for empty
+    states and NaN."""
     for module in ("torch", "triton"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"needs {module}")

@@ -1,4 +1,4 @@
-"""The kernels of benchmarks/user_kernels.py, compared with numpy in f64: rows of several widths, long rows, pages, and
+"""Tests the kernels of benchmarks/user_kernels.py against numpy in f64: rows of several widths, long rows, pages, and
 loops over keys."""
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def test_pages_are_gathered_bit_for_bit(kernels: Any, device: Device, rng: np.ra
 @pytest.mark.filterwarnings("ignore::mlafix.CompileWarning")
 @pytest.mark.parametrize("queries", [1, 4, 8])
 def test_attention_over_pages(kernels: Any, device: Device, rng: np.random.Generator, queries: int) -> None:
-    """Split states of attention are right, even if one is empty. The length is not divisible by any number of keys in
-    flight."""
+    """The states of the splits of keys are right, even if a split has no keys. A full split has 11 keys, which is not
+    divisible by any number of keys that a kernel loads at once."""
     batch, heads, splits, share, page, dim, scale = 2, 3, 3, 11, 4, 128, 0.1
     keys, values = rows(rng, 20, page, heads, dim), rows(rng, 20, page, heads, dim)
     table, lens = rng.permutation(20).astype(np.int32)[:18].reshape(2, 9), np.array([30, 21], np.int32)

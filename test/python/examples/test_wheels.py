@@ -1,5 +1,5 @@
-"""scripts/make-wheels: which Python versions a wheel supports, what it contains, and what is refused.
-scripts/test-wheels tests the wheels themselves."""
+"""Tests scripts/make-wheels: which Python builds each extension module, and the name, metadata and file list of a
+wheel. scripts/test-wheels tests the wheels themselves."""
 
 from __future__ import annotations
 

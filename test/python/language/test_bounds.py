@@ -95,8 +95,8 @@ def blank(out: InOut[f32, "n"], flags: In[bool_, "b"], names: In[I, "c"], cu: In
 
 
 def at_wall(array: np.ndarray, at_end: bool) -> np.ndarray:
-    """Copies an array to memory between two pages that must not be touched. It ends at the second page or starts after
-    the first one."""
+    """Copies an array to memory between two pages that must not be touched. The copy ends at the second page or starts
+    after the first one."""
     inside = -(-max(array.nbytes, 1) // PAGE) * PAGE
     memory = mmap.mmap(-1, inside + 2 * PAGE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -152,7 +152,8 @@ def test_a_merge_through_a_table_leaves_out_what_is_not_there(
     parts, lses = rng.normal(0, 1, (m, size)).astype(np.float32), rng.normal(0, 2, m).astype(np.float32)
     idx = hostile(rng, k, m, dtype)
     far = [ends.max - 2, ends.max, k - 2, k + 5, k + 6, 5, 9, 12, 3, 4, 4, 20, 35, 50, -3, 2, -9, ends.min, ends.min + 3]
-    for n, starts in ((len(far) - 1, far), (4, [0, 5, 9, 7])):  # the last row of the second case has no end
+    # The second case has no entry for the end of its last row.
+    for n, starts in ((len(far) - 1, far), (4, [0, 5, 9, 7])):
         indptr = np.array(starts, np.int32)
         out, out_lse = device.poisoned((n, size), np.float32), device.poisoned((n,), np.float32)
         gather_merge(out, out_lse, put(parts), put(lses), put(idx), put(indptr))

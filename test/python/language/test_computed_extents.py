@@ -1,4 +1,4 @@
-"""Grid extents that are computed from upper-case dims, and factors of products as extents and sizes."""
+"""Tests grid extents that are computed from upper-case dims, and factors of products as extents and sizes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def mean(out: Out[f32, "n"], x: In[f32, "n (G 8)"]):
 
 @pytest.mark.parametrize(("queries", "keys"), [(4, 2), (1, 1), (8, 3)])
 def test_a_row_for_each_head_of_two_tensors(tmp_path: Path, device: Device, rng: np.random.Generator, queries: int, keys: int) -> None:
-    """One launch computes the norms of queries and of keys, which differ in their number of heads."""
+    """One launch scales queries and keys, which differ in their number of heads."""
     q, k = rng.normal(0, 1, (5, queries, 32)).astype(np.float32), rng.normal(0, 1, (5, keys, 32)).astype(np.float32)
     w = rng.normal(0, 1, 32).astype(np.float32)
     on = device.put(q.copy()), device.put(k.copy())
@@ -106,8 +106,8 @@ def test_a_row_for_each_group(tmp_path: Path, device: Device, rng: np.random.Gen
 
 
 def test_what_is_proved_of_computed_extents(tmp_path: Path) -> None:
-    """If the dims are bound, it is proved that every element of an Out is written once. If they are not, it is
-    unknown."""
+    """If the dims are bound, the compiler proves that every element of an Out is written. If they are not, the answer
+    is unknown."""
     module = load(tmp_path, TEXT)
     answers = [" ".join(str(report).split()) for report in (module.groups.report(), module.groups.report(G=4))]
     assert "y coverage unknown" in answers[0] and "y coverage proved" in answers[1]

@@ -1,4 +1,4 @@
-"""Watched launches, which report faults and prints: `Kernel.debug` and MLAFIX_DEBUG."""
+"""Tests watched launches, which report faults and prints: `Kernel.debug` and MLAFIX_DEBUG."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_conditions_on_floats_are_followed():
     out, x = np.zeros((3, 8), np.float32), np.ones((3, 8), np.float32)
     sizes = np.float32([0.5, np.inf, -np.inf])
     assert only(live_rows.debug(out, x, sizes, 1.0)).element == (1, 0)
-    # the compiler warns of other launches, but this one has no fault
+    # The compiler refuses the kernel because of other launches. This launch has no fault.
     report = live_rows.debug(out, x, np.float32([0, -np.inf, 0.5]), 1.0)
     assert report.faults == () and "expected every element of 'out' to be written" in report.refused
 
@@ -188,14 +188,14 @@ def test_rows_that_cannot_be_followed():
 
 
 def test_rows_of_segments_whose_predicate_is_not_known():
-    """Prints and stores of rows are followed even if the predicate of their segment is not known. Regression: these
-    prints and stores were silently omitted."""
+    """If the predicate of a segment is not known, its rows are counted in `unknown_rows`. Regression: such rows were
+    silently left out."""
     report = rounded.debug(np.zeros(6, np.float32), np.int32([0, 2, 3, 5]), np.float32([1, -1, 1]))
     assert report.unknown_rows == 5 and report.faults == ()
 
 
 class FakeDispatch:
-    """Imitates the dispatcher of a kernel: launches it, but leaves some elements unwritten."""
+    """Imitates the dispatcher of `copy` in Python: copies x to out, but leaves some elements of out unwritten."""
 
     def __init__(self, *left):
         self.left = left

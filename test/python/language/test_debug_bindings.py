@@ -1,4 +1,4 @@
-"""Watched launches of kernels that a caller specialises, and of kernels that the compiler refuses."""
+"""Tests watched launches of kernels that a caller specialises, and of kernels that the compiler refuses."""
 
 from __future__ import annotations
 

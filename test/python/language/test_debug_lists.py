@@ -1,4 +1,4 @@
-"""Watched launches of kernels that take a list of tensors."""
+"""Tests watched launches of kernels that take a list of tensors."""
 
 from __future__ import annotations
 

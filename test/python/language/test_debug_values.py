@@ -1,5 +1,5 @@
-"""Reports of `kernel.debug` about values: prints of rows, the origin of a NaN, and differences between a kernel and a
-reference."""
+"""Tests what `kernel.debug` reports about values: prints of rows, the origin of a NaN, and differences between a kernel
+and a reference."""
 
 from __future__ import annotations
 
@@ -159,8 +159,8 @@ def below_peaks(y: Out[f32, "n (G 2)"], x: In[f32, "n (G 2)"]):
 
 
 def test_what_each_group_has_is_followed_to_its_groups() -> None:
-    """The origin of a NaN is found through a row of groups: the element of its group is determined before the broadcast
-    that reads it."""
+    """The search for the origin of a NaN passes a row with one element per group: from an element of y, it continues at
+    the maximum of this element's group."""
     report = below_peaks.debug(np.empty((1, 4), F32), np.float32([[1, 2, 100, 3]]))
     assert [(fault.question, fault.element) for fault in report.faults] == [("NaN", (0, 2))]
     assert "exp in line " in report.faults[0].message or "by exp" in report.faults[0].message
@@ -222,7 +222,8 @@ def test_a_reference_and_the_line_where_both_part() -> None:
     assert fault.message.startswith("y[0, 0]: row [0] stores -1.060657") and ", where the reference has -1.34163" in fault.message
     assert "y[t] = (row - mean)" in LINES[fault.line - 1]
     assert (out == 7).all()
-    squared = np.float32([[1, 2, 3, 6]])  # the kernel squares the mean, which is right only if the mean is 0 or 1
+    # The kernel subtracts the mean, not its square, which is right only if the mean is 0 or 1.
+    squared = np.float32([[1, 2, 3, 6]])
     zero_mean = squared - squared.mean()
     assert not layernorm.debug(np.empty_like(zero_mean), zero_mean, 1e-5, against=right).faults
     returned = layernorm.debug(np.empty((1, 4), F32), zero_mean, 1e-5, against=lambda y, x, eps: x * 9)

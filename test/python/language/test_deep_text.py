@@ -22,7 +22,8 @@ def chain(lines: list[str]) -> str:
     return "".join(f"{BODY}{line}\n" for line in lines)
 
 
-# By construct: the lines for a number of levels, and the expected result for c = 2 and x = 1.
+# For each construct, two functions of the number of levels: the text of the kernel's body, and the expected result for
+# c = 2 and x = 1.
 TEXTS = {
     "a sum": (lambda n: chain(["y[t] = " + " + ".join(["x[t]"] * n)]), lambda n: n),
     "a sum of constants": (lambda n: chain(["y[t] = x[t] * (" + " + ".join(["1"] * n) + ")"]), lambda n: n),
@@ -39,8 +40,8 @@ TEXTS = {
     "loops": (lambda n: chain(["s = x[t]", *("    " * i + f"for i{i} in range(c - 1):" for i in range(n)), "    " * n + "s = s + 1.0", "y[t] = s"]), lambda n: 2),
     "statements": (lambda n: chain(["s = x[t]", *["s = s + 1.0"] * n, "y[t] = s"]), lambda n: n + 1),
 }  # fmt: skip
-# The number of levels that must compile, by construct; 80 for all others. Python itself accepts at most 20 nested loops
-# and 90 parentheses.
+# The number of levels up to which a construct must compile. It is 80 for constructs that are not listed. Python itself
+# accepts at most 20 nested loops and 90 parentheses.
 COMPILES = {"a sum": 800, "a sum of constants": 800, "mixed operators": 300, "and": 200, "a comparison": 200, "statements": 500, "elif": 150, "loops": 18}
 
 

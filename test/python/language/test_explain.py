@@ -1,4 +1,4 @@
-"""Pages that explain a kernel. They have the expected contents, and work in a browser without a network."""
+"""Tests that pages that explain a kernel have the expected contents, and work in a browser without a network."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
     sizes = Sizes(facts, {"n": 4096})
     grid = plan_grid(sizes, facts.versions[0]["geometry"])
     assert (grid.rows, grid.threads, grid.blocks) == (65536, 256, 65536 // 16)
-    # for launches with fewer than 32 blocks per multiprocessor
+    # With least_threads, blocks are halved as long as a multiprocessor has fewer than 32 of them.
     halved = dict(facts.versions[0]["geometry"], least_threads=128)
     assert plan_grid(sizes, halved) == Grid(65536, 65536 // 8, 128)
     clustered = dict(facts.versions[0]["geometry"], rows_per_block=1, threads=512, cluster=8)
@@ -114,13 +114,15 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
 
 
 @pytest.mark.parametrize("batch, splits, blocks, threads", [
-    # half warps of eight groups: with whole warps, a quarter of the 132 multiprocessors would have no block
+    # eight groups of half a warp: with whole warps, fewer than a quarter of the 132 multiprocessors would have a block
     (1, 32, 64, 128),
-    (8, 32, 256, 256),  # warps of eight groups
+    (8, 32, 256, 256),  # eight groups of a warp
     (8, 128, 256, 256),  # eight groups, since sixteen would need more threads than the multiprocessors hold
-    # one group, since two would need too many threads; the largest block that fits twice on a multiprocessor
+    # one group, since two would need more threads than the multiprocessors hold; the largest block of which two fit on
+    # a multiprocessor
     (64, 32, 256, 256),
-    (512, 32, 4096, 128),  # more threads than the multiprocessors hold
+    # one group, which already needs more threads than the multiprocessors hold; the smallest block
+    (512, 32, 4096, 128),
 ])
 def test_grid_of_lane_groups(batch: int, splits: int, blocks: int, threads: int) -> None:
     """The page shows the grid of a launch. The cases are the same as in `Runtime/PlanTest.cpp`."""

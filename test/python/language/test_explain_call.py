@@ -1,4 +1,4 @@
-"""kernel.explain_call and MLAFIX_LOG=debug: the code versions that a call could use, and why it uses one of them."""
+"""Tests kernel.explain_call and MLAFIX_LOG=debug, which list a call's code versions and say why it uses one."""
 
 from __future__ import annotations
 

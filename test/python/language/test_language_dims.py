@@ -1,4 +1,4 @@
-"""Extents of any integer type, rows along dims of a fixed size, and indices that are narrowed."""
+"""Tests extents of any integer type, rows along dims of a fixed size, and indices that are narrowed."""
 
 from __future__ import annotations
 

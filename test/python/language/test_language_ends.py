@@ -1,5 +1,5 @@
-"""Floats at the limits of their range, on each device: divisions, elementary functions, weights of states with distant
-lses, and numbers narrowed to f16."""
+"""Tests floats at the limits of their range, on each device: divisions, elementary functions, weights of states with
+distant lses, and numbers narrowed to f16."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ from mlafix.dsl import *
 
 T, U = DType("T"), DType("U")
 """
-RELATIVE = 4e-6  # the error that N10 allows
+RELATIVE = 4e-6  # the relative error that N10 of docs/Dialect.md allows
 LEAST = 2.0**-149  # the smallest f32 above 0
 BASES = {"e": np.e, "2": 2.0}
 
@@ -126,7 +126,8 @@ def floats(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def check_near(got: np.ndarray, want: np.ndarray, what: str) -> None:
-    """Checks that results are within N10 of f64. Subnormal results may be off by the smallest f32."""
+    """Checks that results differ from those in f64 by at most the error of N10, or by the smallest f32 if they are
+    subnormal."""
     with np.errstate(all="ignore"):
         rounded = want.astype(np.float32).astype(np.float64)
         wide = got.astype(np.float64)
@@ -239,7 +240,7 @@ def test_arithmetic_is_f32_whatever_is_read_and_stored(device: Device, made: dic
 
 def apart(rng: np.random.Generator, base: float, low: float, high: float, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns two states for each of many gaps between their lses, in either order. The heavier state has a payload of
-    zeros. Also returns the weight of the lighter state in f64."""
+    zeros. Also returns the weight of the lighter state in f64, relative to the heavier one."""
     count = 512
     gap = rng.uniform(low, high, count) * np.log(2) / np.log(base)
     top = rng.normal(0, 1, count) * 2.0 ** rng.integers(-4, 8, count)
@@ -256,14 +257,14 @@ def apart(rng: np.random.Generator, base: float, low: float, high: float, size: 
 @pytest.mark.parametrize("base", BASES)
 def test_a_light_state_beside_an_empty_payload_keeps_its_digits(device: Device, made: dict[str, ModuleType], base: str, size: int,
                                                                 rng: np.random.Generator) -> None:
-    """The merge of a light state with a heavy state of zeros is within N10. Regression: for gaps above 40 in base e,
-    the error was 7.6e-6."""
+    """The merge of a light state with a heavy state of zeros has at most the error of N10. Regression: for gaps above
+    40 in base e, the error was 7.6e-6."""
     parts, lses, weight = apart(rng, BASES[base], 0, 125.9, size)
     want = weight[:, None] / (1 + weight[:, None]) * parts.astype(np.float64).sum(axis=0)
     out, _ = run(device, made[base].two, [want.shape, want.shape[:1]], parts, lses)
     assert np.abs(out / want - 1).max() <= RELATIVE
-    # Merges the two states and lighter ones in a loop, which a GPU runs in chunks. There, rounding of the exponent
-    # would lose digits.
+    # Merges the two states and lighter ones in a loop, which a GPU runs in chunks. There, the exponent of a weight is
+    # rounded, so the allowed error grows with the gap between the lses.
     more = np.concatenate([parts, np.zeros_like(parts), np.zeros_like(parts)])
     rest = np.stack([lses.min(axis=0) - k for k in (90, 100, 110, 120)]).astype(np.float32)
     out, _ = run(device, made[base].many, [want.shape, want.shape[:1]], more, np.concatenate([lses, rest]))
@@ -293,8 +294,8 @@ def chain(out: Out[f32, "n D"], x: In[f32, "n k D"], lses: In[f32, "n k"]):
 
 
 def test_an_infinity_of_weight_zero_rounds_its_own_elements_alone(device: Device, tmp_path: Path, rng: np.random.Generator) -> None:
-    """N5 in chains: the first state has weight in each step but none in the whole. If some of its elements are infinite,
-    only these elements of the result may change, within N10."""
+    """N5 in chains of merges: no step gives the first state a weight of zero, but its weight among all states is zero.
+    If elements of its payload are infinite or NaN, only these elements of the result may change, within N10."""
     kernel = load(tmp_path, CHAIN).chain
     lses = np.array([-88.7, 0, 103, 104, 103, -np.inf], np.float32)
     x = rng.normal(0, 2, (64, 6, 64)).astype(np.float32)

@@ -1,4 +1,5 @@
-"""Hints in errors: the name that was probably meant, the function that converts, or the argument that binds a name."""
+"""Tests hints in errors: the name that was probably meant, the function that converts, the argument that binds a
+name."""
 
 from __future__ import annotations
 

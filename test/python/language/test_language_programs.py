@@ -99,7 +99,7 @@ def kernels_of(file: Path) -> list[tuple[ast.FunctionDef, str]]:
 
 
 def test_mangled_kernels_raise_nothing_but_compile_errors(folder: Path) -> None:
-    """Every function in Python is a kernel, or a CompileError with a location."""
+    """Every mangled kernel that Python accepts compiles, or raises a CompileError with a location."""
     kernels = [pair for module in MODULES for pair in kernels_of(LIBRARY / f"{module}.py")]
     rng = random.Random(7)
     made = refused = 0

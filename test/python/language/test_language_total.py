@@ -145,7 +145,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[type, ModuleType]:
 
 
 def run(device: Device, kernel: mlafix.Kernel, outputs: list[np.ndarray], *inputs: Any) -> list[np.ndarray]:
-    """Runs the kernel with outputs of these shapes and dtypes, and returns their contents."""
+    """Runs the kernel with new outputs, which have the shapes and dtypes of `outputs`, and returns their contents."""
     results = [device.poisoned(out.shape, out.dtype) for out in outputs]
     kernel(*results, *[device.put(i) if isinstance(i, np.ndarray) else i for i in inputs])
     device.synchronize()
@@ -331,8 +331,8 @@ def chosen(y: Out[f32, "n D"], z: Out[i64, "n"], x: In[f32, "n D"], k: In[i64, "
 
 
 def test_constants_divide_and_shift_as_values_do(device: Device, tmp_path: Path) -> None:
-    """Constants of an inline function divide and shift as values do. Python's own errors for zero divisors and negative
-    shifts do not occur."""
+    """Operations on constants of a kernel divide and shift as those on values do. Python's own errors for zero divisors
+    and negative shifts do not occur."""
     floats = [(a, b) for a in (3.0, -3.0, 0.0, -0.0) for b in (0.0, -0.0, 2.0)]
     ints = [(op, a, b) for op in ("//", "%", "<<", ">>") for a in (7, -7, 0) for b in (0, -1)]
     ints = [(op, a, b) for op, a, b in ints if b == 0 or op in ("<<", ">>")]
@@ -380,7 +380,8 @@ def looks_ahead(y: Out[i32, "n"], c: In[i32, "m"]):
 
 
 def test_memory_that_an_inline_function_would_not_read_is_not_read(tmp_path: Path) -> None:
-    """The load is predicated. The result alone would not show an error, since the loaded value is not selected."""
+    """The load of the inline function has the condition as its predicate. The results alone would not show an
+    unpredicated load, since its value is not selected."""
     kernel = load(tmp_path, LOOKS_AHEAD).looks_ahead
     (line,) = [line for line in kernel.ir("canonical").splitlines() if "mlafix.load" in line]
     assert " if %" in line, line

@@ -1,5 +1,6 @@
-"""Names from outside keep the values that they had when the kernel was first used. If a value has changed, a call
-raises an error that names it. Triton's message is "Global variable X has changed since we compiled this kernel"."""
+"""Names from outside a kernel keep the values that they had when it was first used. If a value has changed, a call
+raises an error with the name of the value. Triton's message is "Global variable X has changed since we compiled this
+kernel"."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Promises that an author makes (`assume`, `distinct`). Launches check conditions on sizes and scalars, and proofs rely
-on all others. Also tests fills, and bounds="prove"."""
+"""Tests promises that an author makes (`assume`, `distinct`). Launches check those about sizes and scalars. Those about
+what tensors hold are not checked. Also tests fills, and bounds="prove"."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_launch_that_breaks_one_is_refused(device: Device, changed: dict[str, 
     with pytest.raises(mlafix.ArgumentError) as error:
         launch(device, **{**GOOD, **changed})
     assert message in str(error.value)
-    # launches with cached arguments are checked as well
+    # A launch is also checked if an earlier one with other sizes or scalars has passed the checks.
     assert np.array_equal(launch(device, **GOOD), np.arange(12, 20) * -5.0)
     with pytest.raises(mlafix.ArgumentError):
         launch(device, **{**GOOD, **changed})
@@ -151,7 +151,8 @@ def test_a_bound_call_checks_new_scalars(device: Device) -> None:
 
 
 def test_new_scalars_of_a_bound_call_are_checked_together(device: Device) -> None:
-    """Two new scalars are checked only after both are set. From (0, 1) to (5, 6), 5 <= 1 would be false in between."""
+    """Two new scalars are checked only after both are set. If (0, 1) became (5, 7) one by one, 5 <= 1 would be false in
+    between."""
     out, other = device.poisoned((8,), np.float32), device.poisoned((8,), np.float32)
     bound = between.bind(out, 0, 1)
     with pytest.raises(mlafix.ArgumentError, match="expected low <= high, got low = 7, high = 6"):

@@ -1,5 +1,5 @@
-"""Stores that are hard to prove: stores in every branch, stores of slices that a row may not have, and stores to every
-slot of a cache."""
+"""Tests proofs about stores that are hard to prove: stores in every branch, stores of slices that a row may not have,
+and stores to slots of a cache."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ REMAINDERS = [
 @pytest.mark.parametrize("line", REMAINDERS)
 def test_a_question_of_many_divisions_ends(tmp_path, line):
     module = written(tmp_path, "y: InOut[f32, 'm D'], x: In[f32, 'n D']", [line])
-    # rows 0 and 1 write different elements, other pairs of rows do not
+    # Some pairs of rows write the same element, so "proved" would be wrong.
     assert verdicts(module)["y", "one writer"] in ("unknown", "refuted")
 
 

@@ -1,5 +1,5 @@
-"""Frozen dataclasses in kernels: constants from outside, bundles of tensors and values for inline functions, and
-arguments."""
+"""Tests frozen dataclasses in kernels: as constants from outside, as records of tensors and values for inline
+functions, and as arguments."""
 
 from __future__ import annotations
 

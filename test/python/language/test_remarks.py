@@ -102,8 +102,8 @@ def looked_up(y: Out[bf16, "n D"], x: In[bf16, "n D"], starts: In[i32, "m"]):
 
 
 def test_a_narrow_access_is_not_blamed_on_a_bound_that_allows_wider_ones() -> None:
-    """The remark gives the true reason for a narrow access. Here it is an f32 row beside this one, which determines the
-    elements of a pack."""
+    """The remark gives the true reason for a narrow access to `logits`. The reason is the f32 row of `noise`, which
+    determines the number of elements of a pack."""
     line = next(line for line in sample.remarks("sm_90").splitlines() if "sample_whole_dense" in line and "narrow-access" in line)
     assert "rows of logits are moved 8 bytes at a time" in line and "since most bytes are of elements of 4 bytes" in line
 

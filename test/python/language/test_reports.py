@@ -1,4 +1,4 @@
-"""The five public reports that this project answers, as scenarios of an engine.
+"""Tests the five public reports about engines that this project answers, each as a scenario of an engine.
 
 A scenario keeps its arrays in place, loads new contents, takes one step, and checks the results. With a GPU, the step
 is also captured in a `torch.cuda.graph` and replayed with changed contents.
@@ -28,8 +28,8 @@ class Scenario:
         self.arrays: dict[str, Any] = {}
 
     def load(self, case: int) -> None:
-        """Loads new contents into every array and poisons the outputs. An engine zeroes no buffer between steps,
-        either."""
+        """Loads new contents into every array and poisons the outputs, since an engine zeroes no buffer between
+        steps."""
         raise NotImplementedError
 
     def step(self) -> None:
@@ -64,7 +64,8 @@ class Vllm36540MergeWithThreshold(Scenario):
 
     def load(self, case: int) -> None:
         self.states()
-        # Rows past the threshold have no prefix. Its memory was never written there, and must not be read.
+        # Rows past the threshold have no prefix. The prefix's memory for these rows was never written and must not be
+        # read.
         self.held.v[0, self.threshold :] = garbage(self.rng, (N - self.threshold, HEADS, DIM), BF16)
         self.held.s[0, self.threshold :] = np.nan
         self.put(prefix=self.held.v[0], prefix_lse=np.ascontiguousarray(self.held.s[0].T))

@@ -79,7 +79,8 @@ def test_values_strides_lists_and_what_is_omitted(
 
 
 def test_without_values(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """Without "values", the script makes the call in place, and no file contains the values."""
+    """With MLAFIX_PRINT_REPRO=1, no file contains the values of arrays. The script passes one array for both arguments,
+    as the call did."""
     monkeypatch.setenv("MLAFIX_PRINT_REPRO", "1")
     x = np.full((3, 4), 77.25, np.float32)
     load(folder, TEXT).double(x, x)

@@ -22,8 +22,8 @@ def chain(tests: list[str], bodies: list[str]) -> list[str]:
     return [*lines, f"else:\n    {bodies[-1]}"]
 
 
-# By name: the dims of the output, the launch's promises, and the lines for a range of numbers. The lines for all 48
-# numbers write every element.
+# For each case: the dims of the output, a promise about sizes, and the kernel's lines for a range of numbers. Only the
+# lines for all 48 numbers write every element.
 UNROLLED: dict[str, tuple[str, str, Lines]] = {
     "elements": ("n k=48", "", lambda r: [f"y[t, {i}] = x[t]" for i in r]),
     "two dims of one number": ("n p=6 q=8", "", lambda r: [f"y[t, {i} // 8, {i} % 8] = x[t]" for i in r]),

@@ -1,4 +1,4 @@
-"""Random arguments of calls: arrays anywhere in memory. Only memory that a call should write may change.
+"""Draws random arguments of calls: arrays anywhere in memory. Checks that only memory that a call should write changes.
 
 A drawer (drawn_merges.py, drawn_rows.py) draws one call of a function, makes it, and compares the results with contract.py.
 """
@@ -145,8 +145,8 @@ class Draw:
         return slot
 
     def plain_of(self, values: np.ndarray) -> Any:
-        """Copies the values to a contiguous array on the call's device. Its memory is not checked, so it can be used
-        for another call."""
+        """Copies the values to a contiguous array on the call's device. The array is meant for another call than the
+        drawn one, so its memory is not checked."""
         if self.where == "numpy":
             return values.copy()
         if not values.size:
@@ -156,7 +156,7 @@ class Draw:
         return flat.view(_torch_dtype(values.dtype)).view(values.shape)
 
     def numpy_of(self, made: Any) -> np.ndarray:
-        """Returns an array that a call has allocated as a numpy array."""
+        """Returns the contents of an array that a call has allocated, as a numpy array."""
         if isinstance(made, np.ndarray):
             return made
         host = made.detach().cpu().contiguous()

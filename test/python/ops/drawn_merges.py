@@ -1,5 +1,5 @@
-"""Drawers of the merging functions. They draw states of every kind, every optional argument and every format, and
-compare results with f64."""
+"""Drawers (see drawing.py) of the functions that merge states. They draw states of every kind, every optional argument
+and every format, and compare results with f64."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from test_ops_scaled import quantised
 
 BASE = {"e": np.e, "2": 2.0}
 Build = Callable[[Callable[..., Any], Callable[[np.ndarray], np.ndarray]], dict[str, Any]]
-"""Returns the arrays of a call by argument name. The first parameter places an array in memory; the second converts a
-payload before it is placed."""
+"""A function that returns the arrays of a call by argument name. Its first parameter places an array in memory; its
+second converts a payload before it is placed."""
 
 
 @dataclass
@@ -160,7 +160,7 @@ class Turn:
 
 
 def draw_rope(d: Draw, shape: tuple[int, ...], dim: int) -> Turn:
-    """Draws a rotation for rows whose tokens have the given shape."""
+    """Draws a rotation for rows of `dim` elements, and positions of the given shape, one for each token."""
     turned = d.one([size for size in (2, 8, 16, 64) if size <= dim and dim % size == 0])
     interleaved, inverse = d.yes() or turned == 2, d.yes()
     table = tables(d.rng, turned)
@@ -260,7 +260,8 @@ TWO = {
     "tokenspeed.merge_state": (tokenspeed.merge_state, "v_a s_a v_b s_b - -", "nh", "e"),
     "tokenspeed.attn_merge_state": (tokenspeed.attn_merge_state, "out_a lse_a out_b lse_b - -", "nh", "e"),
 }
-"""Merges of two states: the names of their arguments, the layout of lses, and the base."""
+"""The functions that merge two states. For each: the function, the names of its arguments, and the layout and the base
+of its lses."""
 
 
 def draw_two(d: Draw, name: str) -> None:
@@ -338,7 +339,7 @@ def draw_ragged(d: Draw, name: str) -> None:
     lengths = d.integers(0, 4, n)
     indptr = np.array([0, *np.cumsum(lengths)], np.int32)
     if n > 2 and d.yes(0.3):
-        indptr[int(d.integers(1, n))] = d.one([-3, 99])  # makes two runs invalid
+        indptr[int(d.integers(1, n))] = d.one([-3, 99])  # makes the two rows on both sides of this offset invalid
     nnz = max(int(lengths.sum()), 1)
     bases, result, extra = draw_bases(d, set(inspect.signature(function).parameters), 1)
     layout = "nh"
@@ -430,7 +431,8 @@ def draw_sums(d: Draw, name: str) -> None:
 
 
 def draw_mapped(d: Draw, name: str) -> None:
-    """Draws groups of parts. Maps give the parts of each group and its row, in any order."""
+    """Draws groups of states, each of which is merged into one row. Maps give the states (`parts`) and the row of each
+    group, in any order."""
     heads, dim, dtype, stored = d.one([1, 3]), d.one([8, 64]), d.one(PAYLOADS), d.one(PAYLOADS)
     groups = some_groups(d.rng, int(d.integers(1, 9)), 4, min_parts=d.one([0, 0, 1, 2]))
     base, out_base = d.one(["e", "2"]), d.one([None, "e", "2"])
@@ -474,7 +476,7 @@ def call_split(d: Draw, name: str, m: Merge, dtype: Any, length: int) -> None:
     got, lse = d.call(name, ops.combine_split_kv, **inputs, **m.extra, **how)
     stored_rows = d.result(got, rows)
     values = stored_rows.reshape(n, heads, stored_rows.shape[-1])
-    # rows are rotated before they are rounded
+    # Rows are rotated before they are rounded, so check_rows gets expected rows that are not rounded.
     want, want_lse = wanted(m, stored if form is None and t is None else None)
     if form is None:
         check_rows(values, want, t, "out")
@@ -565,8 +567,8 @@ def draw_batches(d: Draw, name: str) -> None:
 
 
 def draw_vllm(d: Draw, name: str) -> None:
-    """Draws calls of vLLM's drop-in. Rows from `prefill_tokens_with_context` on must be copies of the suffix, whatever
-    its lse."""
+    """Draws calls of vLLM's merge_attn_states. Rows from `prefill_tokens_with_context` on must be copies of the suffix,
+    whatever the suffix's lse is."""
     n, heads, dim, dtype = draw_sizes(d)
     v, s = states(d, 2, n, heads, dim, dtype, faint=True)
     threshold = int(d.integers(0, n + 1)) if d.yes() else None

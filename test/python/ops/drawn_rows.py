@@ -1,5 +1,5 @@
-"""Drawers of functions that blank, count, move, quantise and reduce, and of their drop-ins. Results are compared with
-contract.py or numpy."""
+"""Drawers (see drawing.py) of functions that blank, count, move, quantise and reduce, and of their drop-ins. Results
+are compared with contract.py or numpy."""
 
 from __future__ import annotations
 
@@ -402,8 +402,8 @@ def draw_stats(d: Draw, name: str) -> None:
 
 
 def draw_ranks(d: Draw, name: str) -> None:
-    """Draws calls of the drop-ins that a rank makes on its share: correct_attn_out of vLLM and SGLang, combine and pack
-    of SGLang."""
+    """Draws calls of drop-ins for one rank's part of a merge over ranks: correct_attn_out of vLLM and SGLang, and
+    SGLang's dcp_lse_combine_triton and dcp_pack_a2a_send."""
     ranks, n, heads, dim, dtype = int(d.integers(1, 5)), d.size(), d.one([1, 3]), d.one([8, 64]), d.one(PAYLOADS)
     made = make_states(d.rng, ranks, n, heads, dim, dtype)
     if name == "sglang.dcp_pack_a2a_send":
@@ -454,8 +454,7 @@ def draw_ring(d: Draw, name: str) -> None:
 
 
 def draw_chunks(d: Draw, name: str) -> None:
-    """Draws calls of vLLM's drop-ins for chunks of context: rows are blanked, and a chunk is merged into the running
-    state."""
+    """Draws calls of vLLM's neutralize_empty_context_partials, which blanks the rows of requests without context."""
     n, heads, dim, dtype = int(d.integers(4, 9)), d.one([1, 3]), d.one([8, 64]), d.one(PAYLOADS)
     out, lse = d.updated("out", garbage(d, n, heads, dim, dtype=dtype), row=True), d.updated("lse", d.normal(heads, n))
     empty = [slice(0, 1), slice(2, 3), slice(3, 4)]
