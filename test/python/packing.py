@@ -1,5 +1,5 @@
-"""The memory layouts of f4e2m1, with two codes per byte, and of scales in tiles of 128 x 4, as block-scaled products
-need."""
+"""The memory layouts of f4e2m1, with two codes per byte, and of scales in tiles of 128 x 4, as block-scaled matrix
+products read them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ MAGNITUDES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
 
 
 def codes_of(x: np.ndarray) -> np.ndarray:
-    """Returns the code of the nearest number. Ties give the even code; NaN and numbers beyond the range give the code
-    of 6."""
+    """Returns the f4e2m1 code of the number nearest to each element. Ties give the even code; NaN and numbers beyond
+    the range give the code of 6."""
     wide = x.astype(np.float64)
     distance = np.abs(np.minimum(np.abs(np.nan_to_num(wide, nan=6.0, posinf=6.0, neginf=6.0)), 6.0)[..., None] - MAGNITUDES)
     nearest = distance == distance.min(-1, keepdims=True)

@@ -1,4 +1,5 @@
-"""Calls in which one rank, or the other ranks, make a mistake, in functions like those of rank_work.py."""
+"""The work that tests of mistakes give to ranks: calls that are wrong, or that differ from the other ranks' calls. The
+functions have the form of those of rank_work.py."""
 
 from __future__ import annotations
 

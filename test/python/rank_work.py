@@ -141,7 +141,8 @@ def operations(group: Any, options: dict[str, Any], given: bool) -> list[str]:
 
 
 def in_modes(group: Any, part: Part, options: dict[str, Any], made: bool, called: bool) -> dict[str, Any]:
-    """Makes a reducer and calls it. `made` and `called` tell whether this happens in inference mode."""
+    """Makes a reducer, in inference mode if `made`, and calls it, in inference mode if `called`. Then calls it once
+    more, outside inference mode, and returns the results of this second call."""
     with torch.inference_mode(made):
         reducer = Reducer(group, **options)
     with torch.inference_mode(called):

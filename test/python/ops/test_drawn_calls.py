@@ -1,8 +1,9 @@
-"""Random calls of every function of `mlafix.ops` and `mlafix.compat`: optional arguments, layouts, bases, formats, aliases, special values.
+"""Tests random calls of the functions of `mlafix.ops` and `mlafix.compat` against f64: of optional arguments, layouts,
+bases, formats, aliases and special values.
 
     PYTHONPATH=PACKAGE:test/python python test/python/ops/test_drawn_calls.py [--seed N] [--seconds S] [--where numpy|torch|cuda] [FUNCTION…]
 
-A wrong call prints its seed; `--seed N --calls 1 FUNCTION` repeats it.
+For each wrong call, the script prints the options that repeat this call, and the traceback.
 """
 
 from __future__ import annotations

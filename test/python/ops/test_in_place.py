@@ -1,5 +1,5 @@
-"""One tensor passed for two arguments. This is legal if no row is read after it was written (N11); otherwise the call
-is refused."""
+"""Tests calls that pass one tensor, or overlapping tensors, for two arguments. The same tensor is legal if the kernel
+reads no row after it has written that row (N11). All other such calls are refused."""
 
 from __future__ import annotations
 

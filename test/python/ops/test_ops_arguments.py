@@ -53,7 +53,7 @@ def test_counts_may_be_numpys_integers(device: Device) -> None:
 
 
 class Producer:
-    """An array of an unknown library. It only has `__dlpack__` and a shape."""
+    """An array of an unknown library. It has only a shape and the two methods of DLPack."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -75,7 +75,7 @@ def test_any_dlpack_producer_will_do() -> None:
 
 
 def test_partial_overlap_is_refused(device: Device) -> None:
-    """N11: an output may be exactly an input, but must not overlap any other memory."""
+    """N11: an output may be the same tensor as an input, but must not overlap an input in part."""
     right = Right(device)
     whole = right.rows(N + 1, H, D)
     with pytest.raises(mlafix.ArgumentError, match='argument "out": expected memory apart from .*"prefix"'):

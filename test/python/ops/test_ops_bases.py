@@ -21,8 +21,8 @@ FlashAttention's suffix."""
 
 
 def states(rng: np.random.Generator, count: int, dtype: np.dtype = BF16) -> States:
-    """Returns random states without faint rows. Lses of faint rows are large, so a conversion to another base would
-    round them."""
+    """Returns random states without faint rows. The lses of faint rows are near -600, so a conversion to another base
+    would round off too much of them."""
     return make_states(rng, count, N, H, D, dtype, kinds=rng.choice([ORDINARY, EMPTY, EMPTY_FA2, NAN, ZERO], (count, N, H), p=[0.5, 0.15, 0.15, 0.05, 0.15]))
 
 
@@ -147,7 +147,7 @@ def test_sglang_40903_a_prefix_in_base_2_is_not_weighed_as_one_in_base_e(device:
     np.testing.assert_allclose(device.get(out), whole, rtol=0, atol=2e-6)
     np.testing.assert_allclose(device.get(lse), whole_lse, rtol=1e-6)
     wrong, _ = ops.merge_attn_states(*inputs, lse_layout="hn")
-    # without the bases, results are as wrong as in the reports
+    # if the call does not pass the bases, the result is as wrong as in the reports
     assert np.abs(device.get(wrong) - whole).mean() > 0.05 * np.abs(whole).mean()
 
 

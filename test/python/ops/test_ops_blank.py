@@ -198,7 +198,7 @@ def test_chunks_with_zero_kv_per_chunk_and_from_context_lengths() -> None:
     chunks = np.array([[4, 4, 4], [4, 0, 4], [1, 0, -1]])
     assert ops.chunks_with_zero_kv(chunks) == [False, True, True]
     assert ops.chunks_with_zero_kv(chunks.tolist()) == [False, True, True]
-    # Contexts of 10 and 5 keys in chunks of 4: the last key of the second sequence is in the second chunk.
+    # Contexts of 10 and 5 keys in chunks of 4: the third chunk has keys of the first sequence, but none of the second.
     assert ops.chunks_with_zero_kv([10, 5], chunk_size=4) == [False, False, True]
     assert ops.chunks_with_zero_kv([10, 5], 4, num_chunks=5) == [False, False, True, True, True]
     assert ops.chunks_with_zero_kv([8, 4], 4) == [False, True]

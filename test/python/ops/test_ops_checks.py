@@ -119,8 +119,9 @@ def test_keys_that_tokens_see(kind: str, causal: bool, device: Device) -> None:
 
 
 def test_few_rows_are_read_before_the_count_of_live_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays have at most 2^20 elements, and the count of live rows is on the device. Then all rows are read before the
-    count, and the device decides which rows are checked."""
+    """If results have at most 2^20 elements and the count of live rows is on the device, the kernel reads all rows
+    before the count, and then checks only the live ones. From larger results it reads only as many rows as the count
+    says."""
     given: list[tuple] = []
     monkeypatch.setattr(ops.checks, "launch", lambda _, arguments, __: given.append(arguments))
     count = np.array([5], np.int32)
@@ -140,8 +141,9 @@ FACTS = {
     "check_states_dense": "params 22  threads <=256  loads 2x16+1x8+4x4  ahead 7  stores 1x8+5x4",
     "check_merge_dense": "params 25  threads <=256  loads 6x16+1x8+5x4  ahead 11  stores 1x8+5x4",
 }
-"""Facts about the code, as in test/lit/Performance/facts.txt, which covers kernels that are compiled ahead. The kernels
-read one row and three rows of two packs of 16 bytes each. All packs are loaded once, before the first reduction."""
+"""Facts about the code of kernels that are not compiled ahead, in the form of test/lit/Performance/facts.txt. Each lane
+has two packs of 16 bytes of a row. `check_states` reads one row and `check_merge` three. All packs are loaded once,
+before the first reduction."""
 
 
 def test_facts_of_the_code_for_a_gpu() -> None:
@@ -262,8 +264,8 @@ class Batch:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_attention_is_right_until_a_row_is_changed(dtype: np.dtype, causal: bool, device: Device, rng: np.random.Generator) -> None:
-    """Attention passes the check until a row is changed. Some sequences have no keys or fewer keys than tokens, and
-    pages after the live ones are invalid."""
+    """Attention passes the check until a row is changed. Some sequences have no keys or fewer keys than tokens. Entries
+    of the block table after the last page of a sequence may be invalid."""
     batch = Batch(rng, dtype, causal)
     want = np.zeros((9, 4), int)
     batch.check(device, causal).check(want, 0, 0)
@@ -272,8 +274,8 @@ def test_attention_is_right_until_a_row_is_changed(dtype: np.dtype, causal: bool
     batch.lse[1, 3], want[3, 1] = np.inf, CLASS["not empty"]
     batch.check(device, causal, seam=3, step=2).check(want, 3, 2)
     batch.check(device, causal, every=2, step=1).check(np.where(np.arange(9)[:, None] % 2 == 1, want, 0), 0, 1)
-    # Every second row is checked, in turn the even and the odd ones. With step_size=4, step 4 is the second checked
-    # step.
+    # With every=2, the even rows are checked in one step and the odd rows in the next. With step_size=4, step 4 is the
+    # second checked step, so the odd rows are checked.
     batch.check(device, causal, every=2, step=4, step_size=4).check(np.where(np.arange(9)[:, None] % 2 == 1, want, 0), 0, 4)
     batch.check(device, causal, most_keys=0).check(np.where(np.arange(9)[:, None] == 3, want, 0), 0, 0)
 
@@ -310,8 +312,8 @@ def test_attention_of_new_tokens_and_of_a_chunk_of_context(device: Device, rng: 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_blocks_hold_no_nan(dtype: np.dtype, whole: bool, device: Device, rng: np.random.Generator) -> None:
-    """NaN in a live slot is reported. NaN past the end of a sequence is reported only for whole blocks; NaN in unused
-    pages and invalid entries are ignored."""
+    """NaN is reported where a sequence has a key and, if `whole` is set, also in the rest of its last block. NaN in
+    unused blocks and invalid entries of the block table are ignored."""
     cache = rng.normal(0, 1, (9, 4, 40)).astype(F32)
     cache[2, 3, 39] = cache[3, 1, 0] = cache[0, 0, 0] = cache[7, 0, 5] = np.nan
     table, lens = np.array([[1, 2, 3, 0], [-1, 99, 0, 0], [5, 7, 0, 0], [2, 6, 7, 0]], np.int32), np.array([9, 6, 3, 12], np.int64)

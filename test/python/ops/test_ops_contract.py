@@ -13,7 +13,7 @@ from numerics import F32, garbage, same_bits, widen
 from states import EMPTY, EMPTY_FA2, LAYOUTS, NAN, ORDINARY, make_states
 from calls import BASES, VARIANTS, Variant
 
-# Pairs of head count and head dim: one lane, an odd tail, whole packs, and more elements than a warp holds at once.
+# Pairs of head count and head dim: one element, an odd tail, whole packs, and packs whose number is no power of two.
 SHAPES = [(1, 1), (3, 33), (4, 64), (2, 192)]
 DTYPES = ("bfloat16", "float16", "float32")
 
@@ -37,8 +37,8 @@ def check(variant: Variant, device: Device, v: np.ndarray, s: np.ndarray, base: 
 @variants
 @dtypes
 def test_every_kind_of_row_in_every_layout(variant: Variant, dtype_name: str, device: Device, rng: np.random.Generator) -> None:
-    """N1 to N7, N10, N12: results are right for rows of every kind in every layout. Payloads of dead rows are garbage,
-    and the number of states differs by shape."""
+    """N1 to N7, N10, N12: results are right for rows of every kind in every layout. Payloads of empty states are
+    garbage, and the number of states differs by shape."""
     dtype = dtype_of(dtype_name)
     # all layouts have the same counts, since some kernels are compiled for each count
     counts = np.resize(rng.permutation(variant.counts), len(SHAPES))
@@ -108,8 +108,9 @@ def test_n5_garbage_in_rows_without_weight_changes_no_bit(variant: Variant, dtyp
 @dtypes
 def test_n5_a_weight_may_be_zero_in_the_whole_alone(variant: Variant, dtype_name: str, device: Device,
                                                     rng: np.random.Generator) -> None:
-    """N5 in chains, in any order. The lses are 60 apart, so every state has weight beside its neighbour. Only two
-    states have weight in the whole. Infinities and NaN in all other states change no bit."""
+    """N5 in chains (docs/Dialect.md), in any order. The lses are 60 apart, so every state has weight beside its
+    neighbour. In the merge of all states, only the two with the largest lses have weight, or three in base 2.
+    Infinities and NaN in all other states change no bit."""
     dtype, count = dtype_of(dtype_name), variant.counts[-1]
     states = make_states(rng, count, 8, 4, 64, dtype, kinds=np.full((count, 8, 4), ORDINARY))
     states.s[...] = 60 * rng.permuted(np.broadcast_to(np.arange(count)[:, None, None], states.s.shape), axis=0)

@@ -1,5 +1,5 @@
-"""Merges of split-KV attention whose splits are not normalised, and the engines' reductions of segments. Only the first
-few splits of a row are valid."""
+"""Tests merges of the splits of split-KV attention if only the first few splits of a row are valid: `combine_split_kv`,
+mostly with splits that are not normalised, and the engines' reductions of segments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Parts:
         self.rows = rng.normal(0, 3, (S, n, H, D)).astype(np.float32).astype(dtype)
         self.maxima = rng.normal(0, 4, (S, n, H)).astype(np.float32)
         self.sums = rng.uniform(1, 40, (S, n, H)).astype(np.float32)
-        self.maxima[:, :, 1] -= 6e4  # below any finite sentinel for -inf
+        self.maxima[:, :, 1] -= 6e4  # below -5e4, which FlashInfer uses in place of -inf
         for row, count in enumerate(counts):
             for array in (self.rows, self.maxima, self.sums):
                 array[count:, row] = garbage(rng, array[count:, row].shape, array.dtype)
@@ -116,8 +116,8 @@ def test_sequences_of_several_tokens_share_their_length(device: Device, rng: np.
 
 @pytest.mark.parametrize("normalised", [True, False])
 def test_flashinfer_verify_of_a_draft_beside_an_empty_prefix(normalised: bool, device: Device, rng: np.random.Generator) -> None:
-    """Speculative decoding merges the splits of a prefix with the draft's own block. If all splits are empty, the
-    result is the draft's state; upstream it was NaN."""
+    """Speculative decoding merges the splits of a prefix with the state of the draft tokens. If all splits are empty,
+    the result is the draft's state; upstream it was NaN."""
     lengths = [90, 0, 33]
     parts = Parts(rng, [valid(length, split_len=32) for length in lengths])
     draft, draft_lse = rng.normal(0, 1, (3, 1, H, D)).astype(np.float32).astype(BF16), rng.normal(0, 1, (3, 1, H)).astype(np.float32)
@@ -154,8 +154,8 @@ def test_lengths_near_2_to_the_63(how: dict[str, int], device: Device, rng: np.r
 
 
 def test_a_sum_that_overflows_is_no_empty_row(device: Device, rng: np.random.Generator) -> None:
-    """A row with one infinite sum, or with finite sums whose total overflows, does not count as empty. The same holds
-    for groups through maps."""
+    """A row with one infinite sum, or with finite sums whose total overflows, becomes NaN and is not taken for an empty
+    row. The same holds in `merge_states_mapped`."""
     parts = Parts(rng, [S, S, S])
     parts.sums[1, 0], parts.sums[:2, 1], parts.maxima[:2, 1], parts.maxima[:, 0] = np.inf, 3e38, 9, 0
     out, lse = ops.combine_split_kv(device.put(parts.rows[:, :, None]), device.put(parts.maxima[:, :, None]), partial_sum=device.put(parts.sums[:, :, None]))
@@ -239,8 +239,8 @@ def test_sglang_dcp_mla_reduce_of_a_rank_without_keys(device: Device, rng: np.ra
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_vllm_reduces_segments_of_unified_attention(scaled: bool, device: Device, rng: np.random.Generator) -> None:
-    """Results are right if rows are padded to a power of two and requests have several queries. Rows without a request
-    are blanked."""
+    """Results are right if rows in memory are longer than D, as in vLLM, which pads them to a power of two, and if
+    requests have several queries. Rows without a request are blanked."""
     counts = [valid(90, tile_len=32)] * 3 + [valid(7, tile_len=32)] + [0]
     parts = Parts(rng, counts)
     scale = np.float32(0.25)

@@ -69,8 +69,8 @@ def test_every_function_in_a_captured_graph_does_what_it_does_outside(function: 
 @pytest.mark.skipif(not has_cuda() or torch.cuda.get_device_properties(0).total_memory < 60 << 30,
                     reason="needs a GPU with 60 GiB of memory")
 def test_n13_offsets_past_2_31_elements(rng: np.random.Generator) -> None:
-    """Tensors have 270000 x 128 x 128 elements. The merge of prefix and suffix and its fixup are right for rows at both
-    ends and around element 2^31."""
+    """Tensors have 270000 x 128 x 128 elements. `merge_attn_states`, and `fixup_zero_kv_rows` of its result, are right
+    for rows at both ends and around element 2^31."""
     device = TorchDevice("cuda")
     n, heads, dim = 270_000, 128, 128
     generator = torch.Generator("cuda").manual_seed(1)

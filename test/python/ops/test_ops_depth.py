@@ -29,8 +29,8 @@ def want(prefix: np.ndarray, bank: np.ndarray, score_weight: np.ndarray, out_wei
     (8, 7168, BF16, BF16, True), (1, 7168, BF16, F32, False), (0, 72, F32, F32, True), (5, 100, F16, F32, True), (11, 64, F32, BF16, False)])  # fmt: skip
 def test_rows_of_layers_are_mixed_by_their_scores(count: int, dim: int, dtype: np.dtype, weights: np.dtype, has_norm: bool, device: Device,
                                                   rng: np.random.Generator) -> None:
-    """Sizes are as in Kimi-K3: 7168 elements, up to 8 layers, and a prefix that is stored in the bank's next row
-    (sglang#33599)."""
+    """The first case has the sizes of Kimi-K3: rows of 7168 elements and 8 layers. In every case, the prefix is also
+    stored in the bank's next row (sglang#33599)."""
     tokens = 3
     bank = rng.normal(0, 2, (tokens, count + 2, dim)).astype(np.float32).astype(dtype)
     prefix = rng.normal(0, 1, (tokens, dim)).astype(np.float32).astype(dtype)
@@ -64,8 +64,8 @@ def test_scores_far_apart_leave_one_row(device: Device) -> None:
     prefix, bank = np.full((2, 64), 3, np.float32), np.stack([np.full((2, 64), x, np.float32) for x in (-5, 7)], axis=1)
     weight = np.full(64, 1e4, np.float32)
     out = ops.mix_depth(*(device.put(x) for x in (prefix, bank, weight)), epsilon=0.0)
-    # The rows of 3 and of 7 have scores near 640000, where adjacent floats differ by 1/16. The score of the row of -5
-    # is far below.
+    # The rows of 3 and of 7 both have a score of about 640000, where adjacent floats differ by 1/16, so their weights
+    # are nearly equal. The score of the row of -5 is far below, so its weight is 0.
     np.testing.assert_allclose(device.get(out), 5.0, rtol=5e-2)
 
 

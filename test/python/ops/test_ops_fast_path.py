@@ -231,7 +231,7 @@ def test_memory_that_runs_out_is_an_error_of_torch(where: str) -> None:
 def test_the_fast_path_refuses_what_it_cannot_do(where: str) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
     dispatch = library.viewed("merge_states", specialize=("k",))._dispatch
-    # a fast path exists only after a call through the dispatcher
+    # a fast path exists only after an ordinary call has resolved the kernel
     assert dispatch.try_launch((NewTensor(), NewTensor(), v, s)) is None
     dispatch((torch.empty(N, H, D, device=where), torch.empty(N, H, device=where), v, s))
     assert dispatch.try_launch((NewTensor(), NewTensor(), v, s)) is not None

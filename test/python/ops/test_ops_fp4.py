@@ -135,7 +135,8 @@ def test_the_global_scale_may_be_a_tensor(device: Device, rng: np.random.Generat
 
 @pytest.mark.parametrize("heads, dim", [(1, 16), (3, 48), (5, 96), (128, 128), (16, 512)])
 def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: int) -> None:
-    """The columns of these head counts do not fill a tile. Padding columns are cleared, except in earlier rows."""
+    """Tests other numbers of heads and head dims. For the first three, the columns of scales do not fill the last tile.
+    Padding columns and later rows are cleared, while rows before `first_row` are unchanged."""
     rows, lse = (rng.standard_normal((130, heads, dim)) * 3).astype(BF16), rng.standard_normal((heads, 130)).astype(F32)
     columns = heads * dim // 16
     memory = device.put(np.full((256, -(-columns // 4) * 4), POISON, np.uint8))
@@ -206,7 +207,7 @@ def test_mxfp8_in_rows_has_the_bits_of_groups_of_32(device: Device, rng: np.rand
 @pytest.mark.parametrize("is_bound", [False, True])
 def test_vllm_45741_no_padding_of_tiles_is_left_unwritten(device: Device, n: int, heads: int, dim: int, is_bound: bool) -> None:
     """vLLM #45741, TransformerEngine #2719: a matrix product reads whole tiles, so all padding must be written. Without
-    tokens there are no tiles."""
+    tokens there are no tiles, so nothing is written."""
     x, columns = device.put(np.ones((n, heads, dim), F32)), heads * dim // 16
     shape = (max(-(-n // 128), 1) * 128, -(-columns // 4) * 4)
     out = device.put(np.zeros((n, heads, dim // 2), np.uint8))
@@ -341,8 +342,8 @@ def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_100"])
 def test_the_code_for_dense_calls(target: str) -> None:
-    """The code stores eight elements as one word and each scale as a byte. It has no divisions, only reciprocals of the
-    scales and of the global scale."""
+    """The code stores the eight elements of a pack as one word, or on sm_100 the sixteen of a pack as two, and each
+    scale as a byte. It has no divisions, only reciprocals of the scales and of the global scale."""
     kernel = merge.merge_attn_states(Scaling(is_fp4=True, tile_rows=128))
     bindings = {"H": 128, "G": 8, "K": 16, "T": "bf16", "S": "f8e4m3fn", "out_lse": "present", "global_scale": "present"}
     ptx = kernel.ptx(target, **bindings).partition("_dense(")[2].partition(".entry")[0]

@@ -33,8 +33,8 @@ def merged(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) ->
 
 
 def check(out: np.ndarray, lse: np.ndarray | None, want: tuple[np.ndarray, np.ndarray, np.ndarray], second: float, tied: np.ndarray) -> None:
-    """Compares with weighted means of 1 and `second`. Rows at `tied` are skipped: their lses differ, but both become
-    the largest f32 in one base."""
+    """Compares `out` with weighted means of 1 and `second`, and `lse` with the expected one. `out` is not compared at
+    `tied`, where the two lses may differ, but become the same number in base 2."""
     weight, any_, total = want
     expected = np.where(any_, weight + (1 - weight) * second, 0)
     np.testing.assert_allclose(out[~tied], expected[~tied], rtol=1e-5, atol=1e-6)
@@ -44,8 +44,8 @@ def check(out: np.ndarray, lse: np.ndarray | None, want: tuple[np.ndarray, np.nd
 
 
 def ties(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) -> np.ndarray:
-    """Returns where both lses become the largest f32 in base 2: a conversion saturates at it, or an lse has this value
-    already."""
+    """Returns where both lses become the largest f32 in base 2, or both its negative: the conversion of an lse
+    saturates, or the lse already has this value."""
     if base == "e" or a_base == b_base == "e":
         return np.zeros(len(a), bool)
 
@@ -61,7 +61,7 @@ def ties(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) -> n
 @pytest.mark.parametrize("out_base", ["e", "2"])
 @pytest.mark.parametrize("base", ["e", "2"])
 def test_lses_at_the_ends_beside_a_sink(base: Any, out_base: Any, device: Device) -> None:
-    """Sinks are natural logarithms, whatever the base of the lses. They are right beside lses at the limits of f32."""
+    """Sinks are natural logarithms, whatever the base of the lses. Results are right for both at the limits of f32."""
     s, sinks = pairs()
     v = np.ones((1, len(s), 8), F32)
     out, lse = ops.apply_sink(device.put(v), device.put(s[None]), device.put(sinks), base=(base, out_base))

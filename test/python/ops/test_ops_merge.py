@@ -114,7 +114,8 @@ def test_in_place_merge_touches_only_what_the_mask_selects(mask_dtype: type | No
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_large_rows_in_place_are_read_late(masked: bool, device: Device, rng: np.random.Generator) -> None:
-    """The tensors have 17 MB, so a GPU reads a row that will be overwritten after its lse."""
+    """The tensors have 17 MB. In a merge in place of this size, a GPU loads the lse first, and then the row that the
+    result replaces (the pass mlafix-delay-reads)."""
     if device.name != "cuda":
         pytest.skip("for a GPU")
     states = make_states(rng, 2, 4200, 16, 128, BF16)
@@ -141,7 +142,7 @@ def test_softmax_statistics_merge_as_their_lse_does(dtype: np.dtype, device: Dev
     inputs = [device.put(x) for x in (states.v[0], stats[0], states.v[1], stats[1])]
     out, merged = ops.merge_attn_stats(*inputs, scale)
     want, want_lse = contract.merge(states.v, contract.stats_to_lse(stats, scale), out_dtype=dtype)
-    # The lse is a sum of two f32 numbers. Its error also affects the weights.
+    # The lse of statistics is a sum of two f32 numbers. Its error also affects the weights, so the slack grows with it.
     slack = 1 + np.abs(np.nan_to_num(want_lse.value, neginf=0))[..., None] / 10
     contract.Expected(want.value, want.magnitude * slack, want.exact).check(device.get(out), "out")
     got = device.get(merged)

@@ -1,5 +1,5 @@
-"""`ops.rmsnorm` of sums, of heads and into formats. Results are compared with f64, and bit for bit where the norm is
-exact."""
+"""Tests `ops.rmsnorm`: of the sum of x and a residual, of heads, and into formats. Results are compared with f64, and
+bit for bit where the norm is exact."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def summed(x: np.ndarray, residual: np.ndarray) -> np.ndarray:
 
 
 def exact(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Returns x and residual [N, H, dim], a weight in f32, and the norm with epsilon 0. All sums of a row have the same
-    magnitude, a power of two, so no step is rounded."""
+    """Returns x and residual [N, H, dim], a weight in f32, and the norm with epsilon 0. All sums x + residual of a row
+    have the same magnitude, a power of two, so no step is rounded."""
     total = np.where(rng.random((N, H, dim)) < 0.5, -1, 1) * np.exp2(rng.integers(-6, 7, (N, H, 1)))
     residual = total * rng.integers(0, 8, total.shape) / 8
     weight = (rng.standard_normal(dim) * np.repeat(10.0 ** rng.integers(-6, 3, dim // 16), 16)).astype(F32)

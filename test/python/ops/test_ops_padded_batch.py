@@ -1,4 +1,5 @@
-"""The metadata of a whole padded batch, a rank's share of it, and caches with several page sizes."""
+"""Tests the functions for the metadata of padded batches and for a rank's share of a batch, and `zero_blocks` for
+caches with several page sizes."""
 
 from __future__ import annotations
 
@@ -170,8 +171,8 @@ def test_pages_of_a_rank_are_those_of_its_first_tokens(ranks: int, page: int, de
 
 
 def test_vllm_43990_caches_of_several_page_sizes_are_cleared_in_one_launch(device: Device, rng: np.random.Generator) -> None:
-    """Layers of one slab have different page sizes, and each is cleared by its own. A span computed from another
-    layer's stride wiped the next layer's live KV."""
+    """The layers of one slab have different page sizes, and each layer is cleared by its own page size. Upstream, a
+    span that was computed from another layer's stride wiped live KV of the next layer."""
     if device.name == "ptx":
         pytest.skip("its tensors do not tell their strides")
     slab = rng.integers(0, 256, (6, 4096)).astype(np.uint8)

@@ -124,8 +124,8 @@ def test_mxfp8_in_tiles_of_rows_without_heads(device: Device, rng: np.random.Gen
 
 
 def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng: np.random.Generator) -> None:
-    """A group may span heads if rows are passed as [n, D]. Heads have 64 elements and groups 128; scales are f32 or
-    words of four bytes."""
+    """A group may span heads, whether rows are passed as [n, D] or as [n, H, D]. Heads have 64 elements and groups 128;
+    scales are f32 or, for [n, D], also words of four bytes."""
     x = rows(rng, BF16, (N, 10, 64))
     want, numbers = quantised(x.reshape(N, 640), 5, False)
     scales, words = device.poisoned((N, 5), F32), device.put(np.full((2, 8), -1, np.int32)[:, :N].T)

@@ -20,7 +20,7 @@ from mlafix.kernels import merge  # noqa: E402
 from mlafix.kernels.scaling import Scaling  # noqa: E402
 
 N, H, D = 7, 6, 256
-SHORT = 64  # the length of rows in tests where it does not matter; compiling for it takes a third of the time
+SHORT = 64  # the length of rows in tests that need no longer rows, since code for them compiles in a third of the time
 NONE = -np.inf
 
 
@@ -64,7 +64,8 @@ def few(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callab
 
 def ragged(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
     v, s = states(rng, dtype, (30, H, dim), (30, H))
-    return ops.merge_states_ragged, [v, s, np.array([0, 3, 3, 12, 13, 20, 40, 30], np.int32)]  # one run is empty, two are malformed
+    # one segment is empty, two are malformed
+    return ops.merge_states_ragged, [v, s, np.array([0, 3, 3, 12, 13, 20, 40, 30], np.int32)]
 
 
 def listed(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
@@ -165,8 +166,8 @@ def check_joined(q: np.ndarray, scales: np.ndarray, want: np.ndarray, joined: in
 @pytest.mark.parametrize("joined", [2, 3])
 @pytest.mark.parametrize("name", CALLS)
 def test_groups_of_several_heads_have_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, joined: int) -> None:
-    """Two heads share a scale: in rows, in padded columns, and as bytes with powers of two. Groups of three heads are
-    tested in one of these layouts."""
+    """Two or three heads share a scale. The layouts of scales are rows, padded columns, and bytes with powers of two.
+    Groups of two heads are tested in all of them, and groups of three in one."""
     call, inputs = CALLS[name](rng, BF16, SHORT)
     given = [device.put(array) for array in inputs]
     merged, lse = call(*given)

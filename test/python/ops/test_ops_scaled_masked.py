@@ -1,5 +1,5 @@
-"""fixup_merge has the bits of its two or three separate launches in rows of sequences. Other rows keep their poison,
-whatever the offsets are."""
+"""In rows of sequences, `fixup_merge` has the bits of separate launches: a fixup, a merge and, for formats, a
+quantiser. No other row is written, whatever the offsets are."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from packing import rows_of
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 HEADS, DIM, GLOBAL = 3, 128, 20.0
-# The lengths of sequences, the number of rows before the first sequence, and the number after the last. In some batches
-# not all rows are read early.
+# The lengths of sequences, the number of rows before the first sequence, and the number after the last. In the batches
+# of more than 128 rows, the kernel finds out which rows have keys before it loads the prefix (FEW in kernels/merge.py).
 BATCHES = [([2, 3, 0, 1, 4], 0, 2), ([1] * 9, 0, 0), ([4], 3, 1), ([], 0, 5), ([0, 0], 2, 2), ([17, 0, 1, 90, 30, 5], 4, 7), ([1] * 150, 0, 0)]
 
 
@@ -64,7 +64,7 @@ class Batch:
 def test_rows_without_a_format_have_the_bits_of_the_fixup_and_the_merge(device: Device, rng: np.random.Generator, dtype: np.dtype,
                                                                         lengths: list[int], before: int, after: int) -> None:
     """fixup_merge without a format equals a fixup followed by a merge. The result is stored in new memory, or in place
-    of either side."""
+    of the prefix."""
     batch = Batch(rng, lengths, before, after, dtype)
     for base in ("e", "2"):
         want, want_lse = batch.unfused(device, dtype, base)

@@ -1,5 +1,5 @@
-"""apply_sink adds the logit of an attention sink to a row and its lse. Results are compared with f64, also for dead
-rows, empty logits and rows in place."""
+"""`apply_sink` adds the logit of an attention sink to a row and its lse. Results are compared with f64, also for empty
+rows, infinite logits and rows in place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def inputs(rng: np.random.Generator, dtype: np.dtype) -> tuple[np.ndarray, np.nd
 
 
 def expected(v: np.ndarray, s: np.ndarray, sinks: np.ndarray, base: str) -> tuple[contract.Expected, contract.Expected]:
-    """Returns the merge of the row with a state of zeros whose lse is the logit."""
+    """Returns the merge of each row with a state of zeros whose lse is the sink's logit."""
     number = 2.0 if base == "2" else np.e
     payload = np.stack([v, np.zeros_like(v)])
     return contract.merge(payload, np.stack([s, np.broadcast_to(sinks.astype(F32) / np.log(number), s.shape)]), base=number, out_dtype=v.dtype)

@@ -1,5 +1,5 @@
-"""The operations' pages promise which inputs an output may be, and which strides are allowed. Each promise is tried.
-They are read from the docstrings, from which the pages are generated."""
+"""Tests each promise of the operations' pages: which inputs an output may be, and which strides are allowed. The
+promises are read from the docstrings, from which the pages are generated."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def mlafix_modules() -> list[Any]:
 
 def test_the_table_has_every_promise_of_the_pages() -> None:
     said = {(name, argument) for name, function in functions().items() for argument in promises(function, "may be .*(itself|an input)")}
-    # the entries of these outputs say "as of `merge_state_v2`"
+    # `promises` does not find these outputs, since their entries only say "as of `merge_state_v2`"
     as_of_another = {("sglang.merge_state_v1", "v_merged"), ("sglang.merge_state_v1", "s_merged")}
     assert said | as_of_another == set(MAY_BE)
 
@@ -145,7 +145,7 @@ def test_an_output_may_be_an_input(name: str, output: str, variant: str, device:
 
 CONTIGUOUS = {("expand_context_lens", "buffer"): 1, ("pack_rows", "x"): 2, ("pack_rows", "out"): 2, ("unpack_rows", "padded"): 2,
               ("unpack_rows", "out"): 2}  # fmt: skip
-"""The number of last dims that must be contiguous, for arrays where it is more than a payload's last dim."""
+"""The number of last dims that must be contiguous, for arrays that differ from the default: 1 for payloads, else 0."""
 
 
 def strided(array: np.ndarray, way: str, kept: int) -> np.ndarray:
@@ -168,8 +168,8 @@ def strided(array: np.ndarray, way: str, kept: int) -> np.ndarray:
 @pytest.mark.parametrize("way", ["offset", "gaps", "transposed"])
 @pytest.mark.parametrize("kernel", CALLS)
 def test_arrays_have_any_strides(kernel: str, way: str, device: Device, rng: np.random.Generator) -> None:
-    """Arrays may have any strides. Only the last dim of a payload stays contiguous, since kernels have code for
-    contiguous rows only."""
+    """Arrays may have any strides. Only the last dim of payloads and the dims in CONTIGUOUS stay contiguous, since
+    kernels have code for contiguous rows only."""
     function = getattr(ops, FUNCTION_OF[kernel])
     arguments = {key: varied(value, device, rng) for key, value in Right(device).arguments(kernel).items()}
     payloads = {key for key, value in arguments.items() for one in (value if isinstance(value, list) else [value])

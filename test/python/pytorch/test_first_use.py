@@ -1,5 +1,5 @@
-"""Kernels and functions whose first call in a process is in a compiled function of torch. Their signatures and
-operators do not exist before.
+"""Tests kernels and functions whose first call in a process is in a function that torch.compile compiles. Before that
+call, they have no signatures and no operators.
 
 torch is imported once, after mlafix. Each case runs in a fork.
 """

@@ -118,8 +118,8 @@ def largest(out: Out[f32, "n"], x: In[T, "n D"]):
 
 
 def test_min_and_max_of_a_kernel_that_is_first_read_while_torch_exports() -> None:
-    """A kernel that is first read while torch.export (non-strict) traces means the real min and max. torch.export
-    replaces builtins.min and builtins.max meanwhile."""
+    """While torch.export (non-strict) traces, it replaces builtins.min and builtins.max. A kernel that is first read at
+    that time still means the real ones."""
 
     class Layer(torch.nn.Module):
         def forward(self, x: Any) -> tuple[Any, Any]:
@@ -155,8 +155,8 @@ def clear_behind(x: InOut[f32, "n"], live: index.at_most("n").or_tensor):
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_a_number_that_may_be_a_tensor_becomes_a_symbol(backend: str) -> None:
-    """A number that may be a tensor becomes a symbol: torch.compile makes an int symbolic when it sees a second
-    value."""
+    """An argument that may be a number or a tensor may also be a symbol: torch.compile makes an int symbolic when it
+    sees a second value."""
     torch._dynamo.reset()
     compiled = torch.compile(lambda x, live: clear_behind(x, live), fullgraph=True, backend=backend)
     for live in (3, 5, 6, torch.tensor([2], dtype=torch.int32)):

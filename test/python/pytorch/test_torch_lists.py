@@ -89,7 +89,7 @@ def test_opcheck_of_the_library(where: str) -> None:
     torch.library.opcheck(called, args, test_utils=["test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"])
 
 
-@pytest.mark.filterwarnings("default")  # Inductor gives advice on TensorFloat32 where there is a GPU.
+@pytest.mark.filterwarnings("default")  # On a GPU, Inductor warns about TensorFloat32.
 @pytest.mark.parametrize("function", [layer, scaled])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 def test_compile_fullgraph_gives_the_same_bits(backend: str, function: Any, where: str) -> None:
@@ -184,8 +184,8 @@ def sum_of(out: Out[f32, "n D"], parts: List[In[f32, "n D"], 8]):
 
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_a_subclass_is_found_in_a_list_behind_a_plain_tensor(kind: Any) -> None:
-    """A subclass behind a plain tensor in a list gets the call. Most calls have only plain tensors, and call nothing of
-    torch in Python."""
+    """A tensor subclass that follows a plain tensor in a list gets the call. This holds also if earlier calls had only
+    plain tensors, so that the kernel has a fast path, which calls nothing of torch in Python."""
     seen = []
 
     class Watched(torch.Tensor):

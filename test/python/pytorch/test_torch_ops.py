@@ -101,8 +101,8 @@ def test_opcheck(kernel: str, where: str) -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_operator_writes_what_its_schema_says(kernel: str, where: str) -> None:
-    """An operator changes some output that its schema declares as changed, and no input. opcheck cannot see whether a
-    declared change happens."""
+    """An operator changes at least one argument that its schema declares as written, and no other. opcheck cannot see
+    whether a declared write happens."""
     operator, args = call_of(kernel, where)
     given = [(declared, one) for declared, a in zip(operator._schema.arguments, args) for one in (a if isinstance(a, list) else [a])
              if isinstance(one, torch.Tensor)]  # fmt: skip
@@ -129,7 +129,7 @@ def inputs(where: str) -> tuple[Any, ...]:
     return rows[0], lses[0], rows[1], lses[1], torch.tensor([5], dtype=torch.int32, device=where)
 
 
-@pytest.mark.filterwarnings("default")  # Inductor gives advice on TensorFloat32 where there is a GPU.
+@pytest.mark.filterwarnings("default")  # On a GPU, Inductor warns about TensorFloat32.
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compile_fullgraph_gives_the_same_bits(backend: str, dynamic: bool, where: str) -> None:
@@ -191,7 +191,7 @@ def test_drop_ins_compile(where: str) -> None:
 
 
 def test_compile_in_place(where: str) -> None:
-    """An output that is an input, an argument of the compiled function, or a slice is updated."""
+    """A compiled function updates an output that is also an input, an argument of that function, or a slice of one."""
     def step(whole: Any, prefix: Any, suffix: Any, suffix_lse: Any) -> None:
         lse = whole[:, 1 : 1 + N]
         ops.merge_attn_states(prefix, lse, suffix, suffix_lse, out=prefix, out_lse=lse)

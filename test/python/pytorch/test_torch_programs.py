@@ -22,8 +22,8 @@ from mlafix import ops  # noqa: E402
 from programs_of_torch import PROGRAMS, WITHOUT, Program, all_functions  # noqa: E402
 
 SHAPES = (5, 4, 64), (6, 8, 128), (9, 4, 64)
-"""Triples of tokens, heads and head dim. The third shape runs the code for any sizes, with the kernels of the first
-shape."""
+"""Triples of tokens, heads and head dim. The third shape needs the same kernels as the first, and runs the graph that
+torch compiles for any sizes when it sees the second shape."""
 
 
 @pytest.fixture(autouse=True)
@@ -77,8 +77,8 @@ def test_compiles_with_dynamic_sizes(program: Program) -> None:
 @pytest.mark.parametrize("program", FEW, indirect=True)
 @pytest.mark.parametrize("dynamic, backend", [(True, "eager"), (None, "aot_eager")])
 def test_compiles_for_three_shapes(program: Program, dynamic: bool | None, backend: str) -> None:
-    """Every program compiles with dynamic=None. The first shape is compiled as numbers; from the second one on, torch
-    makes the sizes dynamic."""
+    """The programs in FEW also compile with the backend eager, and with dynamic=None. In that case, torch compiles the
+    sizes of the first shape as constants, and makes sizes dynamic from the second shape on."""
     compiles_for_three_shapes(program, dynamic, backend)
 
 
@@ -155,7 +155,7 @@ def test_tensors_without_memory_are_answered_as_others_are(program: Program, kin
 
 
 def test_gradients_are_refused(program: Program) -> None:
-    """Tensors that require gradients are refused under torch.compile, as elsewhere."""
+    """Tensors that require gradients are refused: by eager calls of every program, and under torch.compile for FEW."""
     tensors = [t.requires_grad_() if t.is_floating_point() and t.itemsize > 1 else t for t in program.make(*SHAPES[0])]
     if not any(t.requires_grad for t in tensors):
         pytest.skip("has no floats that autograd follows")
@@ -194,7 +194,7 @@ FLOATS = {
 
 @pytest.mark.parametrize("call", FLOATS)
 def test_a_float_that_changes_is_no_constant(call: str) -> None:
-    """A float argument that changes does not cause a compilation for each value. torch allows 8 compilations."""
+    """A float argument that changes does not cause a compilation for each value. torch.compile fails after 8."""
     torch._dynamo.reset()
     counter = CompileCounterWithBackend("eager")
     compiled = torch.compile(FLOATS[call], fullgraph=True, backend=counter)

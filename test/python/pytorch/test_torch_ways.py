@@ -102,7 +102,7 @@ REFUSED: dict[str, tuple[Callable[[str], bool], str]] = {
     "while_loop": ((WAITS | {"zero_blocks"}).__contains__, "Expected arg_val to be a Tensor|to have same metadata"),
     "functionalize": (writes, "Found a custom .non-ATen. operator whose output has alias annotations"),
 }
-"""Programs that torch itself refuses in a way, and a part of its message (docs/Limits.md)."""
+"""For each way, whether torch itself refuses a program, and a part of its message (docs/Limits.md)."""
 
 
 
@@ -114,7 +114,8 @@ def refused_by(way: str) -> set[str]:
 DEPENDS_ON_RELEASE: dict[str, tuple[set[str], str]] = {
     "cond": (WAITS, "data-dependent"),  # torch 2.11 asks for the sizes of vllm.pack_seq_triton
 }
-"""Programs that only some releases of torch accept in a way, and a part of the message of the other releases."""
+"""For each way, the programs that only some releases of torch accept, and a part of the message of the other
+releases."""
 
 
 @pytest.mark.filterwarnings("default")  # Inductor warns about its own code
@@ -162,8 +163,8 @@ VIEWS = {name: program for name, program in PROGRAMS.items() if isinstance(progr
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_what_is_written_may_be_a_part_of_more_memory(backend: str) -> None:
-    """An output may be a view that begins after other rows. No function may slice an output before torch gets the call.
-    Otherwise torch would rebuild the slice in the wrong place."""
+    """An output may be a view that begins after other rows. Thus no function may slice an output before torch gets the
+    call: torch would rebuild the slice in the wrong place."""
     torch.manual_seed(0)
 
     def behind_others(tensor: torch.Tensor) -> torch.Tensor:
