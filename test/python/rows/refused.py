@@ -61,7 +61,7 @@ class Found:
 
 
 def functions(cubin: bytes) -> Iterator[tuple[str, bytes]]:
-    """Returns the code of each function in a cubin, by the function's name."""
+    """Yields the name and the code of each function in a cubin."""
     table, size, count, names = *struct.unpack_from("<Q", cubin, 0x28), *struct.unpack_from("<3H", cubin, 0x3A)
     sections = [struct.unpack_from("<IIQQQQ", cubin, table + i * size) for i in range(count)]
     strings = sections[names][4]
@@ -73,8 +73,8 @@ def functions(cubin: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def cubins(data: bytes) -> Iterator[bytes]:
-    """Returns the cubins in a file or in a block of an archive. A cubin starts at a multiple of 16 bytes and ends with
-    its last section."""
+    """Yields each cubin in a file or in a block of an archive, with all bytes that follow the cubin in `data`. A cubin
+    starts at a multiple of 16 bytes. functions() reads only the cubin's own sections."""
     at = data.find(_ELF)
     while at >= 0:
         if at % 16 == 0:

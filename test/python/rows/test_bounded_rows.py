@@ -1,5 +1,5 @@
-"""Rows along a dim with a bound ("b<=1024"), whose size is only known at the launch. They have the bits of fixed-size
-rows, and no access is past their end."""
+"""Tests rows along a dim with a bound ("b<=1024"): the dim's size is only known at the launch. Results have the same
+bits as with a fixed size, and no access is past the end of a row."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def launched(kernel: Any, *arguments: Any) -> str:
 
 
 WHOLE = (0, 32, 200, 272)
-"""Sizes that consist of whole packs on a GPU; packs of a CPU have up to 32 elements."""
+"""Sizes that are whole packs on a GPU. A CPU's packs have up to 32 elements, so 200 and 272 need not be whole there."""
 
 
 def by_tree(row: np.ndarray) -> np.ndarray:
@@ -367,14 +367,17 @@ def test_short_rows_have_code_versions_with_the_same_bits(device: Device, kernel
 def test_which_kernels_have_them(kernels: ModuleType) -> None:
     for target, steps in (("sm_90", STEPS), ("x86-64", [1024])):
         assert bounds_of(kernels.stepped, target) == steps
-        # the kernel's own bound is 300
+        # its rows have at most 300 elements, so larger bounds give no versions
         assert bounds_of(kernels.reduced, target) == ([128] if target == "sm_90" else [])
-        assert bounds_of(kernels.cumulate, target, I="i32") == []  # a slice of one row
+        assert bounds_of(kernels.cumulate, target, I="i32") == []  # the grid has one row
         assert bounds_of(kernels.stepped, target, v=4096) == []
-        assert bounds_of(kernels.sliced, target) == steps[-2:]  # has a slice that ends at element 200
-        assert bounds_of(kernels.beside_a_slice, target, D=4096) == steps  # the slice is of another row
-        assert bounds_of(kernels.read_late, target, D=16) == steps[-1:]  # has a row of zeros with up to 1000 elements
-        assert bounds_of(kernels.beside, target, D=1024) == steps[-1:]  # the kernel's other rows have 1024 elements
+        assert bounds_of(kernels.sliced, target) == steps[-2:]  # its slice ends at element 200, so 128 is no bound
+        # the slice is of a row along D, so it rules out no bound
+        assert bounds_of(kernels.beside_a_slice, target, D=4096) == steps
+        # rows of y begin with 1000 zeros, so a bound is at least 1000
+        assert bounds_of(kernels.read_late, target, D=16) == steps[-1:]
+        # rows along D have 1024 elements, so smaller bounds gain nothing
+        assert bounds_of(kernels.beside, target, D=1024) == steps[-1:]
         assert bounds_of(kernels.beside, target, D=4096) == []
 
 
@@ -398,7 +401,7 @@ def test_optional_tensors_and_rows_read_into_others(device: Device, kernels: Mod
         kernels.optional(y, device.put(np.ones((2, 3), np.float32)) if given else None, into)
         row = np.array([1.0, 2.0, 3.0]) * (2 if given else 1)
         np.testing.assert_array_equal(device.get(y), np.broadcast_to(row, (2, 3)))
-        # the row is read once, not repeated
+        # `into` has each element of the row twice, but the row itself only once, and zeros around it
         np.testing.assert_array_equal(device.get(into), np.broadcast_to([0, 0, *np.repeat(row, 2), 0, 0, 0, 0], (2, 12)))
 
 

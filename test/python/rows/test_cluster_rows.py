@@ -83,14 +83,14 @@ def one_between(x: InOut[f32, "n V"], total: Out[f32, "n"]):
         total[t] = max(x[t])
 """
 
-# Adds the kernels again for a dim whose size is only known at the launch.
+# Adds the kernels sums, entropy and softmax again, as ends_…, for a dim whose size is only known at the launch.
 TEXT += "".join(
     f"\n@mlafix.kernel{one}"
     for one in TEXT.replace('"n V"', '"n v<=151936"').replace('"V"', '"v"').replace("def ", "def ends_").split("@mlafix.kernel")
     if "ends_sums" in one or "ends_entropy" in one or "ends_softmax" in one
 )
 
-# Blocks have 256 and 512 threads. For some sizes, the last packs of some threads hold no element.
+# Blocks have 256 or 512 threads, depending on the size. For some sizes, the last packs of some threads hold no element.
 SIZES = [50304, 65544, 128256, 151936]
 
 

@@ -226,8 +226,8 @@ def test_log_probabilities_of_chosen_tokens(tmp_path: Path, device: Device, rng:
 
 
 def test_an_element_of_a_row_whose_size_no_tensor_must_say(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Only optional tensors have this dim. An element exists if the row itself has it, even if all these tensors are
-    omitted."""
+    """Only the optional tensors x and y have the dim V, and y is omitted. An index is in bounds if it is below the size
+    of the row in x."""
     x, at = rng.normal(0, 1, (5, 9)).astype(F32), np.array([0, 8, 9, -1, 4], np.int32)
     out = device.poisoned((5, 2), F32)
     load(tmp_path, LOGPROBS).absent(out, device.put(x), None, device.put(at))

@@ -1,9 +1,9 @@
-"""The front end folds operations on constants. They give the same results as operations on values, also at the limits
-of their range."""
+"""Tests operations on constants, which the front end folds. The results are those of the same operations on values,
+also at the limits of the operands' range."""
 
 from __future__ import annotations
 
-import math  # noqa: F401 (what operands are written with)
+import math  # noqa: F401 (operands that eval() reads use it)
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +42,8 @@ CASES = [
 
 
 def is_held(text: str, a: str, b: str) -> bool:
-    """Returns whether Python's integer result fits i32. A folded result that does not fit its type is a compile
-    error."""
+    """Returns whether Python's integer result of `text` fits i32. The test leaves out other operands, since a folded
+    result that does not fit its type is a compile error."""
     if text not in ("a + b", "a - b", "a * b", "a // b", "a << b", "-a", "abs(a)") or ("//" in text and b == "0"):
         return True
     if "<<" in text and int(b) < 0:
@@ -140,8 +140,8 @@ def k(y: Out[f32, "c=4 n"]):
 
 
 def test_constants_of_numpy_are_pythons_numbers(tmp_path: Path) -> None:
-    """Elements of a tuple from outside are treated as Python numbers. Regression: their sums wrapped around in numpy's
-    types."""
+    """Numpy numbers in a tuple that is defined outside the kernel are treated as Python numbers. Regression: sums of
+    them wrapped around, as in numpy's types."""
     module = load(tmp_path, """
 MOST = (numpy.int32(2**31 - 1), numpy.float32(0.1))
 

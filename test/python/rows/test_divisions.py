@@ -1,5 +1,5 @@
-"""Divisions that a GPU computes by reciprocals: reciprocals of each other, and divisions of rows by one number, by
-constants and by powers of two. Results have the bits of f32 division."""
+"""Divisions that a GPU computes by reciprocals: reciprocals of values that contain another reciprocal, and divisions of
+rows by one number, by constants and by powers of two. Results have the bits of f32 division."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_reciprocals_of_each_other(tmp_path: Path, device: Device, rng: np.rando
     x = any_floats(rng, 50_000)
     factor = rng.permutation(any_floats(rng, 50_000))
     factor[: len(x) // 2] = 3.0
-    # all dividends of some warps have normal reciprocals
+    # the divisors x of the first warps all have normal reciprocals
     x[:1024] = np.ldexp(rng.uniform(1, 2, 1024), rng.integers(-60, 60, 1024))
     y, z = run(tmp_path, device, "reciprocals", [x.shape, x.shape], x, factor)
     with np.errstate(all="ignore"):
@@ -116,7 +116,8 @@ def test_rows_by_numbers(tmp_path: Path, device: Device, rng: np.random.Generato
 
 
 def near_halfway(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns pairs (x, row of s) of 24-bit integer significands whose quotient is nearly halfway between two floats.
+    """Returns 24-bit integer significands x, and for each of them the index of a significand s in the argument such
+    that x / s is nearly halfway between two floats.
 
     The halfway point is an odd integer m of 25 bits with 2^shift x - m s = c and 0 < |c| <= 3.
     """

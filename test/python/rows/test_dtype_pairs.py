@@ -69,7 +69,7 @@ def program(source: str, targets: list[str], kinds: Iterable[str] = KINDS) -> st
             for kind in kinds:
                 dims, value = KINDS[kind]
                 name = f"{kind}_{target}_{i}"
-                # A store with a predicate skips some rows.
+                # A store with a predicate skips some rows, so the tensor cannot be an Out.
                 access = "InOut" if "store(" in way else "Out"
                 arguments.append(f'{name}: {access}[{WORD.get(target, target)}, "{dims}"]')
                 lines.append("        " + way.format(y=f"{name}[t]", c=word, v=value, zero=zero))
@@ -88,7 +88,7 @@ def values(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.
         menu = [info.min, info.max, 0, 1, -1, 17, 2**24 + 1, 2**25 - 1, -(2**24) - 1, 65519, 65520, 257, 449, 464, 465]
         menu = [number for number in menu if info.min <= number <= info.max]
         return np.array(menu, dtype)[rng.integers(0, len(menu), shape)]
-    # These floats fit the integer dtypes. test_specials covers larger floats and NaN.
+    # These floats fit the integer dtypes. test_specials_convert_on_the_cpu covers larger floats and NaN.
     menu = [0.0, -0.0, 1.0, -1.5, 0.3, 1e-3, -2.0**-9, 2.0**-10, 3 * 2.0**-11, 17.0, 19.0, 447.0, 448.0, 464.0, 480.0, -3e4]
     menu += [65504.0, 57344.0, 61440.0, 1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-11, 2.0**-24, 2.0**-25]
     menu += [2.5, -2.5, 126.5, 127.5, -127.5, -128.5, 254.5, 255.5, -0.5, 2.0**-16, 2.0**-17, 3 * 2.0**-18]

@@ -83,8 +83,8 @@ def test_indices_of_elements(tmp_path: Path, device: Device, rng: np.random.Gene
 
 @pytest.mark.parametrize(("dtype", "size"), [(BF16, 64), (BF16, 2048), (F16, 16384), (BF16, 16392), (BF16, 32000)])
 def test_indices_of_narrow_extremes(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: type, size: int) -> None:
-    """The index of an extreme element is right if only some lanes have this element. In the last row, all lanes have
-    it."""
+    """In most rows, only some lanes hold an element that equals the extreme. In rows 3 and 5, all elements are equal,
+    so all lanes hold one."""
     x = rng.choice([-2.0, -1.0, -0.0, 0.0, 1.0, 2.0], (6, size), p=[1 / size, 0.2, 0.3, 0.3, 0.2 - 2 / size, 1 / size]).astype(dtype)
     x[1, size - 1], x[2, 0], x[3], x[5] = np.nan, -np.inf, -np.inf, 1.0
     best, least = (device.poisoned((6,), np.int32) for _ in range(2))
@@ -137,7 +137,7 @@ def test_a_sum_of_one_element_takes_it(tmp_path: Path, device: Device, rng: np.r
 def test_sums_of_exponentials(tmp_path: Path, device: Device, rng: np.random.Generator, size: int) -> None:
     x = (40 * rng.standard_normal((8, size))).astype(np.float32)
     x[1], x[2, size // 2], x[3, 0], x[4] = -np.inf, -np.inf, np.inf, np.nan
-    # the exponentials of all other elements are tiny or zero
+    # in row 5, the exponentials of all elements but the first are tiny or zero
     x[5] = x[5].max() - rng.uniform(80, 120, size).astype(np.float32)
     x[5, 0] = x[5].max() + 100
     x[6] = -3e38

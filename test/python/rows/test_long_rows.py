@@ -258,8 +258,8 @@ def test_rows_that_loops_carry_are_kept(kernels: ModuleType, device: Device, rng
 
 
 def test_what_loops_carry_needs_no_room_on_the_callers_stack(kernels: ModuleType, tmp_path: Path) -> None:
-    """Values that loops carry are not kept on the caller's stack. Threads of servers have small stacks, and the process
-    would crash."""
+    """Rows that loops carry are not kept on the caller's stack. They would overflow the small stack that a server's
+    thread may have."""
     script = f"""
 import runpy, sys, threading
 import numpy as np

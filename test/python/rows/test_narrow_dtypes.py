@@ -112,7 +112,7 @@ def test_every_number_and_every_tie_is_rounded_to_even(tmp_path: Path, device: D
 
 @pytest.mark.parametrize("dtype", FP8)
 def test_constants_saturate(tmp_path: Path, device: Device, dtype: str) -> None:
-    """Constants saturate like values. Upstream's fold of a constant's conversion would give NaN or infinity."""
+    """Constants saturate like values. MLIR's own fold of a constant's conversion would give NaN or infinity."""
     got = [device.poisoned((3, 8), FP8[dtype]) for _ in range(5)]
     made(tmp_path, dtype).constants(*got)
     device.synchronize()

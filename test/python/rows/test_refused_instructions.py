@@ -96,8 +96,8 @@ def test_bytes_behind_maxima_for_every_chip(tmp_path: Path, dtype: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:expected every access:mlafix.errors.CompileWarning")
 def test_users_kernels(tmp_path: Path) -> None:
-    """Kernels that store elements of 8 bits may need a refused instruction. Each one is compiled for a third of the
-    chips."""
+    """ptxas may emit a refused instruction for a kernel that stores elements of 8 bits. Each such kernel of
+    benchmarks/user_kernels.py is compiled for a third of the chips."""
     pytest.importorskip("torch", reason="the benchmark makes its tensors with torch")
     sys.path.insert(0, str(ROOT / "benchmarks"))
     try:
@@ -113,8 +113,8 @@ def test_users_kernels(tmp_path: Path) -> None:
 
 
 def test_the_library() -> None:
-    """Assembles one unit of each kernel in a wheel for D = 128 and bf16, each for another chip. scripts/test-wheels
-    checks the whole wheel."""
+    """Assembles one unit of each kernel in a wheel, for D = 128 and bf16. The units take turns among the chips from
+    sm_89 on. scripts/test-wheels checks the whole wheel."""
     folder = ROOT / "scripts" / "wheel"
     sys.path.insert(0, str(folder))
     make_archive = pytest.importorskip("make_archive", reason="the sources have no scripts")

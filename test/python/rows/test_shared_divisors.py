@@ -71,14 +71,14 @@ def test_quotients_beside_ties_are_rounded_once(tmp_path: Path, device: Device, 
 @pytest.mark.parametrize("dtype", FP8)
 def test_the_ends_of_the_range(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str) -> None:
     """Divides every dividend by every divisor. The numbers are zeros, subnormal numbers, infinities, NaN, and numbers
-    at the border of the fast path."""
+    at the limits of the range in which a pack is multiplied by one reciprocal."""
     ends = [0.0, 1e-45, 1e-40, 2.0**-126, 2.0**-80, 2.0**-65, 2.0**-64, 1e-10 / 448, 1.0, 3.0, 2.0**61, 2.0**62, 2.0**63, 2.0**64, 2.0**65,
             2.0**126, 3.4e38, np.inf, np.nan]
     points = np.array(ends, np.float32)
     points = np.unique(np.concatenate([points, np.nextafter(points, np.float32(np.inf)), np.nextafter(points, np.float32(0))]))
     points = np.concatenate([points, -points])
     s = points.reshape(-1, 1)
-    for _ in range(8):  # The elements of one pack take the fast path only together, so mixtures are random.
+    for _ in range(8):  # A pack uses the reciprocal only if all its elements are in range, so rows are random mixtures.
         x = rng.permuted(np.tile(np.resize(points, 112), (s.shape[0], 1)), axis=1)
         kernel = load(tmp_path, TEXT.replace("DTYPE", dtype)).by_row
         check(quotients(kernel, device, FP8[dtype], x, s[:, 0]), x, s)

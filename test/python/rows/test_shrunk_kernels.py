@@ -34,7 +34,7 @@ def shifted(x: np.ndarray, by: np.ndarray) -> np.ndarray:
     return np.where((by >= 0) & (by < 32), x.astype(np.int64) << np.clip(by, 0, 31), 0).astype(np.int32)
 
 
-# By failure: the kernel `k`, and its arguments in order. In place of each output stand the values expected in it.
+# For each failure: the text of the kernel `k`, and its arguments in order. An output is listed as its expected values.
 CASES: dict[str, tuple[str, list[Any]]] = {
     "an omitted tensor reads as zeros where the predicate holds, whatever otherwise= says": (
         """def k(y: Out[f32, "n"], z: Out[f32, "n D"], c: In[bool_, "n"], x: In[f32, "n"] | None, w: In[f32, "n D"] | None):

@@ -1,5 +1,5 @@
-"""Sinks: a logit that adds weight but no value to a state. It is merged exactly once, and the stored lse includes it or
-not."""
+"""Tests sinks. A sink is a logit that adds weight but no value to a state. Its weight counts exactly once in the stored
+row. Kernels store the lse without the sink or with it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def pieces(dtype: np.dtype, size: int) -> tuple[np.ndarray, np.ndarray]:
     x = rng.normal(size=(K, N, H, size)).astype(dtype)
     lse = rng.normal(0, 2, (K, N, H)).astype(np.float32)
     lse[rng.random(lse.shape) < 0.2] = -np.inf
-    lse[:, 1] = -np.inf  # row 1 has no keys in any piece
+    lse[:, 1] = -np.inf  # all states of row 1 are empty
     return x, lse
 
 

@@ -187,7 +187,7 @@ def allowed(w: InOut[f32, "n BOUND"]):
 @pytest.mark.parametrize("bound", ["r", "r<=20"])
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 6, 20])
 def test_a_row_whose_size_the_launch_knows(tmp_path: Path, device: Device, rng: np.random.Generator, bound: str, size: int) -> None:
-    """A slice that exceeds a row of the launch's size is out of bounds: it reads as zeros, and stores to it do
+    """If a slice ends past the size that the row has in the launch, the whole slice reads as zeros, and stores to it do
     nothing."""
     into = 'load(x[t, 1:3], into="D")' if "<" in bound else "0.0"
     kernels = load(tmp_path, LAUNCHED.replace("BOUND", bound).replace("= Z", f"= {into}"))
@@ -286,7 +286,7 @@ def test_a_slice_that_is_left_out(tmp_path: Path, places: tuple[str, ...], misse
 
 
 def test_rows_that_share_a_tensor_row(tmp_path: Path) -> None:
-    """Two grid rows write slices of the same tensor row, which overlap or not."""
+    """Two grid rows write slices of the same tensor row. It is an error if these slices overlap."""
     text = """
 @mlafix.kernel
 def k(y: Out[f32, "n C=96"], x: In[f32, "n C=96"]):

@@ -1,5 +1,5 @@
-"""Running merges whose states are shared by groups of lanes on a GPU. The launch chooses the number of groups. Results
-are compared with f64, and their bits do not depend on that number."""
+"""Running merges whose states are divided among lane groups on a GPU. The launch chooses the number of groups. Results
+are compared with f64, and their bits do not depend on the number of groups."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ def run(device: Device, kernel: Callable[..., None], v: np.ndarray, lse: np.ndar
 @pytest.mark.parametrize("dim, dtype", [(64, F32), (96, F32), (128, BF16), (128, F32), (512, BF16), (512, F32)], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_any_number_of_groups(device: Device, rng: np.random.Generator, kernels: ModuleType, name: str, dim: int, dtype: np.dtype) -> None:
-    """In a small launch, many groups of lanes share a row. In a large launch, few groups share it, or none. A row has
-    the same bits in both launches."""
+    """In a small launch, many lane groups share the states of a row. In a large launch, few groups do, or a single one
+    merges them all. A row has the same bits in both launches."""
     kernel = getattr(kernels, name)
     times = {"cuda": 300, "ptx": 6}.get(device.name, 10)
     for splits in [0, 3, 33] if device.name == "ptx" else SPLITS:
@@ -135,8 +135,8 @@ def test_any_number_of_groups(device: Device, rng: np.random.Generator, kernels:
 @pytest.mark.parametrize("dim, dtype", [(128, BF16), (128, F32), (512, BF16), (512, F32)], ids=str)
 @pytest.mark.parametrize("name", ["one", "behind_the_first", "twice"])
 def test_as_many_groups_as_a_row_can_have(device: Device, rng: np.random.Generator, kernels: ModuleType, name: str, dim: int, dtype: np.dtype) -> None:
-    """If only one row is merged, 16 or 32 groups share it, so that a thread adds an element of all groups. Kernels that
-    merge many rows at once are left out, since their groups are larger."""
+    """If a launch has only one row, 16 or 32 lane groups share its states, and each thread then adds up one element of
+    the row over all groups. A launch of many rows has larger lane groups, and must give the same bits."""
     kernel = getattr(kernels, name)
     times = 4 if device.name == "ptx" else 16
     for splits in (33, 100):
@@ -151,8 +151,8 @@ def test_as_many_groups_as_a_row_can_have(device: Device, rng: np.random.Generat
 
 
 def test_an_index_of_an_lse_that_is_used_again_and_again(device: Device, rng: np.random.Generator, tmp_path: Path) -> None:
-    """The index of an lse is computed in many steps that use the previous value twice. The compiler analyses each step
-    once; once per use would be 2^40 analyses."""
+    """The index of an lse is computed in 40 steps, each of which uses the previous value several times. The compiler
+    analyses each step once; once per use would be more than 2^40 analyses."""
     steps = "            x = x * x + x\n" * 40
     kernels = load(tmp_path, f"""
 @mlafix.kernel
@@ -173,8 +173,8 @@ def squares(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[f32, "n s D"], l
 
 
 def test_a_merged_lse_that_is_used_again_and_again(device: Device, rng: np.random.Generator, kernels: ModuleType, tmp_path: Path) -> None:
-    """An lse from one loop is changed by many steps before the next loop. Each step uses the previous value twice, but
-    the compiler analyses it once. The steps keep the value."""
+    """Between two loops, 40 steps compute a value from the lse of the first loop. Each step uses the previous value
+    twice, but the compiler analyses the step once. A step does not change the value, so the result is the lse."""
     steps = "        most = most * 0.5 + most * 0.5\n" * 40
     module = load(tmp_path, f"""
 @mlafix.kernel

@@ -1,8 +1,8 @@
 """Rows with more than 65536 elements, fixed or bounded, that are overwritten while they are still needed. A loaded row
 keeps the contents at the time of the load.
 
-The bodies of a few fixed kernels, and of random ones, also run in Python on rows of numpy. Both must give the same
-bits.
+The bodies of a few fixed kernels, and of random ones, also run in Python on rows of numpy. The compiled kernel and
+Python must give the same bits.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def run_in_python(text: str, rows: int, arrays: dict[str, np.ndarray], k: int) -
     """Runs the body of the kernel `text` in Python, which modifies `arrays`."""
     size = arrays["x"].shape[-1]
 
-    # a bounded row has no elements past its end, a fixed one wraps around
+    # past its end, a row that `load` reads into another dim is zero if it is bounded, and repeats otherwise
     ends = "<=" in text[: text.index("    for t in grid")]
 
     def load(row: Any, into: str = "", first: int = 0, each: int = 1, where: bool = True) -> Any:
@@ -109,7 +109,7 @@ class Writer:
     def __init__(self, rng: np.random.Generator, dims: list[str]) -> None:
         self.rng = rng
         self.dim = self.pick(dims)
-        # the number of branches and loops that may still follow; each keeps rows on a thread's small stack
+        # The number of branches and loops that may still follow. Each keeps rows on a thread's stack, which is small.
         self.nested = 3
         self.name = re.findall("[Dv]", self.dim)[0]
         self.lines = head(self.dim)
@@ -172,7 +172,7 @@ class Writer:
 
 
 def check(kernel: Any, text: str, device: Device, rng: np.random.Generator, size: int, k: int) -> None:
-    """Calls the kernel with arguments of its signature, once for each legal alias, and checks its outputs."""
+    """Calls the kernel once without an alias and once for each output that may be `z`, and checks all arguments."""
     rows = 2 if '"n"' in text else 1
     shape = (rows, size) if '"n"' in text else (size,)
     counts = {"c": np.array([1, 3], np.int32)} if '"n"' in text else {}

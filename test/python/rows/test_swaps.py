@@ -58,7 +58,8 @@ STAGES        y[t] = row
 
 
 def transformed(rows: np.ndarray, stages: list[int]) -> np.ndarray:
-    """Returns the sum or the difference of each element and its partner."""
+    """For each block size in `stages`, replaces each element by the sum of its partner in the neighbouring block and
+    itself, or by their difference if the element is in the second block of the two."""
     places = np.arange(rows.shape[1])
     for block in stages:
         rows = rows[:, places ^ block] + np.where(places & block, -rows, rows)
@@ -68,7 +69,7 @@ def transformed(rows: np.ndarray, stages: list[int]) -> np.ndarray:
 @pytest.mark.parametrize(("size", "stages"), [
     (1024, 10 * 2), (2048, 11), (4096, 12), (12288, 12), (16384, 14), (32768, 15)], ids=str)  # fmt: skip
 def test_hadamard_transforms(tmp_path: Path, device: Device, rng: np.random.Generator, size: int, stages: int) -> None:
-    """All swaps of a kernel share one piece of a block's memory, whatever the number of packs. The sums are exact."""
+    """All swaps of a kernel share one buffer in shared memory, whatever the number of packs. The sums are exact."""
     bits = int(np.log2(size & -size))
     blocks = [1 << i % bits for i in range(stages)]
     text = "".join(f"        row = swap(row, {block}) + where((i & {block}) == 0, row, -row)\n" for block in blocks)
@@ -81,8 +82,8 @@ def test_hadamard_transforms(tmp_path: Path, device: Device, rng: np.random.Gene
 
 
 def test_exchanges_of_several_kinds_share_memory(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """An exchange begins only when all threads have finished the previous one. Separate memory for each exchange would
-    exceed a block's memory."""
+    """Swaps, reductions and scans use the same shared memory, since a buffer for each of them would exceed what a block
+    has. So an exchange begins only when all threads have finished the previous one."""
     size, rounds = 8192, 6
     text = "".join(f"""        row = swap(row, {1024 << i % 3}) + i32(i == {i})
         total = total + sum(row) + max(row)

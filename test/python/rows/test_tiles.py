@@ -237,7 +237,7 @@ def some(scales: Out[S, "m G"].swizzle("128x4"), q: Out[f4e2m1, "m (G 32)"], x: 
 
 
 class Forgetful:
-    """Imitates the dispatcher of `some`: launches it, then restores the previous contents of `rows`."""
+    """Imitates the dispatcher of `some`: launches the kernel, then restores `rows` of its outputs, as if unwritten."""
 
     def __init__(self, dispatch: Any, rows: list[int]) -> None:
         self.dispatch, self.rows = dispatch, rows

@@ -148,8 +148,8 @@ def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], ke
 
 
 def test_eight_in_one_kernel(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """The kernel is too long to be unrolled, except for its reductions. Otherwise each reduction would loop over two
-    packs, with the row in local memory."""
+    """The kernel is too long to be unrolled, but its reductions are unrolled all the same. A reduction that loops over
+    its two packs would keep the row in local memory."""
     text = """
 @mlafix.kernel
 def k(values: Out[f32, "n S=8 K=16"], found: Out[i32, "n S=8 K=16"], x: In[f32, "n S=8 D=256"]):
@@ -170,7 +170,7 @@ def k(values: Out[f32, "n S=8 K=16"], found: Out[i32, "n S=8 K=16"], x: In[f32, 
 
 
 def test_an_index_is_below_the_length(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """The proofs know that an index from top_k is below the row's length. A kernel with bounds="prove" compiles,
+    """The proofs know that an index from top_k is below the row's length, so the kernel compiles with bounds="prove",
     without bounds checks."""
     text = """
 @mlafix.kernel(bounds="prove")

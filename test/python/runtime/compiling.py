@@ -1,4 +1,4 @@
-"""A compiler for tests of the cache, which counts the calls of the package's own compiler."""
+"""A compiler for tests of the cache. It counts compilations, which the package's own compiler does."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 
 class CountingCompiler:
-    """Replaces mlafix._compiler. Every compilation adds a line to the file `log`. A repeated one returns the first
-    result in this process."""
+    """Replaces mlafix._compiler. Every call of `compile` adds a line to the file `log`. A call with the arguments
+    of an earlier call in this process returns the earlier result."""
 
     _made: ClassVar[dict[str, bytes]] = {}
 

@@ -1,5 +1,5 @@
-"""An archive of units, as in a wheel. Every call that a wheel promises runs from it without compiling, for any number
-of heads."""
+"""An archive of units, as in a wheel. Every call that a wheel promises runs from the archive without compiling, for any
+number of heads."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_every_call_runs_from_the_archive_as_it_does_compiled_for_its_heads(fold
     assert done.returncode == 0, done.stderr.decode()[-3000:]
     for (function, _), got, compiled in zip(calls, pickle.loads(done.stdout), _run(calls), strict=True):
         for one, other in zip(got, compiled, strict=True):
-            # Code that is compiled for a number of states may add in another order. This changes a unit in the last
-            # place of bf16 or fp8.
+            # Code that is compiled for one number of states may add in another order than code for any number. Results
+            # then differ by a unit in the last place of bf16 or fp8.
             is_near = (one == other).mean() > 0.99 if one.dtype == np.uint8 else np.allclose(one, other, 2**-7, 1e-5, equal_nan=True)
             assert is_near, (function.__name__, one, other)
 

@@ -43,7 +43,7 @@ def misaligned() -> np.ndarray:
 
 
 class Broken:
-    """Claims to support DLPack, but raises when asked for a tensor."""
+    """Claims to support DLPack, but gives `capsule` when asked for a tensor, or raises if that is None."""
 
     def __init__(self, capsule: object = None) -> None:
         self.capsule = capsule

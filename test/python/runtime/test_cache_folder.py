@@ -1,5 +1,5 @@
-"""The folder of the cache. Only a folder of the user's own is used. Kernel names cannot lead out of it, and forks leave
-no lock behind."""
+"""The folder of the cache. Only a folder of the user or of root is used, and only if no other user may write to it.
+Kernel names cannot lead out of the folder, and forks leave no lock behind."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def as_user(user: int, work: Callable[[], bool]) -> bool:
 
 def load_and_count(compiler: CountingCompiler, compiled: int, warning: str = "") -> bool:
     """Loads one unit. Returns true if this took `compiled` compilations and gave one warning that matches `warning`, or
-    none if that is empty."""
+    no warning if `warning` is empty."""
     compiler.log = compiler.log.with_name(f"compiled-by-{os.geteuid()}-{time.monotonic_ns()}")
     cache.clear_memory()
     with warnings.catch_warnings(record=True) as given:

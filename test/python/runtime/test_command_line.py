@@ -70,7 +70,7 @@ def test_what_is_compiled_is_said(emit: str, said: str, file: Path, tmp_path: Pa
     output = tmp_path / f"twice.{emit}"
     assert main(["compile", f"{file}:twice", *bound, "--target", targets, "--emit", emit, "-o", str(output)]) == 0
     assert capsys.readouterr().err.startswith(said)
-    if emit == "header":  # the Python command or mlafix-opt
+    if emit == "header":  # the text does not say whether this command or mlafix-opt wrote it
         assert "Written by mlafix's compiler" in output.read_text() and "mlafix-opt" not in output.read_text()
 
 

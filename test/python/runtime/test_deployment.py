@@ -300,8 +300,8 @@ if __name__ == "__main__":
 
 
 def test_globals_with_the_names_of_arguments_and_locals_do_not_count(folder: Path) -> None:
-    """Globals of a script may have the names of the kernel's arguments and locals. They do not change its digest, so
-    the script runs with the unit that was compiled from it."""
+    """Globals of a script may have the names of the kernel's arguments and locals. Such globals do not change the
+    kernel's digest, so the script runs with the unit that was compiled when these globals did not exist."""
     path = folder / "kernels.py"
     path.write_text(KERNEL + SCRIPT)
     save(folder, folder / "kernels.mlafix")
@@ -352,8 +352,8 @@ def test_a_name_of_a_comprehension_is_another_one_outside_of_it(tmp_path: Path) 
 
 
 def test_in_and_out_are_told_apart(folder: Path) -> None:
-    """Two kernels have the same text, but an alias in it stands for Out in one and for InOut in the other. Their
-    digests differ."""
+    """Two kernels have the same text, but the name Way in it stands for Out in one and for InOut in the other. The
+    digests of the kernels differ."""
     for name, way in (("one", "Out"), ("two", "InOut")):
         (folder / f"{name}.py").write_text(KERNEL.replace("Out[T", "Way[T").replace("import DType", f"import {way} as Way, DType"))
     done = run(folder, "import one, two; assert one.double.digest != two.double.digest; assert len(one.double.digest) == 32")

@@ -20,7 +20,7 @@ from mlafix import _runtime, library  # noqa: E402
 N, H, D = 33, 16, 128
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 TOLERANCE = {"bf16": 2**-8, "f16": 2**-11, "f32": 4e-6}
-BIG = 4096  # so many rows that the GPU is busy for longer than the host needs to go on
+BIG = 4096  # so many rows that the GPU is still busy when the host makes its next call
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_captured_graph_replays_with_changed_inputs(dispatch: _runtime.Dispatche
     args = (*got, *given, 20)
     call = dispatch.bind(args) if bound else lambda: dispatch(args)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):  # no call came before, so the code is loaded during the capture
+    with torch.cuda.graph(graph):  # if no earlier call loaded the code, it is loaded during the capture
         call()
     for seed in (5, 6):
         for tensor, fresh in zip(given, inputs(seed=seed)):

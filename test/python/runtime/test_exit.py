@@ -1,8 +1,8 @@
 """A program ends with status 0 although one of its daemon threads is in a call, as in servers (jax#18246,
 joblib/threadpoolctl#40).
 
-Before Python 3.14, the interpreter ends such a thread by pthread_exit, which unwinds its stack. A C++ function that is
-noexcept would then end the process.
+Before Python 3.14, the interpreter ends such a thread by pthread_exit, which unwinds the thread's stack. If a C++
+function on this stack were noexcept, the whole process would be terminated.
 """
 
 from __future__ import annotations

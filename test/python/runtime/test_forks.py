@@ -65,8 +65,9 @@ class Holder:
 
 
 def test_a_child_computes_a_property_that_a_thread_computes() -> None:
-    """A child can compute a property that a thread of its parent was computing. In Python 3.10 and 3.11,
-    functools.cached_property has one lock for all objects of a class (CPython's issue 87634)."""
+    """A child can compute a property that a thread of its parent was computing. With functools.cached_property of
+    Python 3.10 and 3.11, the child would wait forever for the class's lock, which that thread holds (CPython's issue
+    87634)."""
     holder = Holder()
     holder.busy = Busy(lambda _: holder.value)
     with holder.busy:
@@ -95,7 +96,7 @@ def test_a_fork_waits_for_threads_that_are_inside() -> None:
                 if forks_wait._forking:
                     break
                 time.sleep(0.001)
-            with forks_wait:  # the thread that is inside may enter again, even while a fork waits
+            with forks_wait:  # a thread inside forks_wait may enter it again, even while a fork waits
                 order.append("left")
 
     busy = Busy(inside)
@@ -208,7 +209,7 @@ def test_calls_import_modules_of_the_package_while_forks_wait() -> None:
     package = Path(mlafix.__file__).parent
     for path in sorted(package.rglob("*.py")):
         if path.relative_to(package).parts[0] in ("compat", "distributed", "explain", "__main__.py"):
-            continue  # these modules are used where ranks meet, or in programs with one thread
+            continue  # exempt: used by ranks that wait for each other, or in programs with one thread
         for node in ast.walk(ast.parse(path.read_text())):
             blocks = [getattr(node, name) for name in ("body", "orelse") if isinstance(getattr(node, name, None), list)]
             for block in () if isinstance(node, ast.Module) else blocks:

@@ -420,8 +420,8 @@ def test_states_pass_through_branches_and_bases() -> None:
 
 
 def test_an_index_that_two_branches_compute_alike(tmp_path: Path) -> None:
-    """Each step uses the previous value several times. The compiler must compare each pair of steps only once; else it
-    would need 2^40 comparisons."""
+    """Two branches compute an index in the same 40 steps, each of which uses the previous value several times. The
+    compiler must compare each pair of steps only once; otherwise it would need more than 2^40 comparisons."""
     steps = "            x = x * x + x\n" * 40
     index = f"            x = t\n{steps}            x = max(min(x, shape(\"n\") - 1), 0)\n"
     made = load(tmp_path, f"""

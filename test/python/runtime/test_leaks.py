@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="these calls come with torch tensors
 MakeDispatcher = Callable[..., _runtime.Dispatcher]
 H, D = 4, 64
 CALLS = 100_000
-# AddressSanitizer keeps freed memory for a while, so it cannot be measured.
+# AddressSanitizer keeps freed memory for a while, so resident memory does not show leaks.
 KEEPS_FREED = "libasan" in Path("/proc/self/maps").read_text()
 
 

@@ -19,7 +19,7 @@ import mlafix
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 # The kernel has constructs that could depend on the host's arithmetic: inexact constants, a division that becomes a
-# product, folded functions, subnormal numbers. Its doubles in JSON could depend on the locale.
+# product, folded functions, subnormal numbers. The text of its constants in JSON could depend on the locale.
 KERNEL = """
 import mlafix
 from mlafix.dsl import In, Out, assume, exp, f32, grid, log, shape, sin
@@ -80,7 +80,8 @@ sys.stdout.write(json.dumps(made))
 
 @lru_cache
 def result(state: str, folder: Path) -> dict[str, object]:
-    """Compiles the kernel in a process with the given state. Returns the code and the results."""
+    """Compiles and runs the kernel in a process with the given state. Returns digests of the code and of the results,
+    the verdicts of the proofs, and the number of faults."""
     place = folder / state.replace(" ", "_")
     place.mkdir()
     (folder / "kernels.py").write_text(KERNEL)  # one path for all states, since the MLIR text contains it

@@ -84,7 +84,7 @@ def test_a_warning_underlines_the_expression():
 @pytest.mark.parametrize("kernel", [merge_with_care, merge_states])
 def test_no_warning_where_empty_rows_are_right(kernel):
     assert not compiled(kernel, D=64)
-    # The result is right whatever the rows of empty parts contain.
+    # The result is right whatever the payloads of empty states contain.
     rng = np.random.default_rng(0)
     lses = np.float32([-np.inf, np.inf, 0.5])
     a_lse, b_lse = (np.ascontiguousarray(x.reshape(-1)) for x in np.meshgrid(lses, lses))
