@@ -1,4 +1,4 @@
-"""Loads kernels from text, as if from a file. Also has the folder of the library's texts."""
+"""Loads Python kernels from a text that is written to a file. Names the folder of the library's MLIR texts."""
 
 from __future__ import annotations
 

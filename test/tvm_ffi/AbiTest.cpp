@@ -11,7 +11,8 @@
 #include <cstddef>
 #include <type_traits>
 
-// lib/TvmFfi/Abi.h declares TVM-FFI's functions again, with the same types.
+// lib/TvmFfi/Abi.h declares these functions again, with these types. The macros
+// below rename the declarations there, so that both headers can be included.
 static_assert(std::is_same<decltype(&TVMFFIEnvGetStream),
                            void *(*)(int32_t, int32_t)>::value);
 static_assert(std::is_same<decltype(&TVMFFIErrorSetRaisedFromCStr),

@@ -1,5 +1,5 @@
-// y[t] = factor * x[t] + bias[t] in the first `count` rows if `on` is true, else 0. The arguments include every
-// kind of scalar.
+// y[t] = factor * x[t] + bias[t] if `on` is true and t is less than `count` and `rows`, else y[t] = 0. The arguments
+// include every kind of scalar.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !biases = memref<?xf32, strided<[?], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>

@@ -101,8 +101,8 @@ class Engine:
     # -- The host: requests, pages, metadata --------------------------------------------------------------------------------
 
     def schedule(self) -> int:
-        """Advances the requests by a step. Some end; new ones arrive with a prompt and possibly a cached context;
-        others decode. Returns the tokens."""
+        """Advances the requests by a step. Some requests end, and new ones take their places. All others decode one
+        token. Returns the number of tokens in the step."""
         draw = lambda low, high: int(torch.randint(low, high, (), generator=self.generator))  # noqa: E731
         for i, request in enumerate(self.live):
             if request is not None and (request.length >= WIDTH * PAGE - 6 or request.steps > 6 + i):
@@ -112,7 +112,7 @@ class Engine:
         for i in range(REQUESTS):
             if self.live[i] is None:
                 self.made += 1
-                # Every other request has only the shared prompt in its cache. Its first step has all its other tokens.
+                # A new request has only the shared prompt in its cache. Its first step has the rest of its prompt.
                 self.live[i] = SimpleNamespace(name=f"r{self.made}", length=self.prefix, pages=[1], steps=0)
                 count = 2 + draw(0, 2)
             else:
@@ -241,8 +241,8 @@ class Engine:
     # -- Attention -----------------------------------------------------------------------------------------------------------
 
     def attend(self, layer: int, to: tuple[torch.Tensor, torch.Tensor], keys: torch.Tensor, values: torch.Tensor, sees: torch.Tensor) -> None:
-        """Computes the attention of all tokens to keys [N, n, Hk, D]. `sees` [N, n] is the mask, and masked keys are
-        replaced by zeros. Returns out and lse."""
+        """Computes the attention of all tokens to keys [N, n, Hk, D], and writes out and lse to `to`. A token does not
+        see the keys whose element in the mask `sees` [N, n] is false. These keys are replaced by zeros."""
         mask = sees[:, :, None, None]
         keys, values = (torch.where(mask, x, 0.0).repeat_interleave(HEADS // KV_HEADS, 2) for x in (keys, values))
         scores = torch.einsum("thd,tjhd->thj", self.q, keys) * SCALE
@@ -256,8 +256,9 @@ class Engine:
         to[1].copy_((total.log() + safe)[..., 0].T)
 
     def paged(self, layer: int, to: Any, table: Any, owner: Any, first: Any, count: Any, past: int = 0, swapped: bool = False, scale_of: int | None = None) -> None:
-        """Computes attention to `count` [N] keys from key `first` [N] on, in pages [B, w]. `owners` [N] are the
-        requests of the tokens. `past` is the number of keys read past the end by mistake."""
+        """Computes attention to `count` [N] keys from key `first` [N] on. The keys are in the pages that `table` [B, w]
+        lists, and `owner` [N] is each token's row of the table. While the fault is active, `past` keys after the last
+        one are read, too."""
         k_cache, v_cache = self.caches[layer]
         k_scale, v_scale = self.scales[layer]
         if scale_of is not None:

@@ -1,5 +1,5 @@
-"""Faults are injected into a small engine. Each is reported with its first step, layer, seam and row, in eager steps
-and in replays. Runs without a fault have no report."""
+"""Tests mlafix.watch on a small engine (standin.py). Each fault that is injected into the engine is reported with its
+first step, layer, seam and row, in eager steps and in replays. Runs without a fault have no report."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ NAMED = {
 """For each fault, with poisoned memory: the layer, the kind of the seam, its name, and the class of the finding."""
 
 ROWS = {"stale rows": [1, 0], "an empty request's +inf": [1, 0], "wrong causal edge": [1, 0], "recycled page": [2, 1]}
-"""The first wrong row, for faults that do not begin at the batch's first row. The first request has two tokens in its
-first step, and all other requests have three."""
+"""The first wrong row, for faults that do not begin at the batch's first row. At step FIRST, the second request is the
+first one without keys in chunk 1 of its context. With a wrong causal edge, the first request still sees keys, since
+padding counts as its tokens. The row of a recycled page is the request and the block in its table."""
 
 
 def made(fault: str = "", *, replays: bool = False, device: str = "cpu", lines: list[str] | None = None, choice: Choice | None = None, **more: Any) -> standin.Engine:
@@ -53,8 +54,8 @@ def made(fault: str = "", *, replays: bool = False, device: str = "cpu", lines: 
 
 
 def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a compiler, all checks run except for the one that computes attention again. The wheel contains their
-    code."""
+    """Without a compiler, all checks run whose code the wheel contains. Only the check that computes attention again
+    does not run."""
     lines, tries = [], []
 
     def refuse(*_: Any, **__: Any) -> None:
@@ -166,8 +167,8 @@ def test_seams_are_chosen() -> None:
 
 
 def test_a_repair_in_place_and_its_count() -> None:
-    """A repair blanks the states of a chunk after the seam that leaves them, so later merges are right. The repaired
-    rows are counted."""
+    """A repair blanks the wrong states of a chunk right after the attention that computed them, so the later merges are
+    right. The repaired rows are counted."""
     engine = made("an empty request's +inf", choice=Choice(frozenset({"attention", "merge"}), repair=True))
     kept: Any = None
     own = engine.merge
@@ -250,8 +251,8 @@ def attend(q, k_cache, v_cache, *, block_table, seq_lens, cu_seqlens_q, scale, c
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_script_for_a_layer_of_vllm(first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The report of a backend's forward has lengths, pages and sizes, even from the first check. Its script fails with
-    the fault and passes without it."""
+    """The report of a backend's forward has lengths, pages and sizes, even if the first check finds the fault. The
+    script that is written from the report fails with a wrong backend and passes with a right one."""
     file, script = tmp_path / "reports.jsonl", tmp_path / "again.py"
     own = Watch(json=file, say=lambda line: None)
     numbers = lambda *all: torch.tensor(all).int()
@@ -306,7 +307,7 @@ def test_any_function_is_watched() -> None:
 
 
 def test_attention_of_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests a registry that imitates the one of transformers, and the one of transformers itself if it is installed."""
+    """Tests the registry of transformers, or an imitation of it if transformers is not installed."""
     try:
         from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as registry
     except ImportError:
@@ -451,8 +452,8 @@ def test_vllms_attention_for_cpus_is_watched(fresh: None, monkeypatch: pytest.Mo
 
 
 class SecondRunner:
-    """A model runner that imitates vLLM's second one: its batch has another order, and its tables are for all
-    layers."""
+    """A model runner that imitates vLLM's second one. Its batch has the requests in another order than the scheduler,
+    and all layers share its block tables."""
 
     speculator = None
     kv_cache_config = types.SimpleNamespace(num_blocks=8)
@@ -523,8 +524,9 @@ def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pyt
 
 
 def test_rows_whose_context_a_merge_dropped_are_found(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows are found whose context was dropped by a merge. vLLM copies the suffix of tokens past a threshold. The
-    threshold only counts requests that have a context, wherever they are in the batch."""
+    """A merge that drops the context of rows is found. vLLM's merge copies the suffix of the tokens past a threshold,
+    which is the number of tokens that have a context. If these tokens are not the first ones of the batch, the merge
+    drops their context."""
     def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
                           prefill_tokens_with_context: int | None = None) -> None:  # fmt: skip
         output.copy_(suffix_output)
@@ -546,7 +548,8 @@ def test_rows_whose_context_a_merge_dropped_are_found(fresh: None, monkeypatch: 
 
 
 def test_keys_of_a_latent_cache_are_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In decodes of MLA, a key is one row of the latent cache. Its score is the sum of two products."""
+    """In decodes of MLA, a key is one row of the latent cache. A call passes two slices of the row as k and v, so the
+    score of a key is the sum of q times k and q_v times v."""
     own = Watch(say=lambda line: None, sample=1)
     own.step()
     cache, q = torch.randn(6, 4, 24), torch.randn(2, 3, 24)

@@ -84,8 +84,8 @@ TEST(Access, one_tensor_may_be_read_and_written_row_by_row_only) {
   EXPECT_FALSE(mayBeOneTensor(*shifted, 0, 1));
 }
 
-/// A kernel's body with accesses of every kind (rows, elements, slices) to two
-/// tensors that may alias.
+/// A kernel's body with accesses of every kind (rows, elements, slices) to
+/// three tensors, any two of which may share memory.
 const char *const everyKind = R"(
       %row = mlafix.load %o[%t] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
       %other = mlafix.load %q[%t] : !rows -> tensor<?xf32, #mlafix.dim<"D">>

@@ -169,8 +169,9 @@ void addQuotient(std::vector<SparseRow> &rows, unsigned x, unsigned column,
   rows.push_back(least({{x, -1}, {column, divisor}}, divisor - 1));
 }
 
-// The system asks for two numbers below 10^6 whose remainders have a given sum.
-// MLIR's algorithm takes half a minute for it.
+// The system asks for two different numbers up to 10^6 whose remainders by
+// eight divisors have equal sums. MLIR's algorithm takes half a minute for it.
+// This search must end when its budget is spent.
 TEST(IntegerPoints, a_search_ends_with_its_work) {
   std::vector<SparseRow> rows;
   SparseRow sum = equal({}, 0);

@@ -104,8 +104,8 @@ Verdict verdictOf(KernelOp kernel, Question question) {
   return Verdict::Refuted;
 }
 
-// The kernels have a chain of maxima or a chain of xors. A complete analysis of
-// either takes an exponential number of cases or steps.
+// The kernel has a chain of maxima and a chain of xors. A complete analysis of
+// either chain takes an exponential number of cases or steps.
 TEST(Proofs, long_chains_end_as_unknown) {
   std::string sums = "%s0 = arith.addi %t, %c1 : index\n",
               tests = "%p0 = arith.cmpi slt, %t, %n : index\n";

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kSize = 12;
 
-/// The relation a x + b y + c >= 0. With `isEquality`, it is = 0 instead; with
-/// a `modulus` other than 0, it is = 0 modulo that number.
+/// A relation of the sum a x + b y + c: the sum is a multiple of `modulus` if
+/// `modulus` is not 0, else it is 0 if `isEquality` is set, else at least 0.
 struct Relation2D {
   int64_t a, b, c, modulus = 0;
   bool isEquality = false;
@@ -120,8 +120,8 @@ TEST(SetDifference, points_are_those_of_the_first_set_alone) {
   EXPECT_LT(empty, 360u);
 }
 
-// Set i contains the points where x + y is i modulo `count`. The work is linear
-// in the number of sets.
+// Set i contains the points where x + y + i is a multiple of `count`. The work
+// must be linear in the number of sets.
 TEST(SetDifference, sets_that_differ_in_a_remainder_are_taken_one_by_one) {
   auto takes = [](int64_t count, int64_t isMissing) {
     PresburgerSpace space = PresburgerSpace::getSetSpace(2);

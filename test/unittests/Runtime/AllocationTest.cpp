@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Replaces operator new in the whole test program, to count its calls on this
-// thread. Sanitizers replace it themselves, so the tests do not run under them.
+// Replaces operator new in the whole test program, to count its calls on each
+// thread. Sanitizers replace operator new themselves, so the tests do not run
+// under them.
 //
 //===----------------------------------------------------------------------===//
 

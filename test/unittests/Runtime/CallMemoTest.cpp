@@ -52,8 +52,8 @@ struct RawCall {
 
   bool has[3] = {}, hasStrides[3] = {true, true, true};
 
-  /// Returns the arguments, after making their pointers refer to this object,
-  /// which may be a copy.
+  /// Returns the arguments, after setting their pointers to members of this
+  /// object. In a copy, they still point to members of the original.
   const mlafix_arg *packed() {
     for (int i = 0; i < 3; ++i) {
       tensors[i].sizes = sizes[i];
@@ -71,8 +71,8 @@ struct RawCall {
 
 class CallMemo : public testing::Test {
 protected:
-  /// Returns a unit of add_bias with an additional variant. The variant
-  /// requires that the tensors do not start at the same address.
+  /// Returns a unit of add_bias with an additional variant, which comes first.
+  /// It requires that `out` and `in` start at different addresses.
   static UnitWriter guardedUnit() {
     UnitWriter writer = addBiasUnit();
     json &variants = writer.kernel()["code"][1]["variants"];
@@ -165,14 +165,15 @@ TEST_F(CallMemo, knows_calls_in_place_as_calls_in_place) {
 }
 
 TEST_F(CallMemo, knows_where_tensors_may_lie_on_each_other) {
-  // No variant of this unit depends on aliasing. The memo then does not
+  // No variant of this unit depends on aliasing, so the memo does not
   // distinguish calls in place from others.
   kernel = load(addBiasUnit()).kernel("add_bias");
   ASSERT_EQ(call.launch(kernel), MLAFIX_OK);
   RawCall inPlace = call;
   inPlace.tensors[1].data = memory;
   EXPECT_TRUE(isKnown(inPlace));
-  call.strides[1][0] = inPlace.strides[1][0] = 8; // gives calls other strides
+  // An input whose strides are not those of the output must not overlap it.
+  call.strides[1][0] = inPlace.strides[1][0] = 8;
   ASSERT_EQ(call.launch(kernel), MLAFIX_OK);
   EXPECT_TRUE(isKnown(call));
   EXPECT_FALSE(isKnown(inPlace));

@@ -327,8 +327,8 @@ TEST_F(Check, messages_are_utf8_whatever_a_caller_names) {
               MLAFIX_NOT_FOUND);
     return mlafix_last_error();
   };
-  // Names with a lone byte, a truncated character, overlong forms, a surrogate
-  // and a code point past the last one, and a valid name.
+  // Six names that are not UTF-8 (a lone byte, a truncated character, two
+  // overlong forms, a surrogate, a code point past U+10FFFF), and a valid one.
   const std::pair<const char *, const char *> names[] = {
       {"a\xff", "a\\xff"},
       {"\xe2\x82z€", "\\xe2\\x82z€"},
@@ -443,8 +443,8 @@ TEST_F(Check, interleaved_slices_of_one_buffer_are_apart) {
 
 TEST_F(Check, undecided_layouts_need_the_callers_word) {
   // The rows of the output are 16 elements apart and cover columns 0 to 3. The
-  // rows of the input are 20 elements apart. They do not overlap, but the
-  // strides do not prove it.
+  // rows of the input are 20 elements apart. Output and input do not overlap,
+  // but the runtime cannot tell this from the strides.
   std::vector<float> wide(512, 1.0f);
   call = AddBiasCall(3);
   call.args[0] = Tensor::strided(wide.data(), MLAFIX_F32, {3, 4}, {16, 1});

@@ -39,7 +39,8 @@ using Work = std::vector<std::string>;
 TEST_F(CollectiveOrder, a_group_alone_waits_for_nothing) {
   EXPECT_EQ(work('A', 1), (Work{"launch", "record 1 on 0x10"}));
   EXPECT_EQ(work('A', 1), (Work{"launch", "record 1 on 0x10"}));
-  // If one group launches on two streams, the caller must order the launches.
+  // The caller orders launches of one group on two streams, so the runtime adds
+  // no wait.
   EXPECT_EQ(work('A', 2), (Work{"launch", "record 1 on 0x20"}));
 }
 

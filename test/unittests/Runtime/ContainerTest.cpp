@@ -78,7 +78,7 @@ TEST(Container, extra_bytes_are_found) {
   std::vector<uint8_t> bytes = addBiasUnit().finish();
   bytes.push_back(0);
   EXPECT_EQ(loadStatus(bytes), MLAFIX_BAD_UNIT);
-  bytes[16] += 1; // the header says one byte more than the images have
+  bytes[16] += 1; // the unit's size in the header counts the extra byte
   fixChecksum(bytes);
   expectError(MLAFIX_BAD_UNIT, {"end with its last image"},
               [&] { Unit::load(bytes.data(), bytes.size()); });
@@ -115,7 +115,8 @@ TEST(Container, reserved_header_bytes_must_be_zero) {
 }
 
 TEST(Container, a_manifest_size_that_leads_out_of_the_file_is_found) {
-  // 8 MiB, above the limit, above the unit's size.
+  // Changes the manifest's size to about 8 MiB (the limit is 16 MiB), to 2 GiB,
+  // and to almost 2^63 bytes.
   for (int byte : {26, 27, 31}) {
     std::vector<uint8_t> bytes = addBiasUnit().finish();
     bytes[byte] = 0x7f;
@@ -128,8 +129,8 @@ TEST(Container, a_manifest_size_that_leads_out_of_the_file_is_found) {
 TEST(Container, images_leave_no_gap_and_overlap_nothing) {
   for (int delta : {-64, -1, 1, 64}) {
     UnitWriter writer = addBiasUnit();
-    // Writes the offsets that finish() computes into the manifest, but changes
-    // one.
+    // Takes the manifest that finish() writes, and changes the offset of one
+    // image.
     UnitWriter fixed = writer;
     std::vector<uint8_t> bytes = writer.finish();
     json manifest = json::parse(

@@ -149,8 +149,9 @@ void setFloatMode(unsigned mode) {
 }
 constexpr unsigned flushingMode = 3 << 24, modeBits = ~0u, defaultMode = 0;
 #else
-/// Returns the control register for floats (MXCSR). Its lowest six bits are
-/// status flags.
+/// Returns the control register for floats (MXCSR). `flushingMode` is the set
+/// of its bits that flush subnormals to zero. The lowest six bits of MXCSR are
+/// status flags, so `modeBits` leaves them out.
 unsigned floatMode() { return _mm_getcsr(); }
 void setFloatMode(unsigned mode) { _mm_setcsr(mode); }
 constexpr unsigned flushingMode = 0x8040, modeBits = 0xffc0,
@@ -369,8 +370,9 @@ TEST(ThreadPool, ranges_begin_at_whole_batches_where_they_are_longer) {
       state.crooked += begin % 100 != 0 || (end % 100 != 0 && end != 4097);
     };
     runtime::parallelFor(4097, 1, 100, task, &state);
-    // Ranges are whole batches of 100 rows: 7 ranges of 600 rows. Without
-    // batches, there are 8 ranges of 513 rows.
+    // Without batches, there are 8 ranges of 513 rows. If a batch has 100 rows,
+    // ranges are whole batches: 7 ranges of 600 rows. A batch of 1000 rows is
+    // longer than a range of 513 rows, so it changes nothing.
     bool isWhole = crooked == 0 && ranges == 7;
     runtime::parallelFor(4097, 1, 1000, task, &state);
     return isWhole && ranges == 7 + 8 && crooked > 0;
@@ -378,8 +380,9 @@ TEST(ThreadPool, ranges_begin_at_whole_batches_where_they_are_longer) {
 }
 
 TEST(ThreadPool, the_largest_count_is_covered_once_and_ends) {
-  // The row count of a ragged grid is only an upper bound, and may be any
-  // number. The code processes only the rows of existing segments.
+  // The row count of a ragged grid may be any number, since it is only an upper
+  // bound: the kernel processes no more than the rows of existing segments. So
+  // parallelFor must also cover the largest count.
   inFreshPool("3", [] {
     for (int64_t count : {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2 + 1})
       for (int64_t batch : {1, 1 << 20}) {
@@ -620,8 +623,8 @@ TEST(ThreadStack, a_unit_says_how_much_it_takes) {
 TEST(ThreadStack, one_that_the_system_refuses_is_an_error) {
   EXPECT_FALSE(
       runtime::callWithStack(size_t(1) << 60, StackUser::run, nullptr));
-  // The C library does not keep the stack of an ended thread if the stack is
-  // this large.
+  // The C library does not keep a stack of this size when its thread ends, so
+  // the launch below cannot reuse one and must allocate a new one.
   Unit unit = unitOfStack(60 << 20);
   unit.prepare(cpu());
   rlimit most{};

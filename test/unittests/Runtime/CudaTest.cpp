@@ -48,8 +48,8 @@ TEST_F(Cuda, launches_with_geometry_parameters_and_stream) {
                                    4, biasBits}));
 }
 
-/// The driver functions that launches need according to docs/Runtime.md. The
-/// list is repeated here, so that a new entry of CudaDriver.def fails a test.
+/// The driver functions that launches need. CudaDriver.def lists the same
+/// functions. If it gets another required function, a test fails.
 const std::set<std::string> launchFunctions = {
     "cuInit",
     "cuDriverGetVersion",

@@ -33,7 +33,7 @@ TEST_F(Exchange, that_store_to_each_other_have_a_slot_for_each_block) {
     group.slots = fake.launches[0].grid - 1;
     refused({"blocks, for which the group has slots"});
     group.slots = 1000;
-    // The size of an older header's struct.
+    // The size of mlafix_group in an older header, which has no slots.
     group.struct_size = offsetof(mlafix_group, slots);
     refused({"grid of at most 0 blocks"});
     group.struct_size = sizeof(mlafix_group);

@@ -296,8 +296,8 @@ CUresult fakeMemcpyDtoH(void *to, CUdeviceptr from, size_t size) {
 }
 CUresult fakeCtxSynchronize() { return cuda::success; }
 
-/// Returns a fake driver function by name. Also finds functions that are not in
-/// the runtime's table, since only the tools call them.
+/// Returns a fake driver function by name. Besides the functions of the
+/// runtime's table, this finds those that only the tools call.
 CUresult fakeGetProcAddress(const char *name, void **function, int, uint64_t,
                             int *) {
   const CudaDriver &table = fake().table();

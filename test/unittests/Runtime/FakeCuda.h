@@ -58,9 +58,9 @@ public:
   int refusedQuestions = 0;     ///< questions about nonexistent parameters
   bool hasToolFunctions = true; ///< true if mlafix-run's memory functions exist
   std::vector<size_t> paramSizes = {8, 8, 8, 8, 8, 4};
-  /// Maps a string to the error for images that contain it. `refused` fails
-  /// when the image is loaded. `refusedLazily` fails when a function is
-  /// requested, as in a driver that loads lazily.
+  /// Maps a string to the error for images that contain it. Images that
+  /// `refused` names are not loaded. Images that `refusedLazily` names are, but
+  /// requests for their functions fail, as in a driver that loads lazily.
   std::map<std::string, runtime::CUresult> refused, refusedLazily;
   std::set<std::string> missingEntries;
   runtime::CUresult launchResult = runtime::cuda::success;
@@ -86,10 +86,11 @@ public:
   int pointerQuestions = 0; ///< calls of cuPointerGetAttributes
   std::map<uint64_t, Allocation> allocations; ///< memory of the fake driver
 
-  /// Returns the calling thread's context, which is initially null. primary(i)
-  /// is the primary context of device i. own(…) returns other contexts.
+  /// Returns the calling thread's context, which is initially null.
   static runtime::CUcontext &current();
+  /// Returns the primary context of a device.
   runtime::CUcontext primary(int ordinal);
+  /// Returns the context that the user created on a device.
   runtime::CUcontext own(int ordinal);
 
   const runtime::CudaDriver &table() const { return driver; }

@@ -133,7 +133,7 @@ TEST(Fork, a_child_prepares_launches_and_logs_while_other_threads_did) {
     });
   hammer.add([&] { mlafix_unit_prepare(unit.get(), cpu()); });
   for (int i = 0; i < 40; ++i) {
-    // The child uses a unit that other threads are preparing.
+    // The child uses a unit that another thread is preparing.
     Unit fresh = load(cpuOnlyUnit());
     Kernel add = fresh.kernel("add_bias");
     std::atomic<bool> begun{false};

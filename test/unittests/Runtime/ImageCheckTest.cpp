@@ -106,7 +106,7 @@ TEST(ImageCheck, tables_and_what_they_point_to_stay_inside) {
 
 TEST(ImageCheck, sections_without_bytes_need_no_room) {
   std::string elf = smallCubin();
-  put(elf, 144 + 128 + 4, 8, 4); // shared memory
+  put(elf, 144 + 128 + 4, 8, 4); // SHT_NOBITS, as for shared memory
   put(elf, 144 + 128 + 32, 1 << 20, 8);
   EXPECT_EQ(check(elf), MLAFIX_OK);
 }

@@ -37,6 +37,7 @@ TEST(Lines, lines_are_those_of_a_small_contiguous_tensor) {
   EXPECT_EQ(lines({33, 4}, {8, 1}), 9u) << "with gaps";
   EXPECT_EQ(lines({64, 4}, {0, 1}), 0u) << "all rows are one";
   // A block processes 8 rows, so 2112 rows are two blocks per multiprocessor.
+  // Larger grids prefetch no lines of floats.
   EXPECT_EQ(lines({2112, 4}, {4, 1}), 264u);
   EXPECT_EQ(lines({2113, 4}, {4, 1}), 0u);
   EXPECT_EQ(lines({2, 4}, {32764, 1}), 1024u) << "128 KiB";

@@ -17,7 +17,8 @@ namespace cu = mlafix::runtime::cuda;
 
 namespace {
 
-constexpr size_t local = 6; ///< the parameter that is tested
+/// The number of the parameter of kind "local", which these tests check.
+constexpr size_t local = 6;
 
 /// Launches on device 0 with tensors in memory of different devices.
 class LocalMemory : public testing::Test {
@@ -72,7 +73,8 @@ TEST_F(LocalMemory, is_what_the_launch_reads_on_its_device) {
   EXPECT_EQ(launch(outMemory, peerMemory + size - 256), 0u);
   EXPECT_EQ(launch(outMemory, hostMemory), 0u);
   EXPECT_EQ(launch(outMemory, noMemory), 0u);
-  // A tensor that is only written is not prefetched.
+  // A tensor that is only written is not prefetched, so its device does not
+  // matter.
   EXPECT_EQ(launch(peerMemory, ownMemory), 1u);
   EXPECT_EQ(launch(outMemory, ownMemory), 1u);
 }
@@ -90,7 +92,8 @@ TEST_F(LocalMemory, counts_omitted_tensors_as_local_and_every_other) {
   AddBiasCall call = makeCall(outMemory, ownMemory);
   call.args[2] = Tensor::strided(reinterpret_cast<void *>(peerMemory),
                                  MLAFIX_F32, {8}, {1}, cuda(0));
-  // The code of add_bias has no parameter for its scale, so this unit adds one.
+  // The code of add_bias takes no pointer to its scale. In this unit, parameter
+  // 2 becomes that pointer.
   UnitWriter writer = prefetchingUnit();
   for (json &variant : writer.kernel()["code"][1]["variants"])
     variant["params"][2] = {{"kind", "pointer"}, {"arg", 2}};

@@ -65,8 +65,8 @@ TEST(Lookup, the_default_of_a_base_may_be_another) {
                "B=e,D=4,P=2");
 }
 
-/// Returns a unit with three kernels add_bias, in which the optional argument
-/// `S` is open, absent or present.
+/// Returns a unit with three specialisations of add_bias. The optional argument
+/// `S` is open in the first, absent in the second and present in the third.
 UnitWriter threePresences() {
   UnitWriter writer = cpuOnlyUnit();
   writer.kernel()["args"][2]["name"] = "S";

@@ -6,10 +6,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Machine code of two functions, so that tests of the CPU path need no
-// compiler. It was made from this source with gcc 12 -O1 -fPIC -ffreestanding
-// -fno-stack-protector -fcf-protection=none (x86-64)
-// -fno-asynchronous-unwind-tables -fno-tree-vectorize, then objcopy -O binary
-// -j .text:
+// compiler. It was made from the source below by gcc 12 with these options,
+// and then by objcopy -O binary -j .text:
+//
+//   -O1 -fPIC -ffreestanding -fno-stack-protector
+//   -fno-asynchronous-unwind-tables -fno-tree-vectorize
+//   -fcf-protection=none (on x86-64)
+//
+// The source is that of x86-64. On AArch64, store_mode stores fpcr, which mrs
+// reads.
 //
 //   typedef unsigned long long u64; typedef long long i64;
 //   void add_bias(const u64 *params, i64 begin, i64 end) {
@@ -24,7 +29,7 @@
 //   void store_mode(const u64 *params, i64 begin, i64 end) {
 //     for (i64 row = begin; row < end; ++row)
 //       ((unsigned *)params[0])[row] = __builtin_ia32_stmxcsr();
-// } // on AArch64, stores fpcr, which mrs reads
+//   }
 //
 //===----------------------------------------------------------------------===//
 

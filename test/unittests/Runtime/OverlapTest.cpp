@@ -175,7 +175,7 @@ TEST(Overlap, tensors_that_leave_the_address_space_have_no_layout) {
   EXPECT_FALSE(fits(4096, 4096, -4)); // the tensor extends below address 0
   EXPECT_FALSE(fits(UINT64_MAX - 15, 5, 1));
   EXPECT_TRUE(fits(UINT64_MAX - 15, 3, 1));
-  // With one element, the stride is not used.
+  // With at most one element, the stride is not used.
   EXPECT_TRUE(fits(4096, 1, INT64_MAX));
   EXPECT_TRUE(fits(4096, 0, INT64_MAX));
 }

@@ -15,9 +15,9 @@
 
 namespace mlafix::test {
 
-/// Returns a unit of add_bias whose input has one tensor per rank. The GPU code
-/// supports up to three ranks. The CPU code reads one address, so it supports
-/// one rank.
+/// Returns a unit of add_bias whose input has one tensor per rank, for three
+/// ranks. `change` edits the kernel in the manifest. Only the GPU code can be
+/// launched, since the CPU code expects a single address for the input.
 inline UnitWriter
 collectiveUnit(const std::function<void(json &)> &change = {}) {
   UnitWriter writer = addBiasUnit();

@@ -112,8 +112,8 @@ TEST_F(Peers, tables_take_a_slot_for_each_rank) {
   EXPECT_EQ(info.num_slots, 8u + 6);
 }
 
-/// Returns the kernel with a list of one to three tensors in place of one
-/// tensor per rank. A list needs no group.
+/// Returns a unit of add_bias whose input is a list of one to three tensors, in
+/// place of one tensor per rank. A list needs no group.
 UnitWriter listUnit() {
   return collectiveUnit([](json &k) {
     k["args"][1]["kind"] = "list";
@@ -136,8 +136,8 @@ TEST_F(Peers, a_list_needs_no_group) {
               {"\"in\"", "expected a list of tensors, got a tensor of each"},
               [&] { call.launch(takesList); });
   call.args[1] = Arg::list(peers);
-  // The second launch has other addresses, the third one fewer tensors. Both
-  // follow a known launch.
+  // The second launch has other addresses, and the third launch has only two
+  // tensors. The memo must not take them for repetitions of the first launch.
   for (uint32_t count : {3u, 3u, 2u}) {
     std::swap(addresses[0], addresses[1]);
     peers.ranks = count;
@@ -210,9 +210,11 @@ protected:
     return prepared && prepared->memo.recall(packed.data(), packed.size(),
                                              cuda(0), 0, plan);
   }
-  /// True if the call with `what` changed to `value` is known. Restores `what`.
+  /// Returns true if the call is known after `what` is set to `value`. Restores
+  /// `what`.
   template <typename T> bool isKnownWith(T &what, const T &value) {
-    // Without a known call, the memo would skip the look-up of the next one.
+    // After many unknown calls, the memo skips its look-up. This known call
+    // makes it look up the next call again.
     EXPECT_TRUE(isKnown());
     T was = what;
     what = value;

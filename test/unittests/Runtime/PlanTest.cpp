@@ -138,8 +138,8 @@ TEST_F(Plan, blocks_have_parts_of_a_row) {
   EXPECT_EQ(info().grid_x, 20u * 63u);
   EXPECT_EQ(info().rows, 20);
   EXPECT_EQ(info().block_x, 256u);
-  // The number of parts of a row is its size divided by `per`, rounded up, and
-  // at least 1.
+  // A row has ceil(size / per) parts, and at least one. The size is that of dim
+  // 0 of argument 0, which is 20.
   for (auto [per, parts] : {std::pair(3, 7u), {20, 1u}, {21, 1u}, {19, 2u}}) {
     geometry["parts"] = {{"arg", 0}, {"dim", 0}, {"per", per}};
     EXPECT_EQ(info().grid_x, 20u * parts) << per;
@@ -208,8 +208,9 @@ TEST_F(Plan, blocks_are_halved_while_there_are_few) {
   EXPECT_EQ(info().grid_x, (enough / 4 / 20 * 20 + 20 + 15) / 16);
 }
 
-/// Geometry of rows with `lanes` lanes each. Argument 4 is the number of rows;
-/// each row has 20 pieces, the rows of argument 0.
+/// Returns a geometry with lane groups. Argument 4 is the number of rows, which
+/// have `lanes` lanes each. Each row merges as many states ("pieces" in the
+/// manifest) as argument 0 has rows, 20.
 json groups(int64_t lanes) {
   return {{"kind", "groups"},
           {"extents", {{{"arg", 4}}}},
@@ -245,7 +246,8 @@ TEST_F(GroupPlan, pieces_are_shared_while_the_device_has_room) {
     call.args[4] = rows;
     return info();
   };
-  // Twenty pieces are five chunks: eight groups, one warp each.
+  // A row's 20 states are five chunks of four. The number of groups is a power
+  // of two, so there are eight groups, of one warp each.
   EXPECT_EQ(plan(3).block_x, 256u);
   EXPECT_EQ(info().grid_x, 3u);
   EXPECT_EQ(info().slots[0], 32u);

@@ -151,7 +151,8 @@ TEST_F(Run, debugging_names_elements_that_no_row_writes) {
   FakeCuda fake; // launches do nothing
   options.device = cuda(0);
   EXPECT_FALSE(runKernel(unit, options));
-  // The user gives the initial contents of `out`.
+  // With --arg, the user gives the initial contents of `out`, so rows need not
+  // write its elements.
   options.args["out"] = folder + "in.npy";
   EXPECT_TRUE(runKernel(unit, options));
 }

@@ -19,8 +19,8 @@ namespace mlafix::test {
 
 using nlohmann::json;
 
-/// An editable unit. finish() serialises it, and replaces each {"format": F,
-/// "image": I} of the manifest by image I's offset and size.
+/// An editable unit. finish() returns its bytes. There, the offset and size of
+/// image I replace each "image": I of the manifest.
 struct UnitWriter {
   json manifest;
   std::vector<std::string> images;
@@ -37,12 +37,18 @@ std::vector<uint8_t> wrapUnit(const std::string &manifest,
 /// Writes the right checksum into a unit whose bytes were changed.
 void fixChecksum(std::vector<uint8_t> &bytes);
 
-/// Returns a unit with one kernel, `add_bias`, of this signature: 0 out f32 [n,
-/// D=4], write 3 bias f32 1 in f32 [n, D=4], read 4 limit index, at most n 2
-/// scale f32 [n], read, optional It computes out = in + bias, and `in` may be
-/// the same tensor as `out`. It has code for machineCodeTarget, sm_90 and
-/// sm_80. The GPU code is a cubin and PTX each, with the variants
-/// add_bias_aligned (16 bytes) and add_bias_any.
+/// Returns a unit with one kernel, `add_bias`, with these arguments:
+///
+///   - 0: out, f32 [n, D=4], write
+///   - 1: in, f32 [n, D=4], read
+///   - 2: scale, f32 [n], read, optional
+///   - 3: bias, scalar f32
+///   - 4: limit, scalar index, at most n
+///
+/// The kernel computes out = in + bias, and `in` may be the same tensor as
+/// `out`. It has code for machineCodeTarget, sm_90 and sm_80. Each GPU target
+/// has a cubin and PTX, both with the variants add_bias_aligned (16 bytes) and
+/// add_bias_any.
 UnitWriter addBiasUnit();
 
 /// Returns the unit of addBiasUnit with its CPU code only.

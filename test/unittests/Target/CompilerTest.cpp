@@ -90,8 +90,8 @@ TEST(Compiler, makes_one_variant_as_it_makes_it_among_all) {
   }
 }
 
-// The output does not depend on remarks, with which the compiler handles code
-// versions one by one.
+// With remarks, the compiler handles code versions one by one. The output must
+// be the same as without remarks.
 TEST(Compiler, gives_the_same_bytes_with_remarks) {
   for (const char *target : {"sm_80", "sm_90", "sm_100", "x86-64-v3"}) {
     CompileOptions code =
@@ -125,8 +125,8 @@ TEST(Compiler, gives_the_same_bytes_whatever_it_made_before) {
           if (turn == 0)
             first.push_back(got);
           EXPECT_EQ(got, first[index++]) << target << variant << size;
-          // The passes know each target's widest access, which is 32 bytes on
-          // sm_100.
+          // Only sm_100 has accesses of 32 bytes, so passes that were made for
+          // another target would show here.
           if (isGpu && !*variant && size == std::string("128")) {
             EXPECT_EQ(got.find("ld.global.v8.b32") != std::string::npos,
                       target == std::string("sm_100"))
@@ -226,8 +226,8 @@ TEST(Compiler, aliases_count_for_what_they_stand_for) {
 }
 
 TEST(Compiler, an_alias_ends_where_the_next_statement_begins) {
-  // The alias must end where its value ends. With the text after it, it would
-  // have too many tokens.
+  // Each alias must end where its value ends. If an alias included the text
+  // after its value, it would have too many tokens.
   std::string text;
   for (const char *value :
        {"tuple<i32>", "1 : i32", "-1 : i32", "unit", "@a::@b", "\"text\"",
@@ -264,7 +264,7 @@ TEST(Compiler,
   for (int i = 0; i != 300; ++i)
     text += "// ((((\nfunc.func private @f" + std::to_string(i) +
             "(i32) -> i32 attributes {\"a(\\\"(\"}\n";
-  // The text must be parsed. An error may only come from its contents.
+  // The text must reach the parser, which may find other errors in it.
   CompileResult result =
       compile(text, "wide.mlir", options(Emit::LLVM, {"x86-64"}));
   EXPECT_EQ(result.diagnostics.find("nested"), std::string::npos)

@@ -23,7 +23,7 @@
 using namespace mlafix;
 using namespace mlafix::target;
 
-/// A module with two entries. Both call a shared helper and read a table.
+/// A module with two entries. Both call one helper, which reads a table.
 static constexpr const char *source = R"mlir(
 module attributes {mlafix.signature = {name = "two"}} {
   llvm.mlir.global internal constant @table(dense<[10, 20, 30, 40]> : tensor<4xi64>) : !llvm.array<4 x i64>
@@ -59,7 +59,8 @@ static std::string compileObject(const char *target) {
   return result.output;
 }
 
-/// Executable memory that contains `bytes` at offset `shift` in a page.
+/// Executable memory that contains `bytes` from offset `shift` on. The memory
+/// begins at a page boundary.
 class Mapping {
 public:
   Mapping(const std::string &bytes, size_t shift)
@@ -98,9 +99,10 @@ TEST(CpuImage, runs_wherever_it_is_mapped) {
   }
 }
 
-/// The code finds the table of `source` by the distance of its page from the
-/// code's page (adrp), and its offset in the page. The image is smaller than a
-/// page, so every adrp must give the code's own page.
+/// The code finds the table of `source` by an adrp instruction, which gives the
+/// page at a distance from the code's page, and by the table's offset in its
+/// page. The image is smaller than a page and begins at a page boundary, so the
+/// distance in every adrp must be 0.
 TEST(CpuImage, of_aarch64_runs_from_any_page) {
   std::string object = compileObject("aarch64");
   llvm::Expected<CpuImage> image = linkCpuImage(object, {"first", "second"});
