@@ -1,8 +1,9 @@
 """Axioms about the functions that a solver does not know.
 
 `ex2`, `lg2` and `rcp` are the GPU's approximations. PTX's manual gives error bounds and special values for them. The solver
-only knows that equal operands have equal results, and the facts below. The manual implies these facts, except that
-`rcp.approx` of 1 is 1, which the GPU tests of copies (N4) check.
+only knows that equal operands have equal results, and the facts below. The manual implies all of these facts but one:
+that `rcp.approx` of 1 is 1. The GPU tests check this one, since a merge with one live state must copy it (rule N4 of
+docs/Dialect.md).
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class Approximations:
         return [f.implies(f.is_nan(x), f.is_nan(y)), f.implies(between, inside)]
 
     def _rcp(self, x: object, y: object) -> list[object]:
-        """y = 1 / x is NaN only for NaN and 1 for 1. For x in [1, 16], the range of a sum of weights, y is in (0,
-        1]."""
+        """y = 1 / x is NaN only for NaN and 1 for 1. For x in [1, 16], the range of a sum of weights, y is in
+        [1/32, 1]."""
         f = self.floats
         between = f.both(f.term(Kind.FP_GEQ, x, f.number(1.0)), f.term(Kind.FP_LEQ, x, f.number(16.0)))
         inside = f.both(f.term(Kind.FP_GEQ, y, f.number(1 / 32)), f.term(Kind.FP_LEQ, y, f.number(1.0)))

@@ -1,4 +1,4 @@
-"""Defines one call of each library kernel that merges: its compiled code, and the places of its states."""
+"""Defines calls of the library's kernels that merge: their compiled code, and where their states are."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Call:
         out, lse: the arguments that hold the result.
         sizes: the sizes of the dims with lower-case names.
         scalars: the values of scalar arguments.
-        integers: argument to the elements of an integer tensor.
-        same: arguments that are the same tensor as another argument.
+        integers: the elements of integer tensors, as (argument, elements) pairs.
+        same: (argument, other) pairs: `argument` is the same tensor as `other`.
         absent: optional arguments that are omitted.
         is_slow: True if the solver takes half a minute.
     """
@@ -73,7 +73,8 @@ CALLS = [
 
 @functools.cache
 def compiled(compiler: str, kernel: str, bindings: str) -> tuple[str, dict, list]:
-    """Returns the LLVM IR after LLVM's optimisation, the kernel's variant in the manifest, and its arguments."""
+    """Returns the optimised LLVM IR of a kernel, and two parts of the unit's manifest: the code version KERNEL_any
+    and the kernel's arguments."""
     source = ROOT / "kernels" / f"{kernel}.mlir"
     options = [f"--specialize={bindings}", f"--target={TARGET}"]
     text = subprocess.run([compiler, source, *options, "--emit=llvm"], check=True, capture_output=True, text=True).stdout

@@ -15,7 +15,8 @@ _FAR = 200.0
 
 
 def call_names(call: Call) -> dict[tuple[str, int], str]:
-    """Returns (tensor, offset in bytes) to a name for the payload or the lse of each state."""
+    """Names the lse and the payload's elements of each state. Returns a dictionary from (tensor, offset in bytes) to
+    the name."""
     same = dict(call.same)
     names = {}
     for i, ((payload, first), (lse, at)) in enumerate(call.states):
@@ -30,7 +31,7 @@ class Query:
     given: list[object]
     claim: object
     example: tuple[object, ...] = ()
-    """Facts that narrow `given` down to concrete numbers."""
+    """Concrete values of the lses for which `given` holds."""
 
 
 class Row:
@@ -41,7 +42,7 @@ class Row:
         self.floats = floats
         self.inputs = {name: floats.fresh(name) for i in range(len(call.states)) for name in (f"payload {i}[0]", f"lse {i}")}
         self.payloads, self.lses = list(self.inputs.values())[::2], list(self.inputs.values())[1::2]
-        # An element that is not written keeps its old value, which is right only if the result is in place.
+        # An element that the path does not write is a free term, so claims about its value fail.
         self.out = path.stores.get((call.out, 0)) or floats.fresh(f"{call.out}[0]")
         self.lse = path.stores.get((call.lse, 0)) or floats.fresh(f"{call.lse}[0]")
 
@@ -70,8 +71,8 @@ class Row:
         return f.both(small, f.term(Kind.FP_LEQ, lse, limit), f.negate(f.is_inf(lse)))
 
     def finite(self) -> Query:
-        """Returns the query that finite states give no NaN. Payloads are at most a quarter of the largest f32; the lse
-        may be any finite number."""
+        """Returns the query whose claim is that finite states give no NaN. Payloads are at most a quarter of the
+        format's largest number, and the lses are any finite numbers."""
         f = self.floats
         bound = f.number(2.0**126 if f.sorts["float"].fp_exp_size() == 8 else 2.0**14)
         given = [f.term(Kind.FP_LEQ, f.term(Kind.FP_ABS, payload), bound) for payload in self.payloads]
@@ -90,8 +91,8 @@ class Answer:
 
 
 def solve(floats: Floats, formula: frozenset[object], seconds: float) -> tuple[Result, Bitwuzla | None]:
-    """Returns the solver's result, and the solver if it ran for this formula. An unsatisfiable formula is stored in
-    `floats.proved`."""
+    """Checks whether the formula is satisfiable. Returns the result and the solver. Stores an unsatisfiable formula in
+    `floats.proved`. If the formula is already there, does not run a solver and returns None for it."""
     if formula in floats.proved:
         return Result.UNSAT, None
     options = Options()
@@ -111,8 +112,8 @@ def decided(floats: Floats, path: Path, query: Query, seconds: float) -> list[ob
     from `query.given` and the preceding claims.
 
     With these claims, the solver needs a fraction of the time for the query. The proofs of the claims omit the path's
-    conditions. No claim needs the conditions, some contain products that are slow to solve, and without them several
-    paths share formulas.
+    conditions for three reasons: no claim needs them, some conditions contain products that are slow to solve, and
+    several paths share a formula that has no conditions.
     """
     result, example = solve(floats, frozenset([*path.conditions, *path.approximations.facts, *query.given, *query.example]), seconds)
     if result != Result.SAT or example is None:  # the example takes another path

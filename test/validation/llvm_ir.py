@@ -119,8 +119,8 @@ def drop_attributes(text: str) -> str:
 
 
 def float_bits(text: str, name: str) -> int:
-    """Returns the bits of a float constant, which is decimal or in LLVM's hexadecimal notation (the bits of a double
-    for float, R and H for 16-bit types)."""
+    """Returns the bits of a float constant in LLVM's notation: decimal, "0x" with the bits of a double, "0xH" with the
+    bits of a half, or "0xR" with the bits of a bfloat."""
     if text.startswith("0x") and text[2] in "RH":
         return int(text[3:], 16)
     value = struct.unpack(">d", int(text, 16).to_bytes(8, "big"))[0] if text.startswith("0x") else float(text)

@@ -10,7 +10,7 @@ FORMATS = {"float": (8, 24), "half": (5, 11)}
 
 
 class Floats:
-    """The solver's floats of one format: 32 bits wide, or a smaller format in its place."""
+    """Makes terms of floats. The sort "float" is f32 by default. A smaller format in its place makes proofs faster."""
 
     def __init__(self, exponent: int = 8, significand: int = 24) -> None:
         self.manager = TermManager()

@@ -20,7 +20,7 @@ from solver import FORMATS, Floats
 
 @dataclass(frozen=True)
 class Pointer:
-    """The address `offset` bytes after the start of the tensor `base`. It is never null."""
+    """The address `offset` bytes after the start of the tensor `base`. The pointer is null if `base` is empty."""
 
     base: str
     offset: int = 0

@@ -1,8 +1,9 @@
-"""The generated code of the library's merges satisfies the contract for all floats. The proofs use LLVM IR after all
-optimisations.
+"""Proves that the generated code of the library's merges satisfies the contract for all floats. The proofs use LLVM IR
+after all optimisations.
 
-The dead-payload, NaN and identity rules (N1 to N6) are proved in f32. That finite states never give NaN is proved in a
-format of 16 bits in place of f32, which ends in minutes rather than hours, and only with MLAFIX_SLOW_PROOFS=1.
+The dead-payload, NaN and identity rules (N1 to N6 of docs/Dialect.md) are proved in f32. Another test proves that
+finite states never give NaN. It runs only with MLAFIX_SLOW_PROOFS=1, and uses a format of 16 bits in place of f32,
+since the proof then takes minutes rather than hours.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SLOW = pytest.mark.skipif(os.environ.get("MLAFIX_SLOW_PROOFS") != "1", reason="
 
 @pytest.fixture(scope="module")
 def floats() -> Floats:
-    """Formulas that several kernels share are proved only once."""
+    """Stores the formulas that are proved in f32. The tests share this object, so that they prove each formula once."""
     return Floats()
 
 

@@ -2,8 +2,8 @@
 installed.
 
     check.py runtime     with mlafix alone: no compiler, no torch, no ml_dtypes
-    check.py functions   with mlafix alone and ml_dtypes: every call that the wheel serves (wheel_calls.py, beside this file); if torch
-                         has a GPU, there as well
+    check.py functions   with mlafix alone and ml_dtypes: every call that the wheel serves (wheel_calls.py, which
+                         scripts/test-wheels puts beside this file); if torch finds a GPU, also on the GPU
     check.py compiler    with mlafix-compiler as well
     check.py peers       with mlafix alone and torch: the engines' functions, with shapes for which the wheel has compiled
                          code; on a GPU if there is one
@@ -80,7 +80,8 @@ def check_entry_points() -> None:
 
 
 def check_functions() -> None:
-    """Runs calls with 12 heads, for which no unit was compiled. No call may compile, since there is no compiler."""
+    """Runs the calls of wheel_calls.py with 12 heads. The wheel's code was compiled for calls with another number of
+    heads and must serve 12 as well. No call may compile, since there is no compiler."""
     import wheel_calls
 
     from mlafix._files import archive as _archive
@@ -122,7 +123,8 @@ def on_gpu(array: np.ndarray) -> object:
 
 
 def arrays_of(*values: object) -> list[np.ndarray]:
-    """Returns the arrays of a call. Floats are converted to f32; fp8 and fp4 are returned as bytes."""
+    """Returns the arrays and tensors of a call as numpy arrays. Converts bf16 to f32, and views elements of one byte,
+    such as fp8 and pairs of fp4, as uint8."""
     found = []
     for value in values:
         if isinstance(value, (tuple, list)):
@@ -138,8 +140,8 @@ def arrays_of(*values: object) -> list[np.ndarray]:
 
 
 def check_peers() -> None:
-    """Compares payloads and lses of the engines' functions with f64. No call may compile, since there is no
-    compiler."""
+    """Compares the payloads and lses that the engines' functions return with a reference in f64. No call may compile,
+    since there is no compiler."""
     import torch
 
     from mlafix.compat import flash_attn, flashinfer, sglang, vllm

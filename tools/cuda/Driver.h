@@ -25,7 +25,7 @@ namespace mlafix::tools {
 
 using namespace mlafix::driver;
 
-/// Returns the text "cuMemAlloc returned CUDA_ERROR_X (2: text)".
+/// Returns a text such as "cuMemAlloc returned CUDA_ERROR_X (2: text)".
 std::string describeError(const char *function, CUresult result);
 /// Throws mlafix::Error with the text of describeError(). The status is
 /// OUT_OF_MEMORY or DRIVER_ERROR.

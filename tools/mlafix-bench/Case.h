@@ -76,14 +76,15 @@ struct Launch {
   std::string function;
   std::string bindings; ///< such as "H=128,D=128,T=bf16"; mlafix only
   std::vector<Argument> args;
-  /// For a baseline: the total number of threads, for which the fastest block
-  /// size is measured. If `gridX` is not 0, the grid and the block of `threads`
-  /// are used as they are, and `items` is not.
+  /// For a baseline with `gridX` of 0: the total number of threads. The fastest
+  /// block size is then measured.
   int64_t items = 0;
+  /// For a baseline with a fixed launch: the grid, and the threads of a block.
   uint32_t gridX = 0, gridY = 1, threads = 0;
 };
 
-/// Gives checks the elements of buffers as numbers, before and after a run.
+/// The elements of buffers as numbers, before and after a run. A Check reads
+/// them.
 class Outcome {
 public:
   virtual ~Outcome() = default;
@@ -109,7 +110,7 @@ struct Implementation {
   /// The number of times that intermediate results are rounded to the rows'
   /// dtype.
   int roundings = 0;
-  /// The check to use instead of the case's check, unless it is empty.
+  /// If set, replaces the check of the case.
   Check check = {};
 };
 
@@ -136,7 +137,7 @@ struct Case {
   int64_t bytesPerSet() const;
 };
 
-/// Returns all cases in the order of the table: group by group, sorted by name.
+/// Returns all cases in the order of the table. The groups are sorted by name.
 std::vector<Case> allCases();
 
 /// Functions that add a group of cases, such as addMergeCases() in

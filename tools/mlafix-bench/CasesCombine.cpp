@@ -150,8 +150,8 @@ Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   return work;
 }
 
-/// The step between numbers in a permutation. `count` must not be a multiple of
-/// it.
+/// The step with which scattered() makes a permutation. It is a prime number,
+/// so the count may be any number that is not a multiple of the step.
 constexpr int64_t kStride = 7919;
 
 std::vector<double> scattered(int64_t count) {
@@ -161,8 +161,8 @@ std::vector<double> scattered(int64_t count) {
   return order;
 }
 
-/// Merges segments of 1 to 8 f32 parts, and reads and writes rows through maps.
-/// The schedulers of split-KV decodes leave such maps.
+/// Merges segments of 1 to 8 f32 states. Maps say which rows are read and
+/// written. The schedulers of split-KV decodes make such maps.
 Case makeMapped(int64_t n, int64_t heads, int64_t dim) {
   constexpr int64_t most = 8;
   Case work;

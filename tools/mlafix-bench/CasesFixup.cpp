@@ -74,13 +74,14 @@ Case makeFixup(const std::string &name,
   auto count = int64_t(batch.kvLens.size());
   args.push_back(batch.tokens());
   args.push_back(count);
-  // Has one block per sequence and token position, up to the longest sequence.
+  // This baseline has one block per sequence and token position. The number of
+  // positions is the length of the longest sequence.
   Launch grid = {"fixup_grid_bf16_h128_d128", "", args};
   grid.gridX = uint32_t(batch.longest);
   grid.gridY = uint32_t(count);
   grid.threads = 256;
-  // Has blocks that search for the dead rows. There are a few blocks per
-  // multiprocessor of the largest GPUs.
+  // The blocks of this baseline search for the rows without keys. There are at
+  // most 1184 blocks, a few per multiprocessor of the largest GPUs.
   Launch scan = {"fixup_scan_bf16_h128_d128", "", args};
   scan.gridX = uint32_t(std::min<int64_t>(batch.tokens(), 1184));
   scan.threads = 256;
@@ -88,8 +89,8 @@ Case makeFixup(const std::string &name,
                           {"mlafix, dependent", false, true, "", {ours}},
                           {"cuda, scan", true, false, "mlafix", {scan}},
                           {"cuda, grid", true, false, "mlafix", {grid}}};
-  // The grid grows with the longest sequence. Skip it if it would take most of
-  // the run.
+  // The number of blocks of "cuda, grid" grows with the longest sequence. Leave
+  // this baseline out if it would take most of the time of the benchmark.
   if (batch.longest * count > 8 << 20)
     work.implementations.pop_back();
   work.traffic = {count * 8 + 4, batch.dead * heads * (dim * 2 + 4)};
@@ -102,8 +103,8 @@ Case makeFixup(const std::string &name,
   return work;
 }
 
-/// A layer of chunked prefill. It blanks the chunk's rows without keys, and
-/// then merges the chunk into the previous result.
+/// The launches of a layer in chunked prefill. The first blanks the chunk's
+/// rows without keys. The second merges the chunk with the preceding result.
 Case makeChain(int64_t n) {
   constexpr int64_t length = 4;
   std::vector<Sequence> sequences;
@@ -154,7 +155,7 @@ void mlafix::bench::addFixupCases(std::vector<Case> &cases) {
   // One sequence, as in DeepSeek-V3's chunks.
   for (int64_t n : {64, 1024, 8192, 32768})
     add("all_dead_h128_d128/n" + std::to_string(n), equalSequences(1, n, true));
-  // One long sequence with keys, and many short ones.
+  // One long sequence with keys, and many short ones without.
   std::vector<Sequence> mixed = equalSequences(255, 1, true);
   mixed.insert(mixed.begin(), {16384, false});
   add("short_dead_16384_and_255x1", mixed);

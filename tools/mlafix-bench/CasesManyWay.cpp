@@ -57,9 +57,9 @@ using MergeTwo = std::function<Launch(const States &result, const States &left,
 
 /// Returns a chain of merges: the first two inputs into `result`, then each
 /// further input into `result`, as engines do today. If `result` is the first
-/// input, the chain is in place, and a replay merges the other inputs again.
-/// The mean then stays, and the lse grows with the logarithm of the number of
-/// replays.
+/// input, the chain is in place, so each replay merges the other inputs into it
+/// once more. Its payload stays a mean of the inputs, and its lse grows only
+/// with the logarithm of the number of replays.
 std::vector<Launch> chain(const std::vector<States> &inputs,
                           const States &result, const MergeTwo &mergeTwo) {
   std::vector<Launch> launches;
@@ -133,8 +133,8 @@ void addBaseline(Case &work, const std::string &baselineFunction,
   work.implementations.push_back({"cuda", true, false, "mlafix", {baseline}});
 }
 
-/// Merges K separate buffers in one launch. If `isOpen` is true, compares code
-/// for up to eight states with code for exactly K.
+/// Merges K (`ways`) separate states in one launch. mlafix's code is for up to
+/// eight states if `isOpen` is true, and for exactly K otherwise.
 Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   constexpr int64_t heads = 128, dim = 128, slots = 8;
   Case work;
@@ -152,7 +152,7 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   }
   std::vector<Argument> baselineArgs = args;
   baselineArgs.push_back(n);
-  args.resize(2 + 2 * slots); // omit the arguments after the K-th
+  args.resize(2 + 2 * slots); // omit the states after the K-th
   addOurs(work, {"merge_states_list",
                  bindings(heads, dim) + (isOpen ? "" : exactly(ways)), args});
   if (!isOpen) {
@@ -166,7 +166,7 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   return work;
 }
 
-/// Merges the K states of one tensor [n, K, H, D].
+/// Merges the K (`ways`) states of one tensor [n, K, H, D].
 Case makeDense(const std::string &name, int64_t ways, int64_t n, int64_t heads,
                int64_t dim, bool hasPairs) {
   Case work;

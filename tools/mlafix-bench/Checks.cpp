@@ -16,9 +16,8 @@ using namespace mlafix::bench;
 
 namespace {
 
-/// Returns numbers from [0, count). It returns all of them if they are at most
-/// `most`. Otherwise it returns the first, the last and evenly spaced ones
-/// between them.
+/// Returns all numbers in [0, count) if there are at most `most`. Otherwise
+/// returns `most` of them: the first, the last and evenly spaced ones between.
 std::vector<int64_t> sample(int64_t count, int64_t most = 384) {
   std::vector<int64_t> chosen;
   for (int64_t i = 0; i < std::min(count, most); ++i)
@@ -40,7 +39,8 @@ bool same(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
 
-bool isEmptyLse(double lse) { return std::isinf(lse); } // see N2
+/// Rule N2 of docs/Dialect.md: either infinity means that the state is empty.
+bool isEmptyLse(double lse) { return std::isinf(lse); }
 
 std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
                            int64_t t, int64_t h) {
@@ -87,10 +87,11 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
     size /= expected.scale;
     double got =
         outcome.after(expected.rows.buffer, expected.rows.index({t, h, d}));
-    // See N10. Under cancellation, the allowed error is relative to the size of
-    // the terms.
+    // Rule N10 of docs/Dialect.md. Terms may cancel, so the relative error
+    // refers to the sum of their magnitudes.
     double allowed = unitInLastPlace(expected.type, want) + 4e-6 * size;
-    // An intermediate result is not larger than its terms.
+    // A rounded intermediate result is at most `size`, so each rounding adds an
+    // error of at most one ulp of `size`.
     allowed += outcome.roundings * unitInLastPlace(expected.type, size);
     if (!(std::fabs(want - got) <= allowed))
       return sentence(t, h, ("element " + std::to_string(d)).c_str(), want,
@@ -104,8 +105,8 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
 std::string mlafix::bench::checkMerge(const Outcome &outcome,
                                       const MergeCheck &expected) {
   int64_t heads = expected.rows.sizes[1];
-  // A row of many states takes long to check, so the number of elements is
-  // limited.
+  // A row of many states takes long to check. Check fewer rows then, so that
+  // about `mostElements` elements are read.
   constexpr int64_t mostElements = 512 << 10;
   int64_t perRow = expected.rows.sizes[2] * int64_t(expected.inputs.size());
   int64_t most = std::clamp<int64_t>(mostElements / perRow, 16, 384);

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reference results in f64, written from the numerical contract (N1 to N10).
+// Reference results in f64, written from the numerical contract (N1 to N10 of
+// docs/Dialect.md).
 // The checks look at a sample of rows: the first, the last and some hundreds
 // between them. They find a wrong kernel before its time is printed. The
 // conformance tests check every element.
@@ -24,8 +25,8 @@ namespace mlafix::bench {
 /// Partial states: rows of shape [n, H, D], and their lse of shape [n, H].
 struct States {
   View rows, lse;
-  /// Returns the token of these states that is merged into token t. If empty,
-  /// it is token t.
+  /// Returns which token of these states is merged into token t of the result.
+  /// If no function is set, token t is.
   std::function<int64_t(int64_t t)> token = {};
 };
 
@@ -34,8 +35,8 @@ struct MergeCheck {
   View rows;               ///< the result, of shape [n, H, D]
   std::optional<View> lse; ///< its lse, of shape [n, H]
   std::vector<States> inputs;
-  /// Returns true if input `index` takes part in token t. If empty, all inputs
-  /// take part.
+  /// Returns true if input `index` takes part in token t. If no function
+  /// is set, all inputs take part.
   std::function<bool(size_t index, int64_t t)> isLive;
   double scale = 1; ///< the result is divided by this number
 };
@@ -43,8 +44,8 @@ struct MergeCheck {
 std::string checkMerge(const Outcome &outcome, const MergeCheck &expected);
 
 /// Describes blanked rows. Rows of tokens for which `isIdentity` is true must
-/// be (0, -inf), and all others must be unchanged. `rows` or `lse` is not
-/// checked if it is empty.
+/// be (0, -inf), and all others must be unchanged. If `rows` or
+/// `lse` has no value, it is not checked.
 struct BlankCheck {
   std::optional<View> rows; ///< of shape [n, H, D]
   std::optional<View> lse;  ///< of shape [n, H]

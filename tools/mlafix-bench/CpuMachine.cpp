@@ -50,7 +50,7 @@ void streamRange(const Stream &stream, int64_t begin, int64_t end) {
   auto *to = reinterpret_cast<Pack *>(stream.to);
   for (int64_t i = begin; i < end; ++i) {
     Pack value = {1, 2};
-    // If the template has no case for this number of streams, it is a variable.
+    // `Reads` is -1 if streamChunks() has no case for this number of streams.
     int reads = Reads < 0 ? stream.reads : Reads;
     for (int r = 0; r < reads; ++r)
       value ^= from[r * packs + i];
@@ -155,7 +155,7 @@ public:
   StreamForms streamForms(int, bool) const override {
     return {{"ordinary stores", "streaming stores"}};
   }
-  // Runs on the same threads as kernels.
+  // The stream kernel runs on the same threads as mlafix's kernels.
   void runStream(const Stream &stream, const StreamForm &form) override {
     int64_t chunks = (stream.bytes + chunkBytes - 1) / chunkBytes;
     mlafix::check(mlafix_run_task(

@@ -50,7 +50,8 @@ static void measure(Machine &machine, std::vector<TimedLaunch> &all,
 std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
                                                    Units &units,
                                                    const Settings &settings) {
-  // On the CPU, the launch itself does the work.
+  // On the CPU, a launch runs the kernel before it returns, so its host time is
+  // not that of the launch alone.
   if (machine.device().type == MLAFIX_CPU)
     return {};
   std::vector<Case> cases = allCases();

@@ -66,8 +66,8 @@ public:
 
   virtual mlafix_device device() const = 0;
   virtual std::string name() const = 0;
-  /// Returns the size of the last-level cache in bytes. Enough buffers are used
-  /// to exceed it.
+  /// Returns the size of the last-level cache in bytes. By default, the buffers
+  /// of a case cover three times this size.
   virtual int64_t cacheBytes() const = 0;
   virtual int64_t freeBytes() const = 0;
 

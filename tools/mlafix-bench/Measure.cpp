@@ -37,8 +37,8 @@ double CaseResult::percentOf(const Roof &roof, const Summary &time) {
   return 100 * roof.time.median / time.median;
 }
 
-/// Times several bodies alternately, so that clock drift affects all of them
-/// equally.
+/// What is timed for one case: its implementations, the roofs and an empty
+/// launch. They are timed alternately, so that clock drift affects all equally.
 class Meter::Runs {
 public:
   Runs(Machine &machine, const Case &work, int64_t rotate)
@@ -64,8 +64,9 @@ public:
 
 std::unique_ptr<Replay> Meter::record(const std::function<void(int64_t)> &run,
                                       int64_t sets, int64_t iterations) {
-  // A function continues with the set after the one where it stopped. A graph
-  // always replays the same sets, so it must use each set equally often.
+  // On the CPU, each replay calls this function, which continues with the set
+  // after the last one. A CUDA graph always replays the sets with which it was
+  // captured, so its `iterations` must be a multiple of `sets`.
   auto next = std::make_shared<int64_t>(0);
   return machine.record([=] {
     for (int64_t i = 0; i < iterations; ++i)
@@ -75,8 +76,8 @@ std::unique_ptr<Replay> Meter::record(const std::function<void(int64_t)> &run,
 
 double Meter::tryOut(const std::function<void(int64_t)> &run, int64_t sets,
                      int64_t bytes) {
-  // Use so many iterations that one launch makes little difference. Do not use
-  // more, since many forms are tried.
+  // Use enough iterations that the cost of starting a replay hardly counts, but
+  // not more, since many forms are tried.
   constexpr int64_t most = 64, enoughBytes = int64_t(2) << 30;
   bool isGraph = machine.device().type == MLAFIX_CUDA;
   int64_t wanted = std::min(most, enoughBytes / std::max<int64_t>(bytes, 1));
@@ -177,7 +178,7 @@ void Meter::addRoofs(const Case &work, Runs &runs, CaseResult &result) {
 
 void Meter::addImplementation(const Implementation &implementation, Runs &runs,
                               CaseResult &result) {
-  // Without a file of baselines, skip them and do not report each as missing.
+  // If there is no file of baselines, skip all baselines.
   if (implementation.isBaseline && !settings.hasBaselines)
     return;
   if (implementation.isDependent && machine.device().type != MLAFIX_CUDA)

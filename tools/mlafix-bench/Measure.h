@@ -33,7 +33,7 @@ struct ImplementationResult {
   bool isBaseline = false, isDependent = false;
   int launches = 0;     ///< number of launches per iteration
   uint32_t threads = 0; ///< block size, if it was measured; else 0
-  std::string wrong; ///< error in the result, which is then not timed; else ""
+  std::string wrong;    ///< error in the result; "": it is right, and timed
   Summary time;
 };
 
@@ -76,8 +76,8 @@ private:
                          CaseResult &result);
   std::unique_ptr<Replay> record(const std::function<void(int64_t)> &run,
                                  int64_t sets, int64_t iterations);
-  /// Returns the microseconds per iteration, which moves `bytes`, from a few
-  /// short replays.
+  /// Estimates the microseconds per iteration from a few short replays. An
+  /// iteration moves `bytes` bytes.
   double tryOut(const std::function<void(int64_t)> &run, int64_t sets,
                 int64_t bytes);
 

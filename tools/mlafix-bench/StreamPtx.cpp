@@ -142,8 +142,8 @@ private:
         writeAddress(p, r);
   }
 
-  /// Prefetches the rows of the first blocks, in the streams whose addresses
-  /// are already computed.
+  /// Prefetches the first `early` packs (a parameter of the kernel) of each
+  /// stream whose addresses are already computed.
   void writePrefetch() {
     if (!reads)
       return;
@@ -156,8 +156,9 @@ private:
     }
   }
 
-  /// Writes the wait so that it depends on an address. ptxas would otherwise
-  /// schedule it before all unrelated arithmetic. Both paths execute the wait.
+  /// Writes the wait so that it depends on the addresses. ptxas would otherwise
+  /// schedule the wait before the arithmetic that computes them. The wait is
+  /// executed whether the predicate is true or false.
   void writeWait() {
     out << "  mov.u64 %d7, " << address(0, 0) << ";\n";
     for (int r = 0; r < early(); ++r)

@@ -45,7 +45,7 @@ struct StreamSchedule {
 
 /// Returns the schedules to try. The first is the one that mlafix uses.
 std::vector<StreamSchedule> streamSchedules(int reads);
-/// Returns a text such as "dependents at the wait, 3 MB prefetched".
+/// Returns a text such as "dependents after the wait, 3 MB prefetched".
 std::string toString(const StreamSchedule &schedule);
 
 constexpr int maxStreamReads = 16;
@@ -53,9 +53,9 @@ constexpr int maxStreamReads = 16;
 /// Returns the number of packs per stream that a schedule prefetches.
 int64_t prefetchedPacks(const StreamSchedule &schedule, int reads, int packs);
 
-/// Returns the name of an entry point: "stream_2r_1w_x4".
+/// Returns the name of an entry point, such as "stream_2r_1w_x4".
 std::string streamEntry(int reads, int packs);
-/// Returns the name of an entry point: "stream_2r_1w_x4_after_wait".
+/// Returns the name of an entry point, such as "stream_2r_1w_x4_after_wait".
 std::string dependentStreamEntry(int reads, int packs, Trigger trigger);
 
 /// Returns the PTX of all stream kernels and of an empty kernel, "empty". The

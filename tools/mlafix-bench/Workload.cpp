@@ -218,9 +218,8 @@ std::optional<Ready> Workload::prepare(Units &units,
 
 namespace {
 
-/// The elements of set 0: before the run as they were generated, and after the
-/// run as the device has them. They are copied from the device in blocks, when
-/// they are needed.
+/// The elements of set 0. Those before the run are generated again. Those after
+/// the run are copied from the device in blocks, when they are needed.
 class DeviceOutcome : public Outcome {
 public:
   DeviceOutcome(Machine &machine, const Case &work, const char *base,
