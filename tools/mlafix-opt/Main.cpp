@@ -110,8 +110,8 @@ static void enableDebugOutput() {
 #endif
 
 int mlafix_opt_main(int argc, char **argv) {
-  // LLVM calls this handler before it aborts. It prints one line and exits,
-  // without a core dump.
+  // LLVM calls this handler before it would abort. The handler prints one line
+  // and exits, so that there is no core dump.
   install_fatal_error_handler([](void *, const char *reason, bool) {
     errs() << "error: LLVM cannot go on: " << reason << "\n";
     std::_Exit(EXIT_FAILURE);

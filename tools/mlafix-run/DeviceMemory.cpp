@@ -41,7 +41,8 @@ DeviceMemory::~DeviceMemory() {
     PrimaryContext context(device.ordinal);
     cuMemFree.call(asDevice(address));
   } catch (const Error &) {
-    // The launch has failed before, and the reason has been reported.
+    // Ignore the error. The launch has failed before, and the reason has been
+    // reported.
   }
 }
 

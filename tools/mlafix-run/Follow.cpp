@@ -18,8 +18,8 @@ using namespace llvm;
 using namespace mlafix;
 using namespace mlafix::run;
 
-// The maximum number of elements to read from a tensor whose values decide
-// accesses.
+// The maximum number of elements of a tensor that are passed to the compiler.
+// A larger tensor is described by its sizes alone.
 static constexpr int64_t kMaxElements = 1 << 20;
 
 /// Returns the float semantics of a dtype, or null if it is not a float.

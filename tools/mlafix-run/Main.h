@@ -8,9 +8,8 @@
 #ifndef MLAFIX_TOOLS_MLAFIX_RUN_MAIN_H
 #define MLAFIX_TOOLS_MLAFIX_RUN_MAIN_H
 
-/// Runs mlafix-run and returns its exit status. It is a function because the
-/// Python package has the tool too. The package calls it in
-/// libmlafix_compiler.so, which exports it.
+/// Runs mlafix-run and returns the exit status. The Python package has the
+/// tool too: it calls this function, which libmlafix_compiler.so exports.
 extern "C" __attribute__((visibility("default"))) int
 mlafix_run_main(int argc, char **argv);
 

@@ -97,8 +97,9 @@ uint64_t dataBytes(const std::vector<int64_t> &shape, uint64_t elementBytes) {
   return empty ? 0 : bytes;
 }
 
-/// Reads the data in pieces. A pipe has no size, and a header may promise more
-/// data than exists.
+/// Reads the data in pieces of 64 MiB, so that memory is only allocated as data
+/// arrives. A header may promise more data than exists, and the file size
+/// cannot disprove the header, since a pipe has no size.
 void readData(std::istream &file, uint64_t bytes, std::vector<char> &data) {
   constexpr uint64_t pieceBytes = 64 << 20;
   while (data.size() < bytes) {

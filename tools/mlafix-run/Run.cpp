@@ -128,9 +128,10 @@ public:
     return values;
   }
 
-  /// Prints the elements that no row writes. These have their initial value
-  /// here and in `second`, whose outputs had another initial value. Returns
-  /// true if there are any.
+  /// Reports the outputs that have elements which no row writes: the first such
+  /// element, and their number. Such an element has its initial value here and
+  /// in `second`, whose outputs had another initial value. Returns true if
+  /// there are any.
   bool reportUnwritten(const Arguments &second) const {
     bool isAny = false;
     for (uint32_t i = 0; i < arrays.size(); ++i) {

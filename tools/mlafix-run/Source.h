@@ -18,14 +18,15 @@ namespace mlafix::run {
 /// Compiles the .mlir file at `path` to a unit, and sets `unit` to its bytes.
 /// `bindings` is text such as "D=128,T=bf16", and `target` is "cpu" or a name
 /// such as "sm_90". Returns false and sets `error` on failure. Source.cpp
-/// defines it with the compiler. In builds without the compiler, NoSource.cpp
-/// defines it and only reports that.
+/// defines this function. In builds without the compiler, NoSource.cpp defines
+/// it instead, and it only reports that there is no compiler.
 bool compileSource(const std::string &path, const std::string &bindings,
                    const std::string &target, std::string &unit,
                    std::string &error);
 
 /// An argument of a launch: a tensor if `array` is not null, or a scalar if
-/// `scalar` has its JSON text. It is omitted if it has neither.
+/// `scalar` has its JSON text. If `array` is null and `scalar` is empty, the
+/// argument is omitted.
 struct LaunchValue {
   std::string name;
   const Array *array = nullptr;
@@ -40,7 +41,8 @@ struct FollowedRows {
 /// Interprets the rows of a launch on the host, for the kernel in the .mlir
 /// file at `path`. Collects what they print, and all faults except unwritten
 /// elements (docs/Proofs.md). Returns false and sets `error` on failure.
-/// Both Source.cpp and NoSource.cpp define it, as they define compileSource().
+/// As with compileSource(), a build has the definition in Follow.cpp or the one
+/// in NoSource.cpp.
 bool followRows(const std::string &path, const std::string &kernel,
                 const std::string &bindings,
                 const std::vector<LaunchValue> &values, FollowedRows &followed,
