@@ -38,8 +38,8 @@ FP4_GROUP, NUMBER = 16, 448.0
 
 
 def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, list[Call]], dict[str, int]]:
-    """Returns the launches of each implementation, one for each set of buffers, and the bytes that a launch of each
-    moves."""
+    """Returns the launches of each implementation, one for each set of buffers, and the number of bytes that
+    one launch of each implementation moves."""
     device = settings.device
     random = torch.Generator(device).manual_seed(tokens)
     rows, groups = tokens * HEADS, dim // GROUP
@@ -73,8 +73,8 @@ def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, lis
 
 
 def check(device: torch.device, dim: int) -> None:
-    """Checks that the fused launch has the results of the merge, within the error of fp8. Checks that the fused fp4
-    launch has the bytes of the merge followed by the quantiser."""
+    """Checks that the fused launch gives the results of the merge, within the error of fp8. Checks that the fused fp4
+    launch stores the same bytes as a merge and a quantiser in two launches."""
     a, b = (torch.randn(8, HEADS, dim, device=device).bfloat16() for _ in range(2))
     a_lse, b_lse = (torch.randn(8, HEADS, device=device) for _ in range(2))
     q = torch.empty_like(a, dtype=torch.float8_e4m3fn)

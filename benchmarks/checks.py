@@ -9,7 +9,8 @@
     with keys        check_states with the number of keys of each token
     from the host    the same with the step and the count from the host
     check_merge      with the step and the count on the device
-    visible_keys     counts the keys of tokens in sequences of 64, once per step for all layers
+    visible_keys     counts the keys that each token sees, in sequences of 64 tokens; an engine launches it once per
+                     step for all layers
 
 No row has a fault. Times are microseconds, medians of rounds. In every round all calls are timed in turn, in CUDA
 graphs on a GPU, on sets of random buffers that exceed every cache.

@@ -7,9 +7,9 @@
     four    combine_split_kv into bf16, apply_sink, apply_rope and quantize_groups
     copy    torch's copy of as many bytes as `one` reads and writes
 
-Splits are bf16, with 64 heads of 512 elements. The last 64 elements of a head are pairs to turn. Groups of 128 have
-scales that are powers of two. Times are microseconds, medians of rounds. In every round all calls are timed in turn, in
-CUDA graphs on a GPU, on sets of random buffers that exceed every cache.
+Splits are bf16, with 64 heads of 512 elements. The rotary embedding turns the last 64 elements of a head, in pairs.
+Groups of 128 have scales that are powers of two. Times are microseconds, medians of rounds. In every round all calls
+are timed in turn, in CUDA graphs on a GPU, on sets of random buffers that exceed every cache.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Buffers:
         self.positions = torch.randint(POSITIONS, (tokens,), generator=random, device=device)
         angles = torch.arange(POSITIONS, device=device)[:, None] * 10000.0 ** (-torch.arange(0, PAIRED, 2, device=device) / PAIRED)
         self.table = torch.cat((angles.cos(), angles.sin()), 1)
-        self.back = torch.cat((angles.cos(), -angles.sin()), 1)  # apply_rope rotates in the other direction
+        self.back = torch.cat((angles.cos(), -angles.sin()), 1)  # apply_rope has no inverse: negated sines turn back
         self.rows, self.lse = self.partial.new_empty(tokens, HEADS, DIM), self.partial_lse.new_empty(tokens, HEADS)
         self.q = torch.empty_like(self.rows, dtype=torch.float8_e4m3fn)
         self.scales = torch.empty(tokens, HEADS, DIM // GROUP, dtype=torch.float8_e8m0fnu, device=device)

@@ -3,22 +3,24 @@
 
     torchrun --nproc-per-node 2 benchmarks/distributed.py [--json FILE] [--quick] [--help]
 
-Runs on GPUs over NCCL, with a process for each GPU, in CUDA graphs. Without GPUs it runs over gloo, which only shows that
-the program works. In every round all implementations of a case are timed in turn, on the same buffers. There are up to 64
-sets of buffers, so many that they exceed the last-level cache. Payloads and lses are random. Times are medians of rounds,
-on the slowest rank. Ratios are relative to the reducer.
+Runs on GPUs over NCCL, with a process for each GPU, in CUDA graphs. Without GPUs it runs over gloo, which only shows
+that the program works. In every round all implementations of a case are timed in turn, on the same buffers. There are 2
+to 64 sets of buffers; together they exceed the last-level cache unless 64 sets are too small for that. Payloads and
+lses are random. Times are medians of rounds, on the slowest rank. Ratios are relative to the reducer.
 
     reducer            mlafix.distributed.Reducer: pack, exchange, merge
     pack + exchange    the reducer without the merge
     exchange           only the collective, on blocks that are packed already
-    ag + rs            an all-gather of the lses and a reduce-scatter of the rows, in their dtype, without a kernel: wrong results
+    ag + rs            an all-gather of the lses and a reduce-scatter of the rows, in their dtype; no kernel weights
+                       the rows, so the results are wrong
     pack, merge        each kernel alone
-    symmetric          the reducer over symmetric memory with exchange="pull", for states in this memory; in bf16 only, like all below
+    symmetric          the reducer over symmetric memory with exchange="pull", for states in this memory; this and all below are
+                       timed only on several GPUs, without --wire
     copy + symmetric   the same for states in other memory
     push               the reducer with exchange="push", for states in any memory
     push fp8           the same with fp8 on the wire
-    pull by hand       pull.cu on the same memory: one launch with flags at both ends; this and the next two need equal numbers of
-                       rows on all ranks
+    pull by hand       pull.cu on the same memory: one launch in which ranks wait for each other's flags at the beginning and at
+                       the end; this and the next two need equal numbers of rows on all ranks
     push by hand       push.cu: one launch that stores rows on the ranks that merge them, with a flag for each block
     push alone         push.cu: only stores the rows over the link, without flags and merge
     copy + fp8         copy + symmetric with fp8 on the wire
@@ -49,8 +51,8 @@ from peer_memory import PeerMemory
 
 SHAPES = ((128, 512), (64, 128))
 TOKENS = (1, 8, 64, 256, 1024, 4096)
-# The total size of a case's buffers in bytes: three times the last-level cache of an H200. A case has 2 to 64 sets of
-# buffers, so small sets have a smaller total.
+# The total size of a case's buffers in bytes: three times the last-level cache of an H200. A case has at most 64 sets
+# of buffers, so the total is smaller if the sets are small.
 ROTATED = 3 * 50 << 20
 MOST_SETS = 64
 Step = Callable[[int], None]
@@ -90,7 +92,8 @@ class Case:
         for i in range(self.sets):
             self.pack(i)
             self.exchange(i)
-        # The buffers that ag + rs moves. Each rank's part is contiguous, as in vLLM after its own copy.
+        # The outputs of ag + rs. Its reduce-scatter splits the rows into contiguous parts, one for each rank. vLLM
+        # needs a copy to make the parts contiguous, which is not timed here.
         self.gathered = torch.empty(self.ranks.size * tokens, heads, device=device)
         self.scattered = torch.empty(tokens * heads * dim // self.ranks.size, dtype=torch.bfloat16, device=device)
         symmetric = device.type == "cuda" and wire is None and self.ranks.size > 1 and 2048 % dim == 0
@@ -163,7 +166,7 @@ def graph_of(step: Step, sets: int, repeats: int) -> torch.cuda.CUDAGraph:
     torch.cuda.synchronize()
     dist.barrier()
     graph = torch.cuda.CUDAGraph()
-    # thread_local: NCCL's watchdog queries the driver from its own thread during the capture.
+    # NCCL's watchdog queries the driver from its own thread. With thread_local, this does not invalidate the capture.
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         for _ in range(repeats):
             for i in range(sets):
@@ -172,7 +175,7 @@ def graph_of(step: Step, sets: int, repeats: int) -> torch.cuda.CUDAGraph:
 
 
 def timer_of(case: Case, step: Step, device: torch.device, quick: bool) -> Callable[[], float]:
-    """Returns a function that measures one sample: the microseconds of one iteration."""
+    """Returns a function that measures one sample: the microseconds of one step."""
     if device.type == "cpu":
 
         def loop() -> float:

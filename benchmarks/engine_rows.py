@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times functions on rows, torch, and the kernels of vLLM and SGLang for the same work, if these engines are installed.
+"""Times mlafix's functions on rows beside torch, and beside the kernels of vLLM and SGLang if they are installed.
 
     python benchmarks/engine_rows.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
     MLAFIX_NO_DEPENDENT_LAUNCH=1 python benchmarks/engine_rows.py      launch mlafix's kernels as vLLM launches its own
@@ -194,7 +194,8 @@ def zero(m: Maker, n: int, dim: int) -> Work:
 
 
 def no_indices(m: Maker, n: int, dim: int) -> Work:
-    """Makes a case in which a tenth of the tokens has no keys. vLLM blanks their rows with operators of torch."""
+    """Makes a case in which a tenth of the tokens has no keys. vLLM blanks the rows of these tokens with
+    operators of torch, as the baseline `torch` does."""
     heads, keys = 128, 2048
     work = Work(n * keys * 4 + n // 10 * heads * dim * 2)
     indices = torch.randint(0, 4096, (n, keys), generator=m.random, device=m.device, dtype=torch.int32)
@@ -218,7 +219,7 @@ def gate(m: Maker, n: int, dim: int, *, of_heads: bool = False) -> Work:
     work = Work(n * heads * (8 * dim + 12) if not of_heads else n * heads * (6 * dim + 14))
     a, b = m.rows(n, heads, dim), m.rows(n, heads, dim)
     a_lse, b_lse = m.rows(heads, n, dtype=torch.float32), m.rows(heads, n, dtype=torch.float32)
-    logits = m.rows(n, heads) if of_heads else m.rows(n, heads, 2 * dim)[..., dim:]  # models slice queries and logits from one projection
+    logits = m.rows(n, heads) if of_heads else m.rows(n, heads, 2 * dim)[..., dim:]  # strided, as models slice logits and queries from one projection
     outs = {name: (m.empty(n, heads, dim), m.empty(heads, n, dtype=torch.float32)) for name in ("mlafix", "vLLM", "two")}
     work.add("mlafix", functools.partial(ops.merge_attn_states, a, a_lse, b, b_lse, gate=logits, out=outs["mlafix"][0], out_lse=outs["mlafix"][1]),
              *outs["mlafix"])

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the cost of bounds guards, for kernels with indices from tables: with guards, and without them due to a
-promise.
+"""Measures the cost of bounds guards in kernels that take indices from tables. Times each kernel with guards, and with
+a promise that makes them unnecessary.
 
     python benchmarks/guards.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
 In every round both kernels of a pair are timed in turn, on the same buffers, in CUDA graphs on a GPU. Rows of 128 bf16
-elements are chosen at random from 256 MiB, which exceeds every cache. Each round has other tables. Times are microseconds
-per launch, medians of rounds. The ratio is that of the medians.
+elements are chosen at random from 256 MiB, which exceeds every cache. Successive launches use different tables, 8 in
+turn. Times are microseconds per launch, medians of rounds. The ratio is that of the medians.
 """
 
 from __future__ import annotations

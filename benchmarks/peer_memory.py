@@ -16,7 +16,7 @@ from mlafix.distributed.ranks import CollectiveRanks
 from mlafix.distributed._symmetric import SymmetricBackend, SymmetricMemory
 
 Step = Callable[[int], None]
-# The largest number of buffer sets. Each has its own symmetric memory, which all ranks must create together.
+# The largest number of buffer sets. It is small, since all ranks must create the symmetric memory of each set together.
 MOST_SETS = 8
 _WORKSPACE_WORDS = 128
 # The offset of the first block's flag, in words, as push.cu has it.
@@ -67,7 +67,7 @@ class PeerMemory:
             self._make_push(device)
 
     def _compile(self, name: str, entry: str) -> Callable[..., None]:
-        """Compiles a kernel of a hand-written file for this shape."""
+        """Compiles the kernel `entry` of the hand-written file `name`.cu for this shape."""
         macros = {"RANKS": self.ranks, "HEADS": self.own_heads, "ALL_HEADS": self.heads, "DIM": self.dim, "STEP": self.step}
         source = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
         for file in ("ranks.cuh", f"{name}.cu"):
@@ -172,8 +172,8 @@ class PeerMemory:
         return steps
 
     def _check_bits(self, pull: Step, push: Step) -> None:
-        """Raises RuntimeError unless both implementations give the same bits, even if their outputs held other values
-        before."""
+        """Raises RuntimeError unless both implementations give the same bits. Fills the outputs with NaN first, so that
+        results of earlier calls do not count."""
         for held, step in ((self.outs, pull), (self.pushed, push)):
             for i, outputs in enumerate(held):
                 for output in outputs:
@@ -185,8 +185,8 @@ class PeerMemory:
                 raise RuntimeError(f"expected the bits of {pull.__name__}, got others of {push.__name__}")
 
     def check(self) -> None:
-        """Compares the symmetric result with the results of the hand-written kernels, and the bits of pushed rows.
-        Raises RuntimeError if they differ."""
+        """Compares the results of pulling and of pushing bit by bit. Compares the results of pulling with those of the
+        hand-written kernels. Raises RuntimeError if results differ."""
         self._check_bits(self.copy_and_reduce_fp8, self.push_fp8)
         self._check_bits(self.reduce, self.push)
         for i in range(self.sets) if self.by_hand else ():

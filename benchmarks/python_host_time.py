@@ -3,8 +3,8 @@
 
     python benchmarks/python_host_time.py [--device cpu|cuda] [--calls N] [--json FILE]
 
-Times a merge of 16 x 16 x 128 bf16 torch tensors, as an engine calls it: the median in microseconds over rounds in which all implementations
-take turns, and the spread from the 10th to the 90th percentile. Then times first calls in milliseconds: of a variant that is not compiled
+Times a merge of 16 x 16 x 128 bf16 torch tensors, called as an engine calls it. Prints the median in microseconds over rounds in which all
+implementations take turns, and the 10th and the 90th percentile. Then times first calls in milliseconds: of a variant that is not compiled
 yet, of one that another process stored on disk, and of a Python kernel that a new process finds on disk. On the CPU a call includes the
 merge itself.
 """
@@ -29,7 +29,7 @@ WARM_UP = 2
 N, HEADS, DIM = 16, 16, 128
 COMBINE = (8, 4, 16, 128)
 """The numbers of splits, tokens, heads and elements of a head in the combine."""
-GC = "import gc; gc.enable()"  # timeit disables garbage collection
+GC = "import gc; gc.enable()"  # timeit disables garbage collection unless its setup enables it
 NEW_DIMS = (72, 88, 104, 136, 152, 168, 184)
 
 
@@ -118,7 +118,7 @@ def run_rounds(implementations: Mapping[str, timeit.Timer | Callable[[], Any]], 
     """Returns the microseconds of one call of each implementation, a number for every round of `batch` calls.
 
     Each round times all implementations, starting with a different one, since the host's clock varies by more than they
-    differ. A round waits for the device only after it has been timed.
+    differ. Waiting for the device is not timed.
     """
     times: dict[str, list[float]] = {name: [] for name in implementations}
     order = [(name, call if isinstance(call, timeit.Timer) else timeit.Timer(call, GC)) for name, call in implementations.items()]

@@ -4,10 +4,10 @@
     python benchmarks/user_kernels.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
 Most calls move about 100 MB. A decode reads the keys and values of its cache, 1 GB; a greedy choice reads 8 MB for 16
-rows. Rows have 16-bit elements, next to tables, masks, scales or results of another width; vocabularies are f32. The
-roof is the faster of two copies of as many bytes, one by torch and one by a kernel. Times are microseconds, medians of
-rounds. In every round all calls are timed in turn, in CUDA graphs on a GPU, on sets of random buffers that exceed every
-cache.
+rows. Rows have 16-bit elements, next to tables, masks, scales or results of another width. The rows of greedy choices
+and of combined splits are f32. The roof is the faster of two copies of as many bytes, one by torch and one by a kernel.
+Times are microseconds, medians of rounds. In every round all calls are timed in turn, in CUDA graphs on a GPU, on sets
+of random buffers that exceed every cache.
 """
 
 from __future__ import annotations

@@ -1,8 +1,14 @@
 # Finds GoogleTest for every suite below test/: the installed package, else its sources (Debian and Ubuntu keep them in
-# /usr/src/googletest), and defines
-#   mlafix_unittest(NAME src... LINK libs... [APART src...])   a test program whose tests ctest sees one by one
-#   mlafix_test_program(NAME [APART src...])                   headers are parsed once, and little is optimised: most of the
-#                                                              time is the compiler's (APART: see mlafix_unity)
+# /usr/src/googletest). Defines:
+#
+#   mlafix_unittest(NAME src... LINK libs... [APART src...])
+#
+# Adds a test program whose tests ctest runs one by one.
+#
+#   mlafix_test_program(NAME [APART src...])
+#
+# Makes the existing test program NAME compile faster, since compiling takes longer than running the tests: precompiles
+# headers, and optimises less. APART lists files for mlafix_unity.
 set(MLAFIX_GTEST_SOURCE "" CACHE PATH "Sources of GoogleTest, used where find_package does not find it")
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
@@ -30,10 +36,10 @@ function(mlafix_test_program name)
   cmake_parse_arguments(ARG "" "" "APART" ${ARGN})
   get_target_property(_sources ${name} SOURCES)
   list(LENGTH _sources _count)
-  if(NOT MLAFIX_UNITY OR _count GREATER 12) # else it would serve one file
+  if(NOT MLAFIX_UNITY OR _count GREATER 12) # in a smaller unity build, only one file would use the header
     target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <algorithm> <functional> <map> <memory> <string> <thread> <vector>)
   endif()
-  # In a file that includes others, a fixture in an anonymous namespace is no reason to warn.
+  # A unity build includes the sources in another file. There, GCC would warn of fixtures in anonymous namespaces.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   mlafix_unity(${name} APART ${ARG_APART})
 endfunction()

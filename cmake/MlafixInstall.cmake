@@ -1,17 +1,18 @@
-# Installed beside the runtime: the CMake package `mlafix`, mlafix.pc for pkg-config, and the tools.
+# Installs what accompanies the runtime: the CMake package `mlafix`, the files for pkg-config, and the tools.
 #
 #   mlafix_install_tool(NAME)   installs an executable of the build, if it was built
 #
-# A build of some targets only (scripts/quickstart's) can be installed: what is not there is left out.
+# A build of only some targets, such as that of scripts/quickstart, can be installed: targets that were not built are
+# left out.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
 function(mlafix_install_tool name)
-  set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON) # LLVM need not lie on the loader's path
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON) # finds LLVM outside the loader's path
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
 endfunction()
 
-# How a library for TVM-FFI is linked; lib/TvmFfi/CMakeLists.txt says why.
+# The linker options of libraries for TVM-FFI. lib/TvmFfi/CMakeLists.txt gives the reasons.
 set(MLAFIX_TVM_FFI_OPTIONS -Wl,--exclude-libs,ALL -Wl,-z,nodelete -static-libstdc++ -static-libgcc)
 
 set(_mlafix_package ${CMAKE_INSTALL_LIBDIR}/cmake/mlafix)

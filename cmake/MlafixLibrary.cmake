@@ -1,16 +1,18 @@
-# kernels/library.json lists the kernels that are compiled ahead. Of each it says, in lists of bindings:
+# Functions that read kernels/library.json, the list of the kernels that are compiled ahead. The entry of a kernel has a
+# name and up to three lists of bindings:
 #
-#   name      its file in kernels/, less the ".mlir"
-#   units     what `ninja mlafix-units` compiles it for
-#   tests     what test/conformance compiles it for
-#   package   what travels compiled in the Python package
+#   name      the kernel's file in kernels/, without ".mlir"
+#   units     the bindings that `ninja mlafix-units` compiles the kernel for
+#   tests     the bindings that test/conformance compiles the kernel for
+#   package   the bindings whose code the Python package contains
 #
-# An empty list compiles the kernel as it is; without the list it is not compiled there. In a binding, "{a,b}" stands for each
-# of a and b, the last of several varying fastest; "$name" stands for the text in "sets".
+# If a list is empty, the kernel is compiled without bindings. If a list is missing, the kernel is not compiled for that
+# purpose. In a list, "{a,b}" stands for a text with a and a text with b; the last of several braces varies fastest.
+# "$name" stands for the text of that name in "sets".
 set(MLAFIX_LIBRARY ${PROJECT_SOURCE_DIR}/kernels/library.json CACHE INTERNAL "The list of the kernel library")
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MLAFIX_LIBRARY})
 
-# mlafix_kernels(OUT): the names of all kernels that are compiled ahead, in the order of the list.
+# mlafix_kernels(OUT): sets OUT to the names of all kernels that are compiled ahead, in the order of library.json.
 function(mlafix_kernels out)
   file(READ ${MLAFIX_LIBRARY} _json)
   string(JSON _count LENGTH "${_json}" kernels)
@@ -23,7 +25,8 @@ function(mlafix_kernels out)
   set(${out} ${_names} PARENT_SCOPE)
 endfunction()
 
-# mlafix_kernel_bindings(OUT KERNEL FIELD): the bindings of a kernel's list; OUT_FOUND says whether it has that list.
+# mlafix_kernel_bindings(OUT KERNEL FIELD): sets OUT to the bindings in the list FIELD (units, tests or package) of a
+# kernel, and OUT_FOUND to TRUE if the kernel has that list.
 function(mlafix_kernel_bindings out kernel field)
   file(READ ${MLAFIX_LIBRARY} _json)
   _mlafix_entry(_i ${kernel} "${_json}")
@@ -47,7 +50,7 @@ function(mlafix_kernel_bindings out kernel field)
   endif()
 endfunction()
 
-# mlafix_library_units(OUT FIELD): what a field lists of all kernels, as KERNEL:BINDINGS.
+# mlafix_library_units(OUT FIELD): sets OUT to the bindings in the lists FIELD of all kernels, each as KERNEL:BINDINGS.
 function(mlafix_library_units out field)
   mlafix_kernels(_names)
   set(_units "")
@@ -62,7 +65,7 @@ function(mlafix_library_units out field)
   set(${out} ${_units} PARENT_SCOPE)
 endfunction()
 
-# The number of a kernel's entry; -1 if there is none.
+# Sets OUT to the index of a kernel's entry in library.json, or to -1 if there is none.
 function(_mlafix_entry out kernel json)
   string(JSON _count LENGTH "${json}" kernels)
   set(_i 0)
@@ -77,7 +80,7 @@ function(_mlafix_entry out kernel json)
   set(${out} -1 PARENT_SCOPE)
 endfunction()
 
-# The bindings that one text of the list stands for.
+# Sets OUT to the bindings that a text with braces or "$name" stands for.
 function(_mlafix_expand out text json)
   set(_done "")
   set(_open "${text}")

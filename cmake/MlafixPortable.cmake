@@ -1,7 +1,9 @@
-# mlafix_compiler_portable: libmlafix_compiler.so with LLVM and MLIR inside, for machines that have neither. The wheel of
-# the compiler and the GPU kit carry it. Made of the same objects as the other libraries, and only where it is asked for.
+# Defines mlafix_compiler_portable: libmlafix_compiler.so with LLVM and MLIR inside, for machines that have neither. The
+# wheel of the compiler and the GPU kit contain it. It consists of the objects of the compiler's other libraries, and is
+# not part of the target `all`.
 #
-# Every exported MLIR archive names the LLVM dylib in its interface: drop it, or the process gets two LLVMs.
+# Every MLIR archive that CMake imports links LLVM's shared library, too. _mlafix_link_statically removes that library
+# from what the archives link, since the process would have two LLVMs otherwise.
 set(_mlafix_static_mlir
     MLIRArithDialect MLIRArithToLLVM MLIRArithTransforms MLIRBuiltinToLLVMIRTranslation MLIRControlFlowDialect
     MLIRControlFlowToLLVM MLIRConvertToLLVMPass MLIRDLTIDialect MLIRFuncDialect MLIRGPUDialect
@@ -11,8 +13,7 @@ set(_mlafix_static_mlir
     MLIRSCFTransforms MLIRSideEffectInterfaces MLIRSupport MLIRTensorDialect MLIRTransformUtils MLIRTransforms
     MLIRTranslateLib MLIRUBDialect MLIRUBToLLVM MLIRVectorDialect MLIRVectorToLLVM MLIRVectorToLLVMPass MLIRVectorTransforms
     MLIRTargetLLVMIRExport MLIRGPUToNVVMTransforms MLIROptLib)
-# The libraries that LLVM's archives name in turn: of compression, the static libraries, which no other machine need
-# have.
+# LLVM's archives link zlib and zstd. Their static libraries are linked, so that other machines need not have them.
 find_library(_mlafix_zlib libz.a REQUIRED)
 find_library(_mlafix_zstd libzstd.a REQUIRED)
 
@@ -27,7 +28,7 @@ function(_mlafix_link_statically target)
     return()
   endif()
   list(REMOVE_ITEM _libs LLVM MLIR "\$<LINK_ONLY:LLVM>" "\$<LINK_ONLY:MLIR>")
-  list(FILTER _libs EXCLUDE REGEX "/libz3[.]so$") # nothing of ours asks LLVM to solve
+  list(FILTER _libs EXCLUDE REGEX "/libz3[.]so$") # the compiler does not use LLVM's solver
   list(TRANSFORM _libs REPLACE "^ZLIB::ZLIB$" "${_mlafix_zlib}")
   list(TRANSFORM _libs REPLACE "^zstd::libzstd_shared$" "${_mlafix_zstd}")
   set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${_libs}")
@@ -52,8 +53,8 @@ set_target_properties(mlafix_compiler_portable PROPERTIES
   OUTPUT_NAME mlafix_compiler LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/portable)
 target_link_libraries(mlafix_compiler_portable PRIVATE ${_mlafix_static_mlir} ${_mlafix_static_llvm} ${CMAKE_DL_LIBS})
 
-# A second LLVM in the process (of torch, say) must not meet this one. libgcc stays shared: the static one looks frames
-# up by a function that glibc has since 2.35 only.
+# The process may have a second LLVM, such as that of torch. The version script and -Bsymbolic keep the two apart.
+# libgcc stays shared, because the static libgcc finds stack frames with a function that glibc has only since 2.35.
 set(_mlafix_portable_map ${PROJECT_BINARY_DIR}/mlafix_compiler_portable.map)
 file(WRITE ${_mlafix_portable_map}
   "{ global: mlafix_opt_main; mlafix_run_main; extern \"C++\" { mlafix::chipNumbers*; mlafix::compile*; mlafix::parse*; mlafix::spelling*; mlafix::KernelBuilder::*; "

@@ -1,6 +1,6 @@
-# Finds Python (3.10 or newer, with its headers) and nanobind, and sets MLAFIX_BUILD_PYTHON where the user did not:
-# on where both are there. Which Python: -DPython_EXECUTABLE=…, else the active virtual environment, else the one that
-# scripts/install-deps makes, else the first on the PATH.
+# Finds Python (3.10 or newer, with its headers) and nanobind. MLAFIX_BUILD_PYTHON is on by default if both are found.
+# Python is -DPython_EXECUTABLE=…, else that of the active virtual environment, else that of the virtual environment
+# that scripts/install-deps makes, else the first on the PATH.
 if(NOT DEFINED Python_EXECUTABLE AND NOT DEFINED ENV{VIRTUAL_ENV}
    AND EXISTS ${PROJECT_SOURCE_DIR}/build/venv/bin/python)
   set(Python_EXECUTABLE ${PROJECT_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH "Python that the package is for")
@@ -39,7 +39,7 @@ option(MLAFIX_PYTHON_PORTABLE
        "Extension modules for other machines: the C++ library inside, and of Python the stable ABI from 3.12 on" OFF)
 if(MLAFIX_BUILD_PYTHON)
   if(MLAFIX_PYTHON_PORTABLE AND NOT TARGET Python::SABIModule)
-    # CMake has it from 3.26 on; on Linux it is the headers alone.
+    # CMake defines Python::SABIModule only since 3.26. On Linux, this target needs only the headers.
     add_library(Python::SABIModule INTERFACE IMPORTED)
     target_include_directories(Python::SABIModule INTERFACE ${Python_INCLUDE_DIRS})
     set(Python_SOSABI abi3)

@@ -28,9 +28,10 @@ if(MLAFIX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${MLAFIX_CCACHE})
 endif()
 
-# mlafix_unity(NAME [APART src...]): with MLAFIX_UNITY, the compiler takes several files of the library at once. Headers are
-# most of its work, so a whole build takes half of the time; a changed file takes its neighbours along. Files that do not go
-# with others, for what they include or declare, stay APART.
+# mlafix_unity(NAME [APART src...]): with MLAFIX_UNITY, the compiler compiles several files of target NAME as one.
+# Headers are most of the compiler's work, so a whole build takes half of the time. After a change of one file, the
+# files that are compiled with it are compiled again, too. The files APART are compiled alone, because what they include
+# or declare conflicts with other files.
 option(MLAFIX_UNITY "Compile several files of a library at once: a whole build is shorter, a change's is longer" OFF)
 function(mlafix_unity name)
   cmake_parse_arguments(ARG "" "" "APART" ${ARGN})

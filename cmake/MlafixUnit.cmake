@@ -1,4 +1,5 @@
-# Units in a CMake build: in this project's and, through find_package(mlafix), in others.
+# Functions that compile units in a CMake build. This project uses them, and so do other projects after
+# find_package(mlafix).
 #
 #   mlafix_unit(NAME SOURCE OUTPUT FILE TARGETS target... [BIND bindings...] [ALL])
 #
@@ -6,19 +7,23 @@
 #
 #   mlafix_add_unit(NAME SOURCE TARGETS target... [BIND bindings...])
 #
-# Defines the static library NAME, which holds the unit, and puts NAME.h on the include path of what links it: a C and a
-# C++ function for each kernel (docs/Embedding.md). The unit is called NAME, with '_' for what C identifiers do not have.
+# Defines the static library NAME, which holds the unit. Targets that link NAME can include NAME.h, which has a C and a
+# C++ function for each kernel (docs/Embedding.md). The name of the unit is NAME, with '_' in place of characters that a
+# C identifier cannot have.
 #
 #   mlafix_add_tvm_ffi(NAME SOURCE TARGETS target... [BIND bindings...])
 #
-# Defines the module library NAME (NAME.so), which exports a function of TVM-FFI for each kernel and depends on
-# libtvm_ffi alone.
+# Defines the module library NAME (NAME.so), which exports a TVM-FFI function for each kernel. Besides system libraries,
+# NAME.so needs only libtvm_ffi.
 #
-# SOURCE is a file in MLIR's syntax, or FILE.py:KERNEL, a kernel in Python (FILE.py if it has one). BIND takes one
-# comma-separated word for each specialisation: "H=16,D=128,T=bf16". Sources in Python, and where there is no mlafix-opt
-# all of them, need a Python with the mlafix package and its compiler: MLAFIX_PYTHON, else Python_EXECUTABLE, else the first
-# python3 on the PATH.
-# mlafix_add_tvm_ffi also needs libtvm_ffi: MLAFIX_LIBTVM_FFI, else the one of that Python's package apache-tvm-ffi.
+# SOURCE is a file in MLIR's syntax, or FILE.py:KERNEL for a kernel in Python. FILE.py alone suffices if the file has
+# only one kernel. BIND takes one word for each specialisation, with commas between the bindings: "H=16,D=128,T=bf16".
+#
+# Sources in Python are compiled by a Python that has the mlafix package and its compiler. If there is no mlafix-opt,
+# this Python also compiles MLIR's syntax. It is MLAFIX_PYTHON, else Python_EXECUTABLE, else the first python3 on the
+# PATH.
+#
+# mlafix_add_tvm_ffi also needs libtvm_ffi: MLAFIX_LIBTVM_FFI, else that of the package apache-tvm-ffi in this Python.
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.20)
 
@@ -38,7 +43,7 @@ function(mlafix_add_unit name source)
   _mlafix_check_arguments(mlafix_add_unit ${name})
   set(_folder ${CMAKE_CURRENT_BINARY_DIR}/mlafix/${name})
   _mlafix_compile(${name} ${source} ${_folder}/${name}.mlafix header ${_folder}/${name}.h)
-  # C where the project has it, else C++: the header is for both.
+  # The file that includes the header is C if the project enables C, else C++. The header is valid in both.
   get_property(_languages GLOBAL PROPERTY ENABLED_LANGUAGES)
   set(_suffix cpp)
   if(C IN_LIST _languages)
@@ -71,17 +76,17 @@ function(mlafix_add_tvm_ffi name source)
   string(MAKE_C_IDENTIFIER ${name} _unit)
   _mlafix_compile(${name} ${source} ${_folder}/${_unit}.mlafix tvm-ffi ${_folder}/${_unit}.c)
   string(TOUPPER ${_unit} _upper)
-  # As C++, which projects that link the C++ library have.
+  # The archive mlafix::tvm_ffi needs the C++ library, so the file is compiled and linked as C++.
   set_source_files_properties(${_folder}/${_unit}.c PROPERTIES
     LANGUAGE CXX OBJECT_DEPENDS ${_folder}/${_unit}.mlafix
     COMPILE_DEFINITIONS "${_upper}_UNIT=\"${_folder}/${_unit}.mlafix\"")
   add_library(${name} MODULE ${_folder}/${_unit}.c)
   target_link_libraries(${name} PRIVATE mlafix::tvm_ffi ${MLAFIX_LIBTVM_FFI})
-  # Where libtvm_ffi lies is the process's business, which has loaded it.
+  # The module has no RPATH to libtvm_ffi, since the process that loads the module has already loaded libtvm_ffi.
   set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX .so SKIP_BUILD_RPATH ON)
 endfunction()
 
-# Shared by the functions above: rejects unknown arguments, and finds targets.
+# Checks the arguments of the functions above: rejects unknown arguments, and requires TARGETS.
 macro(_mlafix_check_arguments function name)
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "${function}(${name}): expected TARGETS and BIND with their values, got ${ARG_UNPARSED_ARGUMENTS}")
@@ -91,14 +96,14 @@ macro(_mlafix_check_arguments function name)
   endif()
 endmacro()
 
-# Adds the command that makes the unit OUTPUT of SOURCE and, unless EMIT is empty, the text TEXT. Reads ARG_BIND and
-# ARG_TARGETS.
+# Adds the command that compiles SOURCE into the unit OUTPUT. Unless EMIT is empty, the command also writes the file
+# TEXT with --emit=EMIT. Reads the caller's variables ARG_BIND and ARG_TARGETS.
 function(_mlafix_compile name source output emit text)
   get_filename_component(_folder ${output} DIRECTORY)
   get_filename_component(_file ${output} NAME)
   list(JOIN ARG_TARGETS "," _targets)
   set(_depfile "")
-  # A wheel has no mlafix-opt: there the Python package compiles MLIR's syntax, too.
+  # A wheel contains no executable mlafix-opt, so the Python package compiles MLIR's syntax, too.
   if(source MATCHES "\\.py(:[^/]*)?$" OR NOT (TARGET mlafix::opt OR MLAFIX_BUILD_COMPILER))
     _mlafix_check_python(${name})
     string(REGEX REPLACE ":[^/:]*$" "" _path ${source})
@@ -107,7 +112,7 @@ function(_mlafix_compile name source output emit text)
     set(_bindings ${ARG_BIND})
     list(TRANSFORM _bindings PREPEND "--bind=")
     set(_command ${_mlafix_python} -m mlafix compile ${_path}${_kernel} ${_bindings})
-    # The modules that the source imports.
+    # The depfile lists the modules that the source imports, so a change of one of them compiles the unit again.
     set(_depfile DEPFILE ${output}.d)
     set(_more --depfile ${output}.d)
     set(_depends ${_path})
@@ -135,7 +140,7 @@ function(_mlafix_compile name source output emit text)
     VERBATIM)
 endfunction()
 
-# Sets _mlafix_python to the command of a Python with the package and its compiler.
+# Sets _mlafix_python to the command of a Python, and fails unless it has the mlafix package and its compiler.
 macro(_mlafix_check_python name)
   _mlafix_find_python()
   execute_process(COMMAND ${_mlafix_python} -c "import mlafix, mlafix._compiler" RESULT_VARIABLE _status
@@ -157,12 +162,12 @@ macro(_mlafix_find_python)
     find_program(MLAFIX_PYTHON3 python3)
     set(_mlafix_python "${MLAFIX_PYTHON3}")
   endif()
-  if(MLAFIX_PYTHON_PATH) # where the package is not installed: in this project's own build
+  if(MLAFIX_PYTHON_PATH) # for a package that is not installed
     set(_mlafix_python ${CMAKE_COMMAND} -E env PYTHONPATH=${MLAFIX_PYTHON_PATH} ${_mlafix_python})
   endif()
 endmacro()
 
-# Sets MLAFIX_LIBTVM_FFI to libtvm_ffi.so.
+# Sets MLAFIX_LIBTVM_FFI to the path of libtvm_ffi.so, unless the user has set it.
 macro(_mlafix_find_libtvm_ffi name)
   if(NOT MLAFIX_LIBTVM_FFI)
     _mlafix_find_python()

@@ -28,7 +28,8 @@ static bool isRowBuffer(Value memref, size_t indices, DimAttr dim) {
 }
 
 namespace {
-/// The part of a row that a load or store accesses. Null values select nothing.
+/// The part of a row that a load or store accesses. A field without a value
+/// does not restrict the part.
 struct Part {
   Value group, member;
   std::optional<RowSlice> slice = std::nullopt;
@@ -37,8 +38,8 @@ struct Part {
 } // namespace
 
 /// Returns the slice that a load or store accesses, or nullopt if it has none.
-/// Without an end, which only the generic form can express, the slice is empty
-/// and therefore an error.
+/// The generic form can express a slice without an end. Its end becomes 0, and
+/// verifySlice reports an error.
 template <typename OpTy> static std::optional<RowSlice> sliceOf(OpTy op) {
   if (!op.getBegin() && !op.getEnd())
     return std::nullopt;
@@ -280,8 +281,8 @@ static LogicalResult verifyElement(Operation *op, Value memref,
 }
 
 /// Returns true if the dtype of `memref` is a variable for integers. Returns
-/// true for any bound variable too. Its element type no longer shows what the
-/// variable stood for, and mlafix-specialize has checked the binding.
+/// true for any bound variable too: the element type then no longer shows what
+/// the variable stood for, and mlafix-specialize has checked the binding.
 static bool isOfIntegerVariable(Value memref) {
   StringAttr variable = getDTypeVariable(memref);
   if (!variable)

@@ -9,7 +9,7 @@ FP8_SCALE = 0.5
 
 
 def shape_case(n: int, heads: int, dim: int) -> Case:
-    """Makes a merge of two states with another shape. The lse is [H, n]."""
+    """Makes a merge of two states for the group `shapes`. The lse is [H, n]."""
     case = merge_case(n, heads, dim)
     return Case("shapes/" + case.name.removeprefix("merge/"), case.read, case.written, case.make, case.check)
 
@@ -96,7 +96,7 @@ def states_case(ways: int, n: int, heads: int = 64, dim: int = 128) -> Case:
 
 def mask_case(requests: int = 64, tokens: int = 128, heads: int = 128, dim: int = 128, rows: bool = False) -> Case:
     """Makes a case that sets the lses of tokens without context to -inf. Every other request has no context. With
-    `rows`, their rows become 0, too. The lse is [H, n]."""
+    `rows`, the rows of these tokens become 0, too. The lse is [H, n]."""
     n = requests * tokens
     lengths = [100 * (request % 2) for request in range(requests)]
     starts = [sum(lengths[:request]) for request in range(requests + 1)]
@@ -136,7 +136,7 @@ def fixup_cases(rows_first: bool) -> list[Case]:
 
 
 def all_cases() -> list[Case]:
-    """Makes all cases. A name with a slash that `mlafix-bench --list` also has stands for the same work."""
+    """Makes all cases. A case with the same name as one of `mlafix-bench --list` does the same work."""
     half = torch.float16
     return [
         *(merge_case(n) for n in (1, 16, 64, 256, 1024, 4096, 8192)),

@@ -2,7 +2,7 @@
 
 Each call uses the engine's own layout and base; FlashInfer's lse, for example, is in base 2. Conversions are not timed.
 FlashInfer allocates its results. `flashinfer_cuda` is not a package of FlashInfer. A module with that name may bind
-`VariableLengthMergeStates` of FlashInfer's C++ headers, which none of its Python functions calls.
+`VariableLengthMergeStates` of FlashInfer's C++ headers, which no Python function of FlashInfer calls.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def vllm_merge(module: str) -> Prepare:
 
 
 def vllm_threshold(module: str) -> Prepare:
-    """Prepares vLLM's merge with a second half of rows that has no context."""
+    """Prepares vLLM's merge without context in the second half of the rows."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported(module, "merge_attn_states")

@@ -124,7 +124,7 @@ def first_line(error: Exception) -> str:
 
 def forget_failed_launch(device: torch.device) -> None:
     """Clears the error that a refused launch of another library left. Otherwise the next capture of a graph would fail
-    with it and end the process, since torch's graphs cannot be deleted then."""
+    with that error. torch cannot delete a graph whose capture failed in this way, so the process would end."""
     with contextlib.suppress(RuntimeError):
         torch.ones(1, device=device)
 

@@ -124,8 +124,9 @@ def engine_calls(settings: Settings) -> dict[str, Call]:
 
 
 def host_times(settings: Settings, baselines: dict[str, Prepare]) -> list[dict[str, object]]:
-    """Measures host times of a merge of 16 x 16 x 128 by mlafix's functions and by baselines, and of engines' calls
-    beside mlafix's drop-ins. The result is empty on a CPU, where a call includes the work."""
+    """Measures host times: of a merge of 16 x 16 x 128 by mlafix's functions and by baselines, of engines' calls beside
+    mlafix's drop-ins, and of compiling a kernel to a cubin. On a CPU, where a call includes the work, only compiling is
+    measured."""
     calls: dict[str, Call | timeit.Timer] = {}
     if settings.is_cuda:
         t = merge_case(16, heads=16).make(torch.Generator(settings.device), settings.device)

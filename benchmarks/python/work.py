@@ -46,7 +46,7 @@ def blank(device: torch.device, *shape: int, dtype: torch.dtype = torch.bfloat16
 
 
 def close(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, what: str, relative: float) -> None:
-    """Raises AssertionError unless each element's error is at most `relative` times the size of its terms."""
+    """Raises AssertionError unless the error of each element is at most `relative` times the same element of `size`."""
     wrong = ~((got.double() - want).abs() <= relative * size + 1e-30)
     if bool(wrong.any()):
         place = tuple(wrong.nonzero()[0].tolist())
@@ -149,8 +149,8 @@ def ragged_case(segments: int, heads: int = 64, dim: int = 128, dtype: torch.dty
 
 
 def fixup_case(name: str, lengths: list[int], dead: list[bool], heads: int = 128, dim: int = 128, rows_first: bool = False) -> Case:
-    """Makes a case that sets rows of sequences without keys (`dead`) to 0, -inf. The lse is [H, n], or [n, H] with
-    `rows_first`."""
+    """Makes a case that sets the rows of sequences without keys (`dead`) to 0, and the lses of these rows to -inf. The
+    lse is [H, n], or [n, H] with `rows_first`."""
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)

@@ -102,8 +102,8 @@ def host_table(results: Results) -> str:
 
 
 def engines_table(results: Results) -> str:
-    """Returns the README's table of two-way merges with 128 heads of 128 elements: mlafix's time, also with a launch as
-    in engines, and the factors by which it is faster than each engine."""
+    """Returns the README's table of two-way merges with 128 heads of 128 elements: mlafix's time, its time with an
+    ordinary launch as in engines, and the factors by which mlafix is faster than each engine."""
     run = results.python
     if not run:
         return NOTHING
