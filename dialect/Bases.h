@@ -1,4 +1,4 @@
-//===- Bases.h - the bases of log-sum-exps that have names ------*- C++ -*-===//
+//===- Bases.h - names of the bases of log-sum-exps -------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -12,10 +12,10 @@
 
 namespace mlafix {
 
-/// Returns the base for which `name` stands: "e" or "2". It is the base that
-/// `getBound` returns for the name, or else the default of the name. That may
-/// be the name of another base, which is resolved in the same way. Returns ""
-/// if a name has neither.
+/// Returns the base for which `name` stands: "e" or "2". Replaces the name by
+/// what `getBound` returns for it or, if that is "", by the default of the
+/// name. If the replacement is the name of another base, replaces it in the
+/// same way. Returns "" if a name has neither.
 llvm::StringRef
 resolveBase(KernelOp kernel, llvm::StringRef name,
             llvm::function_ref<llvm::StringRef(llvm::StringRef)> getBound);

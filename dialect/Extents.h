@@ -12,15 +12,15 @@
 
 namespace mlafix {
 
-/// Returns true if a launch can compute `index` without running the kernel. It
-/// can compute constants, integer arguments (also cast to index, but not
-/// booleans), and sizes of tensors that every call passes. Grid extents must be
-/// such values.
+/// Returns true if a launch knows `index` without running the kernel: a
+/// constant, an integer argument (also one that is cast to index, but no
+/// boolean), or a size of a tensor that every call passes. Once the kernel's
+/// names are bound, grid extents must be such values.
 bool isKnownAtLaunch(mlir::Value index);
 
 /// Returns true if `index` becomes a constant when the kernel's names are
-/// bound. It is then arithmetic on constants and on sizes that binding fixes.
-/// Before that, a grid extent may be such a value.
+/// bound, because it is arithmetic on constants and on sizes that binding
+/// fixes. Until the names are bound, a grid extent may also be such a value.
 bool isKnownOnceBound(mlir::Value index);
 
 } // namespace mlafix

@@ -18,8 +18,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Parses `(%a, %b) in (%x, %y)`: index arguments, and the operands that are
-/// their extents.
+/// Parses `(%a, %b) in (%x, %y)`: the index arguments of the body, and the
+/// operands of the grid.
 static ParseResult
 parseHeader(OpAsmParser &parser,
             SmallVectorImpl<OpAsmParser::Argument> &arguments,
@@ -33,7 +33,7 @@ parseHeader(OpAsmParser &parser,
   return success();
 }
 
-/// Returns the kernel argument if `index` is one of its sizes, else null.
+/// If `index` is a size of a kernel argument, returns that argument, else null.
 static BlockArgument getArgumentOfDim(Value index) {
   auto dim = index.getDefiningOp<memref::DimOp>();
   return dim && dim.getConstantIndex() ? getKernelArgument(dim.getSource())
@@ -55,9 +55,9 @@ bool mlafix::isKnownAtLaunch(Value index) {
          !cast.getIn().getType().isInteger(1);
 }
 
-/// Returns true if binding the kernel's names fixes this size of an argument.
-/// The size must be static or have an upper-case name, and every call must pass
-/// the argument.
+/// Returns true if `dim` is a size of a kernel argument that binding the
+/// kernel's names fixes. The size must be static, have an upper-case name or be
+/// a product, and every call must pass the argument.
 static bool isBoundSize(memref::DimOp dim) {
   BlockArgument argument = getArgumentOfDim(dim);
   std::optional<int64_t> position = dim.getConstantIndex();
@@ -101,7 +101,8 @@ static LogicalResult verifyExtent(Operation *op, Value extent) {
                              << value.getSExtValue();
   if (isKnownAtLaunch(extent))
     return success();
-  // Binding the names will replace the extent by a constant.
+  // Before the names are bound, accept an extent that binding replaces by a
+  // constant.
   auto parent = op->getParentOfType<KernelOp>();
   bool isBound = parent && (parent.getBindings() || parent.getPlanAttr());
   if (!isBound && isKnownOnceBound(extent))

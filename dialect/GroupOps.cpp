@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Checks that a row along the type `row` has one element for each group of
-/// `groups`.
+/// Checks that rows of type `row` have one element for each group of rows of
+/// type `groups`.
 static LogicalResult verifyEachGroup(Operation *op, Type groups, Type row) {
   DimAttr product = getTileDim(groups), each = getTileDim(row);
   if (!product.isProduct())
@@ -49,7 +49,7 @@ LogicalResult BroadcastOp::canonicalize(BroadcastOp op,
   return success();
 }
 
-/// Checks that the elements of `row` are f32 or i32, which can be reduced.
+/// Checks that the elements of rows of type `row` are f32 or i32.
 static LogicalResult verifyElement(Operation *op, Type row) {
   Type element = getElementTypeOrSelf(row);
   if (!element.isF32() && !element.isInteger(32))
@@ -129,8 +129,10 @@ LogicalResult ScanOp::verify() {
   return success();
 }
 
-/// Checks that each block and its neighbour are in the same row. If groups are
-/// padded, both blocks must also be in the same group.
+/// Checks that the size of a row is a multiple of two blocks, so that the
+/// blocks that change places are in the same row. If the number of elements in
+/// a group is not a power of two, groups are padded, and both blocks must be in
+/// the same group.
 LogicalResult SwapOp::verify() {
   if (failed(verifyElement(*this, getType())))
     return failure();

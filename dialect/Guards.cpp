@@ -1,4 +1,4 @@
-//===- Guards.cpp - what the guards of a code version promise -------------===//
+//===- Guards.cpp - what the guards of a code version ensure --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -10,7 +10,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Returns the first guard of this kind on argument `arg`, or null.
+/// Returns the first guard of kind `kind` that is about argument `arg`, or
+/// null.
 static GuardAttr findGuardOn(ArrayAttr guards, GuardKind kind, int64_t arg) {
   if (guards)
     for (GuardAttr guard : guards.getAsRange<GuardAttr>())

@@ -1,12 +1,13 @@
-//===- Guards.h - what the guards of a code version promise -----*- C++ -*-===//
+//===- Guards.h - what the guards of a code version ensure ------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// Asks what a kernel's guards ensure. `guards` is the attribute of a KernelOp,
-// or null if it has none. An argument is given by its index.
+// Functions that tell what the guards of a kernel ensure. `guards` is the
+// attribute `guards` of the KernelOp, or null if the op has none. Arguments of
+// the kernel are given by index.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,7 @@ bool areGuardedDistinct(mlir::ArrayAttr guards, int64_t a, int64_t b);
 /// `arg`. Returns 0 if there is no such guard.
 int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);
 /// Returns true if a guard ensures that some tensors, `arg` among them,
-/// together exceed the last-level cache.
+/// together have more bytes than half of the last-level cache.
 bool isGuardedBeyondCache(mlir::ArrayAttr guards, int64_t arg);
 /// Returns true if a guard ensures that dim `dim` of argument `arg` is packed:
 /// its stride is the size of the next dim times the stride of the next dim.

@@ -159,8 +159,8 @@ Operation *KernelOp::getGrid() {
 // Names that folded away
 //===----------------------------------------------------------------------===//
 
-/// Drops the default of a name that no longer occurs. Folding may remove the
-/// last use of a name.
+/// Drops the default of each name that neither occurs in the kernel nor is
+/// bound. Folding may have removed the last use of such a name.
 LogicalResult KernelOp::canonicalize(KernelOp op, PatternRewriter &rewriter) {
   DictionaryAttr defaults = op.getDefaults().value_or(DictionaryAttr());
   if (!defaults)
@@ -210,7 +210,8 @@ LogicalResult KernelOp::verify() {
   return verifyLaunch(*this);
 }
 
-/// Checks that no state of `op` is along a bounded dim: a state has whole rows.
+/// Checks that no operand or result of `op` is a state along a dim with a bound
+/// (`most`). The size of a state's dim must be known at compile time.
 static LogicalResult verifyStates(Operation *op) {
   for (Type type :
        llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
@@ -223,8 +224,9 @@ static LogicalResult verifyStates(Operation *op) {
   return success();
 }
 
-/// Checks that a memref.dim names an existing dim of a kernel argument by a
-/// constant. MLIR's folders would crash on others.
+/// Checks that a memref.dim takes a dim of a kernel argument, and that the
+/// number of the dim is a constant below the rank. MLIR's folders would crash
+/// on any other memref.dim.
 static LogicalResult verifyDim(memref::DimOp dim) {
   std::optional<int64_t> index = dim.getConstantIndex();
   auto type = dyn_cast<MemRefType>(dim.getSource().getType());
@@ -251,7 +253,8 @@ LogicalResult KernelOp::verifyRegions() {
       this->walk([](Operation *op) { return WalkResult(verifyStates(op)); })
           .wasInterrupted())
     return failure();
-  // A distributed body is one thread's program and contains no grid.
+  // A kernel with a geometry is distributed: its body is the program of one
+  // thread, without a grid to check.
   if (getGeometry())
     return success();
   Operation *grid = nullptr;

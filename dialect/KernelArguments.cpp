@@ -22,8 +22,8 @@ using namespace mlafix;
 // Types and attributes
 //===----------------------------------------------------------------------===//
 
-/// Returns true if `name` begins with an upper-case letter. Such a dim is a
-/// compile-time constant.
+/// Returns true if `name` begins with an upper-case letter, as the names of
+/// compile-time dims and dtype variables do.
 static bool isConstantName(StringRef name) {
   return !name.empty() && llvm::isUpper(name.front());
 }
@@ -142,8 +142,10 @@ LogicalResult TensorVerifier::verifyDims(unsigned index, MemRefType type) {
   return success();
 }
 
-/// Checks a product in an argument's dims. Some name in it must be unbound:
-/// mlafix-specialize replaces a fully bound product by its size.
+/// Checks a product in an argument's dims. `size`, the dim's size in the
+/// argument's type, must be the product of the two factors or, if a factor is
+/// an unbound name, dynamic. A dim that has the name of such a factor must be
+/// dynamic, too.
 LogicalResult TensorVerifier::verifyProduct(unsigned index, StringRef dim,
                                             int64_t size) {
   std::optional<Factors> factors = Factors::of(dim);
@@ -200,8 +202,9 @@ LogicalResult TensorVerifier::verifyFill(unsigned index, Type element) {
       (real && real.getType().isF32() && isFloat))
     return success();
   bool isVariable = static_cast<bool>(kernel.getArgAttr(index, kDTypeAttr));
-  // An integer dtype variable may be bound to a float, so 0 is allowed: its
-  // bits are 0.
+  // A kernel that only moves elements treats them as integers, even if the
+  // dtype variable is bound to a float. The fill is then an integer and must be
+  // 0, whose bits are those of 0.0 in every float type.
   if (integer && isFloat && isVariable && integer.getValue().isZero())
     return success();
   if (integer && element.isInteger()) {
@@ -309,7 +312,8 @@ static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
   return success();
 }
 
-/// Checks a scalar argument. `givenDims` are the dims that every call passes.
+/// Checks a scalar argument. `givenDims` are the dims of tensors that every
+/// call passes.
 static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
                                   const llvm::StringSet<> &givenDims) {
   auto fail = [&] {
@@ -339,8 +343,8 @@ static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
   return success();
 }
 
-/// Checks the upper bounds of dims. `givenDims` are the dims that every call
-/// passes.
+/// Checks the upper bounds of dims. `givenDims` are the dims of tensors that
+/// every call passes.
 static LogicalResult verifyMost(KernelOp kernel,
                                 const llvm::StringSet<> &givenDims) {
   DictionaryAttr bounds = kernel.getMostAttr();
@@ -402,7 +406,8 @@ static InFlightDiagnostic failAt(KernelOp kernel, unsigned index) {
          << "argument '" << kernel.getArgName(index) << "': ";
 }
 
-/// Checks that rows start at a byte boundary if two elements share a byte.
+/// Checks a tensor in which two elements share a byte. Each row must start at a
+/// byte boundary, and neither a dtype variable nor a fill is allowed.
 static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
                                  MemRefType type) {
   Type element = type.getElementType();
@@ -430,9 +435,9 @@ static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
          << getDTypeName(element) << " (two elements a byte), got " << size;
 }
 
-/// Checks the static strides of a tiled tensor, as each launch checks its
-/// strides. Does nothing for a code version, since the strides of its calls may
-/// be unknown.
+/// Checks the static strides of a tensor in tiles by the rules by which a
+/// launch checks the strides of a call. Does nothing for a code version, whose
+/// static strides are chosen by the compiler.
 static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
                                  MemRefType type) {
   if (kernel.getPlanAttr())
@@ -459,8 +464,8 @@ static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
          << pitch;
 }
 
-/// Checks a tiled tensor. Its first dim counts rows, and its other dims
-/// together count columns.
+/// Checks a tensor in tiles (`mlafix.swizzle`). Its first dim counts rows, and
+/// its other dims together count columns.
 static LogicalResult verifySwizzle(KernelOp kernel, unsigned index,
                                    MemRefType type) {
   Attribute given = kernel.getArgAttr(index, kSwizzleAttr);
@@ -544,7 +549,7 @@ static bool isBaseName(StringRef text) {
 StringRef
 mlafix::resolveBase(KernelOp kernel, StringRef name,
                     llvm::function_ref<StringRef(StringRef)> getBound) {
-  // The verifier has made sure that this ends: it refuses cycles.
+  // This loop ends, since the verifier refuses cycles of defaults.
   while (isBaseName(name)) {
     StringRef bound = getBound(name);
     name = bound.empty() ? getDefaultText(kernel, name) : bound;
@@ -584,8 +589,8 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
                                               op->getResultTypes())) {
       if (StringRef name = getBaseName(type); !name.empty())
         bases.insert({name, BindableName::Base});
-      // The verifier makes sure that an argument that is not absent has the
-      // name too.
+      // Also add dims that no argument has, for example that of a state of
+      // which only the lse is stored.
       for (StringRef name : getLengthNames(type))
         if (llvm::isUpper(name.front()))
           dims.insert({name, BindableName::Dim});
@@ -609,8 +614,8 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
   return names;
 }
 
-/// Returns true if the defaults that start at `name` form no cycle. They must
-/// end with "e", "2", or a base that has no default.
+/// Returns true if the chain of defaults that starts at `name` has no cycle.
+/// The chain must end with "e", "2", or a base that has no default.
 static bool isSoundBase(KernelOp kernel, StringRef name) {
   llvm::StringSet<> seen;
   StringRef text = getDefaultText(kernel, name);

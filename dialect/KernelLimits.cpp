@@ -82,8 +82,8 @@ static LogicalResult verifyBindable(KernelOp kernel) {
 }
 
 LogicalResult mlafix::verifyLimits(KernelOp kernel) {
-  // A code version has the kernel's name with a suffix, so only check the
-  // kernel.
+  // The name of a code version is the kernel's name with a suffix, so check
+  // only the length of the kernel's name.
   StringRef name = kernel.getSymName();
   if (!kernel.getPlanAttr() && name.size() > limits::kernelNameBytes)
     return kernel.emitOpError()
@@ -91,7 +91,8 @@ LogicalResult mlafix::verifyLimits(KernelOp kernel) {
            << " bytes, got one of " << name.size() << " bytes";
   if (failed(verifyText(kernel, name, "the kernel's name", false)))
     return failure();
-  // A distributed kernel has additional arguments, which units do not contain.
+  // A distributed kernel has additional arguments that units do not contain, so
+  // the limit does not apply to it.
   if (!kernel.getGeometry() && kernel.getNumArguments() > MLAFIX_MAX_ARGS)
     return kernel.emitOpError()
            << "expected at most " << int(MLAFIX_MAX_ARGS) << " arguments, got "

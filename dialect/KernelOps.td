@@ -104,21 +104,25 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     bool isArgOptional(unsigned index);
     /// True if each rank has a tensor of its own.
     bool isArgPeers(unsigned index);
-    /// True if it is several tensors, of the ranks or of a list, which its first dim counts.
+    /// True if the argument stands for several tensors: one of each rank, or
+    /// those of a list. Its first dim counts them.
     bool isArgMany(unsigned index);
-    /// How many tensors an argument that is several may be at most.
+    /// The most tensors for which an argument with several tensors may stand.
     int64_t getArgMost(unsigned index);
-    /// True if some argument is so.
+    /// True if some argument stands for a tensor of each rank.
     bool isCollective();
-    /// The exchange, after which ranks have what others stored to them; null if there is none.
+    /// The `mlafix.exchange` in the kernel; null if there is none.
     ExchangeOp getExchange();
-    /// True if an optional argument was bound as absent: nothing uses it.
+    /// True if the argument is optional and bound to `absent`, so that nothing
+    /// uses it.
     bool isArgAbsent(unsigned index);
-    /// The bound of the dim that is called so; none where `most` does not say one.
+    /// The bound that `most` gives for the dims called `dim`; none if it gives
+    /// no such bound.
     ::std::optional<int64_t> getMostOf(::llvm::StringRef dim);
     /// True if an access that is not proved to be in bounds is an error.
     bool provesBounds() { return getBounds() == "prove"; }
-    /// True if the author knows of "races", "bounds" or "nan": no warning says so.
+    /// True if `allow` lists `kind`, which is "races", "bounds" or "nan". No
+    /// warning of this kind is then given.
     bool allows(::llvm::StringRef kind);
     /// The layout of the plan; null without a plan.
     LayoutAttr getLayoutAttr() { return getPlanAttr() ? getPlanAttr().getLayout() : LayoutAttr(); }

@@ -24,8 +24,8 @@ llvm::LogicalResult verifyGridLimits(KernelOp kernel);
 /// Checks the types, attributes and names of the arguments.
 llvm::LogicalResult verifyArguments(KernelOp kernel);
 
-/// Checks that peers' tensors are only stored to before the exchange, and only
-/// read after it.
+/// Checks that a kernel has at most one exchange. Peers' tensors may only be
+/// stored to before the exchange, and only be read after it.
 llvm::LogicalResult verifyExchange(KernelOp kernel);
 
 /// Checks that a tensor argument may have its special storage: two elements per

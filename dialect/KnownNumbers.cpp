@@ -22,9 +22,9 @@ static std::optional<KnownNumber> getFixed(MemRefType type, unsigned dim) {
   return KnownNumber{Decider::Type, size, size};
 }
 
-/// Returns what is known about a size whose name has no number in any type. A
-/// specialised kernel has bindings; a name that it binds to "any" is not among
-/// them.
+/// Returns what is known about the size of the dim `name` if no argument's type
+/// fixes the size. If a specialised kernel, which has bindings, still has an
+/// upper-case name, the name was bound to "any".
 static KnownNumber getOpen(KernelOp kernel, StringRef name) {
   if (name.empty() || !llvm::isUpper(name.front()))
     return {Decider::Launch, 0, kernel.getMostOf(name)};

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tells which sizes and numbers of a kernel are known at compile time. The case
-// of a name does not tell enough: if an upper-case name is bound to "any", only
-// the launch knows its size.
+// Tells which sizes and numbers of a kernel are known at compile time. An
+// upper-case name does not say that a size is known then: if the name is bound
+// to "any", only the launch knows the size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@
 namespace mlafix {
 
 enum class Decider {
-  /// The type fixes the number, because it is a literal such as `96` or a bound
-  /// name.
+  /// The type fixes the number: the dim is a literal such as `96`, or its name
+  /// is bound to a number.
   Type,
   /// mlafix-specialize will fix the number, which has an upper-case name. The
   /// number will be at least 1, and verifiers will run again after that.
@@ -60,7 +60,8 @@ struct KnownNumber {
 KnownNumber getKnownSize(KernelOp kernel, llvm::StringRef dim);
 /// Returns what is known about the size of one dim of an argument.
 KnownNumber getKnownSize(KernelOp kernel, unsigned argument, unsigned dim);
-/// Returns the range of an integer argument. `mlafix.at_most` is part of it.
+/// Returns what is known about an integer argument. `mlafix.at_most` limits its
+/// range.
 KnownNumber getKnownScalar(KernelOp kernel, unsigned argument);
 
 } // namespace mlafix

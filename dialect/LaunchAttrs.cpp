@@ -42,7 +42,7 @@ static const Spec *parseKind(AsmParser &parser, const Spec (&table)[count],
   return nullptr;
 }
 
-/// Fails unless `value` is from `least` to `most`.
+/// Reports an error unless `value` is from `least` to `most`.
 static LogicalResult verifyRange(EmitError emitError, StringRef name,
                                  int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most)

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Guards, parameters and geometry. docs/UnitFormat.md says what they mean to
-// the runtime; Guards.def and Params.def are shared with it.
+// Attributes for the guards, parameters and geometry of a code version.
+// docs/UnitFormat.md says what they mean to the runtime. The compiler and the
+// runtime share Guards.def and Params.def.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +42,7 @@ def Mlafix_GuardAttr : Mlafix_Attr<"Guard", "guard"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     const ::mlafix::GuardSpec &getSpec() const { return ::mlafix::specOf(getKind()); }
-    /// True if it is about argument `arg`.
+    /// True if the guard is about argument `arg`.
     bool isAbout(int64_t arg) const { return ::llvm::is_contained(getArgs(), arg); }
   }];
 }

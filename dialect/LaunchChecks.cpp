@@ -22,9 +22,10 @@ bool mlafix::isLaunchCheck(AssumeOp op) {
 }
 
 namespace {
-/// Translates one condition to steps, which units store. Numbers of 32 bits are
-/// kept sign-extended, and booleans as 0 and 1. A Step is the position of a
-/// step in the list, or nullopt if the value cannot be computed.
+/// Translates one condition to a list of steps, which units store. Each step
+/// computes a number of 64 bits: numbers of 32 bits are sign-extended, and
+/// booleans are 0 or 1. A Step is a position in the list, or nullopt if a
+/// launch cannot compute the value.
 class StepBuilder {
 public:
   using Step = std::optional<int64_t>;
@@ -103,8 +104,8 @@ StepBuilder::Step StepBuilder::get(Value value) {
   return known[value] = step;
 }
 
-/// Builds a comparison. Unsigned comparisons work on sign-extended 32-bit
-/// numbers, which have the same unsigned order in 64 bits.
+/// Builds a comparison. Unsigned comparisons need no zero-extension, since
+/// 32-bit numbers that are sign-extended to 64 bits keep their unsigned order.
 StepBuilder::Step StepBuilder::compare(arith::CmpIOp op) {
   using P = arith::CmpIPredicate;
   Step x = operand(op, 0), y = operand(op, 1);
@@ -151,7 +152,7 @@ namespace {
 /// A binary operation and the name of the step that computes it.
 struct NamedStep {
   StringLiteral op, step;
-  bool wraps;      // the step's result wraps at 32 bits if the op has 32
+  bool wraps;      // to 32 bits, if the op is on numbers of 32 bits
   bool isUnsigned; // operands of 32 bits are zero-extended
 };
 } // namespace

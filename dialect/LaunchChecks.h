@@ -12,8 +12,8 @@
 
 namespace mlafix {
 
-/// Returns true if `op` precedes the grid. Each launch then checks its
-/// condition.
+/// Returns true if `op` precedes the grid, so that each launch checks the
+/// condition of `op`.
 bool isLaunchCheck(AssumeOp op);
 
 /// Returns the condition of `op` as a unit stores it (docs/UnitFormat.md,
@@ -21,8 +21,9 @@ bool isLaunchCheck(AssumeOp op);
 /// and sizes, or needs more than limits::checkSteps steps.
 mlir::DictionaryAttr buildLaunchCheck(AssumeOp op);
 
-/// Returns the condition that the size of `dim` is at most its bound. Returns
-/// null if the size is static.
+/// Returns, as a unit stores it, the condition that the size of `dim` is at
+/// most the bound that the kernel gives for it (`most`). Returns null if the
+/// size is static.
 mlir::DictionaryAttr buildLaunchCheck(KernelOp kernel, llvm::StringRef dim);
 
 } // namespace mlafix

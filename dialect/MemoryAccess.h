@@ -27,8 +27,8 @@ struct RowSlice {
   }
 };
 
-/// One access of an operation to a tensor. It is valid as long as the
-/// operation.
+/// One access of an operation to a tensor. A MemoryAccess is valid only as long
+/// as the operation exists.
 struct MemoryAccess {
   mlir::Operation *op;
   mlir::Value memref;
@@ -38,18 +38,19 @@ struct MemoryAccess {
   /// The predicate, an i1, or null if the access always happens.
   mlir::Value predicate;
   bool isWrite;
-  /// True if it accesses a row along the last dim, false if a single element.
+  /// True if the access is to a row along the last dim, false if to an element.
   bool isRow;
-  /// True if it accesses a state's payload (a row) or lse (an element).
+  /// True if the access is to a state's payload (a row) or lse (an element).
   bool isState;
   /// For a part of a row along a product: the index of the group, and the index
   /// of the element within each group. Null selects all groups, or all elements
-  /// of a group. If one of the two is null, the part is a row itself, and there
-  /// is one index less than the tensor has dims.
+  /// of a group, so the part is a row if one of the two is null. An access to a
+  /// part has one index less in `indices` than the tensor has dims.
   mlir::Value group = {}, member = {};
-  /// True if it accesses all members of a row, each as a row of its own.
+  /// True if the access is to all members of a row, each as a row of its own.
   bool allMembers = false;
-  /// True if a lane loads elements that other lanes own.
+  /// True if the row is loaded into another position (mlafix.load_into), so
+  /// that a lane loads elements that other lanes own.
   bool isShifted = false;
   /// The slice of the row, or nullopt for the whole row.
   std::optional<RowSlice> slice = std::nullopt;
@@ -64,10 +65,10 @@ struct MemoryAccess {
   bool isPartAs(const MemoryAccess &other) const;
   /// Returns the dim of the tensor's rows if it is a product, else null.
   DimAttr getProduct() const;
-  /// Returns the index of the member if an access moves whole groups, so that
-  /// the rows of all members move together. This needs a static index. The size
-  /// of a group in bytes must be a power of two and at most `kGroupBytes`.
-  /// Otherwise returns nullopt.
+  /// Returns the index of the member if the access is to one member but moves
+  /// whole groups, and with them the rows of all members. Otherwise returns
+  /// nullopt. Whole groups are moved if the index is static, and a group has a
+  /// power of two of elements and at most `kGroupBytes` bytes.
   std::optional<int64_t> getMovedMember() const;
   static constexpr int64_t kGroupBytes = 16;
   /// Returns the number of bits moved per element of the row.
@@ -75,7 +76,7 @@ struct MemoryAccess {
   /// Returns true if the row has one element per group of a product. The lanes
   /// of a group share its element.
   bool isPerGroup() const;
-  /// Returns the dim of the accessed row, or null if it is an element.
+  /// Returns the dim of the accessed row, or null for a single element.
   DimAttr getRowDim() const;
   /// Returns the type of an element in memory.
   mlir::Type getElementType() const {

@@ -76,7 +76,8 @@ LogicalResult MergeLoopOp::verify() {
   Type f32 = Float32Type::get(getContext());
   bool isState =
       getInit().size() == 1 && isa<StateType>(getInit()[0].getType());
-  // The accumulator is a row, or the packs of a row that one lane has.
+  // A lowered state is a maximum, a sum and an accumulator. The accumulator is
+  // a row, or the packs of a row that one lane holds.
   auto isPack = [](Type type) { return isa<VectorType>(type); };
   bool isLowered =
       getInit().size() >= 3 && getInit()[0].getType() == f32 &&

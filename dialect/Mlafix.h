@@ -85,10 +85,10 @@ struct Factors {
   /// Returns true if each factor is an upper-case name or a number of at least
   /// 1.
   bool isValid() const;
-  /// Returns the product as a dim, or null if a factor is invalid.
+  /// Returns the product as a dim. The factors must be valid.
   DimAttr getDim(mlir::MLIRContext *context) const;
   /// Returns the product as a dim, with the sizes to which the kernel binds
-  /// names.
+  /// names. The factors must be valid.
   DimAttr getDim(KernelOp kernel) const;
 };
 
@@ -99,11 +99,12 @@ DimAttr getTileDim(mlir::Type tile);
 
 /// Returns `memref` if it is a kernel argument, else null.
 mlir::BlockArgument getKernelArgument(mlir::Value memref);
-/// Returns dim `position` of a kernel argument: its name, or its size if that
-/// is static. Returns null if `memref` is not a kernel argument.
+/// Returns dim `position` of a kernel argument: a product, a static size, a
+/// name with a bound, or a name. Returns null if the dim has neither a size nor
+/// a name, or if `memref` is not a kernel argument.
 DimAttr getArgumentDim(mlir::Value memref, unsigned position);
-/// Returns the last dim of some argument if it is a product of `groups` and
-/// another dim. Returns null if no argument has such a dim.
+/// Returns a product of `groups` and another dim that is the last dim of some
+/// argument. Returns null if no argument has such a last dim.
 DimAttr getProductOf(KernelOp kernel, DimAttr groups);
 /// Returns the dtype variable of a kernel argument, or null if it has none.
 mlir::StringAttr getDTypeVariable(mlir::Value memref);
@@ -117,8 +118,8 @@ mlir::Type getDTypeByName(mlir::MLIRContext *context, llvm::StringRef name);
 std::string listDTypes();
 /// Returns the number of bits of an element of `type` in memory.
 int64_t getDTypeBits(mlir::Type type);
-/// Returns the number of bytes of an element of `type` in memory, or of the
-/// byte that two elements share.
+/// Returns the number of bytes of an element of `type` in memory. Returns 1 if
+/// two elements share a byte.
 int64_t getDTypeBytes(mlir::Type type);
 /// Returns true if two elements of `type` share a byte. `type` is a scalar or
 /// vector type.
@@ -161,8 +162,8 @@ struct BindableName {
 /// arguments, and then dtypes, bases, dynamic dims and optional arguments.
 llvm::SmallVector<BindableName> getBindableNames(KernelOp kernel);
 
-/// Returns the names in the length of a row tile or of a state's row. Returns
-/// an empty list for other types.
+/// Returns the unbound names in the dim of `type`, which is a row tile or a
+/// state. Returns an empty list for other types.
 llvm::SmallVector<llvm::StringRef, 2> getLengthNames(mlir::Type type);
 
 } // namespace mlafix

@@ -53,12 +53,12 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     static DimAttr getBounded(::mlir::MLIRContext *context, ::llvm::StringRef name, int64_t most, int64_t multiple = 1);
     /// The product of two dims, neither of which is a product.
     static DimAttr getProduct(DimAttr groups, DimAttr group);
-    /// True if it is a product: rows of groups of elements.
+    /// True if the dim is a product, so that its rows consist of groups.
     bool isProduct() const { return getInner() && !getPerGroup(); }
     /// True if rows have one element for each group of a product.
     bool isPerGroup() const { return getPerGroup(); }
-    /// The number of groups, the first factor of a product. Rows that have one
-    /// element a group have it, too.
+    /// The dim that counts the groups: the first factor of a product, or of the
+    /// dim of rows with one element per group.
     DimAttr getGroups() const;
     /// The second factor, the dim of one group.
     DimAttr getGroup() const;
@@ -66,25 +66,26 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     DimAttr getEachGroup() const;
     /// True if the dim has been bound to a number.
     bool isBound() const;
-    /// True if it has a bound, and the launch knows how many elements there are.
+    /// True if the dim has a bound, and only the launch knows its size.
     bool isBounded() const { return bool(getMost()); }
-    /// The number of elements of a row's type, which is the bound where there is
-    /// one; ShapedType::kDynamic while unbound.
+    /// The number of elements in the type of a row along this dim: the bound if
+    /// the dim has one, or ShapedType::kDynamic while a name is unbound.
     int64_t getSize() const;
-    /// The name; empty once bound to a number, and of a product.
+    /// The name; empty if the dim is bound to a number or has two factors.
     ::llvm::StringRef getName() const;
-    /// The names in it that are not bound.
+    /// The unbound names of the dim or of its factors.
     ::llvm::SmallVector<::llvm::StringRef, 2> getNames() const;
     /// This dim with a size for each name that `sizeOf` knows.
     DimAttr bind(::llvm::function_ref<::std::optional<int64_t>(::llvm::StringRef)> sizeOf) const;
-    /// Elements of a pack of at most `most`, a power of two: one that ends where
-    /// a row, or a group, does. Of rows of one element a group: 1.
+    /// Elements of a pack: the largest power of two, at most `most`, for which
+    /// no pack crosses the end of a row or group. 1 for rows of one element per
+    /// group. `most` is a power of two.
     int64_t getPack(int64_t most) const;
-    /// Packs of a group of such rows, rounded up to a power of two, so that groups
-    /// stay aligned.
+    /// Packs of one group of a product, rounded up to a power of two so that
+    /// groups stay aligned.
     int64_t getGroupPacks(int64_t most) const;
-    /// Packs of a row, with these. Rows of one element a group have as many as
-    /// those of the product.
+    /// Packs of a row, with those that pad groups. A row of one element per
+    /// group has as many packs as a row along the product.
     int64_t getPacks(int64_t most) const;
     /// `D`, `128`, `(G 128)` or `b<=1024`, as arguments and Python spell it.
     std::string getText() const;
@@ -108,7 +109,7 @@ def Mlafix_BaseAttr : Mlafix_Attr<"Base", "base"> {
   let extraClassDeclaration = [{
     static BaseAttr get(::mlir::MLIRContext *context, LogBase base);
     static BaseAttr get(::mlir::MLIRContext *context, ::llvm::StringRef value);
-    /// The base, or none while it is a name.
+    /// The base, or none while the attribute is a name.
     ::std::optional<LogBase> getBase() const;
     /// The name; empty once bound.
     ::llvm::StringRef getName() const;
@@ -154,7 +155,7 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     return $_get($_ctxt, lanes, packs, pack, rows, groups, /*blocks=*/1, /*parts=*/1);
   }]>];
   let extraClassDeclaration = [{
-    /// Threads of a block, at most.
+    /// The most threads of a block.
     int64_t getThreads() const { return isGrouped() ? std::min(kGroupThreads * getGroups(), kMostGrouped) : getLanes() * getRows() / getBlocks(); }
     /// True if the blocks of a cluster share a row.
     bool isClustered() const { return getBlocks() > 1; }
@@ -162,24 +163,25 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     bool isInParts() const { return getParts() > 1; }
     /// Elements of a part of a row along `dim`.
     int64_t partFor(DimAttr dim) const { return getLanes() * getPacks() * packFor(dim); }
-    /// Parts of the longest such row.
+    /// Parts of the longest row along `dim`.
     int64_t partsFor(DimAttr dim) const;
     /// True if the launch chooses the number of lane groups of a row.
     bool isGrouped() const { return getGroups() > 1; }
-    /// Threads of a group within a block that has most threads, as long as all
-    /// groups have no more than kMostGrouped.
+    /// Threads of each lane group in the largest block, unless all groups
+    /// together would have more than kMostGrouped.
     static constexpr int64_t kGroupThreads = limits::warpThreads;
-    /// Threads of a block of groups, at most: they may hold 128 registers each.
+    /// The most threads of a block with lane groups. Each thread may then have
+    /// 128 registers.
     static constexpr int64_t kMostGrouped = 512;
-    /// Threads of a group within a block, at least: few rows then reach four
-    /// times as many multiprocessors as with a warp.
+    /// The fewest threads of a lane group within a block. With 8 threads, few
+    /// rows reach four times as many multiprocessors as with a warp.
     static constexpr int64_t kLeastGrouped = 8;
     /// Elements of a pack of a row along `dim`.
     int64_t packFor(DimAttr dim) const { return dim.getPack(getPack()); }
-    /// Packs a lane holds of it.
+    /// Packs that a lane holds of a row along `dim`.
     int64_t packsFor(DimAttr dim) const;
-    /// True if all lanes share each group of such rows, so that what a lane
-    /// holds of a row of one element a group is all of it.
+    /// True if rows along `dim` have one element per group, and all lanes share
+    /// each group. Each lane then holds all elements of such a row.
     bool sharesGroups(DimAttr dim) const;
   }];
 }
@@ -195,17 +197,17 @@ def Mlafix_PlanAttr : Mlafix_Attr<"Plan", "plan"> {
     #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, block = bytes, least_threads = 128, plain_rows = yes>
     ```
   }];
-  // In the order of PlanField.
+  // `numbers` has the value of each field, in the order of PlanField.
   let parameters = (ins "LayoutAttr":$layout, ArrayRefParameter<"int64_t">:$numbers);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// A plan with this layout, all of whose fields have their initial values.
     static PlanAttr get(LayoutAttr layout);
-    /// The value of a field; of a choice or a flag, its number.
+    /// The value of a field. For a choice or a flag, the number of its value.
     int64_t getNumber(PlanField field) const;
     bool has(PlanField flag) const { return getNumber(flag) != 0; }
-    /// This plan with another value or layout.
+    /// A copy of this plan with another value of a field, or another layout.
     PlanAttr with(PlanField field, int64_t value) const;
     PlanAttr with(LayoutAttr layout) const;
   }];

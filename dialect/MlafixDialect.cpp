@@ -80,7 +80,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       !llvm::isPowerOf2_64(blocks))
     return emitError() << "expected a power of two of blocks, at most "
                        << limits::clusterBlocks << ", got " << blocks;
-  // If a row has several groups, its lanes may be in several blocks.
+  // If a row has several lane groups, its lanes may be in several blocks.
   int64_t mostLanes = groups > 1 ? INT32_MAX : limits::threads * blocks;
   if (lanes < 1 || lanes > mostLanes)
     return emitError() << "expected 1 to " << mostLanes << " lanes, got "
@@ -403,10 +403,6 @@ Type mlafix::getComputeType(Type type) {
 }
 
 //===----------------------------------------------------------------------===//
-// Dims and their factors
-//===----------------------------------------------------------------------===//
-
-//===----------------------------------------------------------------------===//
 // #mlafix.dim
 //===----------------------------------------------------------------------===//
 
@@ -572,7 +568,7 @@ LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 //===----------------------------------------------------------------------===//
-// Text
+// Syntax of #mlafix.dim
 //===----------------------------------------------------------------------===//
 
 static FailureOr<Attribute> parseFactor(AsmParser &parser) {

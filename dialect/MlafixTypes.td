@@ -35,9 +35,10 @@ def Mlafix_StateType : TypeDef<Mlafix_Dialect, "State"> {
     static StateType get(::mlir::MLIRContext *context, DimAttr dim, BaseAttr base) {
       return get(context, dim, base, /*sink=*/false);
     }
-    /// The type of states of this dim and base that may hold a sink, or that do not.
+    /// This type with another value of `sink`, which says whether the states
+    /// may include a sink.
     StateType withSink(bool sink) const { return get(getContext(), getDim(), getBase(), sink); }
-    /// The row tile that the payload is.
+    /// The type of the payload, a row tile.
     ::mlir::RankedTensorType getTileType() const;
   }];
 }

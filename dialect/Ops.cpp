@@ -19,8 +19,8 @@ using namespace mlafix;
 
 using OptionalOperand = std::optional<OpAsmParser::UnresolvedOperand>;
 
-/// Parses the type of a state, and the types of its payload and lse operands if
-/// these are present.
+/// Parses the types of a mlafix.store_state: the type of the state, and those
+/// of the payload and lse operands that are present.
 static ParseResult parseStoreTypes(OpAsmParser &parser, Type &state,
                                    Type &outType, Type &lseType,
                                    const OptionalOperand &out,
@@ -128,7 +128,7 @@ static void printMergeTypes(OpAsmPrinter &printer, Operation *,
     printer.printStrippedAttrOrType(cast<StateType>(result));
 }
 
-/// Parses the type that all rows of a store of members have.
+/// Parses the one type that all rows of a mlafix.store_members have.
 static ParseResult
 parseMemberTypes(OpAsmParser &parser, SmallVectorImpl<Type> &types,
                  ArrayRef<OpAsmParser::UnresolvedOperand> operands) {

@@ -71,9 +71,9 @@ static LogicalResult dropIdentities(MergeOp op, PatternRewriter &rewriter) {
 }
 
 /// Flattens merge(a, merge(b, c)) to merge(a, b, c) if the inner merge has no
-/// other use. If the inner merge is relative to its first operand, it must also
-/// be the first operand of a merge that is relative to its own. It would
-/// otherwise lose its reference.
+/// other use. An inner merge with `to_first` is flattened only if it is the
+/// first operand of an outer merge with `to_first`. Otherwise the states of the
+/// inner merge would no longer be weighed relative to its first operand.
 static LogicalResult flattenMerges(MergeOp op, PatternRewriter &rewriter) {
   SmallVector<Value> flat;
   for (Value state : op.getStates()) {
