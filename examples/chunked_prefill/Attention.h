@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of the main job that does not use mlafix: q, k and v of a ragged
-// batch, attention over a range of keys in f32, as an attention kernel computes
-// it, and attention over all keys in f64 as the reference.
+// The part of the example that does not use mlafix. It makes q, k and v of a
+// ragged batch, and computes attention over a range of keys: in f32 as an
+// attention kernel does, and in f64 over all keys as the reference.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,10 @@
 //
 // Computes attention of a ragged batch of prefill requests in pieces, as vLLM
 // and SGLang do: first over the cached context in chunks of ChunkTokens, then
-// over the new tokens. A request whose context ends before a chunk has no keys
-// in it. Its rows of that chunk's output are not written; here they are NaN.
+// over the new tokens. Each chunk gives one piece (a partial state) of a row,
+// and so do the new tokens. A request whose context ends before a chunk has no
+// keys in that chunk. Attention does not write the request's rows of the
+// chunk's output; here these rows are NaN.
 //
 //   for each chunk:   attention -> (chunk_out, chunk_lse)
 //                     fixup_zero_kv_rows, only if some request has no keys
@@ -19,14 +21,16 @@
 //
 // The result is compared with attention over all keys at once, in f64.
 //
-// The bound on the error: every partial state is rounded to bf16 before it is
-// merged, and so is the result of every merge. A rounding has an error of at
-// most one part in 2^8, and a merge is a weighted mean. A row of k pieces has k
-// roundings of pieces, which the final weights average, and k - 1 of merges:
-//     |error| <= k 2^-8 m,   m = sum of weight x |piece|.
-// This is at most k units in the last place of a bf16 of size m. If values
-// cancel so that m < 2^-10, the f32 sums of attention have larger errors. Such
-// elements are measured in units of a bf16 of size 2^-10.
+// The bound on the error: every piece is rounded to bf16 before it is merged,
+// and so is the result of every merge. A rounding has an error of at most one
+// part in 2^8. A merge is a weighted mean, so the roundings of all pieces of a
+// row together add at most 2^-8 m, where m is the sum of weight x |piece|. The
+// rounding of each merge adds at most as much. A row of k pieces has k - 1
+// merges:
+//     |error| <= k 2^-8 m.
+// This bound is at most k units in the last place of a bf16 of size m. If
+// values cancel so that m < 2^-10, the f32 sums of attention have larger
+// errors. Such elements are measured in units of a bf16 of size 2^-10.
 //
 //===----------------------------------------------------------------------===//
 
@@ -202,7 +206,7 @@ std::vector<Step> combine(support::Device &On, const Options &Opts,
   }
   DeviceState Suffix(On, Rows), Out(On, Rows);
   Suffix.upload(P.Suffix);
-  Out.upload(HostState(Rows)); // undefined values, as `empty` leaves them
+  Out.upload(HostState(Rows)); // undefined, as from torch.empty
 
   int64_t Segments = int64_t(P.CuSeqlens.size()) - 1;
   support::Memory CuSeqlens(On, P.CuSeqlens.size() * 4);
@@ -227,7 +231,8 @@ std::vector<Step> combine(support::Device &On, const Options &Opts,
     for (int64_t S = 0; S < Segments; ++S)
       if (P.KvLens[C][S] <= 0)
         Dead += P.CuSeqlens[S + 1] - P.CuSeqlens[S];
-    // The host knows the lengths, so it makes no launch without dead rows.
+    // The host knows the lengths, so it launches the fixup only for a chunk in
+    // which some rows have no keys.
     if (Dead > 0) {
       support::Memory KvLens(On, P.KvLens[C].size() * 4);
       On.upload(KvLens.data(), P.KvLens[C].data(), P.KvLens[C].size() * 4);

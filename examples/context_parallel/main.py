@@ -6,7 +6,8 @@
 The pages of each request's keys and values are dealt to the ranks in turn. Each rank computes attention over its pages,
 and merges its partial state with those of the other ranks, with each cut. If there is a GPU for each rank, the merges run
 over symmetric memory (if the GPUs support it) and over NCCL. Otherwise they run on CPUs, over gloo and over a group that
-has only an all-gather. Results are compared with attention over all keys in f64, and bits across ranks and backends.
+has only an all-gather. Every result is compared with attention over all keys in f64. All cuts and backends must give
+the same bits.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import torch.distributed as dist
 
 from mlafix.distributed import Reducer
 
-# The allowed error relative to the size of the result, for bf16: 2^-9 (half a unit in the last place) for the partial
-# states, the same for the result, and twice as much as a margin.
+# The allowed error for bf16, relative to the result, or to 1 if the result is smaller: 2^-8 for the rounding of the
+# partial states, and 2^-8 for the rounding of the result.
 BOUND = 2.0**-7
 
 
@@ -31,7 +32,7 @@ class Batch:
     """Requests of different lengths. The last tokens of each request are queries. Every rank makes the same batch.
 
     q is [tokens, heads, D]. k and v are [keys, D] for each request (one head, as in multi-query attention). starts has
-    the first token of each request, then the end of the last request. padded is the number of tokens with padding.
+    the first token of each request, then the end of the last request. padded is the number of tokens including padding.
     """
 
     q: torch.Tensor
@@ -66,7 +67,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, visible: torch.
 
 
 def positions(options: argparse.Namespace, length: int, rank: int, ranks: int) -> torch.Tensor:
-    """Returns the positions of a request's keys that a rank has: of every `ranks` pages, one."""
+    """Returns the positions of a request's keys that a rank has. A rank has one of every `ranks` pages."""
     keys = torch.arange(length)
     return keys[keys // options.page % ranks == rank]
 
@@ -105,8 +106,8 @@ def partial_state(options: argparse.Namespace, batch: Batch, rank: int, ranks: i
 
 
 class PlainGroup:
-    """A group object such as engines have, without a process group of torch's, and with an all-gather as its only
-    collective."""
+    """A group object such as engines have. It has no process group of torch, and its only collective is an
+    all-gather."""
 
     def __init__(self) -> None:
         self.rank_in_group, self.world_size = dist.get_rank(), dist.get_world_size()
@@ -118,7 +119,7 @@ class PlainGroup:
 
 
 def gathered(out: torch.Tensor, owned: tuple[slice, slice], shape: torch.Size) -> torch.Tensor:
-    """Gathers on every rank the parts of the result that single ranks own, and returns the whole result."""
+    """Gathers the parts of the result that the ranks own. Returns the whole result on every rank."""
     pieces: list[object] = [None] * dist.get_world_size()
     dist.all_gather_object(pieces, (owned, out.float().cpu()))
     whole = torch.full(shape, torch.nan)
@@ -170,7 +171,8 @@ def main() -> None:
     dist.init_process_group("nccl" if on_gpu else "gloo")
     good = run(options, device)
     dist.destroy_process_group()
-    # A gloo thread may still release its last tensors, which would abort an interpreter during finalisation.
+    # Exits without finalising the interpreter, because a gloo thread may still be releasing its last tensors. During
+    # finalisation that would abort the process.
     sys.stdout.flush()
     os._exit(0 if good else 1)
 

@@ -1,10 +1,10 @@
-// Merges the partial attention states of all ranks, which lie in the memory of each rank:
-// out, out_lse = (rows[0], lses[0]) (+) … (+) (rows[R - 1], lses[R - 1]).
+// Merges the partial attention states of all ranks. Each state lies in the memory of its rank:
+// out, out_lse = (rows[0], lses[0]) (+) … (+) (rows[ranks - 1], lses[ranks - 1]).
 //
 //   out     [n, H, D] T           written
 //   out_lse [n, H]    f32         written
-//   rows    [ranks, n, H, D] T    a tensor [n, H, D] in the memory of each rank
-//   lses    [ranks, n, H]    f32  a tensor [n, H] in the memory of each rank, in base e
+//   rows    [ranks, n, H, D] T    one tensor [n, H, D] per rank, in its memory
+//   lses    [ranks, n, H]    f32  one tensor [n, H] per rank, in its memory; in base e
 
 !outs = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !lses = memref<?x?xf32, strided<[?, ?], offset: ?>>

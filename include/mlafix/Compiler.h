@@ -39,7 +39,8 @@ enum class Emit {
 using Bindings = std::vector<std::pair<std::string, std::string>>;
 
 struct CompileOptions {
-  /// The name of the kernel to compile. If empty, all kernels of the source.
+  /// The name of the kernel to compile. If empty, all kernels of the source are
+  /// compiled.
   std::string kernel;
   /// Sets of bindings. Each kernel is compiled once per set. If there is no
   /// set, each kernel is compiled once, without bindings.
@@ -155,8 +156,8 @@ bool parseAssembler(std::string_view text, AssemblerKind &kind,
 /// stands for every dtype. "names" maps each name that can be bound to its
 /// default, or to null if the name must be bound.
 ///
-/// The same arguments give the same bytes. Several threads may call it at the
-/// same time.
+/// The same arguments give the same bytes. Several threads may call this
+/// function at the same time.
 CompileResult compile(std::string_view source, std::string_view name,
                       const CompileOptions &options);
 

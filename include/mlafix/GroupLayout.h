@@ -19,8 +19,8 @@
 namespace mlafix::group {
 
 // Offsets in bytes of fields in a workspace. Every field is a u64. Fields that
-// other ranks write are in cache lines of their own.
-// Collectives of a group are numbered.
+// other ranks write are in cache lines of their own. The collectives of a group
+// are numbered; a field that holds a collective holds its number.
 
 /// The last collective whose number all blocks of this rank have read.
 constexpr int64_t epoch = 0;

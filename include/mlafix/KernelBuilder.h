@@ -131,8 +131,7 @@ public:
   /// The default is used if a compilation does not bind the name.
   bool setDefault(std::string_view name, std::string_view value,
                   const SourceLocation &location);
-  /// Requires that every access is proved to be in bounds. Otherwise it is an
-  /// error.
+  /// Makes every access that is not proved to be in bounds an error.
   bool proveBounds(const SourceLocation &location);
   /// Suppresses warnings of the given kind: "races", "bounds" or "nan".
   bool allow(std::string_view kind, const SourceLocation &location);
@@ -159,7 +158,8 @@ public:
              const SourceLocation &location);
 
   /// Makes the row's stores to peers' tensors visible to the same row of every
-  /// rank, and their stores visible to this rank. Call it in the grid.
+  /// rank, and the stores of that row on every rank visible to this rank. Call
+  /// it in the grid.
   bool exchange(const SourceLocation &location);
   /// Returns 0 or 1, alternating between launches of the group. Call it in the
   /// grid.
@@ -206,8 +206,8 @@ public:
   /// \name Constants and arithmetic, before the grid too
   ///
   /// Operands are scalars or rows with the same element type. A scalar is
-  /// broadcast to a row. `index` is signed. Integer division rounds down, and a
-  /// / 0 is a.
+  /// broadcast to a row. `index` is signed. Integer division rounds down, and
+  /// division of a by 0 gives a.
   ///
   /// @{
   Value constant(double value, const SourceLocation &location); // of type f32
@@ -325,8 +325,8 @@ public:
   /// Makes a state from a row of f32 and its lse, a scalar f32.
   Value makeState(Value row, Value lse, std::string_view base, bool sink,
                   const SourceLocation &location);
-  /// Stores a state. `out`, `lse` and `scale` may be empty, but not both
-  /// tensors.
+  /// Stores a state. `scale` may be empty, and so may either `out` or `lse` of
+  /// `place`.
   bool storeState(Value state, const StateAccess &place, Value scale,
                   const SourceLocation &location);
   /// Merges states. At most one of them may have a sink.

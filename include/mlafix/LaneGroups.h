@@ -18,15 +18,17 @@
 namespace mlafix {
 
 /// The limits of a kernel's lane groups, as its code states them. The lanes of
-/// a row may be replicated into several groups, which share the row's pieces.
+/// a row may be replicated into several groups. The groups divide the states of
+/// the row's running merge ("pieces" in the manifest) among themselves.
 struct LaneGroups {
   /// The maximum number of groups per row, a power of two.
   int64_t most = 1;
-  /// The number of pieces that a group processes at a time.
+  /// The number of states that a group processes at a time.
   int64_t chunk = 1;
   /// The minimum number of threads of one group in a block.
   int64_t leastThreads = 1;
-  /// The number of resident threads from which more groups gain nothing.
+  /// The number of resident threads per multiprocessor from which on more
+  /// groups gain nothing.
   int64_t threadsPerSm = 1;
 };
 
@@ -40,15 +42,15 @@ struct GroupedGrid {
 /// is at most one group per chunk, and there are no more threads than the
 /// multiprocessors can use.
 ///
-/// In a block, a group usually has one warp. It has half or a quarter of a warp
+/// In a block, a group usually has one warp. A group has only a part of a warp
 /// if fewer than a quarter of the multiprocessors would otherwise get a block,
-/// or if the block has too few threads. If all threads are resident at once,
-/// the blocks are larger. Two of them still fit on a multiprocessor, and each
-/// multiprocessor still gets one. The results of rows do not depend on these
-/// choices.
+/// or if the block would otherwise exceed `blockThreads`. If all threads are
+/// resident at once, the blocks are larger. Two of them still fit on a
+/// multiprocessor, and each multiprocessor still gets one. The results of rows
+/// do not depend on these choices.
 ///
 /// `lanes` is the number of lanes of all rows together. `pieces` is the number
-/// of pieces per row, of which `of.chunk` form a chunk. `blockThreads` is the
+/// of states per row, of which `of.chunk` form a chunk. `blockThreads` is the
 /// maximum number of threads per block.
 inline GroupedGrid shareLanes(const LaneGroups &of, int64_t lanes,
                               int64_t pieces, int64_t blockThreads,

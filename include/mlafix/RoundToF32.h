@@ -7,8 +7,8 @@
 //
 // Rounds numbers to f32 with integer arithmetic. A cast to float would depend
 // on the thread's rounding mode, could flush subnormals to zero, and could
-// trap. A kernel's argument must not depend on that. With
-// torch.set_flush_denormal(True), for example, a cast turns 1e-40 into 0.
+// trap. A kernel's argument must not depend on such settings of the thread.
+// With torch.set_flush_denormal(True), for example, a cast turns 1e-40 into 0.
 //
 //===----------------------------------------------------------------------===//
 

@@ -61,8 +61,8 @@ bool mlafix::writeOneNumber(const MemoryAccess &a, const MemoryAccess &b) {
   Value x = getUniformValue(a.op), y = getUniformValue(b.op);
   if (!x || !y || !isSameNumber(x, y))
     return false;
-  // Two rows with the same values, such as a running sum, have equal elements
-  // only at equal positions.
+  // If the two values are rows, such as a running sum, their elements are equal
+  // only at equal positions. So both stores must be to the same kind of part.
   bool isNumber = !isRowTile(x.getType()) && !isa<StateType>(x.getType());
   return isNumber ||
          (a.isRow == b.isRow && a.slice == b.slice &&
@@ -126,7 +126,7 @@ void AccessLog::add(const MemoryAccess &access, ArrayRef<int64_t> row,
     return;
   }
   // The log tracks only some elements of a row. It cannot tell whether a row
-  // has written any other element.
+  // has written any other element, so it reports no reads of other elements.
   bool isSeen = !ofRows.contains(argument) ||
                 llvm::is_contained(getElementsOfRow(argument), element.back());
   if (kernel.getArgAccess(argument) == "write" && !isOwn && isSeen)

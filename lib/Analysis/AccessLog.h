@@ -29,10 +29,11 @@ public:
 
   AccessLog(KernelOp kernel, const SmallLaunch &launch);
 
-  /// Returns the positions to track in a row of `argument`, in ascending order.
-  /// They do not depend on the row's length: the first elements, both ends of
-  /// each slice and the element after it. If the kernel accesses parts of rows,
-  /// they are the first elements of the first groups instead.
+  /// Returns the positions to track in a row of `argument`, in ascending order,
+  /// whatever the row's length is. The positions are those of the first
+  /// elements, of both ends of each slice, and of the element after each slice.
+  /// If the kernel accesses groups or members of rows, the positions are those
+  /// of the first elements of the first groups instead.
   llvm::SmallVector<int64_t> getElementsOfRow(unsigned argument) const;
 
   /// Records that `row` accesses an element of the tensor. The element must be
@@ -64,14 +65,16 @@ private:
   std::map<TensorElement, Writer> writers;
   std::map<TensorElement, llvm::SmallVector<Reader, 2>> readers;
   std::vector<Violation> violations;
-  /// Maps an argument to its group size if the kernel accesses parts of its
-  /// rows.
+  /// Maps an argument to its group size if the kernel accesses groups or
+  /// members of its rows.
   llvm::DenseMap<unsigned, int64_t> groups;
-  /// Maps an argument to the ends of its slices, which are tracked as well.
+  /// Maps an argument to the positions to track for its slices: both ends of
+  /// each slice, and the element after it.
   llvm::DenseMap<unsigned, std::set<int64_t>> ends;
-  /// Arguments that some row accessed as a whole.
+  /// The arguments with a row access, rather than one of a single element, that
+  /// the run has executed.
   llvm::SmallDenseSet<unsigned> byRows;
-  /// Arguments that some op accesses by whole rows.
+  /// The arguments with a row access in the kernel, executed or not.
   llvm::SmallDenseSet<unsigned> ofRows;
 
   /// The largest number of elements of a tensor for which coverage is checked.
@@ -82,8 +85,9 @@ private:
 /// through at most `depth` ops; four suffice for a constant with casts and a
 /// splat.
 bool isUniform(mlir::Value value, unsigned depth = 4);
-/// True if `x` and `y` are the same value, or the results of equal ops without
-/// effects on such values.
+/// True if `x` and `y` are the same value, or if two equal ops without side
+/// effects compute them from operands of which this is true. Looks through at
+/// most `depth` ops.
 bool isSameNumber(mlir::Value x, mlir::Value y, unsigned depth = 4);
 /// True if the stores `a` and `b` to one argument write the same number
 /// wherever both write. This number must not depend on the row, the iteration

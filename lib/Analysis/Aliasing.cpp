@@ -45,8 +45,9 @@ static SmallVector<Value> getRowIndices(KernelOp kernel) {
   return indices;
 }
 
-/// True if `read` may execute after `write`, where both are in the same row and
-/// outside of loops. Only one branch of an `scf.if` executes.
+/// True if `read` may execute after `write` in the same row. Both are outside
+/// of loops. Only one branch of an `scf.if` executes, so an op in one branch
+/// does not follow an op in the other.
 static bool mayFollow(Operation *write, Operation *read) {
   for (Operation *op = write; op; op = op->getParentOp())
     if (Operation *other = op->getBlock()->findAncestorOpInBlock(*read))
@@ -54,7 +55,7 @@ static bool mayFollow(Operation *write, Operation *read) {
   return true;
 }
 
-/// True if the grid itself reads its segments from `argument`.
+/// True if the kernel's grid is ragged and reads its segments from `argument`.
 static bool findsRowsIn(KernelOp kernel, BlockArgument argument) {
   auto grid = dyn_cast<RaggedForallOp>(kernel.getGrid());
   return grid && grid.getCuSeqlens() == argument;
@@ -74,7 +75,8 @@ bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
     return true;
   if (rowsInWritten || rowsInRead)
     return false;
-  // Accesses with the same row indices touch only elements of their own row.
+  // If all accesses have the row's indices at the same positions, a row touches
+  // only its own elements.
   const MemoryAccess &first = ofWritten.front();
   SmallVector<size_t> naming;
   for (Value index : getRowIndices(kernel)) {

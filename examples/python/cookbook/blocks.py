@@ -1,7 +1,8 @@
 """Copies blocks of a paged cache of any dtype. Only bits are moved, and no arithmetic is done.
 
-An id that is negative or past the end is skipped, so no access leaves its tensor. A block has P rows of R elements;
-only the elements of a row need to be contiguous. A launch reads and writes the bytes of the named blocks.
+A target block whose id is negative or past the end is skipped, and such a source block counts as zeros. So no access
+leaves its tensor. A block has P rows of R elements; only the elements of a row need to be contiguous. A launch reads
+and writes the bytes of the named blocks.
 `mlafix.ops.zero_blocks` clears blocks with the two kernels that are imported here.
 """
 
@@ -10,7 +11,7 @@ from mlafix.dsl import DType, In, InOut, grid, i64, kernel
 
 __all__ = ["copy_blocks", "zero_blocks", "zero_blocks_of_8"]
 
-# A dtype variable of integers. Elements that are only moved may have any dtype.
+# An integer dtype variable. Tensors of any dtype may be passed, because the kernel only moves their elements.
 E = DType("E", default="i32")
 
 

@@ -35,17 +35,19 @@ def compress(
 ) -> None:
     """Pools the new tokens of each sequence s, [cu_seqlens[s], cu_seqlens[s + 1]), the first of which is token starts[s] of its sequence.
 
-      out        [m, D]    O    block i that s has tokens in, counted from its first new one, is row rows[s] + i if it is complete now
-      state      [z, 3, D] f32  slot old[s]: of the block that these tokens continue, read if starts[s] is no multiple of R. Slot new[s]
-                                gets that of the last block if it is not complete, and else keeps what it holds. Both are one slot if
-                                no sequence completes a block and begins another one, as in decode steps
+      out        [m, D]    O    the blocks of s that have new tokens are numbered from 0; block i becomes row
+                                rows[s] + i if it is complete now
+      state      [z, 3, D] f32  slot old[s] has the state of the block that the new tokens continue; it is read if
+                                starts[s] is no multiple of R. Slot new[s] gets the state of the last block if that
+                                block is not complete, and else keeps what it holds. old[s] and new[s] may be equal
+                                unless s completes a block and begins another one, which no decode step does
       kv         [n, D]    T    values
       score      [n, D]    T    scores in base e, of each element
-      bias       [R, D]    f32  added to the score of a token by its place in its block
+      bias       [R, D]    f32  bias[i] is added to the score of the token at place i of its block
       blocks               index: at least ceil((tokens + R - 1) / R) for the tokens of any sequence; 1 for decode steps
 
-    A score of -inf has no weight, whatever the value is; a block of no weight is 0. NaN in a score propagates. No content of
-    the integers reads or writes out of bounds.
+    A score of -inf has no weight, whatever the value is; a block of no weight is 0. NaN in a score propagates. Whatever
+    the integers are, nothing is read or written out of bounds.
     """
     distinct(new)
     for s, c in grid("b", blocks):

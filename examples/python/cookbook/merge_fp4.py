@@ -1,11 +1,11 @@
-"""Merges two partial states into NVFP4: e2m1, two elements in a byte, with a scale in e4m3 for each group of 16
-elements, in tiles.
+"""Merges two partial states into NVFP4: elements in e2m1, two to a byte, and a scale in e4m3 for each group of 16
+elements. The scales are stored in tiles.
 
-f4e2m1 is used like other dtypes: the annotation has D elements, and memory D / 2 bytes. Tiles are a property of the
-scales' annotation; the kernel's body indexes a matrix of tokens and groups. Launches may share a tile (prefill tokens
-in one, decode tokens in another). Each writes only its own rows, from `first` on. An element of the result takes 9 / 16
-of a byte. With bf16 inputs, the launch moves 4.56 bytes per element, instead of 6 for a merge and 2.56 for a
-quantisation after it.
+f4e2m1 is used like other dtypes: a row that the annotation gives D elements takes D / 2 bytes of memory. Tiles are a
+property of the scales' annotation; the kernel's body indexes a matrix of tokens and groups. Two launches may write to
+the same tile (prefill tokens in one launch, decode tokens in another), because each writes only its own rows, from
+`first` on. An element of the result takes 9 / 16 of a byte. With bf16 inputs, the launch moves 4.56 bytes per element,
+instead of 6 for a merge and 2.56 for a quantisation after it.
 """
 
 from typing import Any
@@ -18,7 +18,8 @@ SIXTH = float.fromhex("0x1.555556p-3")  # 1 / 6 rounded to f32
 
 @inline
 def nvfp4(row: Any, number: Any) -> Any:
-    """Returns the scales of a row's groups, and the row scaled for e2m1. An element is about e2m1 * scale / number."""
+    """Returns the scales of a row's groups, and the row scaled for e2m1. An element of `row` is about its scaled
+    element in e2m1, times scale / number."""
     scale = f8e4m3fn(number * (max(abs(row), along=16) * SIXTH))
     return scale, row * where(scale != 0.0, 1.0 / (scale * (1.0 / number)), 0.0)
 

@@ -1,10 +1,10 @@
 """Rotates pairs of elements by the angles of their position, in place, and makes the table of angles.
 
-With halves, a pair is element i of the first half of a head and element i of the second half. With interleaved pairs,
-it is two neighbours. Both are parts of a row along a product, (2 K) or (K 2). x is moved in accesses of 16 bytes if the
-table has its dtype. With a table of f32, halves of a 16-bit x are moved in accesses of 8 bytes. A launch reads and
-writes x once; each head reads a row of the table from the caches. `mlafix.ops.apply_rope` uses the two kernels that are
-imported here.
+`apply_rope` pairs element i of the first half of a head with element i of the second half: a head is a row along the
+product (2 K). `apply_rope_pairs` pairs neighbours: a head is a row along (K 2). x is moved in accesses of 16 bytes if
+the table has the same dtype as x. If x has 16 bits and the table is f32, `apply_rope` moves x in accesses of 8 bytes. A
+launch reads and writes x once; each head reads a row of the table from the caches. `mlafix.ops.apply_rope` uses these
+two kernels.
 """
 
 from mlafix.kernels.tokens import apply_rope, apply_rope_pairs

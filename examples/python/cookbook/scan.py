@@ -11,8 +11,8 @@ T = DType("T")
 
 @kernel
 def expert_offsets(starts: Out[i32, "n E"], ends: Out[i32, "n E"], counts: In[i32, "n E"], align: i32) -> None:
-    """Computes the rows [starts, ends) of each expert, one expert behind the other. Starts are multiples of `align`, at
-    least 1, which block-scaled products need."""
+    """Computes the rows [starts, ends) of each expert, one expert behind the other. Starts are multiples of `align`, as
+    block-scaled products need. `align` is at least 1."""
     for t in grid("n"):
         padded = (counts[t] + (align - 1)) // align * align
         begin = cumsum(padded) - padded
