@@ -236,12 +236,11 @@ class Watch:
         ops.check_metadata(lens, pages=pages, page_size=page_size, expected_lens=expected_lens, cu_seqlens=cu_seqlens, slots=slots,
                            block_table=block_table, **common)  # fmt: skip
 
-    def poison(self, *outputs: Any) -> None:
-        """Fills outputs with NaN before a kernel writes them, if poisoning is chosen."""
-        if self.choice.poison and any(self.wants(seam, output) for seam in self.choice.seams for output in outputs[:1]):
-            for output in outputs:
-                if output is not None:
-                    fill_nan(output)
+    def poison(self, output: Any) -> None:
+        """Fills an output with NaN before a kernel writes it, if poisoning is chosen. Does nothing if the output is
+        None, since the kernel then allocates it."""
+        if self.choice.poison and output is not None and any(self.wants(seam, output) for seam in self.choice.seams):
+            fill_nan(output)
 
     # -- Findings -----------------------------------------------------------------------------------------------------
 

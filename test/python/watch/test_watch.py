@@ -389,6 +389,15 @@ class Runner:
         return "done"
 
 
+@pytest.mark.parametrize("step", [0, 1], ids=["sampled", "not sampled"])
+def test_a_call_without_an_output_is_poisoned_in_no_step(step: int) -> None:
+    own, out = Watch(Choice(frozenset(SEAMS), every=2, poison=True)), torch.zeros(3, 2, 8)
+    own.now = step
+    engines.before_attention(own, {"out": None}, None)
+    engines.before_attention(own, {"out": out}, None)
+    assert bool(out.isnan().all()) == (step == 0)
+
+
 def test_watch_that_began_in_inference_mode_goes_on_outside() -> None:
     """A watch that began in inference mode also works outside of it. Engines run models in inference mode, but a step
     or the end of the process may be outside."""
