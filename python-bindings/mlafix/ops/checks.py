@@ -102,7 +102,7 @@ def offences(record: Any) -> list[Offence]:
     return [Offence(word >> 32, word >> 8 & 0xFFFFFF, FAULTS[word & 0xFF], place) for word, place in sorted(found, key=lambda x: (x[0] >> 8, x[1]))]
 
 
-def _common(record: Any, flags: Any, seam: Any, step: Any, live_rows: Any, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
+def _common(seam: Any, step: Any, live_rows: Any, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Checks the numbers that all kernels take, and returns them as `(seam, live_rows, step, live_rows_at, step_at)`. A
     number on the device is passed as the array `…_at`, else that is None. `rows` replaces a `live_rows` of None."""
     check_integer("seam", seam)
@@ -226,7 +226,7 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
     check_dtype(out, "out", _STATED)
     if lens is not None:
         check_integers(lens, "lens")
-    seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
+    seam, live, count, live_at, count_at = _common(seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
     live, live_at, read, read_at = _counts((n, heads, dim), live, live_at)
     launch(library.kernel("check_states"), (record, flags, out, lse_hn, lens, limit, seam, live, read, count, values, live_at, read_at, count_at), stream)
@@ -291,7 +291,7 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
     if len(sides) != len(side_lses):
         raise wrong("side_lses", f"as many arrays as sides, {len(sides)}", len(side_lses))
     layout = layout_of(lse_layout)
-    seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
+    seam, live, count, live_at, count_at = _common(seam, step, live_rows, n)
     live, live_at, read, read_at = _counts((n, heads, dim), live, live_at)
     launch(_in_base("check_merge", base), (record, flags, out, None if lse is None else lse_as(lse, layout, "hn"), list(sides),
                     [lse_as(each, layout, "hn") for each in side_lses], _checked(tolerance, "tolerance"),
@@ -372,7 +372,7 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
         check_integer(name, number)
         if not is_symbol(number) and number < 1:
             raise wrong(name, "1 or more", number)
-    seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
+    seam, live, count, live_at, count_at = _common(seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
     launch(_in_base("check_attention", base), (record, flags, out, lse_hn, q, k, v, lens, cu_seqlens, block_table, first, scale, v_scale, int(bool(causal)),
                     most_keys, _checked(tolerance, "tolerance"), _checked(lse_tolerance, "lse_tolerance"), every,
@@ -419,7 +419,7 @@ def check_blocks(cache: Array, block_table: Array, lens: Array, *, record: Array
     check_integers(block_table, "block_table")
     check_integers(lens, "lens")
     sequences = rows_of(block_table, "block_table", ("B", "w"))[0]
-    seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, sequences)
+    seam, live, count, live_at, count_at = _common(seam, step, live_rows, sequences)
     launch(library.kernel("check_blocks"), (record, flags, cache, block_table, lens, int(bool(whole)), seam, live, count, live_at, count_at), stream)
 
 
@@ -468,6 +468,6 @@ def check_metadata(lens: Array, *, record: Array, flags: Array, pages: int, page
     for name, given in (("lens", lens), ("slots", slots)):
         if given is not None and not is_symbol(entries) and not is_symbol(given.shape[0]) and given.shape[0] > entries:  # type: ignore[attr-defined]
             raise wrong("record", f"at least {given.shape[0]} entries, as many as {name} has", entries)  # type: ignore[attr-defined]
-    seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, requests)
+    seam, live, count, live_at, count_at = _common(seam, step, live_rows, requests)
     launch(library.kernel("check_metadata"),
            (record, flags, lens, expected_lens, cu_seqlens, slots, block_table, pages, page_size, seam, live, count, live_at, count_at), stream)  # fmt: skip
