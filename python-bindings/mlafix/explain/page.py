@@ -244,6 +244,8 @@ def guard_text(guard: Mapping[str, Any], args: Sequence[Mapping[str, Any]]) -> s
     dim = args[guard["arg"]]["dims"][guard["dim"]] or f"dim {guard['dim']}" if "dim" in guard else ""
     if guard["kind"] == "stride":
         return f"stride {guard['value']} of {names} along {dim}"
+    if guard["kind"] == "packed":
+        return f"stride of {names} along {dim} equal to {guard['value']} times the size of the next dim"
     if guard["kind"] == "multiple":
         return f"{dim} of {names} a multiple of {guard['value']}"
     if guard["kind"] == "at_most":

@@ -18,10 +18,12 @@ import mlafix
 from mlafix import explain
 from mlafix.__main__ import main
 from mlafix.explain.launches import Grid, Sizes, bytes_moved, coalescing, find_accesses, plan_grid
+from mlafix.explain.page import guard_text
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-EXAMPLE = KERNELS.parent / "examples" / "python" / "merge.py"
+ROOT = KERNELS.parent
+EXAMPLE = ROOT / "examples" / "python" / "merge.py"
 BINDINGS = {"H": "16", "D": "128", "T": "bf16"}
 
 
@@ -243,6 +245,17 @@ mlafix.kernel @gather(
   }
 }
 """
+
+
+def test_every_kind_of_guard_has_a_sentence() -> None:
+    table = (ROOT / "include/mlafix/Guards.def").read_text(encoding="utf-8")
+    guards = re.findall(r'^MLAFIX_GUARD\(\w+, "(\w+)", (\w+), "(\w*)"', table, re.MULTILINE)
+    assert len(guards) == table.count("\nMLAFIX_GUARD(")
+    args = [{"name": name, "dims": ["n", ""]} for name in ("a", "b")]
+    for kind, about, number in guards:
+        guard: dict[str, Any] = {"kind": kind, **{"None": {}, "Dim": {"arg": 1, "dim": 1}}.get(about, {"args": [0, 1]})}
+        text = guard_text({**guard, number: 64} if number else guard, args)
+        assert "{" not in text and ("64" in text or not number) and (about == "None" or re.search(r"\bb\b", text)), f"{kind}: {text}"
 
 
 def test_guarded_accesses_and_warnings(tmp_path: Path) -> None:
