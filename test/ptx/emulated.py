@@ -149,6 +149,10 @@ class Tensor:
         """Applies numpy's functions to the arrays in host memory, as CuPy does for its arrays."""
         return function(*(one.array for one in arguments), **options)
 
+    def cpu(self) -> Array:
+        """Returns the elements in host memory, as torch's tensors do."""
+        return self.array.copy()
+
     def reshape(self, shape: tuple[int, ...]) -> Tensor:
         return Tensor(self.array.reshape(shape), self.owner)
 
