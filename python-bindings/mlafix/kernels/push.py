@@ -69,9 +69,9 @@ def staged(how: Travel, tokens: str = "n") -> Staged:
 
 
 def unbounded(how: Travel) -> set[str]:
-    """Returns the warnings that a kernel suppresses: "bounds" if it sends fp8. With `of_two`, such a kernel reads the
-    memory of the other rank. The proofs do not show that this rank exists, but two ranks launch the kernel."""
-    return {"bounds"} if how.is_fp8 else set()
+    """Returns the warnings that a kernel suppresses: "bounds" with `of_two`. Such a kernel reads the memory of the other
+    rank. The proofs do not show that this rank exists, but two ranks launch the kernel."""
+    return {"bounds"} if how.of_two else set()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import mlafix
 import pytest
-from mlafix import kernels, library
+from mlafix import Kernel, kernels, library
+from mlafix.kernels import push
 from mlafix.kernels.scaling import FORMATS
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
@@ -42,6 +44,13 @@ def test_every_kernel_of_the_library_warms_up() -> None:
     assert [unit.kernels[0].name for unit in made] == ["pack_rows", "merge_attn_states"]
     with pytest.raises(mlafix.ArgumentError, match='expected a kernel of the library, got "pack_row"; did you mean pack_rows'):
         mlafix.warmup([("pack_row", {})], "cpu")
+
+
+@pytest.mark.parametrize("name", sorted({*push.OF_MANY.values(), *push.OF_TWO.values()}))
+def test_kernels_over_ranks_suppress_only_warnings_that_they_have(name: str) -> None:
+    kernel = kernels.find(name)
+    plain = re.sub(r'allow = \["bounds"\](, )?', "", kernel.source)
+    assert (plain != kernel.source) == bool(Kernel(kernel.name, plain).report()["warnings"])
 
 
 @pytest.mark.parametrize("format", FORMATS)
