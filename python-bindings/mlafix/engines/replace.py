@@ -68,8 +68,9 @@ def maker(seam: Seam, choice: Choice, replaced: Replaced) -> Make:
 
 def replace_all(engine: str, version: str, choice: Choice, ways: Mapping[str, Way], replaced: Replaced,
                 when: Callable[[str, Callable[[], object]], None]) -> None:
-    """Replaces the functions at all seams of the engine that `choice` selects. Among alternative seams in one module,
-    replaces only the function at the first seam where this is possible.
+    """Replaces the functions at all seams of the engine that `choice` selects. Among alternative seams, replaces only
+    the function at the first seam where this is possible. If the version is unknown, alternatives may be in
+    several modules. Then the module that is imported first counts.
 
     `when` calls a function when a module has been imported, or at once.
     """
@@ -83,7 +84,7 @@ def replace_all(engine: str, version: str, choice: Choice, ways: Mapping[str, Wa
             there = [seam for seam in found if not _is_outside(seam, version, replaced)]
             if there:
                 replaced.wanted.add(there[0].function)
-                when(module, partial(replace_one_of, there, choice, ways, replaced))
+                when(module, partial(replace_one_of, there, group, choice, ways, replaced))
 
 
 def _is_outside(seam: Seam, version: str, replaced: Replaced) -> bool:
@@ -92,13 +93,14 @@ def _is_outside(seam: Seam, version: str, replaced: Replaced) -> bool:
     return bool(why)
 
 
-def replace_one_of(group: Iterable[Seam], choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
-    """Replaces the function at the first of these seams where this is possible. Notes for each earlier seam why it is
-    not possible there. Never raises."""
-    for seam in group:
+def replace_one_of(there: Iterable[Seam], group: Iterable[Seam], choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
+    """Replaces the function at the first seam of a module where this is possible. Notes for each earlier seam why it is
+    not possible there. Replaces nothing if the function at another seam of `group` has been replaced. Never raises."""
+    taken = [seam.place for seam in group if seam.place in replaced.places.get(seam.function, ())]
+    for seam in there:
         replaced.done.add(seam.function)
         try:
-            why = ways[seam.kind](seam, maker(seam, choice, replaced))
+            why = f"{taken[0]} instead" if taken else ways[seam.kind](seam, maker(seam, choice, replaced))
         except Exception as error:  # The engine must start even if the plugin fails.
             why = str(error) if isinstance(error, LookupError) else f"{type(error).__name__}: {error}"
         if not why:

@@ -137,6 +137,22 @@ def test_names_choose(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch)
     assert set(vllm_plugin.state.left) == {"no_such"} and vllm_plugin.state.wanted == {"pack_seq_triton"} and "there are accumulate_mla" in vllm_plugin.state.left["no_such"]
 
 
+def test_one_of_two_modules_is_replaced_if_the_version_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that imports the function of an alternative seam would otherwise get a stand-in for the stand-in."""
+
+    def mask_dcp_empty_shards_(lse: Any, seq_lens: Any, query_start_loc: Any) -> None:
+        lse.fill_(7.0)
+
+    module(monkeypatch, f"{OPS}.dcp", mask_dcp_empty_shards_=mask_dcp_empty_shards_)
+    later = module(monkeypatch, f"{OPS}.common", mask_dcp_empty_shards_=mask_dcp_empty_shards_)
+    monkeypatch.setenv("MLAFIX_VLLM", "mask_dcp_empty_shards_")
+    vllm_plugin.register()
+    place = f"{OPS}.dcp:mask_dcp_empty_shards_"
+    assert vllm_plugin.state is not None and vllm_plugin.state.places == {"mask_dcp_empty_shards_": [place]}
+    assert vllm_plugin.state.left == {f"mask_dcp_empty_shards_ at {OPS}.common:mask_dcp_empty_shards_": f"{place} instead"}
+    assert later.mask_dcp_empty_shards_.__wrapped__ is mask_dcp_empty_shards_
+
+
 def with_unknown(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, sinks: Any = None) -> None: ...
 
 
