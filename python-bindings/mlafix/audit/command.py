@@ -53,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the command and returns its exit status.
 
-    The status is 1 if there is an error or the plain call fails. With --compare it is 1 if the report got worse.
+    The status is the largest `Report.status` of an audited backend, and 0 with --ready and --from. With --compare it is
+    1 if the report got worse.
     """
     if options.schema:
         print(json.dumps(SCHEMA, indent=1))
