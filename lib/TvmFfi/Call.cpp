@@ -162,6 +162,12 @@ mlafix_arg readScalar(const mlafix_kernel *kernel, const mlafix_arg_info &info,
            typeName(given));
 }
 
+/// True if a bool tensor may be passed for this u8 argument: the bytes of bools
+/// are 0 and 1, and the kernel stores no others, since it only reads them.
+bool takesFlags(const mlafix_arg_info &info) {
+  return info.dtype == MLAFIX_U8 && info.access == MLAFIX_READ;
+}
+
 void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
   mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
   check(mlafix_kernel_arg_info(kernel, index, &info));
@@ -181,8 +187,7 @@ void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
     failType(kernel, info, info.optional ? "a tensor or None" : "a tensor",
              typeName(given));
   call.tensors[index] = readTensor(kernel, info, *tensor);
-  // A bool tensor may be passed for u8, since the bytes of bools are 0 and 1.
-  if (info.dtype == MLAFIX_U8 && call.tensors[index].dtype == MLAFIX_BOOL)
+  if (takesFlags(info) && call.tensors[index].dtype == MLAFIX_BOOL)
     call.tensors[index].dtype = MLAFIX_U8;
   call.args[index] = mlafix_tensor_arg(&call.tensors[index]);
 }
@@ -219,7 +224,7 @@ std::optional<Mismatch> findMismatch(const mlafix_kernel *kernel,
     if (info.access == MLAFIX_ABSENT)
       return Mismatch{i, Aspect::Absence, 0};
     int32_t dtype = dlpack::dtypeOf(tensor->dtype);
-    bool isFlag = info.dtype == MLAFIX_U8 && dtype == MLAFIX_BOOL;
+    bool isFlag = takesFlags(info) && dtype == MLAFIX_BOOL;
     if (dtype != info.dtype && !isFlag)
       return Mismatch{i, Aspect::DType, 0};
     if (static_cast<uint32_t>(tensor->ndim) != info.ndim)

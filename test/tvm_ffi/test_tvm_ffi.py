@@ -124,6 +124,17 @@ def test_a_wrong_scalar_or_dtype(scale: Any, change: dict[int, Any], error: Any,
     assert message in str(raised.value)
 
 
+def test_a_tensor_of_bool_is_read_as_bytes_but_not_written() -> None:
+    """A kernel may store bytes other than 0 and 1, which are no values of a bool."""
+    copy_bytes = tvm_ffi.load_module(os.environ["MLAFIX_TEST_BYTES"]).copy_bytes
+    flags, out = torch.tensor([[True, False, True, True]]), torch.full((1, 4), 7, dtype=torch.uint8)
+    copy_bytes(out, flags)
+    assert out.tolist() == [[1, 0, 1, 1]]
+    with pytest.raises(ValueError, match='argument "y": expected dtype u8, got bool'):
+        copy_bytes(flags, torch.full((1, 4), 2, dtype=torch.uint8))
+    assert flags.tolist() == [[True, False, True, True]]
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_the_current_stream_of_torch_on_cuda(merge: Any) -> None:
     arguments, out = states(device="cuda"), torch.empty(5, 2, 8, device="cuda")
