@@ -120,9 +120,6 @@ private:
 
   mlir::presburger::IntegerPolyhedron getPolyhedron(const Disjunct &disjunct,
                                                     unsigned numDims) const;
-  /// True if examples should have small values in this column: it is a size or
-  /// a scalar.
-  bool isNamed(unsigned column) const;
 
   const RowModel *model;
   Work *work;
