@@ -166,9 +166,8 @@ static bool canRepeatOthers(KernelOp kernel, const Stages &stages, Value row,
 }
 
 /// Returns true if `row`, computed in an earlier stage, can be recomputed pack
-/// by pack in stage `stage`. It is recomputed before other ops of this stage on
-/// the same pack. Its inputs must be rows that are available (`isKept`), or
-/// memory that has not changed.
+/// by pack in stage `stage`, before other ops of this stage on the same pack:
+/// its inputs are available rows (`isKept`), or memory that has not changed.
 static bool canRematerialize(KernelOp kernel, const Stages &stages, Value row,
                              int64_t stage, function_ref<bool(Value)> isKept) {
   llvm::DenseSet<Value> seen;
@@ -286,14 +285,13 @@ Value WalkPartials::finish(OpBuilder &b) {
   return blocks;
 }
 
-// Long rows are processed in loops, since unrolled code with one vector per
-// pack would have tens of thousands of instructions. The ops of a block are
-// divided into stages, separated by reductions. In each stage the scalar ops
-// come first, followed by one loop over packs for all ops on rows of the same
-// length. A row that a later stage needs is kept in a stack buffer, or
-// recomputed if it is too long for one (canRematerialize). Rows that cross
-// control flow are in buffers already (SpillRows.cpp), so each block has its
-// own rows.
+// Long rows are processed in loops, since unrolled code would have tens of
+// thousands of instructions. Reductions divide the ops of a block into stages.
+// In each stage the scalar ops come first, then one loop over packs for all ops
+// on rows of the same length. A row that a later stage needs is kept in a stack
+// buffer, or recomputed if it is too long for one (canRematerialize). Rows that
+// cross control flow are in buffers already (SpillRows.cpp), so each block has
+// its own rows.
 
 //===----------------------------------------------------------------------===//
 // Stages
@@ -313,9 +311,9 @@ public:
   LoopDistribution(KernelOp kernel, Block &block)
       : kernel(kernel), layout(kernel), block(block) {}
 
-  /// Assigns stages and decides which rows are kept. Stages and kept rows
-  /// depend on the memory effects of nested blocks, which run() changes. So
-  /// plan() must be called for all blocks before run() is called for any block.
+  /// Assigns stages and decides which rows are kept. Both depend on the memory
+  /// effects of nested blocks, which run() changes, so plan() must be called
+  /// for all blocks before run() is called for any.
   void plan();
   void run();
 
@@ -513,9 +511,8 @@ Value LoopDistribution::buildSwap(OpBuilder &b, SwapOp swap,
                                 ValueRange{other});
 }
 
-/// Builds the pack at `place` of the result of `op`. The operand of `op` is a
-/// row with one element per group. Such a row is computed in a loop of its own,
-/// so it is in a buffer.
+/// Builds the pack at `place` of the result of `op`. Its operand, a row with
+/// one element per group, has a loop of its own, so it is in a buffer.
 Value LoopDistribution::buildBroadcast(OpBuilder &b, BroadcastOp op,
                                        const WalkPosition &place) {
   Location loc = op.getLoc();
@@ -727,9 +724,8 @@ void LoopDistribution::run() {
     last = std::max(last, stages[&op]);
   }
   for (int64_t stage = 0; stage <= last; ++stage) {
-    // Build a loop per dim. Rows of different dims share only scalars and rows
-    // with one element per group, which are broadcast. The loops that compute
-    // rows with one element per group come first.
+    // Build a loop per dim. Rows of different dims share only scalars and
+    // broadcast rows of one element per group, whose loops come first.
     llvm::MapVector<DimAttr, SmallVector<Operation *>> rows;
     for (Operation *op : ops) {
       if (stages[op] != stage)

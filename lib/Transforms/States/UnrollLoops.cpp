@@ -180,7 +180,7 @@ private:
 /// Returns the number of rows of computed values that a lane keeps through the
 /// whole loop: rows that iterations carry, and rows from outside that they
 /// read.
-static uint64_t countKeptRows(scf::ForOp loop) {
+static int64_t countKeptRows(scf::ForOp loop) {
   llvm::SetVector<Value> kept;
   getUsedValuesDefinedAbove(loop.getRegion(), kept);
   for (Value each : loop.getRegionIterArgs())
