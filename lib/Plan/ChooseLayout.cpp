@@ -11,7 +11,9 @@
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/UnitLimits.h"
 
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
@@ -238,6 +240,63 @@ static bool keepsToBlock(Operation *op) {
   return isa<ScanOp, SwapOp, MergeLoopOp, RaggedForallOp>(op) ||
          llvm::any_of(op->getOperandTypes(), isOther) ||
          llvm::any_of(op->getResultTypes(), isOther);
+}
+
+SmallVector<LoopWork> mlafix::getLoopWork(KernelOp kernel) {
+  llvm::MapVector<Operation *, LoopWork> loops;
+  auto isRow = [](Type type) {
+    return isRowTile(type) && !getTileDim(type).isPerGroup();
+  };
+  kernel.walk([&](Operation *op) {
+    Operation *loop = op->getParentOp();
+    while (loop && !isa<LoopLikeOpInterface, MergeLoopOp>(loop))
+      loop = loop->getParentOp();
+    if (!loop)
+      return;
+    LoopWork &work = loops[loop];
+    if (auto load = dyn_cast<LoadOp>(op); load && isRow(load.getType()))
+      work.loadedBits += getDTypeBits(getElementTypeOrSelf(load.getSource()));
+    work.reduces |= exchangesLanes(op);
+    work.operations += isOperation(op) || isa<ReduceOp>(op);
+  });
+  SmallVector<LoopWork> found;
+  for (auto &[loop, work] : loops) {
+    if (work.loadedBits == 0)
+      continue;
+    work.loop = loop;
+    llvm::SetVector<Value> kept;
+    getUsedValuesDefinedAbove(loop->getRegions(), kept);
+    for (Value carried : loop->getRegion(0).getArguments())
+      kept.insert(carried);
+    for (Value each : kept)
+      if (isRow(each.getType()))
+        work.keptBits +=
+            getElementTypeOrSelf(each.getType()).getIntOrFloatBitWidth();
+    found.push_back(work);
+  }
+  return found;
+}
+
+LayoutAttr mlafix::shareLoops(KernelOp kernel, const MachineModel &machine,
+                              LayoutAttr layout) {
+  int64_t lanes = layout.getLanes(), held = 2 * layout.getPack();
+  if (layout.isGrouped() || lanes > limits::warpThreads || lanes % 2 != 0 ||
+      layout.getPacks() != 1)
+    return {};
+  SmallVector<LoopWork> loops = getLoopWork(kernel);
+  bool areBusy = llvm::any_of(loops, [&](const LoopWork &work) {
+    return work.reduces &&
+           8 * work.operations > machine.sharedOperations * work.loadedBits;
+  });
+  bool fit = llvm::all_of(loops, [&](const LoopWork &work) {
+    return held * (work.keptBits + work.loadedBits) <=
+           32 * machine.sharedRegisters;
+  });
+  return areBusy && fit
+             ? LayoutAttr::get(layout.getContext(), lanes / 2, /*packs=*/2,
+                               layout.getPack(), 2 * layout.getRows(),
+                               /*groups=*/1)
+             : LayoutAttr();
 }
 
 FailureOr<RowShape> RowShape::of(KernelOp kernel, const MachineModel &machine) {

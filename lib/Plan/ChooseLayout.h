@@ -118,6 +118,26 @@ struct RowShape {
   }
 };
 
+/// What an iteration of a loop does with the rows that it loads, for each of
+/// their elements.
+struct LoopWork {
+  mlir::Operation *loop;
+  int64_t operations = 0; ///< operations on f32, reductions included
+  int64_t loadedBits = 0; ///< of the rows that the iteration loads
+  int64_t keptBits = 0;   ///< of the rows that all iterations keep
+  bool reduces = false;   ///< lanes exchange values
+};
+
+/// Returns the work of all loops of `kernel` that load rows.
+llvm::SmallVector<LoopWork> getLoopWork(KernelOp kernel);
+
+/// Returns `layout` with half as many lanes, each with twice as many packs.
+/// Fewer lanes exchange values, and repeat what is computed once per row.
+/// Returns null unless lanes hold one pack, loops compute much on each row that
+/// they load, and the rows fit into the registers.
+LayoutAttr shareLoops(KernelOp kernel, const MachineModel &machine,
+                      LayoutAttr layout);
+
 /// True if `value` depends on `index`, possibly through the bounds of a loop.
 /// `known` caches answers.
 bool dependsOn(mlir::Value value, mlir::Value index,

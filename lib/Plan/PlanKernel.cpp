@@ -163,10 +163,11 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
 }
 
-/// Returns the most rows that a launch of this layout may have. 32 bits must
-/// suffice to number all lanes, or all blocks if rows are in parts.
-static int64_t getMostRows(LayoutAttr layout) {
-  return INT32_MAX /
+/// Returns the most rows that a launch of this layout may have if it has at
+/// most `mostThreads` threads. 32 bits must suffice to number all lanes, or all
+/// blocks if rows are in parts.
+static int64_t getMostRows(LayoutAttr layout, int64_t mostThreads = INT32_MAX) {
+  return mostThreads /
          (layout.isInParts() ? layout.getParts() : layout.getLanes());
 }
 
@@ -176,7 +177,8 @@ static int64_t getMostRows(LayoutAttr layout) {
 static SmallVector<Attribute> getGuards(MLIRContext *context,
                                         const MachineModel &machine,
                                         const RowShape &shape,
-                                        LayoutAttr layout) {
+                                        LayoutAttr layout,
+                                        int64_t mostThreads = INT32_MAX) {
   SmallVector<Attribute> guards;
   std::map<int64_t, SmallVector<int64_t>> byAlignment;
   for (auto [index, bits] : shape.elementBits)
@@ -187,8 +189,8 @@ static SmallVector<Attribute> getGuards(MLIRContext *context,
   for (auto &[bytes, args] : byAlignment)
     guards.push_back(GuardAttr::get(context, GuardKind::Align, args, bytes));
   if (!shape.isRagged)
-    guards.push_back(
-        GuardAttr::get(context, GuardKind::MaxRows, {}, getMostRows(layout)));
+    guards.push_back(GuardAttr::get(context, GuardKind::MaxRows, {},
+                                    getMostRows(layout, mostThreads)));
   return guards;
 }
 
@@ -322,12 +324,14 @@ static int64_t getWidestPack(const MachineModel &machine,
 
 /// Plans the versions for dense rows, with the widest accesses. One is for
 /// calls out of place. If outputs may alias inputs, another is for calls in
-/// place.
+/// place. If lanes share the loops of a row, few rows have a version with more
+/// lanes, which occupy more multiprocessors.
 static void planDense(KernelOp kernel, const MachineModel &machine,
                       const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, getWidestPack(machine, shape));
-  auto add = [&](StringRef suffix, AliasMode aliasMode) {
+  auto add = [&](StringRef suffix, AliasMode aliasMode, bool sharesLoops,
+                 int64_t mostThreads) {
     // The layout is provisional: the final one depends on what folding leaves.
     KernelOp dense = cloneCodeVersion(
         kernel, suffix, chooseLayout(context, machine, shape, pack, aliasMode),
@@ -339,17 +343,27 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
     bool meet = lanesSynchronise(kernel.getExchange() ? kernel : dense);
     PlanAttr plan =
         choosePlan(dense, machine, shape, pack, aliases, aliasMode, meet);
+    if (sharesLoops)
+      plan = plan.with(shareLoops(kernel, machine, plan.getLayout()));
     SmallVector<Attribute> guards =
-        getGuards(context, machine, shape, plan.getLayout());
+        getGuards(context, machine, shape, plan.getLayout(), mostThreads);
     llvm::append_range(guards, dense.getGuardsAttr());
     dense.setPlanAttr(plan);
     dense.setGuardsAttr(ArrayAttr::get(context, guards));
     makeDense(dense, shape);
     makeIdenticalStrides(dense, shape);
   };
-  add("dense", shape.aliasMode());
+  LayoutAttr layout =
+      chooseLayout(context, machine, shape, pack, shape.aliasMode())
+          .getLayout();
+  bool sharesLoops = !kernel.isCollective() && !shape.isRagged &&
+                     bool(shareLoops(kernel, machine, layout));
+  if (sharesLoops)
+    add("few_dense", shape.aliasMode(), /*sharesLoops=*/false,
+        machine.fewThreads);
+  add("dense", shape.aliasMode(), sharesLoops, INT32_MAX);
   if (hasCallsInPlace(kernel, aliases))
-    add("place", AliasMode::InPlace);
+    add("place", AliasMode::InPlace, /*sharesLoops=*/false, INT32_MAX);
 }
 
 /// Plans the version for rows with any strides.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from .diagnostics import Message, render
 
 _REMARK = re.compile(r"(\w+) on \S+: (.*) \[(passed|missed|analysis): ([\w-]+)(?:, (\d+) bytes a row)?\]", re.DOTALL)
-_FOR_SHORT_ROWS = re.compile(r"_most\d+_")
+_FOR_SMALL_CALLS = re.compile(r"_most\d+_|_few_dense$")
 _MOST_COSTS = 3
 
 
@@ -54,9 +54,9 @@ def parse(messages: Iterable[Sequence[object]]) -> tuple[list[Remark], list[str]
 
 def costs(remarks: Sequence[Remark], versions: Sequence[str]) -> list[Remark]:
     """Returns at most three remarks that matter, those with the most bytes per row. Includes remarks about all code
-    versions, and about the first version that is not limited to short rows. `versions` are the entries of the code
+    versions, and about the first version that is not limited to short or few rows. `versions` are the entries of the code
     versions, in order."""
-    large = next((version for version in versions if not _FOR_SHORT_ROWS.search(version)), "")
+    large = next((version for version in versions if not _FOR_SMALL_CALLS.search(version)), "")
     found = [one for one in remarks if one.matters and one.bytes and (one.subject == large or one.subject not in versions)]
     return sorted(found, key=lambda one: -one.bytes)[:_MOST_COSTS]
 

@@ -1,0 +1,40 @@
+// Lanes hold two packs of a row if a loop computes much on each row that it loads, and the rows fit into registers. Such a
+// kernel has a version of one pack per lane for few rows: at most 49152 threads of 8 lanes a row.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90 machine=sharedOperations=1})" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90})" | FileCheck %s --check-prefix=ONE
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90 machine=sharedOperations=1,sharedRegisters=95})" | FileCheck %s --check-prefix=ONE
+
+// CHECK: mlafix.kernel @decode_few_dense(
+// CHECK-SAME: <max_rows, value = 6144>
+// CHECK-SAME: <lanes = 8, packs = 1, pack = 8, rows = 16>
+// CHECK: mlafix.kernel @decode_dense(
+// CHECK-SAME: <max_rows, value = 536870911>
+// CHECK-SAME: <lanes = 4, packs = 2, pack = 8, rows = 32>
+// CHECK: mlafix.kernel @decode_fast(
+// CHECK-SAME: <lanes = 8, packs = 1, pack = 8, rows = 16>
+// ONE-NOT: few_dense
+// ONE: mlafix.kernel @decode_dense(
+// ONE-SAME: <lanes = 8, packs = 1, pack = 8, rows = 16>
+!rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!keys = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!tile = tensor<64xf32, #mlafix.dim<64>>
+mlafix.kernel @decode(
+    %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %q: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+    %keys: !keys {mlafix.dims = ["n", "m", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %q, %c0 : !rows
+  %m = memref.dim %keys, %c1 : !keys
+  mlafix.forall (%t) in (%n) {
+    %query = mlafix.load %q[%t] : !rows -> !tile
+    %sum = scf.for %i = %c0 to %m step %c1 iter_args(%sum = %query) -> !tile {
+      %key = mlafix.load %keys[%t, %i] : !keys -> !tile
+      %product = arith.mulf %key, %query : !tile
+      %weight = mlafix.reduce add %product : !tile
+      %same = mlafix.splat %weight : f32 -> !tile
+      %next = arith.addf %sum, %same : !tile
+      scf.yield %next : !tile
+    }
+    mlafix.store %sum, %out[%t] : !tile, !rows
+  }
+}
