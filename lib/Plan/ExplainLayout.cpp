@@ -44,6 +44,7 @@ private:
   void remarkOneBlock();
   void remarkRowsReadAgain();
   void remarkScalarLoops();
+  void remarkArithmetic();
   StringRef explainOneBlock();
   bool isForAnyAddress() const;
   int64_t bytesOf(int64_t argument) const {
@@ -402,6 +403,33 @@ void Explanation::remarkScalarLoops() {
   });
 }
 
+/// Reports loops that compute more on the rows that they load than loading
+/// takes, as a decode with several queries for each key does. Of an unrolled
+/// loop and the loop over its remaining iterations, reports the first.
+void Explanation::remarkArithmetic() {
+  llvm::SmallDenseSet<Location> reported;
+  for (const LoopWork &work : getLoopWork(version)) {
+    if (!work.reduces ||
+        8 * work.operations <= machine.hiddenOperations * work.loadedBits ||
+        !reported.insert(work.loop->getLoc()).second)
+      continue;
+    int64_t operations =
+        llvm::divideNearest(8 * work.operations, work.loadedBits);
+    int64_t longest = 0;
+    for (DimAttr dim : shape.dims)
+      longest = std::max(longest, dim.getSize());
+    remark::missed(work.loop->getLoc(),
+                   nameRemark("arithmetic", kPass, version))
+        << remark::add(
+               "a loop computes {0} for each byte of the rows that it loads, "
+               "where memory delivers a byte in the time of about {1}: a "
+               "kernel with matrix products is faster",
+               count(operations, "operation"), machine.hiddenOperations)
+        << remark::metric(kRowBytes, machine.assumedIterations * longest *
+                                         work.loadedBits / 8);
+  }
+}
+
 /// Explains for CPUs why fewer elements are computed at once than fit in a
 /// register.
 void Explanation::remarkNarrowRegisters() {
@@ -426,6 +454,7 @@ void Explanation::run() {
   remarkOneBlock();
   remarkRowsReadAgain();
   remarkScalarLoops();
+  remarkArithmetic();
 }
 
 void mlafix::explainLayout(KernelOp version, const MachineModel &machine) {

@@ -93,6 +93,19 @@ def attend(
 
 
 @mlafix.kernel
+def attend_in_groups(
+    out: Out[f32, "b K G=4 D"], q: In[bf16, "b K G=4 D"], keys: In[bf16, "b k K D"], values: In[bf16, "b k K D"], lens: In[i32, "b"]
+):
+    for b, h in grid("b", "K"):
+        states = [identity("D") for g in range(4)]
+        for i in range(index(lens[b])):
+            key, value = f32(keys[b, i, h]), f32(values[b, i, h])
+            states = [merge(states[g], make_state(value, sum(key * f32(q[b, h, g])))) for g in range(4)]
+        for g in range(4):
+            store_state(states[g], out[b, h, g])
+
+
+@mlafix.kernel
 def looked_up(y: Out[bf16, "n D"], x: In[bf16, "n D"], starts: In[i32, "m"]):
     for t in grid("n"):
         before = 0
@@ -132,3 +145,11 @@ def test_remarks_name_rows_that_are_read_again_and_loops_over_scalars() -> None:
     assert "a loop reads the same rows of keys, values for 4 rows of the grid" in text or "a loop reads the same rows of values, keys for 4 rows" in text
     assert "a loop loads scalars in turn" in looked_up.remarks("sm_90", D=128)
     assert "read-again" not in merges.remarks("sm_90", D=128, T="bf16")
+
+
+def test_remarks_name_loops_that_arithmetic_bounds() -> None:
+    """Four queries of a key take more operations for each byte than memory hides; one query does not."""
+    said = [line for line in attend_in_groups.remarks("sm_90", K=8, D=128).splitlines() if "[arithmetic]" in line]
+    assert said and all("operations for each byte of the rows that it loads" in line and "matrix products" in line for line in said)
+    assert [line.split(": ")[1] for line in costs(attend_in_groups.remarks("sm_90", K=8, D=128))] == ["attend_in_groups_dense"]
+    assert "[arithmetic]" not in attend.remarks("sm_90", H=32, K=8, D=128)
