@@ -128,9 +128,9 @@ int64_t Counterexample::choose(Value value, ArrayRef<int64_t> row,
   return range.low <= other && other <= range.high ? other : 0;
 }
 
-/// True if all recorded comparisons can have their assumed outcomes together.
-/// Each must compare a float loaded from memory, and only with finite
-/// constants.
+/// True if some floats give all recorded comparisons their assumed outcomes.
+/// False if one of the comparisons is not between a float loaded from memory
+/// and a finite constant.
 bool Counterexample::haveFloats() const {
   for (const Compared &one : compared) {
     APFloat low = APFloat::getInf(APFloat::IEEEdouble(), /*Negative=*/true),

@@ -13,8 +13,9 @@
 
 namespace mlafix {
 
-/// Turns a point of a linear system into a launch with memory contents. The
-/// launch is executed before it is reported.
+/// Turns a point of a linear system into a launch with memory contents. run()
+/// executes this launch, so that only a violation that really occurs is
+/// reported.
 class Counterexample {
 public:
   Counterexample(RowModel &model, const LinearSystem &system,
@@ -39,13 +40,14 @@ private:
   void readLaunch();
   void readRows();
   void readSegments();
-  /// Returns the value that the point gives to a variable of `vars`. Prefers a
-  /// value in `row`, if the point describes that row, to a value in another
-  /// row. Returns nullopt if the point gives no variable a value.
+  /// Returns the value that the point gives to one of the variables `vars`.
+  /// Prefers the value in `row` to a value in another row. Returns nullopt if
+  /// the point gives none of them a value.
   std::optional<int64_t> find(llvm::ArrayRef<Var> vars,
                               llvm::ArrayRef<int64_t> row) const;
-  /// Returns the value of the unknown `value` in `row`, or `other` if the point
-  /// does not determine it.
+  /// Returns the value of the unknown `value` in `row`. If the point does not
+  /// determine it, uses `other` to pick a possible value. Records a comparison
+  /// of floats in `compared`.
   int64_t choose(mlir::Value value, llvm::ArrayRef<int64_t> row, int64_t other);
   bool haveFloats() const;
 

@@ -5,10 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Proves coverage in two steps. First: with unknown conditions left out, the
-// stores of all rows cover every element. Second: the row that owns an element
-// stores it in every case of the unknown conditions. Each step shows that a set
-// difference is empty.
+// Proves coverage in two steps:
+//
+//   1. If all conditions on unknown values are left out, the stores of all rows
+//      together write every element.
+//   2. The row that writes an element in step 1 writes it whatever the unknown
+//      values are.
+//
+// Each step subtracts the written elements from all elements, and shows that
+// the difference is empty.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +28,7 @@ using namespace mlir;
 using namespace mlir::presburger;
 using namespace mlafix;
 
-/// Returns the condition without its uncertain constraints.
+/// Returns the condition without the constraints that depend on unknowns.
 static Condition dropUncertain(const RowModel &model,
                                const Condition &condition) {
   Condition certain;
@@ -89,8 +94,8 @@ findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
   return place;
 }
 
-/// True if the unconditional stores cover the tensor, as in most kernels. All
-/// of them must use constants at the same positions.
+/// True if the stores that findPlainPlace() matches cover the tensor, as in
+/// most kernels. Counts only stores with constants at the same positions.
 bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
   auto grid = dyn_cast<ForallOp>(kernel.getGrid());
   std::set<std::vector<int64_t>> places;
@@ -116,23 +121,23 @@ bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
          }) == int64_t(needed);
 }
 
-/// Restricts the system to launches that pass the argument and satisfy the
-/// checked assumptions.
+/// Restricts the system to launches that do not omit the argument and that
+/// satisfy all launch checks.
 void Prover::assumeLaunch(LinearSystem &system, unsigned argument) {
   system.restrict(model.getLaunchCheck());
   system.restrict(model.isGiven(argument));
 }
 
-/// Adds a column for every value that is fixed per launch: sizes, scalars,
-/// presence, and arithmetic on them. Both sides of a set difference then refer
-/// to the same launch.
+/// Adds a column for every value that `access` depends on and that is fixed per
+/// launch: sizes, scalars, presence, and arithmetic on them. With these
+/// columns, both sides of a set difference refer to the same launch.
 void Prover::addLaunch(LinearSystem &system, const RowAccess &access) {
   for (Var var : model.getVariables(access, model.getGridIndices()))
     if (model[var].isLaunch && !model[var].isUncertain)
       (void)system.getColumn(var);
 }
 
-/// Restricts the indices of `store` to `element`.
+/// Restricts the system to points at which `store` accesses `element`.
 void Prover::placeElement(LinearSystem &system, const RowAccess &store,
                           ArrayRef<Form> element) {
   for (auto [index, column] : llvm::zip(store.indices, element))
@@ -163,7 +168,8 @@ static std::optional<PresburgerSet> projectCases(LinearSystem &system,
   return set || !system.splitRemainders() ? set : system.project(numDims);
 }
 
-/// Proves the first step: every element belongs to a row.
+/// Proves the first step (see the top of this file): without the conditions on
+/// unknown values, the stores of all rows write every element.
 Answer Prover::coverRows(unsigned argument,
                          ArrayRef<const RowAccess *> stores) {
   SmallVector<Form> element;
@@ -205,7 +211,8 @@ Answer Prover::coverRows(unsigned argument,
                   elements.findPoint(*missed));
 }
 
-/// True if `store` is in a source loop that is not among `loops`.
+/// True if a loop of the kernel around `store` is not among `loops`. Loops over
+/// the elements or groups of the access itself do not count.
 static bool hasOtherLoops(const RowModel &model, const RowAccess &store,
                           ArrayRef<Var> loops) {
   return llvm::any_of(store.loops, [&](Var var) {
@@ -215,9 +222,9 @@ static bool hasOtherLoops(const RowModel &model, const RowAccess &store,
 
 /// Returns the points of `cases` at which no store of `stores` writes the
 /// element that `access` accesses. The first columns of a point are `element`,
-/// the indices of that element. A loop that contains a store but not `access`
-/// may be in any iteration when the store writes the element. Returns nullopt
-/// if there are too many cases.
+/// the indices of that element. If a loop contains a store but not `access`, it
+/// is enough that the store writes the element in some iteration. Returns
+/// nullopt if there are too many cases.
 std::optional<PresburgerSet>
 Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
                        const RowAccess &access,
@@ -232,7 +239,8 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
                        });
     addLaunch(cases, *store);
     // An unknown may have another value in each iteration. So a store in a loop
-    // that does not contain `access` is usable only if it depends on none.
+    // that does not contain `access` is usable only if the store depends on no
+    // unknown.
     if (hasOtherLoops(model, *store, access.loops)) {
       bool isSure = !isUncertain && llvm::none_of(store->loops, [&](Var var) {
         return model[var].isUncertain;
@@ -275,7 +283,8 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
   return subtract(cases.getSet(), written, work);
 }
 
-/// Proves the second step: a row stores its element in every case.
+/// Proves the second step (see the top of this file): the row that writes an
+/// element in the first step writes it whatever the unknown values are.
 Answer Prover::coverCases(unsigned argument,
                           ArrayRef<const RowAccess *> stores) {
   SmallVector<const RowAccess *> reliable;

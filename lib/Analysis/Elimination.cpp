@@ -32,8 +32,10 @@ static int64_t getDivisor(const SparseRow &row) {
   return divisor;
 }
 
-/// Sorts the terms and divides by the common divisor. Over the integers, 2 x >=
-/// 1 becomes x >= 1. Returns false if a number overflows.
+/// Sorts the terms, adds up those of the same column, and divides the row by
+/// the common divisor of its coefficients. The constant is rounded down:
+/// 2 x >= 1 becomes x >= 1, which is the same over the integers. Returns false
+/// if a number overflows.
 static bool normalize(SparseRow &row) {
   llvm::sort(row.terms);
   llvm::SmallVector<std::pair<unsigned, int64_t>, 6> terms;
@@ -120,9 +122,9 @@ void Elimination::add(SparseRow row) {
     bool isSame = old.terms == row.terms;
     if (!isSame && !isOpposite(old))
       continue;
-    // If both rows have the same direction, `room` is the slack of the new
-    // bound over the old one. Otherwise it is the distance between lower and
-    // upper bound.
+    // If both rows bound the form from the same side, `room` says by how much
+    // the new bound is looser than the old one. Otherwise, `room` is the
+    // distance between the lower and the upper bound.
     __int128 room = isSame ? __int128(row.constant) - old.constant
                            : __int128(row.constant) + old.constant;
     if (old.isEquality || row.isEquality) {
@@ -188,9 +190,10 @@ void Elimination::replace(unsigned column, std::vector<SparseRow> others) {
     add(std::move(row));
 }
 
-/// Eliminates a column by combining its lower with its upper bounds. This is
-/// exact over the integers if one bound of each pair has coefficient 1. Returns
-/// false if there is no such column, or if the number of rows would grow.
+/// Eliminates one column by combining its lower with its upper bounds. Takes a
+/// column for which this adds no rows and is exact over the integers: all its
+/// lower bounds or all its upper bounds have coefficient 1 or -1, or one side
+/// has no bounds. Returns false if there is no such column.
 bool Elimination::dropColumn() {
   steps += 8 * rows.size();
   struct Uses {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides most of the prover's constraint sets cheaply. It solves equations,
-// and eliminates columns that have at most one bound on one side. The sets that
-// remain are small.
+// Decides cheaply whether most of the prover's constraint sets are empty.
+// Solves equalities, and eliminates columns as long as this adds no
+// constraints. The sets that remain are small.
 //
 //===----------------------------------------------------------------------===//
 

@@ -17,8 +17,8 @@ using namespace mlir;
 using namespace mlafix;
 using F = FloatClass;
 
-/// The number of ops to evaluate over all cases of a kernel. Evaluating them
-/// takes a few hundred microseconds.
+/// The most values to evaluate in all cases of a kernel together. Evaluating
+/// them takes a few hundred microseconds.
 static constexpr unsigned kBudget = 8192;
 static constexpr unsigned kMostChoices = 64;
 /// The greatest depth of an expression.
@@ -120,8 +120,8 @@ std::string EmptyCases::describeEmptyRows(LseSet lses) {
   return text;
 }
 
-/// Handles the value of a store. If it is NaN, records the ops that made it for
-/// the report.
+/// Handles the value of a store. If the value is NaN, marks the ops that made
+/// the NaN, so that run() reports them.
 void EmptyCases::observe(Value stored) {
   Number number = eval(stored);
   if (isOver)
@@ -173,10 +173,10 @@ void EmptyCases::runBlock(Block &block) {
   }
 }
 
-/// True if an earlier case entered this loop with the same choices and the same
-/// carried values. Gives the carried values fresh symbols. These keep the
-/// classes of the values, and which of the values are equal, but not the
-/// relations decided so far.
+/// True if an earlier iteration, in this or another case, began with the same
+/// choices made before the loop and the same carried values. Gives the carried
+/// values fresh symbols, which keep the classes of the values, and which of the
+/// values are equal, but not the relations decided so far.
 bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
                          MutableArrayRef<Number> carried) {
   std::vector<unsigned> head(start);
@@ -187,7 +187,7 @@ bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
     auto same = llvm::find(before, number.symbol);
     unsigned first = same - before.begin();
     Symbol old = symbol(number);
-    old.payload = nullptr; // the row is from an earlier iteration
+    old.payload = nullptr; // this iteration's lses are not those of the row
     llvm::append_range(head,
                        std::initializer_list<unsigned>{
                            first, old.cls.bits, unsigned(number.lses),
@@ -202,9 +202,9 @@ bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
     before.push_back(number.symbol);
   }
   llvm::copy(fresh, carried.begin());
-  // A case begins with choices of the preceding case, which has already
-  // inserted the heads that occur before the last of these choices. So a known
-  // head ends the case only after that choice.
+  // A case repeats the choices of the preceding case, except that the last one
+  // differs. The preceding case has already inserted the heads that occur
+  // before this last choice, so they do not end the case.
   return position == choices.size() && !heads.insert(std::move(head)).second;
 }
 
@@ -242,8 +242,8 @@ void EmptyCases::runFor(scf::ForOp loop) {
 // Conditions
 //===----------------------------------------------------------------------===//
 
-/// Returns the relation decided so far between two numbers: the relation of the
-/// number with the smaller symbol to the other number.
+/// Returns the relations that the decisions so far leave possible between two
+/// numbers: those of the number with the smaller symbol to the other number.
 unsigned &EmptyCases::factOf(Number a, Number b) {
   unsigned first = std::min(a.symbol, b.symbol),
            second = std::max(a.symbol, b.symbol);
@@ -261,8 +261,8 @@ unsigned EmptyCases::relationOf(Number a, Number b) {
   return a.symbol > b.symbol ? swapRelation(fact) : fact;
 }
 
-/// Returns the classes of `a` that are compatible with one of `relations` to
-/// `b`.
+/// Returns the classes of `a` for which at least one of `relations` between `a`
+/// and `b` is possible.
 static FloatClass restrict(FloatClass a, FloatClass b, unsigned relations) {
   unsigned kept = 0;
   for (unsigned bit = 1; bit <= F::Inf; bit <<= 1)
@@ -313,7 +313,8 @@ EmptyCases::Decision EmptyCases::computeDecision(Value condition) {
   BoolAttr constant;
   if (matchPattern(op, m_Constant(&constant)))
     return {constant.getValue(), 0};
-  // Evaluate the second operand only if the first one does not decide.
+  // Evaluate the second operand only if the first one does not decide the
+  // result.
   auto both = [&](bool decisive) {
     Decision a = decide(op->getOperand(0));
     if (a.holds == decisive || isOver)
@@ -363,7 +364,8 @@ EmptyCases::Decision EmptyCases::compare(arith::CmpFOp op) {
   return {holds(a, b, wanted), a.lses | b.lses};
 }
 
-/// Decides if a float is in one of `classes`.
+/// Decides if a float is in one of `classes`. If that is open, chooses one
+/// answer in this case and the other one in a later case.
 EmptyCases::Decision EmptyCases::decideClass(Value operand, unsigned classes) {
   Number number = eval(operand);
   if (isOver)
@@ -580,8 +582,9 @@ EmptyCases::Number EmptyCases::computeReduce(ReduceOp op) {
   return make(bits, row.lses);
 }
 
-/// Returns the number of a part of a row, such as its first elements. The part
-/// may lack some of the row's classes.
+/// Returns the number of a row that is computed from parts of the row `of`, as
+/// by a top-k or a scan. It has the classes of `of`, but a symbol of its own,
+/// since the two rows may differ.
 EmptyCases::Number EmptyCases::computePart(Value of) {
   Number row = eval(of);
   return symbol(row).cls.isNaN() ? row : make(symbol(row).cls.bits, row.lses);
@@ -589,7 +592,7 @@ EmptyCases::Number EmptyCases::computePart(Value of) {
 
 /// Returns the number of a state. The number is NaN if the lse is NaN, or if
 /// the row is NaN and the state is not empty (N6). Merges make no NaN of their
-/// own (N3 to N5).
+/// own (N3 to N5). docs/Dialect.md has these rules.
 EmptyCases::Number EmptyCases::computeState(Operation *op) {
   if (auto mask = dyn_cast<MaskOp>(op)) {
     Decision decision = decide(mask.getPredicate());
@@ -698,7 +701,8 @@ EmptyCases::Number EmptyCases::computeArithmetic(Operation *op) {
     return makeNaN(op, lses, describeNaN(op, classes));
   Number number = make(cls, lses);
   // The payload of an empty row may hold anything. So may the product of that
-  // payload and another value, and a function of that payload alone.
+  // payload and another value, and a function of that payload alone. So these
+  // results count as payloads, too.
   if (isa<arith::MulFOp>(op) || operands.size() == 1)
     for (Number operand : operands)
       if (LoadOp row = symbol(operand).payload)

@@ -44,8 +44,8 @@ struct MadeNaN {
   std::string message() const;
 };
 
-/// Returns the ops whose NaN a store writes. The list is incomplete if there
-/// are too many cases.
+/// Returns the ops that make a NaN of empty rows, if a store may write this
+/// NaN. The list is incomplete if there are too many cases.
 std::vector<MadeNaN> findMadeNaNs(KernelOp kernel);
 
 class EmptyCases {
@@ -59,13 +59,16 @@ private:
   /// state is the class of its lse, or NaN if its row is NaN.
   struct Number {
     unsigned symbol = 0; ///< equal symbols mean equal values
-    LseSet lses = 0;     ///< set of lses that it depends on
+    LseSet lses = 0;     ///< the lses that the value depends on
   };
   struct Symbol {
     FloatClass cls;
-    /// The ops that made the NaN, as a set of positions in `found`.
+    /// The ops that made the value, if it is NaN, as a set of positions in
+    /// `found`.
     std::uint64_t origins = 0;
-    LoadOp payload = nullptr; ///< the load, if this is a loaded row; else null
+    /// The load, if this is a loaded row or the result of a function or a
+    /// multiplication of one. Else null.
+    LoadOp payload = nullptr;
   };
   struct Decision {
     bool holds = false;
@@ -121,7 +124,8 @@ private:
   /// the decisions made so far in this case.
   unsigned relationOf(Number a, Number b);
   /// True if one of the relations in `wanted` holds between `a` and `b`. If
-  /// neither their classes nor earlier decisions settle it, splits the case.
+  /// their classes and earlier decisions leave this open, chooses one answer in
+  /// this case and the other one in a later case.
   bool holds(Number a, Number b, unsigned wanted);
 
   std::string describeEmptyRows(LseSet lses);
@@ -134,9 +138,10 @@ private:
   };
   std::vector<Choice> choices;
   unsigned position = 0;
-  bool isOver = false; ///< true if the rest of this case is already known
+  bool isOver = false; ///< true if the rest of this case is skipped
   unsigned budget, depth = 0;
-  /// The choices and carried values at each loop entry seen so far.
+  /// An entry for each loop iteration begun so far: the choices made before the
+  /// loop, and the values carried into the iteration.
   std::set<std::vector<unsigned>> heads;
 
   std::vector<Memo> memos;

@@ -35,7 +35,7 @@ struct Product {
   unsigned argument, dim;
   SmallVector<size_t, 2> choices;
   int64_t number = 1;
-  int64_t group = 0; ///< group size; 0 if the last of `choices` is the size
+  int64_t group = 0; ///< the group size, or 0 if it is the last of `choices`
 };
 
 class SmallLaunches {

@@ -44,7 +44,8 @@ static bool isNegative(unsigned a) {
   return a & (F::NegInf | F::Neg | F::NegZero);
 }
 
-/// Returns `magnitude` (Zero, Pos or Inf), or the class of its negative.
+/// Returns `magnitude` (Zero, Pos or Inf) or, if `negative`, the class of its
+/// negative.
 static unsigned withSign(bool negative, unsigned magnitude) {
   if (!negative)
     return magnitude;

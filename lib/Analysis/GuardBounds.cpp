@@ -30,7 +30,8 @@ namespace {
 using Check = std::pair<Value, Value>;
 using Checks = llvm::SmallSetVector<Check, 2>;
 
-/// The checks that one op needs, for its rows and for its elements.
+/// The checks that one op needs: those of the rows that it accesses, and those
+/// of single elements, such as the lse of a state.
 struct OpChecks {
   Checks rows, elements;
 
@@ -57,8 +58,9 @@ static bool isAlwaysGiven(KernelOp kernel, Value memref) {
   return !kernel.isArgOptional(getKernelArgument(memref).getArgNumber());
 }
 
-/// Returns the size of a dim, computed before the grid. If `memref` is
-/// optional, prefers an argument with the same dim that every launch passes.
+/// Returns the size of dim `dim` of `memref`, computed before the grid. If
+/// launches may omit `memref`, prefers to take the size from an argument with
+/// the same dim that every launch passes.
 Value GuardBoundsPass::getSize(Value memref, unsigned dim) {
   KernelOp kernel = getOperation();
   Block &top = kernel.getBody().front();
@@ -105,7 +107,8 @@ FailureOr<Check> GuardBoundsPass::getCheck(const OpenIndex &open) {
   if (open.dim < count)
     return Check(access.indices[open.dim], getSize(access.memref, open.dim));
   OpBuilder b(access.op);
-  if (access.slice) // a slice is accessed as a whole or not at all
+  // A slice is accessed as a whole or not at all, so check its last element.
+  if (access.slice)
     return Check(arith::ConstantIndexOp::create(b, access.op->getLoc(),
                                                 access.slice->end - 1),
                  getSize(access.memref, open.dim));
@@ -126,8 +129,8 @@ static Value narrow(OpBuilder &b, Location loc, Value predicate,
   return predicate;
 }
 
-/// Guards a load. Out of bounds it reads zero. The `else` value applies only
-/// where the kernel's own predicate is false.
+/// Guards a load, so that it yields zero if an index is out of bounds. Where
+/// the kernel's own predicate is false, the load still yields its `else` value.
 static void guard(LoadOp load, const Checks &checks) {
   OpBuilder b(load);
   Location loc = load.getLoc();

@@ -5,12 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The Omega test (Pugh, "The Omega test: a fast and practical integer
-// programming algorithm for dependence analysis", 1991). Equalities are solved.
-// A column is dropped if an integer always lies between its bounds. Otherwise
-// there is no point if the bounds contradict each other (the real shadow).
-// There is a point if they leave enough room (the dark shadow). Between the two
-// shadows, a point lies close to a bound.
+// Implements the Omega test (Pugh, "The Omega test: a fast and practical
+// integer programming algorithm for dependence analysis", 1991). Solves the
+// equalities, then eliminates a column by combining its lower with its upper
+// bounds:
+//
+//   - If an integer always lies between the bounds, the elimination is exact.
+//   - Otherwise, the combined bounds are the real shadow. If it has no point,
+//     the system has none.
+//   - The dark shadow has only points where the bounds leave room for an
+//     integer. If it has a point, so has the system.
+//   - If only the real shadow has points, a point of the system lies close to a
+//     lower bound of the column.
 //
 // Unlike the algorithm of MLIR's Presburger library, this one can be stopped.
 // That matters because even a system of few columns may take minutes.
@@ -34,7 +40,7 @@ using Rows = std::vector<SparseRow>;
 /// The lower and upper bounds of one column.
 struct Bounds {
   std::vector<const SparseRow *> lower, upper;
-  int64_t mostLower = 0, mostUpper = 0; ///< largest |coefficient| of them
+  int64_t mostLower = 0, mostUpper = 0; ///< largest |coefficient| of each
 
   bool isExact() const { return mostLower == 1 || mostUpper == 1; }
   int64_t countPairs() const { return int64_t(lower.size() * upper.size()); }
@@ -50,8 +56,9 @@ private:
   std::optional<bool> searchNearBounds(const Rows &rows, unsigned column,
                                        const Bounds &bounds, unsigned depth);
   std::optional<bool> askPresburger(llvm::ArrayRef<SparseRow> rows);
-  /// Looks for an integer point near rational points, in at most `nodes` nodes.
-  /// Returns nullopt if it finds none; there may still be one elsewhere.
+  /// Looks for an integer point near rational points, in a search tree of at
+  /// most `nodes` nodes. Returns false if there surely is no point, and nullopt
+  /// if the search finds none although there may be one.
   std::optional<bool> dive(Rows rows, unsigned &nodes);
 
   Work &work;
@@ -85,10 +92,10 @@ getPolyhedron(llvm::ArrayRef<SparseRow> rows,
   return set;
 }
 
-/// Substitutes a new column minus multiples of other columns for the column
-/// that has the smallest coefficient in `equality`. The other coefficients of
-/// the equality then become remainders modulo the smallest one. The new column
-/// takes the number of the old one. Returns false on overflow.
+/// Let x be the column with the smallest coefficient in `equality`. Replaces x
+/// in all rows by a new column minus multiples of the other columns. The other
+/// coefficients of the equality then become remainders modulo the smallest one.
+/// The new column takes x's number. Returns false on overflow.
 static bool reduceEquality(Rows &rows, const SparseRow &equality) {
   auto smallest =
       *llvm::min_element(equality.terms, [](const auto &x, const auto &y) {

@@ -35,10 +35,10 @@ private:
 /// out or a number overflows 64 bits.
 std::optional<bool> hasPoint(llvm::ArrayRef<SparseRow> rows, Work &work);
 
-/// Finds an integer solution of `rows`. Chooses the values of the columns below
-/// `count` in order: the least possible value >= 0, or the greatest negative
-/// one if there is none. Returns nullopt if there is no solution or the budget
-/// runs out.
+/// Finds an integer solution of `rows`, and returns the values of the columns
+/// below `count`. Chooses them in the order of the columns: for each, the least
+/// possible value >= 0 or, if there is none, the greatest negative one. Returns
+/// nullopt if there is no solution or the budget runs out.
 std::optional<llvm::SmallVector<int64_t>>
 findSmallPoint(std::vector<SparseRow> rows, unsigned count, Work &work);
 

@@ -44,8 +44,8 @@ private:
   struct Atom {
     std::vector<std::pair<Var, int64_t>> terms;
     int64_t constant = 0;
-    /// 0 or 1: a Constraint (1 for an equality); 2 + n: a comparison with
-    /// outcomes n.
+    /// 0: a Constraint >= 0; 1: a Constraint == 0; 2 + n: a comparison of
+    /// floats with outcomes n, as in FloatComparison.
     int64_t kind = 0;
     void *opaque = nullptr;
     bool operator<(const Atom &other) const {
@@ -64,7 +64,8 @@ private:
   Literal addAtom(Atom atom, bool isNegated);
   Literal addConstraint(const Constraint &constraint, bool isNegated);
   /// Evaluates the disjunction of the stores' guards under the current
-  /// assumptions. If it stays open, sets `open` to the atom to split on.
+  /// assumptions. If these do not decide it, returns nullopt and sets `open` to
+  /// the atom to split on.
   std::optional<bool> evaluateStores(ArrayRef<Guards> stores);
 
   RowModel &model;
@@ -88,8 +89,8 @@ Propositions::Literal Propositions::addAtom(Atom atom, bool isNegated) {
   return {it->second, isNegated};
 }
 
-/// Returns the literal of a constraint. x >= 0 and -x - 1 >= 0 share one atom,
-/// negated in one of them.
+/// Returns the literal of a constraint. The constraints x >= 0 and -x - 1 >= 0
+/// are each other's negation, so they share one atom, negated in one of them.
 Propositions::Literal Propositions::addConstraint(const Constraint &constraint,
                                                   bool isNegated) {
   Linear linear = constraint.linear;
@@ -119,8 +120,8 @@ Propositions::Literal Propositions::findLiteral(Value value) {
   }
   Atom atom;
   if (std::optional<FloatComparison> floats = model.getFloatComparison(value)) {
-    // If the outcomes include "unordered" (bit 3), negate their complement. A
-    // comparison and its negation then share one atom.
+    // If the outcomes include "unordered" (bit 3), use the negation of their
+    // complement, so that a comparison and its negation share one atom.
     bool isNegated = floats->outcomes >> 3 & 1;
     unsigned outcomes = isNegated ? ~floats->outcomes & 15 : floats->outcomes;
     atom.terms = {{floats->relation, 1}};
@@ -247,9 +248,10 @@ struct Group {
 };
 } // namespace
 
-/// Returns the guards of a store, from its predicate outward to the grid.
-/// Appends its source loops to `forOps`. Returns nullopt if an op other than
-/// `scf.if` and `scf.for` contains the store.
+/// Returns the guards of a store: its predicate, then the conditions of the
+/// branches around it, from the innermost outward. Appends the `scf.for` ops
+/// around the store to `forOps`. Returns nullopt if an op other than `scf.if`
+/// and `scf.for` contains the store.
 static std::optional<Guards>
 getGuards(const RowAccess &store, SmallVector<Operation *, 2> *forOps = {}) {
   Guards guards;

@@ -24,8 +24,8 @@ public:
   void breaks(AssumeOp op, llvm::ArrayRef<int64_t> row) {
     addBroken({op, llvm::SmallVector<int64_t>(row), {}});
   }
-  /// Checks that the entries >= 0 of a distinct table differ. Records the first
-  /// one that equals an earlier entry.
+  /// Checks that the entries >= 0 of `op`'s table differ, as `op` promises.
+  /// Records the first entry that equals an earlier one.
   void check(DistinctOp op, const SmallLaunch &launch);
   void print(PrintOp op, llvm::ArrayRef<int64_t> row, const RowValues &values);
   /// Records an odd value, unless one of the same question and argument is

@@ -61,7 +61,9 @@ std::optional<Linear> mlafix::add(const Linear &x, const Linear &y,
 }
 
 namespace {
-/// The relation of a constraint to an earlier one over the same form.
+/// How a constraint relates to an earlier one: the earlier one implies it
+/// (Implied), it implies the earlier one (Implies), or both cannot hold
+/// (Contradicts).
 enum class Entailment { None, Implied, Implies, Contradicts };
 } // namespace
 

@@ -57,10 +57,10 @@ unsigned LinearSystem::getColumn(Var var, unsigned instance) {
   Form form;
   form.terms.push_back({column, 1});
   constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
-  // If a variable is defined by constraints, these imply its range. Sizes get
-  // no upper bound unless one is needed to exclude overflow. Elimination can
-  // then drop a size with its constraints, and only rows and quotients bound
-  // the indices of an element.
+  // If constraints define a variable, they imply its range, so the range is not
+  // added. Sizes get no upper bound unless one is needed to exclude overflow.
+  // Elimination can then drop a size together with all constraints on it, and
+  // only the bounds by rows and quotients remain for the indices of an element.
   bool isDefined = variable.kind == Variable::Loop
                        ? !variable.definition.isAlways()
                        : variable.kind == Variable::Grid ||
@@ -122,8 +122,8 @@ bool LinearSystem::contradict(const Disjunct &a, const Disjunct &b) {
 }
 
 void LinearSystem::restrict(const Condition &condition, unsigned instance) {
-  // Add new columns before the disjuncts multiply, because a new column extends
-  // all of them.
+  // Add new columns before the disjuncts multiply, because a new column adds
+  // its constraints to each disjunct.
   std::vector<Disjunct> added;
   for (const Conjunct &conjunct : condition.disjuncts) {
     Disjunct &rows = added.emplace_back();
@@ -327,8 +327,9 @@ struct Constraints {
 } // namespace
 
 /// Returns the same set with fewer locals. For `(7 i + t) mod n` in a loop over
-/// i, one local replaces i, the quotient and the remainder. Symbolic lexmin
-/// would find such relations by cuts, whose number grows with n.
+/// i, one local replaces i, the quotient and the remainder. Symbolic lexmin,
+/// which eliminates the other locals later, would find such relations only by
+/// cuts, whose number grows with n.
 static IntegerPolyhedron solveLocals(const IntegerPolyhedron &set) {
   Constraints constraints(set);
   constraints.separateLocals();

@@ -68,10 +68,10 @@ public:
 
   /// Adds a column that stands for no variable.
   Form addColumn();
-  /// Returns the column of `var` in a row. If `var` has none yet, adds it with
-  /// the variable's range and definition as constraints.
+  /// Returns the column of `var` in row `instance`. If `var` has none yet, adds
+  /// it with the variable's range and definition as constraints.
   unsigned getColumn(Var var, unsigned instance = 0);
-  /// Returns the column of `var` in a row, or nullopt if it has none.
+  /// Returns the column of `var` in row `instance`, or nullopt if it has none.
   std::optional<unsigned> findColumn(Var var, unsigned instance = 0) const;
   Form getForm(const Linear &linear, unsigned instance = 0);
 
@@ -81,9 +81,9 @@ public:
 
   unsigned getNumColumns() const { return numColumns; }
   bool isOverBudget() const;
-  /// Splits the set into one case per value of a remainder, so that quotients
-  /// by different numbers become linear. Returns false and changes nothing if
-  /// there are no remainders or too many cases.
+  /// Splits the set into one disjunct per value of each remainder, so that each
+  /// quotient is a linear function of its dividend. Returns false and changes
+  /// nothing if there are no remainders or too many cases.
   bool splitRemainders();
   /// Drops all constraints but keeps the columns.
   void clear() { disjuncts.assign(1, {}); }
@@ -91,11 +91,11 @@ public:
   /// True if the set has no point. Returns nullopt if the budget runs out.
   std::optional<bool> isEmpty() const;
   /// Returns a point with small sizes and scalars, found by a heuristic search.
-  /// Returns nullopt if it finds none.
+  /// Returns nullopt if the search finds none.
   std::optional<Point> findPoint() const;
   mlir::presburger::PresburgerSet getSet() const;
-  /// Projects the set onto its first `numDims` columns; existential columns
-  /// become quotients. Returns nullopt if the budget runs out.
+  /// Projects the set onto its first `numDims` columns. The existential columns
+  /// of the result are all quotients. Returns nullopt if the budget runs out.
   std::optional<mlir::presburger::PresburgerSet>
   project(unsigned numDims) const;
   /// Returns a small point of `set`, whose dims are this system's first
@@ -112,8 +112,8 @@ private:
   using Disjunct = std::vector<Row>;
   std::optional<bool> hasPoint(const Disjunct &disjunct) const;
   static bool contradict(const Disjunct &a, const Disjunct &b);
-  /// Finds a remainder in `disjunct` that no equality determines. Returns it as
-  /// a form, with its largest value; its least value is 0.
+  /// Finds a remainder in `disjunct` that no equality determines. Returns the
+  /// remainder as a form, and its largest value. Its least value is 0.
   static std::optional<std::pair<Form, int64_t>>
   findRemainder(const Disjunct &disjunct);
   void dropEmpty(std::vector<Disjunct> &cases) const;

@@ -37,8 +37,8 @@ public:
 
   unsigned getNumber(mlir::Value value) const { return numbers.lookup(value); }
   unsigned getCount() const { return count; }
-  /// Returns the innermost loop that recomputes the value in each iteration, as
-  /// a loop number. Returns 0 if no loop does.
+  /// Returns the number of the innermost loop that recomputes the value
+  /// numbered `number` in each iteration. Returns 0 if no loop does.
   unsigned getLoop(unsigned number) const { return loops[number]; }
   unsigned getLoopNumber(mlir::Operation *loop) const {
     return loopNumbers.lookup(loop);

@@ -74,7 +74,7 @@ struct Answer {
 };
 
 /// An index that needs a bounds guard, because it is not proved to be in
-/// bounds. A promise replaces the proof only with bounds = "prove".
+/// bounds. In a kernel with bounds = "prove", a promise counts as a proof.
 struct OpenIndex {
   MemoryAccess access;
   unsigned dim;
@@ -110,10 +110,10 @@ struct ProofWarning {
   std::string message;
 };
 
-/// Returns at most two warnings, unless the kernel allows them. One is for the
-/// first answer that lets two rows access the same element: one writer or
-/// independence is unknown. The other is for the first access that is out of
-/// bounds for some sizes.
+/// Returns at most two warnings, and none that the kernel allows. One is for
+/// the first question of one writer or independence whose answer is unknown,
+/// because two rows may then access the same element. The other is for the
+/// first access that is out of bounds for some sizes.
 std::vector<ProofWarning> findWarnings(KernelOp kernel,
                                        llvm::ArrayRef<Answer> answers);
 

@@ -122,10 +122,12 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim,
 
 Answer Prover::askBounds(const RowAccess &access, bool wantsExample) {
   Answer answer = {Question::Bounds, access.access.getArgNumber()};
-  // The index of dim `last` is in bounds without a proof in two cases. It
-  // counts the elements of a slice, which the verifier has checked against a
-  // bound size. Or the access is of a member without a group, and the index
-  // counts all groups of the row.
+  // The index of dim `last` is in bounds without a proof in two cases:
+  //
+  //   - It counts the elements of a slice, and the row length is bound. The
+  //     verifier has then checked the slice.
+  //   - The access is to a member of every group. The index then counts the
+  //     groups of the row.
   unsigned last = access.access.indices.size();
   bool isInside =
       access.access.slice
@@ -216,8 +218,8 @@ void Prover::restrictSigns(LinearSystem &pair, const RowAccess &a) {
       pair.restrict(pair.getForm(index, 0));
 }
 
-/// Returns the pairs of rows that access the same element, `a` in instance 0
-/// and `b` in instance 1.
+/// Returns the system of all pairs of rows in which `a` in the first row
+/// (instance 0) and `b` in the second row (instance 1) access the same element.
 LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b) {
   LinearSystem pair(model, work);
   restrictElement(pair, a, b);
@@ -241,8 +243,8 @@ void Prover::restrictInside(LinearSystem &pair, const RowAccess &a) {
 
 /// Returns makePair(a, b), restricted to rows whose grid indices agree before
 /// `position` and differ at it. If `isAscending`, the index of instance 1 is
-/// the larger one. If `isPromised`, the segments of the two rows do not
-/// overlap.
+/// the larger one. If `isPromised`, assumes that the segments of the two rows
+/// do not overlap.
 LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b,
                               unsigned position, bool isAscending,
                               bool isPromised) {
@@ -271,7 +273,7 @@ Answer Prover::concludePair(Question question, unsigned argument,
                             const RowAccess &a, const RowAccess &b,
                             const LinearSystem &pair,
                             const LinearSystem &apart) {
-  // If an index depends on memory contents, the question stays open.
+  // If an index depends on memory contents, the answer is unknown.
   for (const RowAccess *access : {&a, &b}) {
     if (llvm::none_of(access->indices, [&](const Linear &index) {
           return model.isUncertain(index);
@@ -314,7 +316,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
       if (!why && isRagged)
         why = keepBySegments(apart, a, b);
       if (why) {
-        // Keep the first reason: outer indices come first, and they keep
+        // Keep the first reason. It is that of an outer grid index, which keeps
         // segments apart.
         if (answer.verdict != Verdict::Promised)
           answer.reason = *why;
@@ -468,7 +470,8 @@ std::vector<Answer> Prover::run() {
 
 KernelProofs::KernelProofs(Operation *op) {
   auto kernel = cast<KernelOp>(op);
-  // The grid is already lowered to the program of a thread.
+  // No question applies if the grid is already lowered to the program of a
+  // thread.
   if (!kernel.getGrid())
     return;
   Prover prover(kernel);
@@ -526,7 +529,7 @@ bool Prover::isEntry(const RowAccess &load) {
 }
 
 /// True if `load` executes in row `instance` at every point of `pair`: its
-/// presence, predicate and branches hold there.
+/// table is present, its predicate holds, and the branches to it are taken.
 bool Prover::isLoaded(const LinearSystem &pair, LoadOp load,
                       unsigned instance) {
   auto isCertain = [&](const Condition &fails) {

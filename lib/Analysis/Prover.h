@@ -16,8 +16,9 @@
 
 namespace mlafix {
 
-/// Returns a system whose points are the elements of `argument`. Sets `element`
-/// to the forms of its first columns, the element's indices.
+/// Returns a system whose points are the elements of `argument`. The system's
+/// first columns are the indices of an element. `element` receives one form for
+/// each of these columns.
 LinearSystem makeElements(RowModel &model, Work &work, KernelOp kernel,
                           unsigned argument, llvm::SmallVector<Form> &element);
 
@@ -69,9 +70,9 @@ private:
   /// Answers the question for access `a` in one row and `b` in another row.
   Answer meet(Question question, unsigned argument, const RowAccess &a,
               const RowAccess &b);
-  /// Answers the question if `pair`, restricted to elements inside the tensor,
-  /// may have a point. `apart` is `pair` under the assumption that segments do
-  /// not overlap.
+  /// Answers the question for two rows that may access the same element: `pair`
+  /// is not known to be empty, and is restricted to elements inside the tensor.
+  /// `apart` is `pair` under the assumption that segments do not overlap.
   Answer concludePair(Question question, unsigned argument, const RowAccess &a,
                       const RowAccess &b, const LinearSystem &pair,
                       const LinearSystem &apart);
@@ -124,8 +125,8 @@ private:
   llvm::SmallVector<Var, 2> findEntries(const RowAccess &access,
                                         bool isPromised);
   bool areApart(const LinearSystem &pair, Var x, Var y);
-  /// Returns the name of a table whose distinct entries would keep the two rows
-  /// of `pair` apart. Returns "" if there is none.
+  /// Returns the name of a table that would keep the two rows of `pair` apart
+  /// if its entries were distinct. Returns "" if there is none.
   std::string findTable(const LinearSystem &pair, const RowAccess &a,
                         const RowAccess &b);
 
