@@ -131,8 +131,9 @@ static __int128 floorDivide(__int128 n, int64_t divisor) {
 }
 
 /// Takes multiples of the divisor out of the dividend. If the rest differs from
-/// that of an earlier quotient only by a form that is fixed per launch, reuses
-/// the variable of that quotient: `(t + 1) // 3` is `t // 3` plus 0 or 1.
+/// the dividend of an earlier quotient by the same divisor only by a form that
+/// is fixed per launch, reuses the variable of that quotient: `(t + 1) // 3` is
+/// `t // 3` plus 0 or 1.
 std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
   if (divisor <= 0 || divisor > (1 << 20))
     return std::nullopt;
@@ -217,8 +218,8 @@ std::optional<Linear> ValueBuilder::remainder(const Linear &x,
   return floor ? add(x, *floor, -divisor) : std::nullopt;
 }
 
-/// Models a division. Truncating division equals floor division if no operand
-/// is negative.
+/// Models a division by a constant as a floor division. A truncating division
+/// is one only if its dividend is not negative, so others are not modelled.
 std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
   Linear x = operand(op, 0), y = operand(op, 1);
   bool roundsDown = isa<arith::FloorDivSIOp>(op) || isNegativeFree(x);
@@ -288,8 +289,8 @@ std::optional<Linear> ValueBuilder::iterations(arith::SelectOp op) {
       division ? getInteger(division.getRhs()) : std::nullopt;
   Result room = add(model.getValue(upper), model.getValue(lower), -1);
   Result distance = plus(room, -1);
-  // The model has `distance` as the dividend only if it does not overflow. With
-  // a step of at least 2, the count does not overflow either.
+  // If the dividend may overflow, its form in the model is not `distance`. With
+  // a step of at least 2, the count cannot overflow.
   if (!step || *step < 2 || !distance ||
       !(model.getValue(division.getLhs()) == *distance))
     return std::nullopt;
@@ -320,7 +321,7 @@ std::optional<Linear> ValueBuilder::shift(Operation *op) {
   return quotient(x, factor);
 }
 
-/// Models a mask of the lowest bits as a remainder.
+/// Models x & (2^k - 1) as x mod 2^k.
 std::optional<Linear> ValueBuilder::mask(arith::AndIOp op) {
   Linear x = operand(op, 0), y = operand(op, 1);
   if (x.isConstant())
@@ -361,8 +362,8 @@ std::optional<Linear> ValueBuilder::extremum(const Linear &x, const Linear &y,
   return Linear::of(var);
 }
 
-/// Models a cast between integer types. It keeps the number if both types can
-/// hold it.
+/// Models a cast between integer types. The cast keeps the number if both types
+/// can hold it.
 std::optional<Linear> ValueBuilder::extend(Operation *op, bool isUnsigned) {
   Value source = op->getOperand(0);
   if (source.getType().isInteger(1)) {
@@ -550,8 +551,9 @@ Condition RowModel::buildCondition(Value value, bool holds) {
   return result ? *result : addOpaqueCondition(value, holds);
 }
 
-/// Matches `x ^ y < 0`, the test for different signs that
-/// mlafix-define-edge-cases writes.
+/// Returns the condition that the operands of `x ^ y` have different signs or,
+/// without `differ`, the same sign. mlafix-define-edge-cases writes this test
+/// as `x ^ y < 0`.
 std::optional<Condition> RowModel::buildSignTest(arith::XOrIOp op,
                                                  bool differ) {
   auto isNegative = [&](Value value, bool holds) {

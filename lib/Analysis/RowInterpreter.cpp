@@ -40,14 +40,15 @@ public:
 private:
   bool runDense(ForallOp grid);
   bool runRagged(RaggedForallOp grid);
-  /// Executes the body for each tuple of inner indices. Returns false if the
-  /// budget is used up.
+  /// Executes the body for each row whose first indices are `outer`. The other
+  /// indices run up to `extents`. Returns false if the budget is used up.
   bool runRows(mlir::Block &body, llvm::ArrayRef<int64_t> outer,
                mlir::ValueRange extents);
   /// Executes a block. Returns false if the budget is used up.
   bool runBlock(mlir::Block &block);
   bool runOp(mlir::Operation &op);
-  /// Handles a promise or a print. Returns false if the launch cannot refute
+  /// Handles a promise or a print. Returns false if the launch breaks an
+  /// assumption and this is not a replay, because such a launch cannot refute
   /// anything.
   bool note(mlir::Operation &op);
   bool runLoop(mlir::scf::ForOp loop);
@@ -72,8 +73,8 @@ private:
   bool access(const MemoryAccess &access);
 
   std::optional<int64_t> get(mlir::Value value);
-  /// Like get(), for a value that determines an access. If it is unknown,
-  /// returns 0 and abandons the row.
+  /// Like get(), for a value that determines an access or a branch. If the
+  /// value is unknown, returns 0 and, in a replay, abandons the row.
   int64_t need(mlir::Value value);
   bool isNumber(mlir::Type type) const {
     return type.isIntOrIndex() || (isReplay && type.isF32());
@@ -701,8 +702,8 @@ void RowInterpreter::loadRow(LoadOp op, const MemoryAccess &access,
   tiles.set(op, std::move(elements));
 }
 
-/// Loads a state. It is empty if it is masked off, or if part of it is out of
-/// bounds.
+/// Loads a state. The result is the empty state if the predicate is false, if
+/// an argument is omitted, or if the payload or the lse is out of bounds.
 void RowInterpreter::loadState(LoadStateOp op) {
   SmallVector<MemoryAccess, 2> accesses = op.getAccesses();
   bool happens = access(accesses[0]);

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Executes every row of a small launch and checks each access. The interpreter
-// shares no reasoning with the proofs. So an example that they find refutes a
-// property only if its execution here violates the property.
+// shares no reasoning with the prover, so it serves to check the prover's
+// examples: an example refutes a property only if its execution here violates
+// the property.
 //
 //===----------------------------------------------------------------------===//
 

@@ -68,8 +68,8 @@ Linear RowModel::addOpaque(Value value) {
   return Linear::of(addUnknown(value, getIntegerRange(value.getType())));
 }
 
-/// Adds a variable with the definition that `define` returns. If it returns
-/// nullopt (too many cases), adds an unknown without a definition.
+/// Adds a variable with the definition that `define` returns. If `define`
+/// returns nullopt (too many cases), adds an unknown without a definition.
 Var RowModel::addDerived(Value value, Interval range,
                          function_ref<std::optional<Condition>(Var)> define) {
   Variable derived;
@@ -432,7 +432,8 @@ StringRef RowModel::getSegmentsName() {
 RowModel::RowModel(KernelOp kernel, bool followsWraps)
     : kernel(kernel), followsWraps(followsWraps) {
   SmallVector<MemoryAccess> found = collectAccesses(kernel);
-  // Other rows do not see buffers that are private to a lane.
+  // Leave out buffers that are private to a lane, since other rows do not see
+  // them.
   llvm::erase_if(
       found, [](const MemoryAccess &access) { return !access.getArgument(); });
   for (const MemoryAccess &access : found)
@@ -501,7 +502,8 @@ Linear RowModel::buildArgument(BlockArgument argument) {
   return addOpaque(argument);
 }
 
-/// Models a loop index: lower + step * k < upper, for a constant positive step.
+/// Models a loop index as lower + step * k, which is below upper, if the step
+/// is a positive constant. Otherwise, the index is unknown.
 Linear RowModel::buildLoopIndex(scf::ForOp loop) {
   Value value = loop.getInductionVar();
   Interval type = getIntegerRange(value.getType());
@@ -546,7 +548,7 @@ Linear RowModel::buildLoopIndex(scf::ForOp loop) {
   return index ? *index : addOpaque(value);
 }
 
-/// Models a dim. The dims of an omitted tensor have size 0.
+/// Models the size of a dim. The dims of an omitted tensor have size 0.
 Linear RowModel::buildDim(Value value, unsigned argument, unsigned dim) {
   Linear size = getSize(argument, dim);
   if (!kernel.isArgOptional(argument) || size.isConstant())

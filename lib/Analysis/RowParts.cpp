@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// If a kernel accesses parts of rows along a product, elements have one index
-// per factor. All indices are then linear, for known and for unknown sizes. An
-// access of a slice has an index for the elements of the slice.
+// Models the indices of elements within a row. If a kernel accesses parts of
+// rows along a product (G K), an element has two indices in the row, one per
+// factor: group and member. Both are linear, whether the sizes of G and K are
+// known or not. If a kernel accesses a slice, the access has an index that runs
+// over the elements of the slice.
 //
 //===----------------------------------------------------------------------===//
 

@@ -332,7 +332,8 @@ std::optional<int64_t> RowValues::foldElement(Operation *op, size_t index) {
                                       : numberOf(operands[2]);
   if (std::optional<int64_t> number = foldFloats(op, operands))
     return number;
-  // Casts are folded by the type of the result, which must be a scalar here.
+  // Fold a copy of the op that has a scalar result, because casts are folded to
+  // the type of their result.
   OperationState state(op->getLoc(), op->getName());
   state.addOperands(op->getOperands());
   state.addTypes(getElementTypeOrSelf(op->getResult(0).getType()));
@@ -394,8 +395,8 @@ std::optional<RowValues::Row> RowValues::payloadOf(std::optional<Row> row,
   return row;
 }
 
-/// Returns the payload of merged states: the mean weighted by the states'
-/// weights.
+/// Returns the payload of merged states: the mean of the states' payloads,
+/// weighted by the states' weights.
 std::optional<RowValues::Row> RowValues::mergePayloads(MergeOp merge) {
   std::optional<MergeWeights> states =
       weighStates(merge, [&](Value value) { return getNumber(value); });

@@ -61,9 +61,9 @@ public:
   explicit RowValues(std::function<std::optional<int64_t>(mlir::Value)> get)
       : getNumber(std::move(get)) {}
 
-  /// The row that `store_state` writes for a payload and an lse: zeros if the
-  /// state is empty, NaN if its lse is NaN. Returns nullopt if either is
-  /// unknown.
+  /// Returns the row that `store_state` writes for a payload and an lse: zeros
+  /// if the state is empty, NaN if its lse is NaN. Returns nullopt if the
+  /// payload or the lse is unknown.
   static std::optional<Row> payloadOf(std::optional<Row> row,
                                       std::optional<int64_t> lse);
 
@@ -73,14 +73,16 @@ public:
   /// Copies the rows and the origins of `sources` to `targets`, one by one.
   void copyAll(mlir::ValueRange targets, mlir::ValueRange sources);
 
-  /// Computes the rows and the payloads of states that `op` returns. If `op`
-  /// reduces rows to numbers, returns a number for each result, with nullopt
-  /// for unknown ones. Returns nullopt as a whole if `op` involves no rows.
+  /// Computes and keeps the rows, and the payloads of states, that `op`
+  /// returns. Returns a value for each result: the number if `op` reduces rows
+  /// to a number, or nullopt for a row or an unknown number. Returns nullopt as
+  /// a whole if the caller must compute the results, because `op` involves no
+  /// rows or returns a state.
   std::optional<llvm::SmallVector<std::optional<int64_t>>>
   compute(mlir::Operation *op);
 
   /// Writes a number, the lse of a state, or a row. A long row is shortened to
-  /// its ends and the numbers of NaN and infinite elements.
+  /// its ends, followed by the counts of NaN and of infinite elements.
   void write(llvm::raw_ostream &stream, mlir::Value value) const;
 
   /// Records where a NaN and an infinity among the elements of `result` come

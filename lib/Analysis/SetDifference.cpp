@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Subtracting n sets one after the other may leave 2^n pieces. The sets of
-// unrolled stores differ in the value of a linear form: an index, or the
-// remainder of a sum of indices. So the space is cut at these values. For each
-// value, only the sets with that value are subtracted, so each set is
-// subtracted once.
+// Subtracts many sets from one set. Subtracting n sets one after the other may
+// leave 2^n pieces. But the sets of unrolled stores differ in the value of a
+// linear form: an index, or the remainder of a sum of indices. So this file
+// first cuts the set at these values. From the points with one value, it
+// subtracts only the sets with that value, so each set is subtracted once.
 //
 // MLIR 22 can subtract sets, too, but its subtraction is not used. Its result
 // contained points outside of the difference, because an elimination had
@@ -31,8 +31,9 @@ using namespace mlir::presburger;
 using namespace mlafix;
 
 namespace {
-/// A linear form of the dims, without a constant. If `modulus` is not 0, the
-/// key stands for the remainder of this form by `modulus`.
+/// The quantity at whose values sets are cut: a linear form of the dims,
+/// without a constant. If `modulus` is not 0, the quantity is the remainder of
+/// this form by `modulus`.
 struct Key {
   /// The first coefficient is positive.
   std::vector<std::pair<unsigned, int64_t>> terms;
@@ -43,14 +44,14 @@ struct Key {
   }
 };
 
-/// A set of points in the dims. A point belongs to it if further columns have
-/// values with which all rows hold.
+/// A set of points in the first `numDims` columns, the dims. A point belongs to
+/// the set if the other columns have values with which all rows hold.
 struct Piece {
   std::vector<SparseRow> rows;
   unsigned numColumns;
 };
 
-/// A set to subtract. All of its further columns are quotients.
+/// A set to subtract. All of its columns but the dims are quotients.
 struct Subtrahend {
   Piece piece;
   std::vector<SparseRow> definitions; ///< rows that define the quotients
@@ -81,14 +82,15 @@ private:
 };
 } // namespace
 
-/// Returns the number in (-modulus / 2, modulus / 2] congruent to `number`.
+/// Returns the number in (-modulus / 2, modulus / 2] that is congruent to
+/// `number` modulo `modulus`.
 static int64_t reduce(int64_t number, int64_t modulus) {
   int64_t rest = llvm::mod(number, modulus);
   return rest > modulus / 2 ? rest - modulus : rest;
 }
 
-/// Returns the key and the value that an equality fixes, or nullopt if it fixes
-/// none.
+/// If `row` is an equality that fixes the value of a key, returns this key and
+/// its value. Otherwise returns nullopt.
 static std::optional<std::pair<Key, int64_t>> readKey(const SparseRow &row,
                                                       unsigned numDims) {
   constexpr int64_t kMost = int64_t(1) << 62;
@@ -134,8 +136,8 @@ static void addRow(std::vector<SparseRow> &rows, const SparseRow &row) {
   rows.push_back(row);
 }
 
-/// Adds the rows that make `column` the quotient of `dividend` by `divisor`: 0
-/// <= dividend - divisor * column < divisor.
+/// Adds the rows that make `column` the quotient of `dividend` by `divisor`:
+/// 0 <= dividend - divisor * column < divisor.
 static void addDivision(std::vector<SparseRow> &rows, const SparseRow &dividend,
                         unsigned column, int64_t divisor) {
   SparseRow above = dividend, below;
@@ -170,8 +172,8 @@ static std::optional<Subtrahend> readSubtrahend(const IntegerRelation &set) {
   return result;
 }
 
-/// Returns the key that most sets have. Returns nullopt if no key has two
-/// values.
+/// Among the keys with different values in at least two sets, returns the one
+/// that most sets have. Returns nullopt if there is none.
 static std::optional<Key> chooseKey(const Subtrahends &sets) {
   std::map<Key, std::pair<size_t, std::set<int64_t>>> uses;
   for (const Subtrahend *set : sets)
@@ -200,8 +202,9 @@ static SparseRow makeBound(const SparseRow &form, int64_t sign,
   return row;
 }
 
-/// Splits a piece at the values of the key: one part per value, and the ranges
-/// between them.
+/// Splits a piece at the values that the key has in `others`: one part per
+/// value, and one per range between two values. Adds each part to the result,
+/// minus the sets that may overlap it.
 bool Difference::split(Piece piece, const Key &key, const Subtrahends &others) {
   std::map<int64_t, Subtrahends> slices;
   Subtrahends anywhere;
@@ -271,9 +274,9 @@ bool Difference::subtract(const Piece &piece,
     addRow(common.rows, rename(row));
   if (hasNoPoint(common))
     return subtract(piece, others.drop_front());
-  // Every point outside of the set violates some constraint first. So there is
-  // one part per constraint: the points that violate this constraint and
-  // satisfy those before.
+  // For every point outside of the set, there is a first constraint that it
+  // violates. So there is one part per constraint: the points that violate this
+  // constraint and satisfy those before.
   for (const SparseRow &given : other.piece.rows) {
     SparseRow row = rename(given);
     for (int64_t sign : {-1, 1}) {

@@ -13,8 +13,8 @@
 namespace mlafix {
 
 /// Returns the signature of a kernel in the format of units
-/// (docs/UnitFormat.md): name, bindings, args, aliases, defaults, and proofs if
-/// recorded.
+/// (docs/UnitFormat.md): name, bindings, args, aliases, launch checks and
+/// defaults, and the proofs if the kernel records them.
 mlir::DictionaryAttr getSignature(KernelOp kernel);
 
 } // namespace mlafix

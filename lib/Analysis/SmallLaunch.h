@@ -50,7 +50,7 @@ struct Violation {
 struct BrokenPromise {
   mlir::Operation *op; ///< an AssumeOp or a DistinctOp
   /// The first row that breaks an assumption in the grid. Empty for a
-  /// DistinctOp.
+  /// DistinctOp, and for an assumption before the grid.
   llvm::SmallVector<int64_t> row;
   /// The first entry of a distinct table that equals an earlier one. Empty for
   /// an AssumeOp.

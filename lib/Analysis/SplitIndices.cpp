@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Matches divisions in the form that mlafix-define-edge-cases writes. For
-// divisors other than 0, dividend = quotient * divisor + remainder modulo
-// 2^bits, however the quotient is rounded. For divisor 0, the quotient is the
-// dividend. So quotient, remainder and divisor determine the dividend.
+// Matches divisions in the form that mlafix-define-edge-cases writes. If the
+// divisor is not 0, dividend = quotient * divisor + remainder holds modulo
+// 2^bits, however the quotient is rounded. If the divisor is 0, the quotient is
+// the dividend. So quotient, remainder and divisor together determine the
+// dividend.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,9 +45,10 @@ static bool isEqualTo(Value test, Value value, int64_t number) {
          isInteger(compare.getRhs(), number);
 }
 
-/// Returns the divisor that the source has. `used` may be that divisor with 1
-/// in place of 0 and -1 (signed) or in place of 0 (unsigned). If it is not,
-/// returns `used`.
+/// Returns the divisor that the kernel's source has. If that divisor is 0 or,
+/// in a signed division, -1, mlafix-define-edge-cases divides by 1 instead:
+/// `used` is then a select between 1 and the divisor. If `used` is no such
+/// select, returns `used`.
 static Value getDivisor(Value used, bool isSigned) {
   auto select = used.getDefiningOp<arith::SelectOp>();
   if (!select || !isInteger(select.getTrueValue(), 1))
@@ -88,8 +90,8 @@ static std::optional<Division> matchToZero(Value value) {
   return isEdge ? inner : std::nullopt;
 }
 
-/// True if `test` checks that the remainder is not zero and that its sign
-/// differs from that of the divisor.
+/// True if `test` checks that the remainder of `division` is not zero and that
+/// its sign differs from that of the divisor.
 static bool isCut(Value test, const Division &division) {
   auto isRemainder = [&](Value value) {
     std::optional<Division> rest = matchToZero(value);

@@ -36,7 +36,7 @@ std::optional<MergeWeights> mlafix::weighStates(MergeOp merge, GetNumber get) {
     if (!bits)
       return std::nullopt;
     lses.push_back(floatOf(*bits));
-    // Keeps `largest` if the lse is NaN.
+    // If the lse is NaN, std::max keeps `largest`.
     result.largest = std::max(result.largest, lses.back());
   }
   for (double lse : lses) {

@@ -33,10 +33,10 @@ using namespace mlafix::target;
 
 namespace {
 
-/// A unit of work for one thread: the whole kernel, or one of its code
-/// versions.
+/// What one thread compiles: the whole kernel, or one of its code versions.
 struct Part {
-  /// The kernel or version; consumed by the translation to LLVM IR.
+  /// The code version, until it is translated to LLVM IR. Null if the part is
+  /// the whole kernel.
   mlir::OwningOpRef<mlir::ModuleOp> source;
   LLVMContext context;
   std::unique_ptr<llvm::Module> module;
@@ -50,8 +50,8 @@ struct AssembledCode {
   StringMap<KernelResources> resources;
 };
 
-/// Hosts are assumed to have stacks of this size. Units record only larger
-/// needs.
+/// Hosts are assumed to have stacks of this size, so units record how many
+/// bytes a code version needs only if it needs more.
 constexpr uint64_t smallStackBytes = 64 << 10;
 
 /// Compiles one kernel for one target, from the lowered module to its code.
@@ -129,7 +129,8 @@ std::vector<size_t> Generator::byLength() {
   return order;
 }
 
-/// Returns the stack bytes of a call of `function`, counted from its allocas.
+/// Returns the bytes of stack that a call of `function` needs: the sum of its
+/// allocas.
 static uint64_t countStackBytes(const llvm::Function &function) {
   const llvm::DataLayout &layout = function.getDataLayout();
   uint64_t bytes = 0;
@@ -193,7 +194,8 @@ LogicalResult Generator::generate() {
   });
 }
 
-/// Reads the parts of the manifest that passes recorded as attributes.
+/// Reads what passes recorded for the manifest as attributes: the signature and
+/// the code versions.
 LogicalResult Generator::readManifest() {
   Expected<json::Value> signature = toJson(info.signature);
   if (!signature)
@@ -224,7 +226,8 @@ Generator::noteResources(const StringMap<KernelResources> &resources) {
   return success();
 }
 
-/// Returns the entries that keep registers in local memory.
+/// Returns the entries that spill registers: their code takes more local memory
+/// than their PTX declares.
 std::vector<StringRef>
 Generator::findSpills(StringRef ptx,
                       const StringMap<KernelResources> &resources) {

@@ -144,8 +144,9 @@ static LogicalResult checkSource(mlir::ModuleOp module) {
 // Declarations
 //===----------------------------------------------------------------------===//
 
-/// Returns the declaration of a kernel with unbound names, for hosts
-/// (Emit::Signature).
+/// Returns the declaration of a kernel for hosts: its signature without
+/// bindings, and the names to bind, with their defaults. Emit::Signature writes
+/// it, and units contain it.
 static Expected<json::Object> declare(KernelOp kernel) {
   Expected<json::Value> value = target::toJson(getSignature(kernel));
   if (!value)
@@ -165,8 +166,8 @@ static Expected<json::Object> declare(KernelOp kernel) {
           !findUseAsNumber(kernel, name.getValue()))
         arg["dtype_moved"] = true;
     }
-  // Dynamic dims and optional arguments need no binding. They are listed among
-  // the arguments.
+  // Leave out dynamic dims and optional arguments: they need no binding, and
+  // `args` lists them.
   for (const BindableName &name : getBindableNames(kernel))
     if (name.kind != BindableName::DynamicDim &&
         name.kind != BindableName::Presence)
@@ -269,8 +270,8 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
       remarks.emplace(*context, nameTarget(bindings, target));
     if (failed(binding.run(module)))
       return failure();
-    // Without threads, remarks and printed IR are in the order of code
-    // versions.
+    // Use one thread if there are remarks or printed IR, so that these are in
+    // the order of code versions.
     std::optional<SharedContext> shared;
     if (!remarks && !options.passOptions)
       shared.emplace(*context);

@@ -29,8 +29,8 @@ static ContextPool &pool() {
   return made;
 }
 
-/// Uses of a context before it is destroyed. A hundred kernels retain a few
-/// megabytes.
+/// The number of uses after which a context is destroyed. A hundred kernels
+/// retain a few megabytes.
 static constexpr unsigned maximalUses = 100;
 /// The most idle contexts to keep. Further ones would stay unused.
 static constexpr size_t maximalIdle = 8;

@@ -17,7 +17,9 @@ namespace mlafix {
 /// Interprets the rows of one launch on the host and reports violations.
 /// `launch` is a JSON object with one entry per argument. A tensor is {"sizes":
 /// […]}, with "elements": […] in row-major order if the kernel reads it element
-/// by element. An omitted tensor is null. A scalar is its value.
+/// by element. An omitted tensor is null. A scalar is its value. The optional
+/// entry "against the reference" holds the expected contents of outputs:
+/// {"tolerance": …, NAME: […]}.
 ///
 /// Returns {"faults", "printed", "printed_more", "unknown_rows", "is_whole"}.
 /// Each fault is {"question", "argument", "element", "row", "message"} and the
