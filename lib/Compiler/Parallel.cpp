@@ -53,9 +53,9 @@ struct Job {
   }
 };
 
-/// Attributes that give helper threads the stack size of a main thread. The
-/// default may be a few pages (musl), and LLVM recurses deeply. Unused stack
-/// takes no memory.
+/// Attributes that give helper threads a stack of 8 MiB, as a main thread has.
+/// The default may be much smaller (with musl), and LLVM recurses deeply. The
+/// unused part of a stack takes no memory.
 class ThreadAttributes {
 public:
   ThreadAttributes() {
@@ -129,5 +129,5 @@ SharedContext::SharedContext(mlir::MLIRContext &context)
 }
 
 /// Makes the context single-threaded, since a multithreaded context would keep
-/// its pointer to the tasks.
+/// its pointer to `tasks`, which is destroyed now.
 SharedContext::~SharedContext() { context.disableMultithreading(); }

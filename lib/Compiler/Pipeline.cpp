@@ -31,8 +31,8 @@ static std::unique_ptr<Pass> createCanonicalizer() {
   return createCanonicalizerPass(config);
 }
 
-/// Returns options of a pass that depends on the target. The target and the
-/// overrides of its model are set.
+/// Returns the options of a pass that depends on the target. The target and the
+/// overrides of the target's model are set; other options have their defaults.
 template <typename PassOptions>
 static PassOptions forTarget(const PipelineOptions &options) {
   PassOptions result;
@@ -41,9 +41,9 @@ static PassOptions forTarget(const PipelineOptions &options) {
   return result;
 }
 
-/// Adds the passes that turn folded kernels into programs of row tiles and
-/// scalars. They lower merges and states, and let merges in place skip rows
-/// that they leave unchanged.
+/// Adds the passes that turn canonicalized kernels into programs of row tiles
+/// and scalars. These passes lower merges and states. They also make a merge in
+/// place skip the rows that it would leave unchanged.
 static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   ProvePassOptions prove;
   prove.refuses = true;

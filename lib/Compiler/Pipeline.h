@@ -25,10 +25,10 @@ enum class Stage {
   LLVM,
 };
 
-/// The target and bindings to compile for.
+/// The target and the bindings to compile for, and the stages to run.
 struct PipelineOptions {
-  /// The (name, value) pairs of all compile-time dims and dtype variables:
-  /// {"H", "128"}, {"T", "bf16"}.
+  /// A (name, value) pair for each compile-time name that is bound:
+  /// {"H", "128"}, {"T", "bf16"}, {"out_lse", "absent"}.
   llvm::SmallVector<std::pair<std::string, std::string>> bindings;
   /// The target's name in mlafix/Targets.def. Empty if there is no target.
   std::string target;

@@ -85,8 +85,8 @@ LogicalResult Compilation::selectKernels() {
 
 /// Fails if several kernels, targets or sets of bindings are given for an
 /// emission that takes one of each. The emissions of a whole unit (isOfUnit)
-/// take several of each. They contain all code versions, so they fail if a
-/// single one is chosen.
+/// take several of each. They contain all code versions, so they fail if
+/// --variant chooses a single code version.
 LogicalResult Compilation::checkSingle() {
   if (isOfUnit(options.emit)) {
     if (options.variant.empty())

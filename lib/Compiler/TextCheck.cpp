@@ -235,9 +235,11 @@ void Check::open(char bracket) {
   ++depth;
 }
 
-/// Closes the level that `bracket` closes, with all levels inside it. Those are
-/// of '<' that no '>' has closed, which may be comparisons. A '>' may be a
-/// comparison, too, so a `bracket` without an open counterpart is ignored.
+/// Closes the level whose counterpart `bracket` is. A '<' or '>' may be a
+/// comparison, so:
+///
+///   - levels of a '<' without a '>' are closed with the level around them
+///   - a `bracket` without an open counterpart is ignored
 void Check::close(char bracket) {
   constexpr StringLiteral opens = "([{<", closes = ")]}>";
   char opened = opens[closes.find(bracket)];

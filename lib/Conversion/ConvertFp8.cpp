@@ -136,10 +136,11 @@ static bool hasPositiveNaN(Value x) {
 /// The number of fp4 codes in a 32-bit word.
 static constexpr int64_t kWordElements = 8;
 
-/// Floats whose unit is 1: adding such a float to x rounds x to an integer. The
-/// second element of each word uses kSecondUnits, the others use kUnits. The
-/// bits c of kUnits and d of kSecondUnits cancel in a word, because modulo
-/// 2^32:
+/// Floats whose last fraction bit has the value 1: adding such a float to x
+/// rounds x to an integer. The second element of each word uses kSecondUnits,
+/// the others use kUnits. A word is the sum of 16^i times the bits of element
+/// i. The bits c of kUnits and d of kSecondUnits vanish from this sum, because
+/// modulo 2^32:
 ///
 ///   - c + 16 * d = 0
 ///   - 256 * c = 0
@@ -194,7 +195,7 @@ public:
     Value even = gatherSigns(first, count / 2);
     Value odd = gatherSigns(first + 1, count / 2);
     // Combine the sums to a word first, then add the signs in two steps. Each
-    // of these is one instruction (LOP3): `word | (signs & mask)`.
+    // step is one instruction (LOP3): `word | (signs & mask)`.
     Value word = addBits(addSums(first, count), even, 0x08080808);
     return addBits(word, odd, 0x80808080);
   }
@@ -299,8 +300,8 @@ struct Format {
   int64_t exponents() const { return (127 - bias) << 23; }
   /// Returns the f32 bits of the least normal number.
   int64_t minNormal() const { return (127 + 1 - bias) << 23; }
-  /// Returns the f32 bits of the power of two whose unit in f32 is the unit of
-  /// this format's subnormals.
+  /// Returns the f32 bits of the power of two whose last fraction bit in f32
+  /// has the same value as the last bit of this format's subnormals (the unit).
   int64_t magic() const { return (127 + 1 - bias - fraction + 23) << 23; }
 };
 } // namespace
@@ -554,8 +555,8 @@ static void eraseDeadBounds(Value x) {
   }
 }
 
-/// Returns the code of `type` (i8 or i4) that is nearest to x. For powers of
-/// two, it is the least one that is not below x.
+/// Returns the code of `type` (i8 or i4) of the number nearest to x. If `type`
+/// has only powers of two, returns the code of the least one that is >= x.
 static Value narrowToBits(OpBuilder &b, Location loc, Type type, Value x,
                           Conversions has) {
   if (!sharesByte(type))

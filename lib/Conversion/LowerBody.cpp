@@ -107,8 +107,8 @@ buildOffset(OpBuilder &b, Location loc, ValueRange indices,
 /// Returns the offset (in elements, i64) of `row` and `column` in tiled storage
 /// (mlafix.swizzle) with rows `pitch` apart. In a tile of 128 rows, rows that
 /// are 32 apart are adjacent. In a tile of 8 rows, rows are in order. `columns`
-/// is the number of columns, or kDynamic. If it is small, offsets within a row
-/// of tiles are computed in 32 bits.
+/// is the number of columns, or kDynamic. If the number is small, offsets
+/// within a row of tiles are computed in 32 bits.
 static Value buildSwizzledOffset(OpBuilder &b, Location loc, int64_t tileRows,
                                  Value row, Value column, int64_t columns,
                                  Value pitch) {
@@ -139,7 +139,7 @@ static Value buildSwizzledOffset(OpBuilder &b, Location loc, int64_t tileRows,
       arith::MulIOp::create(b, loc, above(row, llvm::Log2_64(tileRows)), pitch);
   Value inRow = shorten(column); // offset within a row
   Value inColumn = shorten(row);
-  // Combine parts by `or`, since they share no bits.
+  // Combine the parts of the offset by `or`, since they share no bits.
   Value inTile;
   if (tileRows == 8) {
     inTile = bits(times(inColumn, 4), 7 * 4);
@@ -221,7 +221,8 @@ private:
 } // namespace
 
 /// Returns the type of a value in memory. LLVM addresses bytes, so a boolean
-/// becomes i8, and so do two elements that share a byte. Signs are dropped.
+/// becomes i8, and so do two elements that share a byte. fp8 and u8 become i8,
+/// too: LLVM has no fp8, and its integer types are signless.
 static Type getMemoryType(Type type) {
   Type element = getElementTypeOrSelf(type);
   bool isShared = sharesByte(element);
@@ -235,8 +236,8 @@ static Type getMemoryType(Type type) {
 }
 
 /// Returns the base address of tensor `which` of an argument with several
-/// tensors (peers or a list). A table does not change during a launch, so loads
-/// from it are invariant.
+/// tensors (peers or a list). The table of these addresses does not change
+/// during a launch, so the load from it is invariant.
 Value BodyLowering::buildTableBase(Location loc, BlockArgument argument,
                                    Value which) {
   Value table = find(ParamKind::Peers, argument.getArgNumber());
@@ -267,7 +268,7 @@ Value BodyLowering::joinPacked(Location loc, unsigned arg, unsigned dim,
 
 /// Returns the offset of an access in elements, or in bytes if two elements
 /// share a byte. Returns null if there are no indices. `first` is the first dim
-/// with a stride.
+/// with a stride: 1 if dim 0 selects one of several tensors, else 0.
 Value BodyLowering::buildElementOffset(Location loc,
                                        const LoweredAccess &access,
                                        unsigned first) {
@@ -432,7 +433,7 @@ void BodyLowering::lowerAccess(Operation *op, const LoweredAccess &access) {
   op->erase();
 }
 
-/// True if lanes exchange values through the memory.
+/// True if `type` is memory through which lanes exchange values.
 static bool isScratch(MemRefType type) {
   return isa_and_present<ScratchAttr>(type.getMemorySpace());
 }

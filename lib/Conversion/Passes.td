@@ -11,7 +11,7 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
-// Conversions of floats, while there are kernels
+// On kernels: conversions of floats
 //===----------------------------------------------------------------------===//
 
 def SplitConversionsPass : Pass<"mlafix-split-conversions", "::mlafix::KernelOp"> {

@@ -65,10 +65,10 @@ public:
     PatternApplicator applicator(patterns);
     applicator.applyDefaultCostModel();
     KeepingRewriter rewriter(&getContext());
-    // Convert the last op of a block first: each conversion moves the part of
-    // the block behind its op, which is short if it ends at the branch that
-    // replaced the next op. Convert outer ops before inner ones: the pattern
-    // for `scf.while` requires regions of one block.
+    // Convert the last op of a block first. Each conversion moves the part of
+    // the block behind its op. In this order the part is short, because it ends
+    // at the branch that replaced the next op. Convert outer ops before inner
+    // ones, because the pattern for `scf.while` requires regions of one block.
     for (Operation *op : llvm::reverse(ops)) {
       rewriter.setInsertionPoint(op);
       if (succeeded(applicator.matchAndRewrite(op, rewriter)))

@@ -32,8 +32,8 @@ static Type getWide(Type type) {
 }
 
 /// Routes a conversion between narrow floats and other types through f32.
-/// Leaves a narrow operand if `op` is an extension, and a narrow result if it
-/// is a truncation.
+/// The operand stays narrow if `op` is an extension. The result stays narrow if
+/// `op` is a truncation.
 static void splitConversion(Operation *op) {
   Value from = op->getOperand(0), to = op->getResult(0);
   bool ends = isa<arith::TruncFOp>(op), begins = isa<arith::ExtFOp>(op);

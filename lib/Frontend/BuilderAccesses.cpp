@@ -129,8 +129,8 @@ static IntegerAttr endOf(Impl &impl, const KernelBuilder::Part &part,
   return part.end ? impl.builder.getI64IntegerAttr(end) : IntegerAttr();
 }
 
-/// Returns the dim of the accessed row or part. Reports an error and returns
-/// null if it has no dim.
+/// Returns the dim of the accessed row or part. If the last dim of the tensor
+/// has no name, reports an error and returns null.
 static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Access &place,
                             const SourceLocation &location) {
   DimAttr dim = impl.rowDim(place.tensor, location);
@@ -147,8 +147,8 @@ static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Access &place,
 //===----------------------------------------------------------------------===//
 
 /// Returns the type of loaded elements. `dtype`, if not empty, is the integer
-/// type to which they are widened. Reports an error and returns null if the
-/// tensor's elements cannot be widened to it.
+/// type to which the elements are widened. If they cannot be widened to
+/// `dtype`, reports an error and returns null.
 static Type getLoadedType(Impl &impl, const KernelBuilder::Access &place,
                           std::string_view dtype,
                           const SourceLocation &location) {

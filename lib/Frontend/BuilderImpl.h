@@ -44,7 +44,7 @@ struct KernelBuilder::Impl {
   }
   bool isUnsigned(Value value) const { return values[value.id - 1].isUnsigned; }
   Value wrap(mlir::Value value, bool isUnsigned = false);
-  /// Returns the result of the op that make() created, or no value if it
+  /// Returns the result of the op that make() created, or no value if make()
   /// failed.
   template <typename OpTy>
   std::enable_if_t<std::is_base_of_v<mlir::OpState, OpTy>, Value>
@@ -127,9 +127,9 @@ struct KernelBuilder::Impl {
   bool closing(llvm::ArrayRef<Frame::Kind> kinds, const char *what,
                const SourceLocation &location);
 
-  /// Returns the common type of two alternative values. It is their type if
-  /// both have the same. If they are states and only one has a sink, it is that
-  /// one's type. Otherwise returns null.
+  /// Returns the common type of two alternative values. If both have the same
+  /// type, returns that type. If both are states and one of them has a sink,
+  /// returns the type of the one with the sink. Otherwise returns null.
   static mlir::Type joinTypes(mlir::Type a, mlir::Type b);
   /// Converts `value` to `type`, which is the type of `value` or one that
   /// joinTypes() returned for it.

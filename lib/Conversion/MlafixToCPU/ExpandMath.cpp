@@ -34,8 +34,8 @@ using P = arith::CmpFPredicate;
 /// (relative error 6e-9 before rounding). 2^n is applied as two factors, so
 /// that results below 2^-126 are rounded once. The result for 0 is exactly 1.
 Value expandExp2(ShapedBuilder s, Value x) {
-  // Outside this range, 2^x is inf or rounds to 0. NaN fails both comparisons
-  // and stays.
+  // Outside [-151, 129], 2^x is inf or rounds to 0. For NaN, both comparisons
+  // are false, so NaN stays NaN.
   x = s.select(s.cmp(P::OGT, x, s.f(129.0f)), s.f(129.0f), x);
   x = s.select(s.cmp(P::OLT, x, s.f(-151.0f)), s.f(-151.0f), x);
   // Adding 1.5 * 2^23 puts the nearest integer into the low bits of the sum.
@@ -69,8 +69,8 @@ Value truncateBF16(ShapedBuilder s, Value x, Type type) {
   return arith::BitcastOp::create(s.b, s.loc, type, upper);
 }
 
-/// Extends f16 to f32. A multiplication by 2^112 adjusts the exponent, which is
-/// exact for subnormals as well.
+/// Extends f16 to f32. A multiplication by 2^112 adjusts the exponent. The
+/// product is exact, for subnormals as well.
 Value extendF16(ShapedBuilder s, Value x) {
   Value half = arith::ExtUIOp::create(
       s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
@@ -86,8 +86,9 @@ Value extendF16(ShapedBuilder s, Value x) {
       s.op<arith::OrIOp>(sign, s.select(isSpecial, special, finite)));
 }
 
-/// Truncates f32 to f16, rounding to nearest even. Results below 2^-14 have a
-/// unit of 2^-24. Adding 1/2, whose unit is 2^-24, rounds to it.
+/// Truncates f32 to f16, rounding to nearest even. Results below 2^-14 are
+/// multiples of 2^-24. Adding 1/2 rounds to such a multiple, because the last
+/// fraction bit of 1/2 in f32 is 2^-24.
 Value truncateF16(ShapedBuilder s, Value x, Type type) {
   using I = arith::CmpIPredicate;
   Value bits = s.bits(x);
@@ -127,9 +128,10 @@ Value expandFma(ShapedBuilder s, math::FmaOp op) {
                                  s.op<arith::AddFOp>(product, wide(op.getC())));
 }
 
-/// Computes floor, ceil, trunc or roundeven. Only numbers of magnitude below
-/// 2^23 may have a fraction. For roundeven, adding and subtracting 2^23 rounds
-/// such a number. The other functions convert it to an integer and back.
+/// Computes floor, ceil, trunc or roundeven. Numbers of magnitude 2^23 and more
+/// have no fraction and stay. For a smaller number, roundeven adds and
+/// subtracts 2^23. The other functions convert the number to an integer and
+/// back; floor and ceil correct the result by 1 where it is on the wrong side.
 Value expandRound(ShapedBuilder s, Value x, Operation *op) {
   Value magnitude = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
   Value rounded;

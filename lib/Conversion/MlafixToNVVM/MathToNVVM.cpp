@@ -36,7 +36,7 @@ static Value callIntrinsic(OpBuilder &b, Location loc, StringRef name,
 }
 
 /// Applies `fn` to a scalar, or to each element of a vector. `fn` returns
-/// values of type `element`; if that is null, of the type of the operands.
+/// values of type `element`, or of its operand's type if `element` is null.
 static Value applyToElements(OpBuilder &b, Location loc, Value x, ScalarFn fn,
                              Type element = Type()) {
   auto vector = dyn_cast<VectorType>(x.getType());
@@ -181,8 +181,8 @@ static Value lowerComparison(OpBuilder &b, arith::CmpFOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Describes a byte as `source` saturated to its range. `source` is an f32,
-/// which is also rounded to nearest and whose NaN becomes 0, or an i32. If the
+/// Describes a byte that is `source` saturated to the range of a byte. `source`
+/// is an i32, or an f32 that is also rounded to nearest, with 0 for NaN. If the
 /// byte is computed in another way, `source` is null.
 struct SaturatedByte {
   Value source;
@@ -190,8 +190,8 @@ struct SaturatedByte {
 };
 } // namespace
 
-/// Returns the value before the clamp if `value` is clamped to the range of a
-/// byte. Otherwise the source is null.
+/// If `value` is clamped to the range of a byte, returns the value before the
+/// clamp as the source. Otherwise returns a null source.
 template <typename LeastOp, typename MostOp>
 static SaturatedByte dropByteBounds(Value value) {
   auto upper = value.getDefiningOp<LeastOp>();
@@ -255,8 +255,9 @@ static Value packBytes(OpBuilder &b, Location loc, Value low, Value high,
       .getResult(0);
 }
 
-/// Returns the leading bytes of `words` that `op` needs, if they are not whole
-/// words: one or two bytes, or words and a half word.
+/// Returns the leading bytes of `words` that `op` needs. The last word is not
+/// needed as a whole: the result is one or two bytes, or some words and two
+/// bytes.
 static Value lowerFew(OpBuilder &b, arith::TruncIOp op, ValueRange words) {
   Location loc = op.getLoc();
   auto type = dyn_cast<VectorType>(op.getType());

@@ -30,9 +30,9 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Returns the tensors from which loops whose bounds come from memory read f32
-/// rows. The caches need not keep these rows. Returns no tensor if the plan
-/// does not ask for streaming loads of such rows.
+/// Finds the loops whose lower bound was loaded from memory, and returns the
+/// tensors from which these loops load f32 rows. The caches need not keep such
+/// rows. If the plan asks for no streaming loads of them, returns no tensor.
 static llvm::DenseSet<Value> findListedRows(KernelOp kernel) {
   llvm::DenseSet<Value> listed;
   if (!kernel.getPlanAttr().has(PlanField::StreamsListedRows))

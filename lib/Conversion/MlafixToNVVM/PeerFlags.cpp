@@ -111,12 +111,12 @@ private:
 //===----------------------------------------------------------------------===//
 // Exchanges
 //
-// Each block tells the same block of all ranks that its stores to them are
-// complete. It then waits until those blocks have told it the same. No block
-// waits until other ranks have read what it stored. Epochs number the launches
-// of the group. In epoch e, a rank q stores to half (e - 1) % 2 (`turn`) of its
-// part of rank p's memory. p reads that half after its waits. q does not
-// overwrite a half that p still reads:
+// Each block tells the block with the same number in every rank that its stores
+// to that rank are complete. It then waits until these blocks have told it the
+// same. No block waits until other ranks have read what it stored. Epochs
+// number the launches of the group. In epoch e, a rank q stores to half
+// (e - 1) % 2 (`turn`) of its part of rank p's memory. After p's waits, p reads
+// that half. q does not overwrite a half that p still reads:
 //
 // 1. q stores in epoch e + 2 only if q's preceding epoch in the stream, e + 1,
 //    is complete without a failure. If a block of q waits for a rank in vain or
@@ -174,7 +174,8 @@ Value PeerFlags::endExchange(Value last, Value sends) {
   branch(sent, [&] {
     tell(group::slots, epoch, thread, step, AtomicOrdering::release);
   });
-  // Count in a thread that waits for no rank, if there is one.
+  // Let the last thread count the launch. It waits for no rank if the block has
+  // more threads than there are ranks.
   Value counts = compare(arith::CmpIPredicate::eq,
                          arith::AddIOp::create(b, loc, thread, i32(1)), step);
   branch(counts, [&] { countLaunch(epoch); });
@@ -282,8 +283,8 @@ void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step,
 }
 
 /// Tells all ranks and the host which rank did not arrive. A rank that knows of
-/// the failure stops waiting. The rank may then overwrite its memory while
-/// other ranks still read it, so they must know of the failure by then.
+/// the failure stops waiting, and may then overwrite memory that other ranks
+/// still read. So the other ranks must know of the failure by then.
 void PeerFlags::reportFailure() {
   Value code = load(at(own, group::failed), AtomicOrdering::monotonic);
   forEachRank(i32(0), i32(1), [&](Value other) {

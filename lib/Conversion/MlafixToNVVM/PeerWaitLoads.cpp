@@ -26,9 +26,9 @@ static bool mayStore(Operation *op) {
       .wasInterrupted();
 }
 
-/// Returns the unconditional loads in `guard` that may move before it. Such a
-/// load must precede all stores in `guard`, unless these go to the memory of
-/// other ranks (`toPeers`), from which no such load reads.
+/// Returns the unconditional loads in `guard` that may move before it. If the
+/// stores in `guard` go to the memory of other ranks (`toPeers`), no load reads
+/// what they write. Otherwise, a load must precede all stores in `guard`.
 static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
   SmallVector<LLVM::LoadOp> loads;
   for (Operation &op : *guard.thenBlock()) {
@@ -81,7 +81,8 @@ static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
 
 /// True if `op`, or an op inside it, stores to this rank's own tensors. `op`
 /// lies between the two ends of an exchange. Addresses of other ranks' tensors
-/// come from a table, so they are not known before `begin`.
+/// come from a table, so they are not known before `begin`. A store whose
+/// address is known before `begin` therefore goes to an own tensor.
 static bool storesOwn(Operation *op, Operation *begin) {
   return op
       ->walk([&](LLVM::StoreOp store) {
