@@ -1,5 +1,4 @@
-//===- KernelBuilder.cpp - values, arguments, control flow, the finished kernel
-//-===//
+//===- KernelBuilder.cpp - arguments, control flow, finished kernel -------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -81,8 +81,8 @@ KernelOp mlafix::cloneForWholePacks(KernelOp kernel, const RowShape &shape,
 
 /// True if the number of rows in the grid is known, as in a kernel that
 /// computes a single row of offsets. Such a grid usually has few rows, so the
-/// idle lanes of short rows cost nothing and a code version for them gains
-/// nothing.
+/// idle lanes of short rows cost nothing, and a code version for short rows
+/// gains nothing.
 static bool hasKnownRows(KernelOp kernel) {
   auto forall = dyn_cast<ForallOp>(kernel.getGrid());
   return forall && llvm::all_of(forall.getExtents(), [](Value extent) {
@@ -137,7 +137,7 @@ SmallVector<int64_t> mlafix::getSmallerBounds(KernelOp kernel,
   for (; steps > 0; --steps, packs *= machine.boundFactor) {
     if (2 * packs > static_cast<int64_t>(llvm::bit_ceil<uint64_t>(longest)))
       break;
-    // Shortening bounded rows below the other rows gains nothing.
+    // A bound below the length of the longest other row gains nothing.
     if (packs < others || packs * pack < least)
       continue;
     bounds.push_back(packs * pack);

@@ -34,7 +34,7 @@ void RowShape::addAccess(int64_t argument, DimAttr dim, int64_t bits) {
 }
 
 /// Reports an error and returns true if `op` accesses a row with one element
-/// per group, and two of its elements share a byte.
+/// per group, in a tensor where two elements share a byte.
 static bool isHalfOfByte(Operation *op) {
   std::optional<MemoryAccess> access = getSingleAccess(op);
   if (!access || !access->isPerGroup() || !sharesByte(access->getElementType()))
@@ -346,8 +346,9 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel, const MachineModel &machine) {
     return shape.loaded.contains(argument) || shape.stored.contains(argument);
   });
   kernel.getBody().walk([&](Block *block) {
-    // Tensors of which one access moves all members together, so that the
-    // accesses to the other members do not count.
+    // The tensors, loaded or stored, whose first access to a member has been
+    // counted. That access moves all members together, so accesses to the other
+    // members do not count.
     llvm::SmallDenseSet<std::pair<Value, int>> ofMembers;
     int64_t moves = llvm::count_if(*block, [&](Operation &op) {
       std::optional<MemoryAccess> access = getPackedAccess(&op);
@@ -541,8 +542,8 @@ static int64_t chooseFewerLanes(const MachineModel &machine,
 }
 
 /// Returns the layout of a row of `needed` packs over a cluster, with the
-/// fewest threads that can hold it. Returns null if one block suffices, or if
-/// no cluster is large enough.
+/// fewest threads that can hold the row. Returns null if one block suffices, if
+/// such a row cannot be in several blocks, or if no cluster is large enough.
 static LayoutAttr chooseCluster(MLIRContext *context,
                                 const MachineModel &machine,
                                 const RowShape &shape, int64_t needed,
@@ -663,8 +664,8 @@ PlanAttr mlafix::getGroupedLayout(MLIRContext *context,
                            pack, /*rows=*/1, groups);
   };
   auto fits = [&] {
-    // Floats per thread: one for the largest maximum; for its chunk, the
-    // maximum, the sum and the elements.
+    // Floats in shared memory per thread: the largest maximum of the row, and
+    // the maximum, the sum and the elements of the thread's chunk.
     int64_t floats = 1 + 2 + packs * pack;
     return loops * floats * 4 * layout().getThreads() <= kSharedBytes;
   };

@@ -177,11 +177,12 @@ SharedWork getSharedWork(const MachineModel &machine, const RowShape &shape,
 
 /// Distributes the rows of `shape` over lanes.
 ///
-/// If lanes do not synchronise, a warp can hold the row, and the kernel is
-/// neither in place nor ragged, each lane has one pack. With a SharedWork, each
-/// lane has the least number of packs listed below if no lane is idle then and
-/// the row still has enough lanes for a sector. The number of lanes need not be
-/// a power of two, so that none is idle.
+/// Each lane has one pack if lanes do not synchronise, a warp can hold the row,
+/// and the kernel is neither in place nor ragged. The number of lanes is then
+/// the number of packs, so no lane is idle; it need not be a power of two. With
+/// a SharedWork, each lane has the least number of packs listed below instead.
+/// This requires that no lane becomes idle and that the lanes of the row still
+/// access at least a sector at once.
 ///
 /// Other rows stay within one warp if that takes at most packsPerLane packs per
 /// lane. Among the possible splits, the one with the fewest idle lanes wins,

@@ -12,9 +12,10 @@
 
 namespace mlafix {
 
-/// Emits remarks about a code version that has guards and a plan. They name the
-/// calls that it serves, the distribution of rows over lanes and blocks, and
-/// the rows that are accessed more narrowly than the machine allows.
+/// Emits remarks about a code version that has guards and a plan. The remarks
+/// name the calls that the version serves, the distribution of rows over lanes
+/// and blocks, and the rows that are accessed more narrowly than the machine
+/// allows.
 void explainLayout(KernelOp version, const MachineModel &machine);
 
 } // namespace mlafix

@@ -27,8 +27,8 @@ public:
   static llvm::Expected<GivenPlan> parse(llvm::ArrayRef<std::string> texts);
 
   bool isEmpty() const { return entries.empty(); }
-  /// Returns a code version that has fields but is not in `names`; else
-  /// nullopt.
+  /// Returns the first code version that a field names but that is not in
+  /// `names`. Returns nullopt if there is none.
   std::optional<llvm::StringRef>
   findUnknown(llvm::ArrayRef<llvm::StringRef> names) const;
 

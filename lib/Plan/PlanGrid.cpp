@@ -145,8 +145,8 @@ void GridPlanner::planDense(ForallOp forall) {
 
 /// Returns the number of threads of lane groups for which a multiprocessor has
 /// registers. Each thread holds the current chunk's result and the next chunk's
-/// rows. If a launch has fewer threads, memory has too few loads in flight. If
-/// it has more, the last blocks run alone.
+/// rows. A launch with fewer threads has too few loads in flight. In a launch
+/// with more threads, the last blocks run alone.
 static int64_t countGroupedThreads(const MachineModel &machine,
                                    LayoutAttr layout) {
   int64_t registers =
@@ -205,8 +205,8 @@ void GridPlanner::planRagged(RaggedForallOp grid) {
   set(PlanField::RaggedBlocksFit, !isFew);
 }
 
-/// Plans the prefetches to issue while the preceding grid ends. Each cache line
-/// of plain rows is prefetched once.
+/// Plans the prefetches to issue while the preceding grid ends. If rows are
+/// plain (neither reduced nor converted), each cache line is prefetched once.
 void GridPlanner::planEarly() {
   if (!machine.dependentLaunch)
     return;

@@ -224,9 +224,9 @@ private:
 } // namespace
 
 /// True if the result `merged` of a merge loop is needed before the merge loop
-/// `last`, except as the initial value of another merge loop. Then groups
-/// cannot share the loops, because only the first group of a row has this
-/// result. `seen` holds the ops already visited.
+/// `last`, except as the initial value of another merge loop. If it is needed,
+/// groups cannot share the loops, because only the first group of a row has
+/// this result. `seen` holds the ops already visited.
 static bool isNeededByGroups(Value merged, MergeLoopOp last,
                              llvm::SmallPtrSetImpl<Operation *> &seen) {
   return llvm::any_of(merged.getUses(), [&](OpOperand &use) {

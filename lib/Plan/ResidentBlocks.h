@@ -27,8 +27,8 @@ int64_t planResident(KernelOp version, LayoutAttr layout,
 int64_t getResidentBlocks(KernelOp kernel);
 
 /// Returns `variant` with the number of blocks that fit into a multiprocessor
-/// if each thread takes `registers`. Returns it unchanged if its geometry does
-/// not need that number.
+/// if each thread takes `registers`. If its geometry does not need that number,
+/// returns `variant` unchanged.
 VariantAttr fitBlocks(VariantAttr variant, const MachineModel &machine,
                       int64_t registers);
 

@@ -15,8 +15,8 @@ namespace mlafix::runtime {
 
 /// These functions correspond to makeByteLayout() and makeByteSpan() of
 /// Overlap.h, for a tensor argument whose shape has been checked. If the
-/// argument is several tensors, they describe the first tensor and skip the dim
-/// that counts the tensors.
+/// argument is several tensors, the functions describe the first one and skip
+/// the dim that counts the tensors.
 bool makeByteLayout(const ArgDesc &desc, const CallArg &arg,
                     ByteLayout &layout);
 bool makeByteSpan(const ArgDesc &desc, const CallArg &arg, bool distinct,

@@ -1,4 +1,4 @@
-//===- CallMemo.cpp - What the checks of a call came to -------------------===//
+//===- CallMemo.cpp - Remembers checked calls and their plans -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -222,8 +222,9 @@ bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   return true;
 }
 
-/// Finds the slots that hold the addresses of several tensors. Returns false if
-/// such an argument has no parameter, or if a span exceeds the address space.
+/// Finds the slots that hold the addresses of arguments of several tensors, and
+/// those of the group. Returns false if such an argument or the group has no
+/// parameter, or if a tensor's span exceeds the address space.
 bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   uint32_t slot = 0;
   numTables = 0;

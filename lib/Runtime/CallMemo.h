@@ -1,4 +1,4 @@
-//===- CallMemo.h - What the checks of a call came to -----------*- C++ -*-===//
+//===- CallMemo.h - Remembers checked calls and their plans -----*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -9,7 +9,10 @@
 // but different memory. Checks and plans that depend only on sizes, strides and
 // scalars stay valid. A repeated call has to check only its pointers: their
 // alignment, their equality, and the overlap of written tensors with others.
-// The addresses of peers' tensors and of lists must be the same as before.
+//
+// An argument of several tensors (peers or a list) is an exception: a call is
+// recognised only if these tensors have the same addresses as before. Otherwise
+// the call is checked and planned anew.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +39,9 @@ public:
   void forget() { valid = false; }
 
   /// Fills in `plan` and returns true if the known plan is valid for `args`.
-  /// They may differ from the known call only in pointers that change neither a
-  /// check nor the plan. `args` has one entry per argument of the kernel.
+  /// `args` may differ from the known call's arguments only in pointers, and
+  /// only if the new pointers change neither the result of a check nor the
+  /// choice of the plan. `args` has `numArgs` entries.
   bool recall(const mlafix_arg *args, uint32_t numArgs, mlafix_device device,
               Plan &plan) const;
 

@@ -48,7 +48,8 @@ bool sameLayout(const Call &call, uint32_t a, uint32_t b) {
   return true;
 }
 
-/// Returns the layout of an argument. Its span is known, so this cannot fail.
+/// Returns the layout of an argument. The argument's span has been computed, so
+/// its layout exists.
 ByteLayout layoutOf(const Call &call, uint32_t index) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &given = call.args[index];
@@ -341,7 +342,8 @@ struct DimLabel {
   char text[longest + 16];
 };
 
-/// Closes a list of dims of which one is a product, written "(G 4)".
+/// The text that ends a list of dims if one of them is a product, such as
+/// "(G 4)".
 constexpr const char *kProductNote = ", and (...) is one dim, a product";
 
 /// Formats a tensor's dims for a message as `; the dims are "n H D"`. The text
