@@ -24,8 +24,9 @@ struct Mark {
   CUevent event;
 };
 
-/// The latest collectives of one group, and the collectives of another group
-/// for which they waited.
+/// `latest` has the latest collective of each rank of `group`. `before` has
+/// those of the group that was here before it, for which the collectives of
+/// `group` wait.
 struct Order {
   uint64_t group = 0;             ///< GroupRank::group of `latest`
   unsigned long long capture = 0; ///< id of the capture of `latest`; 0: none
@@ -124,8 +125,8 @@ mlafix_status CollectiveTurn::end() {
   mark->stream = stream;
   if (mark->event && driver.cuEventRecord(mark->event, stream) == cuda::success)
     return MLAFIX_OK;
-  // Create an event in the current context: there is none yet, or it belongs to
-  // another context of the device.
+  // The mark has no event yet, or its event belongs to another context of the
+  // device. Create an event in the current context.
   if (mark->event)
     driver.cuEventDestroy(mark->event);
   mark->event = nullptr;

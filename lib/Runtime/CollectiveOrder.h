@@ -27,7 +27,7 @@ struct CollectiveHistory;
 
 /// The group and the rank on whose behalf a launch is made.
 struct GroupRank {
-  uint64_t group; ///< address of rank 0's workspace: unique
+  uint64_t group; ///< address of rank 0's workspace, which is unique
   uint32_t rank;
 };
 
@@ -59,7 +59,7 @@ private:
       0; ///< id of the stream's capture; 0: not capturing
 };
 
-/// Drops all events. Tests that replace the driver call it.
+/// Forgets all collectives and their events. For tests that replace the driver.
 void forgetCollectivesForTesting();
 
 } // namespace mlafix::runtime

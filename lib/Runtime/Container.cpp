@@ -19,7 +19,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-// Reads byte by byte, since the format is little-endian on every machine.
+// Reads an integer byte by byte, since units are little-endian but the machine
+// may not be.
 template <typename T> T readInteger(const uint8_t *bytes) {
   T value = 0;
   for (size_t i = 0; i < sizeof(T); ++i)

@@ -33,7 +33,8 @@ mlafix_status parseUnit(const uint8_t *bytes, size_t size,
                         ChecksumPolicy checksum, UnitDesc &unit);
 
 /// Checks that the tables of a cubin lie within its `size` bytes. The driver
-/// gets no size and trusts the tables. Error: BAD_UNIT.
+/// gets no size and trusts the tables, so a wrong table would make it read
+/// other memory. Error: BAD_UNIT.
 mlafix_status checkCubin(const uint8_t *bytes, size_t size);
 
 /// Checks that an image is text, as the driver requires for PTX. Error:

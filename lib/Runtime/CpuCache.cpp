@@ -64,8 +64,8 @@ int64_t askKernel() {
   return bytes * ((threads - 1) / sharing + 1);
 }
 
-/// Returns the size from askKernel() if that is not 0. Otherwise returns the
-/// size from sysconf(), or 32 MB if sysconf() reports nothing, or 0.
+/// Returns the size that askKernel() reports. If that is 0, returns the size
+/// that sysconf() reports. If that is not positive either, returns 32 MB.
 int64_t askSystem() {
   if (int64_t bytes = askKernel())
     return bytes;

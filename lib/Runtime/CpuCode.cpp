@@ -81,7 +81,8 @@ mlafix_status CodeMapping::map(const uint8_t *image, size_t size) {
     return fail(MLAFIX_OUT_OF_MEMORY, "cannot map %zu bytes for CPU code: %s",
                 whole, std::strerror(errno));
   std::memcpy(memory, image, size);
-  // An Arm processor does not notice by itself that instructions have changed.
+  // An Arm processor does not notice by itself that instructions in memory have
+  // changed, so clear its instruction cache.
   auto *begin = static_cast<char *>(memory);
   __builtin___clear_cache(begin, begin + size);
   // The memory is never writable and executable at the same time.

@@ -38,8 +38,8 @@ int affinityThreads() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// Returns the number of threads that a CPU quota of `quota` us per `period` us
-/// keeps busy. Returns 0 if there is no limit.
+/// Returns how many threads may run all the time if the process may use `quota`
+/// us of CPU time per `period` us, rounded up. Returns 0 if there is no limit.
 int quotaThreads(double quota, double period) {
   if (quota <= 0 || period <= 0)
     return 0;

@@ -1,11 +1,12 @@
-//===- CpuLevel.cpp - What the processor has ------------------------------===//
+//===- CpuLevel.cpp - The level of CPU code for this machine --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// On x86-64, the level is read from CPUID and not from
+// Finds the highest level of CPU code (mlafix/Targets.def) that this machine
+// supports. On x86-64, the level is read from CPUID and not from
 // __builtin_cpu_supports(), because the names that the latter accepts depend on
 // the compiler and its version.
 // AArch64 has only one level, and all processors that run Linux have it.

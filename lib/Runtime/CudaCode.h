@@ -54,7 +54,7 @@ private:
 /// recognise its handle. Does not create a context, since that takes memory.
 mlafix_status retainActivePrimary(const CudaDriver &driver, int32_t ordinal);
 
-/// Forgets the retained contexts. Tests that replace the driver call it.
+/// Forgets the retained contexts. For tests that replace the driver.
 void forgetContextsForTesting();
 
 /// Sets `computeCapability` to that of a device, as 10 * major + minor.

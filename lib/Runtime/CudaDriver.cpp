@@ -19,7 +19,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// The oldest driver that has cuLibraryLoadData is that of CUDA 12.0.
+/// The oldest driver that is accepted: that of CUDA 12.0, which is the first to
+/// have cuLibraryLoadData.
 constexpr int oldestDriver = 12000;
 constexpr uint64_t legacyStreams = 1; // CU_GET_PROC_ADDRESS_LEGACY_STREAM
 
@@ -61,8 +62,9 @@ bool open(Machine &m) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return giveReason(m, "%s", dlerror()); // the message names libcuda.so.1
-  // Look up only cuGetProcAddress_v2 with dlsym(). It finds all others.
-  // It exists since CUDA 12 and, unlike cuGetProcAddress, can report a status.
+  // Look up only cuGetProcAddress_v2 with dlsym(), since it finds all other
+  // functions. It exists since CUDA 12.0. Unlike cuGetProcAddress, it has a
+  // parameter for a status.
   auto getProcAddress =
       reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
   if (!getProcAddress)

@@ -45,8 +45,9 @@ const char *fillCudaDriver(GetProcAddress getProcAddress, CudaDriver &driver);
 /// with the reason.
 mlafix_status getCudaDriver(const CudaDriver *&driver);
 
-/// Returns the driver if the process has loaded it already, else null. It never
-/// loads the driver. If the result is null, no pointer can be a device pointer.
+/// Returns the driver if the process has loaded it already. Otherwise returns
+/// null and does not load the driver. If the result is null, no pointer can be
+/// a device pointer.
 const CudaDriver *getCudaDriverIfLoaded();
 
 /// Replaces the driver by a test's table. Null restores the real driver.

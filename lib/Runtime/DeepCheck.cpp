@@ -60,8 +60,8 @@ mlafix_status checkOnCuda(const CudaDriver &driver, const Call &call,
                           const ArgDesc &arg, const CallArg &given) {
   DeviceName device(call.device);
   ByteRange range = byteRange(arg, given);
-  // Ask about the data pointer, which lies inside the tensor whatever its
-  // strides are.
+  // Ask about the data pointer. It lies inside the tensor even if strides are
+  // negative.
   PointerAttributes facts;
   auto address = reinterpret_cast<uintptr_t>(given.data);
   if (!queryPointer(driver, address, facts) || facts.memoryType == 0)

@@ -31,8 +31,9 @@ struct Loaded {
 
 std::mutex loadMutex;
 
-/// Returns the loaded unit, or null. C programs define the struct, so `loaded`
-/// is a plain pointer, and built-ins of the compiler access it atomically.
+/// Returns the loaded unit, or null. C programs define mlafix_embedded objects,
+/// so `loaded` is a plain pointer and not a std::atomic. Built-ins of the
+/// compiler access it atomically.
 const Loaded *findLoaded(const mlafix_embedded &embedded) {
   return static_cast<const Loaded *>(
       __atomic_load_n(&embedded.loaded, __ATOMIC_ACQUIRE));

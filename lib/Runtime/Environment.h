@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// The runtime reads these environment variables:
+//
 //   MLAFIX_NUM_THREADS           number of threads for CPU launches, including
 //                                the calling thread
 //   MLAFIX_NO_DEPENDENT_LAUNCH   1: never use programmatic dependent launch

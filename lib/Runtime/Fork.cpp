@@ -13,8 +13,9 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Keeps forks and NoForks apart. Its POSIX objects are initialised before any
-/// constructor runs, are never destroyed, and can be reset by assignment.
+/// Makes a fork wait until no thread holds a NoFork, and a new NoFork wait
+/// while a thread is about to fork. The POSIX objects are initialised before
+/// any constructor runs, are never destroyed, and can be reset by assignment.
 struct Gate {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -31,8 +32,8 @@ void beforeFork() {
   ++gate.forking;
   // Do not wait if this thread holds a NoFork itself. A thread that holds
   // another NoFork may wait for a lock of this thread, so both would wait for
-  // each other. (The CUDA driver, which is initialised under a lock, may start
-  // a program.)
+  // each other. (A thread forks under a lock if it initialises the CUDA driver,
+  // which may start a program.)
   while (depth == 0 && gate.inside != 0)
     pthread_cond_wait(&gate.changed, &gate.mutex);
   // The mutex stays locked until the fork is done, so no other thread can

@@ -41,8 +41,8 @@ struct Reader {
     return offset <= size && length <= size - offset;
   }
   /// Returns true if a table of `count` entries of `entrySize` bytes lies
-  /// within the image. Both numbers have 16 bits, so the product does not
-  /// overflow.
+  /// within the image. Callers read both numbers from 16-bit fields, so the
+  /// product does not overflow.
   bool holdsTable(uint64_t offset, uint64_t count, uint64_t entrySize) const {
     return holds(offset, count * entrySize);
   }

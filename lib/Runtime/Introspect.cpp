@@ -47,7 +47,8 @@ mlafix_status parseBindings(const char *text, Bindings &bindings) {
   return MLAFIX_OK;
 }
 
-/// Returns true if `name` is a dim whose size is known only at launch.
+/// Returns true if `name` is an upper-case dim whose size is nevertheless known
+/// only at launch.
 bool isOpen(const KernelDesc &kernel, const std::string &name) {
   return name.front() >= 'A' && name.front() <= 'Z' &&
          std::any_of(kernel.args.begin(), kernel.args.end(),
@@ -69,10 +70,12 @@ bool matches(const KernelDesc &kernel, const Bindings &wanted, bool orOpen) {
   });
 }
 
-/// Returns true if every binding that `wanted` omits is the default one.
-/// Dynamic dims (lower case) and optional arguments are not bound by default,
-/// so a binding of one is not the default. Any binding of another name without
-/// a default counts as the default.
+/// Returns true if every binding of the kernel that `wanted` omits is the
+/// default one:
+///   - A name with a default must be bound to it.
+///   - A dynamic dim (lower case) or an optional argument without a default is
+///     not bound by default, so any binding of it is not the default one.
+///   - Any binding of another name counts as the default one.
 bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
   return std::all_of(
       kernel.bindings.begin(), kernel.bindings.end(), [&](const auto &binding) {
@@ -103,7 +106,8 @@ bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
       });
 }
 
-/// Lists kernels for a message: "merge[D=128,T=bf16], fixup". Names at most 32.
+/// Lists kernels for a message, for example "merge[D=128,T=bf16], fixup". The
+/// list has at most 32 kernels, and says how many more there are.
 std::string list(const std::vector<const KernelDesc *> &kernels) {
   std::string text;
   for (size_t i = 0; i < kernels.size(); ++i) {

@@ -14,15 +14,16 @@
 namespace mlafix::runtime {
 
 /// Returns true if all tensors that a planned launch reads, except peers'
-/// tensors, are in the memory of device `ordinal`. The parameter of kind Local
-/// has this value. If the driver's query fails for a tensor, that tensor counts
-/// as being there. Driver answers are cached for up to an eighth of a second,
-/// so the result may be stale if memory was freed and mapped again. A stale
-/// result only changes whether the kernel prefetches, not what it computes.
+/// tensors, are in the memory of device `ordinal`. (This is not the "local
+/// memory" of a CUDA thread.) The kernel's parameter of kind Local has this
+/// value. A tensor counts as being on the device if the driver's query fails.
+/// Driver answers are cached for up to an eighth of a second, so the result may
+/// be stale if memory was freed and mapped again. A stale result only changes
+/// whether the kernel prefetches, not what it computes.
 bool readsLocalMemory(const CudaDriver &driver, const Plan &plan,
                       int32_t ordinal);
 
-/// Drops the cached answers. Tests that replace the driver call it.
+/// Drops the cached answers. For tests that replace the driver.
 void forgetOwnersForTesting();
 
 } // namespace mlafix::runtime

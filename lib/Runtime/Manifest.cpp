@@ -504,8 +504,8 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
 
 } // namespace
 
-/// The largest stack in bytes that a unit may ask for. Rows that the compiler
-/// keeps on the stack take at most 4 MB.
+/// The largest stack in bytes that a unit may ask for. It is more than compiled
+/// code needs: the compiler keeps at most 4 MB of rows on the stack.
 constexpr int64_t mostStackBytes = 64 << 20;
 
 /// Parses an element of "variants". The images of `code` are parsed already.

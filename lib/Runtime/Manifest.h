@@ -14,8 +14,9 @@
 
 namespace mlafix::runtime {
 
-/// Parses the manifest, `size` bytes at `text`. It checks the ranges of images
-/// only for overflow; Container.cpp compares them with the file. Error:
+/// Parses the manifest, `size` bytes at `text`. Checks that the offset and the
+/// size of an image are at most limits::fileBytes, so their sum does not
+/// overflow. parseUnit() checks that images lie within the file. Error:
 /// BAD_UNIT, with the position in the manifest.
 mlafix_status parseManifest(const char *text, size_t size, UnitDesc &unit);
 

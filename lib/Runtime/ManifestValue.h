@@ -25,8 +25,8 @@ struct ManifestError {
   std::string message;
 };
 
-/// Parses JSON text in linear time. Throws a ManifestError if it is not JSON,
-/// is nested too deeply, or has too many values.
+/// Parses JSON text in linear time. Throws a ManifestError if the text is not
+/// JSON, is nested too deeply, or has too many values.
 json parseJson(const char *text, size_t size);
 
 /// A JSON value and its path in the manifest, such as

@@ -74,8 +74,8 @@ bool disjointModulo(const ByteLayout &a, uint32_t cutA, const ByteLayout &b,
   return delta >= spanA && delta + spanB <= modulus;
 }
 
-/// Sorts the dims by falling stride, and fuses an outer dim with the inner one
-/// if together they are contiguous.
+/// Sorts the dims by falling stride. Fuses an outer dim with the next inner dim
+/// if they are equivalent to one dim with the inner stride.
 void collapse(ByteLayout &layout) {
   // std::sort does not allocate, and there are at most nine dims.
   std::sort(layout.dims, layout.dims + layout.numDims,
@@ -97,8 +97,9 @@ void collapse(ByteLayout &layout) {
   }
   collapsed[count++] = inner;
   layout.numDims = 0;
-  // A one-byte element is a dim of size 1. Drop it, unless it is the innermost
-  // dim. (If another dim has stride 1, either may come last.)
+  // The bytes of a one-byte element are a dim of size 1. Drop this dim unless
+  // it is the innermost one. (It need not be: sorting may put another dim of
+  // stride 1 last.)
   while (count-- > 0)
     if (collapsed[count].size > 1 || count == 0)
       layout.dims[layout.numDims++] = collapsed[count];

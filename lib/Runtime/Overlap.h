@@ -68,7 +68,7 @@ struct ByteSpan {
 };
 
 /// Fills in `span`. Returns false if a layout is needed instead: if a stride is
-/// negative, if an address overflows, or, with `distinct`, if elements may
+/// negative, if an address overflows, or if `distinct` is true and elements may
 /// overlap.
 bool makeByteSpan(const StridedTensor &tensor, bool distinct, ByteSpan &span);
 

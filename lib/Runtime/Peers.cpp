@@ -14,7 +14,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Returns the word by which messages call one tensor of the argument.
+/// Returns the word that stands for one tensor of the argument in messages.
 const char *ofWhat(const ArgDesc &desc) {
   return desc.isPeers() ? "rank" : "tensor";
 }
@@ -207,7 +207,7 @@ mlafix_status mlafix::runtime::checkManyPointers(const Call &call) {
           !(args[other].isWritten() || args[i].isWritten()))
         continue;
       if (args[other].isMany() &&
-          other < i) // This pair has been checked when `i` was `other`.
+          other < i) // checked when `i` had the value of `other`
         continue;
       uint32_t count = args[other].isMany() ? call.args[other].sizes[0] : 1;
       for (uint32_t which = 0; which < count; ++which)

@@ -118,8 +118,8 @@ size_t formatMessage(char (&out)[messageCapacity], const char *format,
 } // namespace
 
 size_t mlafix::runtime::wholeLength(const char *text, size_t length) {
-  // Count the bytes 10xxxxxx at the end of the text. The byte before them tells
-  // how many of them its character needs.
+  // Count the continuation bytes (10xxxxxx) at the end of the text. The byte
+  // before them tells how many continuation bytes its character needs.
   size_t tail = 0;
   auto byteAt = [&](size_t fromEnd) {
     return static_cast<unsigned char>(text[length - 1 - fromEnd]);

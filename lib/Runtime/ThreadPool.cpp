@@ -149,9 +149,9 @@ private:
 // Never destroyed, since its threads run until the process ends.
 alignas(Pool) char poolStorage[sizeof(Pool)];
 
-/// Makes the pool at load time, before constructors that may launch. A forked
-/// child has none of the threads. It gets a new pool in the old one's memory,
-/// whatever state the old one was in.
+/// Makes the pool at load time, before any constructor that may launch a
+/// kernel. A forked child has none of the pool's threads. So it makes a new
+/// pool in the old one's memory, whatever state the old one was in.
 __attribute__((constructor(101))) void makePool() {
   new (poolStorage) Pool;
   pthread_atfork(nullptr, nullptr, [] { new (poolStorage) Pool; });

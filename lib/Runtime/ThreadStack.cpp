@@ -39,7 +39,7 @@ StackRange findStack() {
 /// Returns true if `bytes` fit on this thread's stack. Returns false if the
 /// caller runs on another stack, such as that of a fiber.
 bool hasRoom(size_t bytes) {
-  // Ask only once: for the main thread, the system reads a file.
+  // Ask once per thread, since for the main thread the system reads a file.
   thread_local const StackRange stack = findStack();
   auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   return here >= stack.begin && here < stack.end &&

@@ -57,7 +57,7 @@ struct PreparedKernel {
   std::vector<void *> entries;
   int64_t multiprocessors = 1;
   int64_t bandwidth = 0; ///< memory bandwidth in bytes/s; 0: unknown
-  /// Mutable, since launches see the kernel as const.
+  /// Mutable, since a launch gets a const PreparedKernel and updates its memo.
   mutable CallMemo memo;
 };
 
@@ -107,7 +107,8 @@ const PreparedKernel *preparedKernel(const mlafix_kernel &kernel,
 mlafix_status prepareKernel(const mlafix_kernel &kernel, mlafix_device device,
                             const PreparedKernel *&prepared);
 
-/// Sets `code` to the CPU code of `kernel` for this machine. Error: NO_IMAGE.
+/// Sets `code` to the best CPU code of `kernel` that this machine supports and
+/// MLAFIX_CPU_TARGET allows. Error: NO_IMAGE.
 mlafix_status chooseCpuCode(const KernelDesc &kernel, const TargetCode *&code);
 
 /// Returns the highest level of CPU code (Targets.def) that the processor and
@@ -124,8 +125,8 @@ constexpr char machineArchitecture[] = "aarch64";
 constexpr char machineArchitecture[] = "";
 #endif
 
-/// Returns the name of this machine's best CPU target, or null if there is
-/// none.
+/// Returns the name of the best CPU target that this machine supports and
+/// MLAFIX_CPU_TARGET allows, or null if there is none.
 const char *cpuTargetName();
 
 /// Loads the kernel's code on a device and fills in `prepared`. The caller must

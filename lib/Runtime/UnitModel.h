@@ -35,8 +35,8 @@ inline bool isMany(int32_t kind) {
 }
 
 /// An argument of a kernel. The fields that every launch reads come first and
-/// are adjacent, because the driver evicts them from the caches between
-/// launches.
+/// are adjacent, so that they take few cache lines. The driver evicts these
+/// from the caches between launches.
 struct ArgDesc {
   int32_t kind = 0;          ///< the mlafix_arg_kind that a call must pass
   int32_t dtype = 0;         ///< a tensor's mlafix_dtype
@@ -138,9 +138,11 @@ struct Geometry {
   int64_t lanes = 1; ///< number of lanes per row
   runtime::Groups groups;
   int64_t rowsPerBlock = 1;
-  /// The number of blocks per row, if these blocks do not wait for each other.
+  /// The number of blocks per row, if several blocks compute a row without
+  /// waiting for each other.
   std::optional<Extent> parts;
-  /// The largest number of threads per block. `rowsPerBlock` is for this size.
+  /// The largest number of threads per block. A block with so many threads
+  /// computes `rowsPerBlock` rows.
   int64_t threads = 1;
   /// The smallest number of threads to which a launch may halve a block.
   int64_t leastThreads = 1;
