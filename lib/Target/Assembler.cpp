@@ -22,8 +22,8 @@ Assembly::~Assembly() = default;
 Assembler::~Assembler() = default;
 
 /// Returns advice if `log` says that a kernel needs too many predicate
-/// registers. A GPU thread has seven. ptxas 13.0 spills the other predicates,
-/// and fails if it cannot.
+/// registers. A GPU thread has seven of these. If a kernel needs more, ptxas
+/// 13.0 spills some, and fails if it cannot.
 StringRef mlafix::target::adviseOnLog(StringRef log) {
   return log.contains("Register allocation failed with register count of '7'")
              ? "; a row needs more conditions at once than this assembler can "

@@ -7,11 +7,11 @@
 //
 // mlafix ships no assembler and needs none to build: it uses those that it
 // finds on the machine. A `ptxas` process is preferred to the nvJitLink
-// library. After ptxas has started, both take about as long for a code version
-// (12 ms and 10 ms). But nvJitLink assembles for further linking and therefore
-// uses more registers, so fewer blocks fit on a multiprocessor. For sm_90 it
-// uses 39 registers instead of 32 for the bf16 merge, and 48 instead of 40 for
-// the fixup.
+// library, because nvJitLink assembles for further linking and therefore uses
+// more registers, so fewer blocks fit on a multiprocessor. For sm_90 it uses 39
+// registers instead of 32 for the bf16 merge, and 48 instead of 40 for the
+// fixup. Once ptxas has started, it takes about as long for a code version as
+// nvJitLink (12 ms and 10 ms).
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,11 +91,11 @@ public:
 /// empty if there are none.
 ///
 /// An assembler that the user names is used instead of any that a search would
-/// find. The user can name it by `ptxasPath` (an option), by the environment
-/// variable MLAFIX_PTXAS, or by MLAFIX_NVJITLINK. The search looks for ptxas
-/// below CUDA_HOME, on PATH and in PyPI wheels. Then it looks for libnvJitLink
-/// below CUDA_HOME, on the loader's path and in PyPI wheels. Returns an error
-/// if the user names something that is not an assembler.
+/// find. The user can name it by `ptxasPath` (the option --ptxas), or by an
+/// environment variable: MLAFIX_PTXAS or MLAFIX_NVJITLINK. The search looks for
+/// ptxas below CUDA_HOME, on PATH and in PyPI wheels. Then it looks for
+/// libnvJitLink below CUDA_HOME, on the loader's path and in PyPI wheels.
+/// Returns an error if the user names something that is not an assembler.
 llvm::Expected<std::vector<Assembler *>>
 findAssemblers(AssemblerKind kind, llvm::StringRef ptxasPath);
 

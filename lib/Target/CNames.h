@@ -30,8 +30,8 @@ public:
 
   /// Returns `wanted` if it is a valid identifier that is not in use yet.
   /// Otherwise replaces invalid characters by '_' and puts "arg" before a
-  /// leading digit. Then appends '_' until the name is not in use, and no
-  /// name that consists of it and one of `suffixes` is.
+  /// leading digit. Then appends '_' until neither the name nor the name
+  /// followed by one of `suffixes` is in use.
   std::string make(llvm::StringRef wanted,
                    llvm::ArrayRef<llvm::StringRef> suffixes = {});
 

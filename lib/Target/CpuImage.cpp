@@ -49,7 +49,8 @@ struct LinkState {
   Error error = Error::success();
 };
 
-/// Keeps the linked bytes where they are. Nothing is mapped or executed.
+/// An allocation whose finalisation does nothing: the linked bytes stay in
+/// LinkState::image. They are neither mapped nor executed here.
 class InFlight final : public JITLinkMemoryManager::InFlightAlloc {
 public:
   void abandon(OnAbandonedFunction onAbandoned) override {
@@ -155,7 +156,8 @@ public:
   }
 
   Error modifyPassConfig(LinkGraph &, PassConfiguration &config) override {
-    // Run the section check after dead stripping, when the GOT entries exist.
+    // Run the section check after dead stripping, so that it ignores sections
+    // that no entry point uses. At that time the GOT entries exist.
     config.PostPrunePasses.push_back(checkSections);
     config.PreFixupPasses.push_back(checkRelocations);
     return Error::success();

@@ -110,7 +110,8 @@ mlafix::target::readResources(StringRef cubin) {
     if (Error error = readInfo(*contents, note))
       return error;
   }
-  // Skip sections of no kernel: the driver's own is `.nv.shared.reserved.0`.
+  // Skip sections that belong to no kernel, such as the driver's
+  // `.nv.shared.reserved.0`.
   for (auto [kernel, bytes] : shared)
     if (auto found = kernels.find(kernel); found != kernels.end())
       found->second.sharedBytes = bytes;

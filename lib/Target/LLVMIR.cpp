@@ -204,8 +204,8 @@ private:
       return true;
     if (pass != "InstCombinePass")
       return !unwanted.contains(pass);
-    // LLVM 22 runs InstCombine eight times. Later rounds find what rounds 4, 5
-    // and 7 would find.
+    // LLVM 22 runs InstCombine eight times. Skip rounds 4, 5 and 7, since later
+    // rounds find what these would find.
     unsigned number = ++combined[*any_cast<const Function *>(&unit)];
     return number != 4 && number != 5 && number != 7;
   }

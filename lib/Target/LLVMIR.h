@@ -73,13 +73,13 @@ uint64_t countLocalBytes(llvm::StringRef ptx, llvm::StringRef entry);
 /// early. Returns false if the PTX already asks for one.
 bool giveRegisters(std::string &ptx, llvm::StringRef entry);
 
-/// Gives 16-byte loads with !nontemporal the evict-first cache hint. Only for
-/// NVPTX.
+/// Replaces 16-byte loads with !nontemporal by loads that allocate no line in
+/// the L1 cache (`ld.global.L1::no_allocate`). Only for NVPTX.
 void streamLoads(llvm::Module &module);
 
 /// Creates a code generator pass that replaces divisions of more than 64 bits,
-/// for which targets have no instructions. It uses 64-bit divisions, or loops
-/// over the bits.
+/// for which targets have no instructions, by 64-bit divisions or by loops over
+/// the bits.
 llvm::FunctionPass *createWideDivisionsPass();
 
 /// Generates code for `module` with `machine`: assembly text, or an object

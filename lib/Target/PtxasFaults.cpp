@@ -152,8 +152,8 @@ static bool isConvertedBack(const Value *value) {
 
 // If two pairs of narrow floats are stored together, ptxas 12.9 and 13.0
 // combine them into one word and read the pairs from that word at other uses,
-// too. If a branch may have changed one of the pairs, that pair is lost. The
-// next two functions prevent this.
+// too. If a branch may have changed one of the pairs, the changed pair is lost.
+// The next two functions prevent this.
 
 /// Extends each pair that passes through a phi to a word of its own, so that it
 /// cannot become part of another word.
@@ -298,8 +298,9 @@ static void keepMaximaFromPacks(Module &module) {
   }
 }
 
-// This rewrites the PTX text: the code generator creates 32-bit negations after
-// all module passes, from products and quotients by negative powers of two.
+// Rewrites the PTX text and not the module, because the code generator creates
+// further 32-bit negations after all module passes. It creates them from
+// products and quotients by negative powers of two.
 std::string mlafix::target::rewriteNegations(StringRef ptx) {
   constexpr StringLiteral negation = "\tneg.s32 \t";
   std::string result;

@@ -33,8 +33,8 @@ static bool addUses(mlir::Operation *op, const mlir::SymbolTable &symbols,
            });
   }
   // MLIR's own symbol search is slow, since it looks at every attribute of a
-  // body. Look only at ops with SymbolUserOpInterface: except for
-  // personalities, they have all symbol uses.
+  // body. Look only at ops with SymbolUserOpInterface. All symbol uses of a
+  // function are in such ops, except for its personality.
   if (function.getPersonality())
     return false;
   mlir::WalkResult walked =

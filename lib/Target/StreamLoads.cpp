@@ -1,4 +1,4 @@
-//===- StreamLoads.cpp - loads that the caches drop first -----------------===//
+//===- StreamLoads.cpp - loads that allocate nothing in L1 ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // LLVM 22 ignores !nontemporal for NVPTX. So streamLoads() replaces loads with
-// !nontemporal by inline PTX, after all optimisations.
+// !nontemporal by inline PTX (`ld.global.L1::no_allocate`), after all
+// optimisations.
 //
 //===----------------------------------------------------------------------===//
 

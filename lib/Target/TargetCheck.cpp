@@ -159,7 +159,8 @@ static bool arrivesRelaxed(mlir::Operation *op) {
 
 unsigned mlafix::target::requiredPtxVersion(mlir::ModuleOp module,
                                             const TargetSpec &target) {
-  // For chips that this switch does not list, LLVM's own choice is new enough.
+  // For GPUs that this switch does not list, the PTX version that LLVM chooses
+  // is new enough.
   bool (*needsMore)(mlir::Operation *) = nullptr;
   unsigned version = 0;
   switch (target.capability) {

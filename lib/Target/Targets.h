@@ -53,8 +53,8 @@ llvm::Expected<std::vector<const TargetSpec *>>
 expandTargets(llvm::ArrayRef<std::string> names);
 
 /// Creates LLVM's code generator for `target`. The PTX has the `.version`
-/// `ptxVersion` (10 * major + minor). If `ptxVersion` is 0, it has the lowest
-/// one that supports the chip, so that old drivers accept the PTX.
+/// `ptxVersion` (10 * major + minor). If `ptxVersion` is 0, the PTX has the
+/// lowest version that supports the GPU, so that old drivers accept it.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(const TargetSpec &target, unsigned ptxVersion = 0);
 

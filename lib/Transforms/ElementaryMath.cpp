@@ -39,9 +39,8 @@ Value mlafix::buildReciprocal(ShapedBuilder s, Value x, Value near) {
   return s.fma(near, arith::NegFOp::create(s.b, s.loc, rest), near);
 }
 
-/// Adds the remainder near * divisor - x, times -reciprocal, to `near`. With
-/// the opposite signs of remainder and reciprocal, a quotient of -0 would
-/// become +0.
+/// Adds the remainder near * divisor - x, times -reciprocal, to `near`. (To add
+/// x - near * divisor, times reciprocal, would turn a quotient of -0 into +0.)
 Value mlafix::buildQuotient(ShapedBuilder s, Value x, Value divisor,
                             Value reciprocal) {
   Value near = s.op<arith::MulFOp>(x, reciprocal);
@@ -152,9 +151,10 @@ Value mlafix::buildErf(ShapedBuilder s, Value x, UnaryFn exp2) {
   return s.floatOf(s.op<arith::OrIOp>(s.bits(result), sign));
 }
 
-/// tanh(x) is 1 - 2 / (1 + e^(2 |x|)) with the sign of x. Near 0, where few
-/// digits of this would remain, it is |x| times a polynomial in x^2. The
-/// coefficients minimise the relative error up to 0.4 (1.2e-7 before rounding).
+/// tanh(x) is 1 - 2 / (1 + e^(2 |x|)) with the sign of x. Near 0, few digits of
+/// the difference would remain. So |x| times a polynomial in x^2 replaces it
+/// for |x| below 0.4. The coefficients minimise the relative error there
+/// (1.2e-7 before rounding).
 Value mlafix::buildTanh(ShapedBuilder s, Value x, UnaryFn exp2,
                         UnaryFn reciprocal) {
   constexpr float kMostSmall = 0.4f;

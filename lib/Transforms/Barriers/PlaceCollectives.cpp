@@ -39,8 +39,8 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Recomputes values of a row's program for the first lane of another row of
-/// the block: the row whose number is the number of this thread.
+/// Recomputes values of a row's program in another thread. Thread n of the
+/// block computes the values that the first lane of the block's row n has.
 class FirstLanes {
 public:
   FirstLanes(OpBuilder &b, Location loc, Operation *program, int64_t lanes)
@@ -235,8 +235,9 @@ static Value buildMark(OpBuilder &b, Location loc, Type type) {
 }
 
 /// Removes reads of peers' memory from `program`. A marker replaces each loaded
-/// element. If the elements are loaded in a merge loop, whose chunks would need
-/// shared memory of their own, the marker replaces the result of the loop.
+/// element. If the elements are loaded in a merge loop, the marker replaces the
+/// result of the loop, since the chunks of a second loop would need shared
+/// memory of their own.
 static void markPeers(KernelOp kernel, Operation *program) {
   SetVector<Operation *> marked;
   program->walk([&](LoadOp load) {
@@ -260,8 +261,8 @@ static void markPeers(KernelOp kernel, Operation *program) {
   });
 }
 
-/// Keeps the part of `program` before its exchange. Its stores execute only if
-/// the i1 `sends` is true. Its loads do not wait for `sends`.
+/// Keeps the part of `program` before its exchange. The stores of this part
+/// execute only if the i1 `sends` is true. Its loads do not wait for `sends`.
 static void keepSends(Operation *program, Value sends) {
   ExchangeOp exchange = findExchange(program);
   SmallVector<Operation *> behind;

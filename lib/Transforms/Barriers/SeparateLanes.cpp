@@ -25,8 +25,8 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Inserts a barrier before each access to memory that another lane may not
-/// have read or written yet.
+/// Inserts a barrier before each access that may touch memory which an earlier
+/// access of another lane has yet to read or write.
 class LaneSeparation {
 public:
   LaneSeparation(KernelOp kernel, RowOp row)

@@ -141,8 +141,8 @@ static bool isReplaceable(float divisor, float least) {
   return odd > 1 && odd < kOddParts && ofQuotient >= -126 && off < 0.5 / odd;
 }
 
-/// Returns a lower bound that holds unless `value` is NaN. Returns 0 if no
-/// bound is known.
+/// Returns a lower bound of `value`, which holds unless `value` is NaN. Returns
+/// 0 if no bound is known.
 static float getLeast(Value value) {
   Operation *op = value.getDefiningOp();
   return isa_and_nonnull<arith::MaximumFOp>(op) ? getConstant(op->getOperand(1))
@@ -220,7 +220,8 @@ static Interval getInterval(Value value) {
 }
 
 /// Returns true if `value` is known to be 0, NaN or at least 2^-60 in
-/// magnitude. A sum with a constant c is either 0 or at least 2^-25 c.
+/// magnitude. A sum with a constant c is either 0 or at least 2^-25 c, so it
+/// suffices that c is at least 2^-35.
 static bool isCoarse(Value value) {
   Operation *op = value.getDefiningOp();
   if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp>(op))
@@ -317,9 +318,9 @@ static bool hidesSmall(Operation *user, Value value) {
   return isa<math::RoundEvenOp, arith::FPToSIOp, arith::FPToUIOp>(user);
 }
 
-/// Returns true if magnitudes below 2^-25 do not matter to any user of `value`,
-/// after optional clamps and selects. Such users narrow to fp8, or hidesSmall()
-/// holds for them.
+/// Returns true if no user of `value` distinguishes magnitudes below 2^-25:
+/// each user narrows to fp8, or hidesSmall() is true for it. Clamps and selects
+/// may be between `value` and these users.
 static bool isNarrowed(Value value) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (isa<arith::TruncFOp>(user))
@@ -334,8 +335,9 @@ static bool isNarrowed(Value value) {
   });
 }
 
-/// Returns the common divisor of all elements of a pack, or null if they may
-/// differ.
+/// Returns the divisor of all elements of a pack. Returns null if the elements
+/// may have different divisors, or if `op` is not an exact division of a pack
+/// of several elements.
 static Value getSharedDivisor(arith::DivFOp op) {
   auto type = dyn_cast<VectorType>(op.getType());
   auto broadcast = op.getRhs().getDefiningOp<vector::BroadcastOp>();
@@ -403,8 +405,8 @@ public:
            order.properlyDominates(divisor, ops.front());
   }
   /// Returns true if sharing a branch is faster than separate divisions. If
-  /// quotients near 0 matter, this is so from `fewest` elements on, since their
-  /// dividends must be checked.
+  /// quotients near 0 matter, the dividends must be checked, so sharing is
+  /// faster only from `fewest` elements on. Otherwise it always is.
   bool pays(int64_t fewest) const;
   void share();
 
@@ -561,9 +563,9 @@ bool JoinedReciprocals::needs(Operation &op) const {
       .wasInterrupted();
 }
 
-/// Returns true if reciprocals after `op` in the block may still join these.
-/// They may if `op` does not depend on these reciprocals, or if `op` can be
-/// moved behind the later ones and be recomputed.
+/// Returns true if reciprocals after `op` in the block may still join the
+/// collected ones. They may if `op` does not depend on the collected
+/// reciprocals, or if `op` can be moved behind the later ones and recomputed.
 bool JoinedReciprocals::takes(Operation &op) const {
   return !needs(op) || (isPure(&op) && op.getNumRegions() == 0);
 }
