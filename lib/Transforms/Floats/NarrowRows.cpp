@@ -73,8 +73,8 @@ static std::optional<APFloat> convertExactly(APFloat number, FloatType type) {
   return number;
 }
 
-/// Returns the op that widens words to operand `index` of `yield`. Returns null
-/// if there is no such op.
+/// If `yield` yields a value widened from words as operand `index`, returns the
+/// op that widens. Returns null otherwise.
 static arith::ExtFOp getWidening(scf::YieldOp yield, unsigned index) {
   auto widening = yield.getOperand(index).getDefiningOp<arith::ExtFOp>();
   return widening && fillsWords(widening.getIn().getType()) ? widening
@@ -91,7 +91,7 @@ static void yieldNarrow(scf::YieldOp yield, unsigned index,
 
 /// If both branches yield a widened value, makes them yield the narrow value
 /// and widens the result of `branch` instead. Half as many registers are then
-/// live at the end of `branch`, and a mask behind it can apply to words.
+/// live at the end of `branch`, and a mask behind `branch` can apply to words.
 static void widenBehind(scf::IfOp branch) {
   SmallVector<Type> types(branch.getResultTypes());
   SmallVector<unsigned> moved;
@@ -129,9 +129,9 @@ static bool isExtreme(Operation *op) {
 }
 
 /// Returns those of `ops` that only contribute to extremes (maxima or minima)
-/// of a whole row. An extreme is formed from packs, then from halves of a pack,
-/// finally from two elements. On narrow elements, these ops may yield another
-/// NaN. This does not matter, since extremes map every NaN to the same one.
+/// of a whole row: of packs, then of the halves of a pack, and finally of two
+/// elements. If these ops compute with narrow elements, a NaN may have other
+/// bits. This does not matter, since extremes map every NaN to the same one.
 static DenseSet<Operation *> findPartsOfExtremes(ArrayRef<Operation *> ops) {
   DenseSet<Operation *> parts;
   for (Operation *op : llvm::reverse(ops)) {
@@ -443,10 +443,10 @@ private:
   void widenInside(scf::IfOp branch);
   void widenAsWords(ArrayRef<arith::ExtFOp> widenings, bool hasWords);
 
-  /// Widenings of bf16 in branches, which stay element by element. ptxas does
-  /// not recognise that they give the same values as the words that are widened
-  /// in front of the branch. Otherwise it would keep the wide row in registers
-  /// until the branch.
+  /// Widenings of bf16 in branches that must convert single elements. In front
+  /// of the branch, the row is widened as words. If the branch did the same,
+  /// ptxas would recognise the values and keep the wide row in registers until
+  /// the branch.
   llvm::SmallPtrSet<Operation *, 8> separate;
 };
 } // namespace
@@ -530,8 +530,9 @@ void NarrowRowsPass::delayWidening(const MachineModel &machine) {
 }
 
 /// Widens rows by integer arithmetic on words, where this is faster. In a
-/// kernel that narrows to f16, widens all bf16 by integer arithmetic. Otherwise
-/// LLVM would compute with bf16 in f16, which has a smaller range.
+/// kernel that narrows to f16, widens all bf16 by integer arithmetic, which
+/// LLVM does not recognise as a widening. Otherwise LLVM would narrow
+/// arithmetic on bf16 to f16, which has a smaller range.
 void NarrowRowsPass::widenAsWords(ArrayRef<arith::ExtFOp> widenings,
                                   bool hasWords) {
   bool narrowsToF16 = false;

@@ -51,8 +51,8 @@ static bool isOfPairs(Value value) {
   return type && type.getRank() == 1 && type.getNumElements() % 2 == 0;
 }
 
-/// Returns the conversions from and to bf16, in program order, between which
-/// the order of a vector's elements does not matter.
+/// Returns the conversions from and to bf16 whose wide vectors may hold their
+/// elements in any order. The conversions are in program order.
 static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
   // Vectors that elementwise ops connect have the same order of elements. This
   // order must be the order in memory if any of them has another use.
@@ -109,8 +109,8 @@ static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
 
 static constexpr uint32_t kUpperHalf = 0xffff0000;
 
-/// Widens words of two elements. The result contains all lower elements,
-/// followed by all upper elements.
+/// Widens `x`, a vector of bf16, as words of two elements. The result contains
+/// the lower elements of all words, followed by the upper elements.
 static Value extendPairs(OpBuilder &b, Location loc, Value x) {
   int64_t size = cast<VectorType>(x.getType()).getNumElements();
   auto half = VectorType::get({size / 2}, b.getI32Type());
@@ -122,8 +122,8 @@ static Value extendPairs(OpBuilder &b, Location loc, Value x) {
       b, loc, lower, upper, llvm::to_vector(llvm::seq<int64_t>(0, size)));
 }
 
-/// Builds the inverse of extendPairs(): narrows the lower and the upper
-/// elements and packs them into words.
+/// Builds the inverse of extendPairs(): narrows `x` to bf16 and packs one lower
+/// and one upper element into each word.
 static Value truncatePairs(OpBuilder &b, Location loc, Value x, Type type) {
   int64_t size = cast<VectorType>(type).getNumElements();
   Value rounded = roundToBF16(ShapedBuilder(b, loc, x.getType()), x);

@@ -18,10 +18,10 @@ def NarrowRowsPass : Pass<"mlafix-narrow-rows", "::mlafix::KernelOp"> {
     branches it then occupies a half or a quarter of the registers, and each branch may mask it as words.
 
     The maximum or minimum of rows of bf16 or f16, or of their magnitudes, is computed on the narrow elements, two at
-    once, and then widened. The result is one of the elements, so only the bits of a NaN may change. Later arithmetic on
-    the row widens it at its first use. Uses in branches widen the row again, element by element if the target has an
-    instruction for that: `ptxas` does not recognise the result as a value that exists already. Until then the row
-    occupies half the registers.
+    once, and then widened. The result is one of the elements, so only the bits of a NaN may change. If later arithmetic
+    uses the wide row, the row is widened at the first such use, and occupies half the registers until then. Branches
+    that use the row widen it again, element by element if the target has an instruction for that. `ptxas` then does not
+    recognise the result as a value that exists already, so it does not keep the wide row until the branch.
 
     If a lane has many packs of such rows (`inTurnPacks`) and the kernel stores rows, all ops on rows are sunk to their
     first use. Packs are then computed one after the other, and need the registers of a single pack.
@@ -37,7 +37,8 @@ def NarrowRowsPass : Pass<"mlafix-narrow-rows", "::mlafix::KernelOp"> {
     to f16 always widens bf16 by integer arithmetic, which LLVM does not recognise.
 
     For GPUs only: a CPU converts bf16 by integer arithmetic anyway (`mlafix-expand-math`). On targets that compute with
-    two f32 at once, only the widening in branches applies: LLVM's code for words takes more registers there.
+    two f32 at once, only two things apply: the widening in branches, and the integer arithmetic in kernels that narrow
+    to f16. LLVM's code for words takes more registers there.
 
     ```mlir
     // Before
@@ -109,9 +110,10 @@ def LowerDivisionsPass : Pass<"mlafix-lower-divisions", "::mlafix::KernelOp"> {
     ```
 
     Two or more correctly rounded scalar reciprocals in a block are computed in two steps that are right for normal
-    numbers. One may depend on another. One branch behind the last checks the remainders of all of them. If one is too
-    far off (for 0, subnormals, infinities, NaN, and numbers beyond 2^126), the branch computes all in full, and repeats
-    the operations between them. Other operations that need a reciprocal move behind the branch.
+    numbers. A reciprocal may depend on another. A single branch behind the last reciprocal checks the remainders of all
+    of them. If one is too far off (for 0, subnormals, infinities, NaN, and numbers beyond 2^126), the branch computes
+    all reciprocals in full, and repeats the operations between them. Other operations that need a reciprocal move
+    behind the branch.
 
     ```mlir
     // Before

@@ -82,8 +82,8 @@ public:
                        batch, strip);
   }
 
-  /// Builds loops over all complete batches in `range`. Returns the row after
-  /// them.
+  /// Builds loops over all complete batches in `range`. Returns the first row
+  /// after these batches.
   Value run(OpBuilder &b, RowRange range);
 
 private:
@@ -100,11 +100,11 @@ private:
     indices.front() = IndexBuilder(b, loc).add(indices.front(), lane);
     return indices;
   }
-  /// Return `value` for all rows of the batch, as a vector, or for row `lane`
-  /// alone.
+  /// Returns `value` for all rows of the batch, as a vector.
   Value vectorOf(OpBuilder &b, Value value);
+  /// Returns `value` for row `lane` of the batch.
   Value laneOf(OpBuilder &b, Value value, int64_t lane);
-  /// Clones `op` with its operands in row `lane` of the batch.
+  /// Clones `op` with the values of its operands in row `lane` of the batch.
   Operation *cloneLane(OpBuilder &b, Operation *op, int64_t lane);
   bool varies(Operation *op) const {
     return llvm::any_of(op->getOperands(), [&](Value operand) {
@@ -158,8 +158,9 @@ Operation *BatchBuilder::cloneLane(OpBuilder &b, Operation *op, int64_t lane) {
 
 /// Computes the scalars of `batch` rows from `first` on along the outermost
 /// extent. Stores them to the buffers from `position` on, in the order in which
-/// moveRow() reads them. These writes are strided, but their lines stay in the
-/// cache. Strided reads, with a cache line per value, would cost more.
+/// moveRow() reads them. In this order the writes here are strided, but their
+/// lines stay in the cache. Otherwise the reads of moveRow() would be strided,
+/// with a cache line per value, which would cost more.
 void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
   SmallVector<Value> indices = indicesOf(b, first);
   for (auto [argument, index] : llvm::zip(row.getArguments(), indices))
@@ -200,7 +201,7 @@ void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
 }
 
 /// Builds the program of the row that is `lane` rows after `row` along the
-/// outermost extent. Its scalars are at `position` in the buffers.
+/// outermost extent, and whose scalars are at `position` in the buffers.
 void BatchBuilder::moveRow(OpBuilder &b, Value row, Value lane,
                            Value position) {
   IRMapping mapping;

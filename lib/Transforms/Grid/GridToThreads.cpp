@@ -71,12 +71,13 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
 }
 
 /// Interleaves the halves of the grid: blocks 0, 1, 2, … take positions 0, n /
-/// 2, 1, n / 2 + 1, …. Blocks that share a row move together. Unchanged rows
-/// are usually adjacent and use no bandwidth, so their blocks should run beside
-/// others. If the conditions of stores (getRowConditions()) have the same
-/// values at both ends of the grid, blocks keep their positions, which is
-/// faster. The plan of an exchange never interleaves blocks: there the same
-/// block of every rank must wait, although conditions differ between ranks.
+/// 2, 1, n / 2 + 1, …. Blocks that share a row move together. Rows that the
+/// kernel leaves unchanged are usually adjacent and use no bandwidth, so their
+/// blocks should run beside blocks that store rows. If the conditions of stores
+/// (getRowConditions()) have the same values at both ends of the grid, blocks
+/// keep their positions, which is faster. The plan of an exchange never
+/// interleaves blocks: the same block of each rank must have the same rows, but
+/// the conditions may differ between ranks.
 static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block,
                               Value parts) {
   auto kernel = forall->getParentOfType<KernelOp>();
@@ -100,8 +101,8 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block,
 }
 
 /// Returns true if the rows of the grid fill whole warps, whatever the dynamic
-/// extents are. The number of rows is a multiple of the product of the static
-/// extents.
+/// extents are. The number of rows is known only to be a multiple of the
+/// product of the static extents.
 static bool fillsWarps(ForallOp forall, LayoutAttr layout) {
   int64_t known = 1;
   for (Value extent : forall.getExtents())

@@ -27,9 +27,9 @@ def LowerGridPass : Pass<"mlafix-lower-grid", "::mlafix::KernelOp"> {
       stored in another width, are not reordered.
     - Before the wait, the first thread of each block prefetches a cache line of small tensors (`mlafix.table_lines`):
       of integers, and of floats whose lines span several rows.
-    - A block that reduces a long row prefetches, behind its own loads (`mlafix-hoist-loads`), the row of the one
-      `rows_ahead` blocks further on: while it computes, its multiprocessor has no room for a block that
-      would load that row.
+    - A block that reduces a long row prefetches, behind its own loads (`mlafix-hoist-loads`), the row of the block that
+      is `rows_ahead` blocks further on. While a block computes, its multiprocessor has no room for a block that would
+      load that row.
 
     ```mlir
     // Before, with layout = <lanes = 16, packs = 1, pack = 8, rows = 8>
@@ -51,10 +51,11 @@ def LowerGridPass : Pass<"mlafix-lower-grid", "::mlafix::KernelOp"> {
     ```
 
     **Groups of lanes**, for a dense grid on a GPU whose layout has several groups. Its rows have merge loops. The lanes of a row do not synchronise, so the
-    grid's lanes are numbered consecutively, independent of blocks. A block has as many groups of the same lanes as fit
-    `group_threads`, a parameter of the launch, into its threads. All threads of a block take part in the exchange of
-    chunks (`mlafix-lower-merge-loops`); those past the last row repeat the last row. The first group computes what
-    follows the last merge loop. Each thread of a block's first warp prefetches a line of small tensors.
+    grid's lanes are numbered consecutively, independent of blocks. Each group of a block has `group_threads` threads, a
+    parameter of the launch, and covers the same lanes. A block has as many groups as its threads suffice for. All
+    threads of a block take part in the exchange of chunks (`mlafix-lower-merge-loops`); those past the last row repeat
+    the last row. The first group computes what follows the last merge loop. Each thread of a block's first warp
+    prefetches a line of small tensors.
 
     ```mlir
     // Before, with layout = <lanes = 64, packs = 2, pack = 4, rows = 1, groups = 16>

@@ -63,11 +63,11 @@ Value RaggedRows::innerSize() {
 
 /// Computes the block's first bundle and the number of blocks that share a
 /// bundle. This number is the quotient of the blocks and the bundles of the
-/// grid, rounded down to a power of two, but at least 1. A scattered bundle is
-/// shared by at least as many blocks as it has parts, rounded down to a power
-/// of two. A block searches for the segment of each part that it takes, which
-/// can take longer than storing the part. Therefore a small number of rows is
-/// not scattered.
+/// grid, rounded down to a power of two, but at least 1. A scattered bundle
+/// (RowBundle::scatteredRows) is shared by at least as many blocks as it has
+/// parts, rounded down to a power of two. A block searches for the segment of
+/// each part that it takes, which can take longer than storing the part.
+/// Therefore a small number of rows is not scattered.
 void RaggedRows::shareBundle(RowBundle &bundle) {
   Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {
@@ -117,8 +117,8 @@ void RaggedRows::publish(Value position, ArrayRef<Value> starts,
   for (auto [k, length] : llvm::enumerate(lengths)) {
     Value own = x.add(position, x.constant(k));
     memref::StoreOp::create(b, loc, before, prefix, own);
-    // Store the difference between the index and the number of each row. 32
-    // bits suffice for all rows in use.
+    // Store what must be added to the number of a row of this segment to get
+    // the row's index. 32 bits suffice for all rows in use.
     memref::StoreOp::create(b, loc, x.sub(x.toI32(starts[k]), before), shift,
                             own);
     Value end = saturatingAdd(before, length);
@@ -142,7 +142,7 @@ Value RaggedRows::search(Value number) {
   return position;
 }
 
-/// Returns the number after the last row of the segment at `position`, i32.
+/// Returns the number of the last row of the segment at `position` plus 1, i32.
 Value RaggedRows::endOf(Value position) {
   Value next = x.add(position, x.constant(1)), last = x.constant(positions - 1);
   Value known = arith::MinUIOp::create(b, loc, next, last);
@@ -282,8 +282,8 @@ Value SegmentPredicate::build(Value segment, bool isBounded) {
 }
 
 /// Builds an i1 that is true if all segments before `end` exist and are within
-/// the bounds of loads. If `isWithin` is false, builds the negation, with ops
-/// of its own.
+/// the bounds of loads. If `isWithin` is false, builds the negation instead, by
+/// inverting the comparisons.
 Value SegmentPredicate::endsWithin(Value end, Value segments, bool isWithin) {
   IndexBuilder x(b, loc);
   Value all;
@@ -328,8 +328,8 @@ Value SegmentPredicate::isAnySelected(Value base, Value member, int64_t count,
   // A thread has seven predicate registers, so loads with a predicate each
   // would wait for one another. So if all segments exist and are within the
   // bounds, a first branch loads without predicates. Otherwise a second branch
-  // loads with them. It is not the else branch of the first, because the first
-  // loads of each branch are prefetched (PrefetchCandidates.cpp).
+  // loads with them. The second is not the else branch of the first, because
+  // the first loads of each branch are prefetched (PrefetchCandidates.cpp).
   Value end = x.add(base, x.constant(count * step));
   Value any = arith::ConstantIntOp::create(b, loc, false, 1);
   for (bool isWhole : {true, false}) {

@@ -15,7 +15,7 @@
 namespace mlafix {
 
 /// The rows that a block processes at a time. Several threads or lane groups
-/// share each row: they take turns over its inner indices.
+/// share each row and take turns over the row's inner indices.
 struct RowBundle {
   int64_t rows;
   int64_t perRow;   ///< threads or lane groups per row
@@ -32,9 +32,9 @@ struct RowBundle {
 
   // RaggedRows sets the following members.
 
-  /// Shared memory with one i32 per row of the block's first bundle: 1 + the
-  /// position of the segment whose first row in the bundle is this row, or 0 if
-  /// there is none. Null if a bundle has too many rows.
+  /// Shared memory with one i32 per row of the block's first bundle. If the row
+  /// is the first one of a segment in the bundle, the i32 is 1 + the position
+  /// of this segment, else 0. Null if a bundle has too many rows.
   mlir::Value marks = {};
   mlir::Value first = {}; ///< number of the block's first bundle, i32
   /// The binary logarithm of the number of blocks per bundle, i32.
@@ -43,9 +43,9 @@ struct RowBundle {
 
 /// Distributes the selected rows of a chunk over the blocks of a grid. A chunk
 /// is a list of segments; the rows of its selected segments are numbered
-/// consecutively. Shared memory holds two numbers for each position in the
-/// chunk: the number of rows in the segments before it, and the difference
-/// between the index and the number of a row.
+/// consecutively. Shared memory holds two numbers for the segment at each
+/// position of the chunk: the number of rows in the segments before it, and
+/// what must be added to the number of one of its rows to get the row's index.
 ///
 /// A binary search converts a row number to a (position, row) pair. The first
 /// bundle of a block needs no search, because threads mark where their segments

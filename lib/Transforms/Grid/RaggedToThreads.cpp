@@ -205,8 +205,9 @@ Value RaggedScan::scan(Value sum, Value &total) {
 
 /// Plans the rows that a block processes at a time, and the number of blocks.
 /// The first bundles of rows go to the first blocks, so the first bundles of
-/// scalars go to the last blocks. In layouts of several rows, up to as many
-/// groups of lanes share a row as there can be inner indices.
+/// scalars go to the last blocks. In a layout of several rows, several groups
+/// of lanes share a row: as many as a row can have inner indices, rounded up to
+/// a power of two, but at most all groups of the layout.
 ///
 /// If many rows are only stored, they are scattered, so that all blocks
 /// together write a small contiguous window of memory. On an H200, a fill of

@@ -152,7 +152,7 @@ void mlafix::prefetchTables(OpBuilder &b, KernelOp kernel, ForallOp forall) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   // In layouts of lane groups there may be fewer blocks than a tensor has
-  // lines, so each thread of the first warp prefetches one.
+  // lines, so each thread of the first warp prefetches one line.
   bool isGrouped = kernel.getLayoutAttr().isGrouped();
   Value thread = buildThreadId(b, loc);
   Value isFirst = x.ult(thread, x.i32(isGrouped ? limits::warpThreads : 1));

@@ -21,10 +21,11 @@ struct RowsOfGrid {
 RowsOfGrid findRowsOfGrid(KernelOp kernel, ForallOp forall);
 
 /// Makes each block of `forall` prefetch the row of a later block into the
-/// cache, after its own loads, if the plan asks for it. While a block computes,
-/// its multiprocessor has no room for another block that would load this row.
-/// Must be called before the grid's body is inlined. `row` is the block's row,
-/// `total` the number of rows, and `lane` the thread's lane.
+/// cache, after the block's own loads, if the plan asks for this prefetch.
+/// Without it, nothing would load that row while the block computes, since the
+/// multiprocessor has no room for another block. Must be called before the
+/// grid's body is inlined. `row` is the block's row, `total` the number of
+/// rows, and `lane` the thread's lane.
 void prefetchRowsAhead(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall,
                        GridRows &rows, mlir::Value row, mlir::Value total,
                        mlir::Value lane);

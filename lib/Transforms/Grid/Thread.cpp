@@ -184,8 +184,9 @@ SmallVector<Value> GridRows::bundledIndicesOf(Value row, Value isBundled,
     whole = x.mul(whole, extent);
   Value inBundle = x.band(isBundled, x.ult(row, whole));
   const int64_t bundleBits = llvm::Log2_64(bundle);
-  // Every block starts with this computation, so it has to be short. For powers
-  // of two, both orders are computed side by side, and one is selected.
+  // Every block starts with this computation, so it has to be short. If the
+  // product of the inner extents is a power of two, the indices in both orders
+  // are computed side by side, and one is selected.
   if (std::optional<int64_t> size =
           getPowerOfTwo(forall.getExtents().drop_front())) {
     const int64_t innerBits = llvm::Log2_64(*size);

@@ -99,9 +99,10 @@ static std::optional<APInt> constantOf(Value value) {
 // Shifts
 //===----------------------------------------------------------------------===//
 
-/// Builds a shift for any amount, which is unsigned. An amount of at least the
-/// width shifts out all bits: the result is copies of the sign, or zero.
-/// Returns null if the amount is a constant below the width.
+/// Builds a shift that is defined for every amount, taken as unsigned. An
+/// amount of at least the width shifts out all bits: the result is zero, or
+/// copies of the sign for `shrsi`. Returns null if `op` needs no change, since
+/// the amount is a constant below the width.
 template <typename OpTy> static Value buildShift(OpBuilder &b, OpTy op) {
   TotalBuilder t(b, op.getLoc(), op.getType());
   Value amount = op.getRhs();
@@ -359,9 +360,9 @@ static Value buildTotal(OpBuilder &b, Operation *op) {
 }
 
 /// Makes a loop count its iterations, unless its step is 1 and its index has 64
-/// bits and is signed. Otherwise a loop whose index overflows would not end.
-/// MLIR also folds a loop to no iteration if it has more iterations than its
-/// type has positive numbers.
+/// bits and is signed. A loop that does not count would not end if its index
+/// overflows. MLIR would also remove it if it has more iterations than the type
+/// of its index has positive numbers.
 static LogicalResult makeTotal(scf::ForOp loop) {
   std::optional<APInt> step = loop.getConstantStep();
   if (step && !step->isStrictlyPositive())

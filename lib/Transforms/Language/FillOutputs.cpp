@@ -7,7 +7,7 @@
 //
 // Each branch around stores to an output yields a boolean, which is true if the
 // row of the grid has stored to the output. If the row has not, an additional
-// store at its end writes the fill.
+// store at the end of the grid's body writes the fill.
 //
 //===----------------------------------------------------------------------===//
 

@@ -137,7 +137,7 @@ Operation *OpaqueElements::findOther() {
     if (!followDefinition(value))
       return definition ? definition : value.getParentBlock()->getParentOp();
     if (matchPattern(value, m_Constant()))
-      continue; // Other ops may use the same zero.
+      continue; // Other uses of this zero need not be elements.
     for (OpOperand &use : value.getUses())
       if (!followUse(use))
         return use.getOwner();

@@ -17,14 +17,14 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
     the states of each kernel. A name that no kernel has, a name without a value, and a value of the wrong kind are
     errors. A variable may be bound to a dtype of any kind if the body only moves its elements: it loads them, selects
     among them, and stores them to elements of the same variable, with 0 as the only other number. Elements of a
-    variable of floats then become integers (i64), unless it is bound to f32, and their bits are moved. Sinks leave the
-    types of states: the verifier has checked that each counts once.
+    variable of floats then become integers (i64), unless it is bound to f32, and their bits are moved. The types of
+    states no longer say whether the states include a sink: the verifier has checked that each sink counts once.
 
     The name of an optional argument may be bound to `absent` or `present`. An absent argument is omitted at every
     launch. States loaded from it become identities. Its other loads become zeros if their predicate holds and `else`
     values otherwise, as at a launch that omits it. Its stores are erased, and its access becomes `"absent"`. Names that
-    nothing else has need no value. Nor does a dim of rows whose length nothing reads: no other argument has it, and no
-    sum or iota counts its elements. A present argument is no longer optional.
+    only absent arguments have need no value. Nor does a dim that is only the length of rows and that nothing reads: no
+    other argument has this dim, and no sum, scan or iota runs along it. A present argument is no longer optional.
 
     `--mlafix-specialize="bindings=H=128,D=128,T=bf16,out_lse=absent"`
   }];

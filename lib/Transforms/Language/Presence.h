@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// mlafix-specialize calls these functions when an optional argument is bound.
-// The body then does unconditionally what it would do at every launch.
+// mlafix-specialize calls these functions when an optional argument is bound to
+// present or absent. The body then no longer tests if the argument is present.
 //
 //===----------------------------------------------------------------------===//
 

@@ -87,8 +87,8 @@ static StringRef describeArgument(KernelOp kernel, StringRef name) {
 /// The value of a binding that leaves the size of a dim to the launch.
 static constexpr StringLiteral kAny = "any";
 
-/// Returns true if `dim` is the length of rows, which the layout of these rows
-/// depends on.
+/// Returns true if some rows have the length `dim`. The layout of these rows
+/// depends on their length.
 static bool isRowLength(KernelOp kernel, StringRef dim) {
   return kernel
       .walk([&](Operation *op) {

@@ -23,8 +23,8 @@ using namespace mlafix;
 
 namespace {
 /// Marks rows that have one element per group: changes their dim G to that of
-/// one element for each group of (G K). Starts at rows that are combined with
-/// groups, and follows definitions and uses.
+/// one element for each group of (G K). Starts at rows that are broadcast over
+/// groups or result from reducing groups, and follows definitions and uses.
 class GroupTypes {
 public:
   LogicalResult run(KernelOp kernel);
@@ -261,8 +261,8 @@ LogicalResult GroupTypes::run(KernelOp kernel) {
   });
   if (walk.wasInterrupted() || failed(followAll()))
     return failure();
-  // Mark rows that are not combined with any groups, if they are in memory that
-  // can only be accessed element by element.
+  // Also mark rows that no op broadcasts over groups or computes from groups,
+  // if their memory can only be accessed element by element.
   walk = kernel.walk([&](Operation *op) {
     DimAttr product = getSpreadProduct(kernel, op);
     return product && (failed(markSpread(op, product)) || failed(followAll()))

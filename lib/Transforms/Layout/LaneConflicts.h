@@ -19,11 +19,11 @@
 namespace mlafix {
 
 /// Returns true if two accesses, at least one of them a write, may touch the
-/// same memory from different lanes. Accesses to elements of a row do not
-/// conflict if each element belongs to the same lane in both. Neither do two
-/// stores of scalars or group elements, since one lane executes all of them.
-/// Each lane keeps program order. All other pairs may conflict if they access
-/// the same argument, or arguments that may alias (N11).
+/// same memory from different lanes. Each lane keeps program order, so two
+/// accesses to elements of a row do not conflict if each element belongs to the
+/// same lane in both. Neither do two stores of scalars or group elements, since
+/// one lane executes both. All other pairs may conflict if they access the same
+/// argument, or arguments that may alias (N11).
 bool mayConflict(KernelOp kernel, const MemoryAccess &a, const MemoryAccess &b);
 
 /// Groups the accesses of a kernel into kinds. Accesses of one kind have the
