@@ -45,8 +45,8 @@ bool isPackOfF32(mlir::Type type);
 llvm::SmallVector<mlir::BlockArgument> getAddressed(mlir::Operation *op);
 
 /// Returns the strides of `memref` in elements. Dynamic strides are
-/// ShapedType::kDynamic. In a tiled tensor, the stride of a dim but the first
-/// is static if the sizes of the dims after it are static, because a launch
+/// ShapedType::kDynamic. In a tiled tensor, the stride of a dim other than the
+/// first is static if the sizes of all later dims are static, because a launch
 /// checks that the columns are packed.
 llvm::SmallVector<int64_t> getStrides(mlir::Value memref);
 

@@ -84,9 +84,9 @@ static bool isBatchable(Operation *op) {
   if (isTileOp(op) ||
       isa<LoadOp, StoreOp, PresentOp, SameTensorOp, memref::DimOp>(op))
     return true;
-  // Integer divisions are not batched: a vector division divides in every lane,
-  // but the select that excludes a zero divisor only knows the condition of one
-  // row.
+  // Integer divisions are not batched: a vector division divides for all rows
+  // of a batch, but the select that excludes a zero divisor only knows the
+  // condition of one row.
   return isElementwiseScalar(op) &&
          !isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(
              op);

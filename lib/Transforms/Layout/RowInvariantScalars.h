@@ -33,14 +33,15 @@ public:
   bool isRepeated(mlir::Operation *op) const {
     return isCheap(op) || compares.contains(op);
   }
-  /// Returns the results of these ops that the rest of the row's program needs
-  /// and does not compute again.
+  /// Returns the results of the ops in inOrder() that the rest of the row's
+  /// program needs and does not compute again.
   llvm::ArrayRef<mlir::Value> kept() const { return needed.getArrayRef(); }
 
 private:
   llvm::SetVector<mlir::Operation *> ops;
   llvm::SmallPtrSet<mlir::Operation *, 16> cheap;
-  /// Comparisons of kept values with constants or with each other.
+  /// Comparisons of kept values with constants or with each other. The rest of
+  /// the row's program repeats them, so their results are not kept.
   llvm::SmallPtrSet<mlir::Operation *, 4> compares;
   llvm::SetVector<mlir::Value> needed;
 };

@@ -83,8 +83,9 @@ PackPosition RowLayout::positionOfElement(OpBuilder &b, Location loc,
   return result;
 }
 
-/// Builds the position of the pack at `base` of a walk. `isInside` is true if
-/// every lane has a pack there, apart from the padding of groups.
+/// Builds the position of this lane's pack in the step of a walk that starts at
+/// `base`. `isInside` is true if every lane has a pack in this step, apart from
+/// the padding of groups.
 PackPosition RowLayout::positionFrom(OpBuilder &b, Location loc, DimAttr dim,
                                      Value base, bool isInside) const {
   if (dim.isPerGroup())

@@ -80,8 +80,9 @@ static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
       arith::ConstantIndexOp::create(b, loc, smallBytes / rowBytes));
 }
 
-/// Splits the load of `merge.updated` in two. One of the loads waits for the
-/// lse.
+/// Replaces the load of `merge.updated` by two loads of the row, one of which
+/// executes. If the call is in place and large, the row is loaded after the
+/// lse, and only if the lse is finite. Otherwise it is loaded at once.
 static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   LoadStateOp load = merge.updated;
   OpBuilder b(load);
@@ -89,7 +90,8 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   auto tile = load.getType().getTileType();
   int64_t rowBytes = getRowBytes(tile, getElementTypeOrSelf(load.getOut()));
   Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
-  // Null unless the state is optional. An absent optional state is empty.
+  // Null unless the state is optional. An absent state gets the lse -inf, so
+  // that it is empty.
   Value condition = statePredicate(b, load);
   Value isLarge = arith::XOrIOp::create(
       b, loc, buildIsSmall(b, loc, grid, rowBytes, smallBytes), yes);

@@ -24,9 +24,9 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Moves `op` in front of `anchor`, together with the ops between them that it
-/// needs. Returns false and moves nothing if it needs `anchor` or an op that
-/// may not move.
+/// Moves `op` in front of `anchor`, together with the ops between the two that
+/// `op` needs. Returns false and moves nothing if `op` needs `anchor` or an op
+/// that may not move.
 static bool hoist(Operation *op, Operation *anchor) {
   SmallVector<Operation *> slice;
   llvm::SmallPtrSet<Operation *, 8> inSlice;

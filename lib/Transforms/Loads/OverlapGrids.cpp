@@ -91,8 +91,9 @@ static Value getAugend(Value value) {
                                                          : Value();
 }
 
-/// Returns true if two values differ by a constant summand, possibly below a
-/// conversion.
+/// Returns true if two values are equal apart from constant summands. Looks
+/// through equal conversions, and through additions and address computations
+/// with one equal operand.
 static bool differByConstant(Value x, Value y) {
   if (isAlike(x, y))
     return true;
@@ -227,8 +228,8 @@ int64_t GridWait::choosePrefetches(Operation *wait,
 }
 
 /// Returns an i1 that is true if the launch reads only memory of its own
-/// device. It is a parameter of kernels that prefetch. Returns null if the
-/// kernel has too many parameters already.
+/// device. The first call adds a parameter for it to the kernel. Returns null
+/// if the kernel has too many parameters already.
 Value GridWait::getLocal() {
   if (local)
     return local;
@@ -281,8 +282,9 @@ static std::string writePrefetch(LLVM::LLVMFuncOp function, int64_t bytes) {
 }
 
 /// Builds prefetches of data that is loaded after the wait. The prefetches
-/// precede the wait. The first block prefetches the values that all blocks
-/// load.
+/// precede the wait. The first threads of a grid, or all threads of a small
+/// grid, prefetch their rows. The first block prefetches the values that all
+/// blocks load.
 void GridWait::prefetch(Operation *wait) {
   if (getPlanned(function, PlanField::EarlyBytes) == 0)
     return;
@@ -469,8 +471,8 @@ static scf::IfOp getFirstChunks(Operation *launch) {
   return last;
 }
 
-/// Returns true if `value` depends on a load in `block`. Adds the impure ops
-/// that it depends on to `of`.
+/// Returns true if `value` depends on a load in `block`. Adds the impure ops of
+/// `block` that `value` depends on to `of`.
 static bool needsMemory(Value value, Block &block,
                         llvm::SmallSetVector<Operation *, 4> &of) {
   Operation *op = value.getDefiningOp();

@@ -30,7 +30,8 @@ def HoistLoadsPass : Pass<"mlafix-hoist-loads", "::mlafix::KernelOp"> {
     schedules together. Prefetches for a later block follow. All of a row's loads are then in flight before the first value
     is waited for.
 
-    While rows are tiles, it moves loads of scalars before the first reduction of a row, which warps wait for.
+    While rows are still tiles, the pass moves loads of scalars before the first reduction of a row, since warps wait
+    for each other in a reduction.
   }];
 }
 
@@ -84,17 +85,19 @@ def OverlapGridsPass : Pass<"mlafix-overlap-grids", "::mlir::LLVM::LLVMFuncOp"> 
   let summary = "rows are prefetched before the wait for the preceding grid, and the next one is let begin between loads";
   let description = [{
     Has a thread compute the addresses of its first loads while it waits for the preceding grid. The pass moves that
-    arithmetic before the wait, and puts an `exit` between them that needs its results and is never taken. Without it,
-    ptxas issues the wait first in its basic block. In a chain of launches that cost 8% of a merge of 16 tokens on an
-    H200. A row's packs have addresses that differ by constants, which loads add by themselves, so one address suffices.
+    arithmetic before the wait. Between the two, it puts an `exit` that needs the results of the arithmetic and is never
+    taken. Without the `exit`, ptxas issues the wait first in its basic block, which cost 8% of a merge of 16 tokens in
+    a chain of launches on an H200. A row's packs have addresses that differ by constants, which loads add by
+    themselves, so one address suffices.
 
     Data loaded after the wait (in loops, by the first iteration) is also prefetched into the second-level cache before
     the wait. Memory is coherent there, so a line that the preceding grid has yet to write may be fetched early. Only
     the first threads of a grid prefetch their rows, as many as move the plan's `early_bytes`, unless the grid has at
     most `early_threads`: then all do. Memory has no time for more rows before the preceding grid ends, so it would load
-    them twice. The first block prefetches what every block loads. Where the plan has `early_line_bytes`, the first of
-    the lanes that load such a line prefetches it. `early_first_packs` or more packs are prefetched at once, ahead of
-    other addresses and of barriers: memory then has their lines by the time that the preceding grid ends.
+    them twice. The first block prefetches what every block loads. If the plan has `early_line_bytes`, the first of the
+    lanes that load from a cache line prefetches it for the others. If a thread has `early_first_packs` packs or more,
+    it prefetches them at once, ahead of other addresses and of barriers, so that their lines have arrived by the time
+    that the preceding grid ends.
 
     A prefetch of another device's memory, or of the host's, goes over the link and is slow, and the load then waits for
     it. A kernel that prefetches has a parameter `local`: the launch says whether everything that it reads is in the
@@ -119,9 +122,10 @@ def OverlapGridsPass : Pass<"mlafix-overlap-grids", "::mlir::LLVM::LLVMFuncOp"> 
     For all of this, `mlafix.predicated_load` counts as a load. At the end of the pass, it becomes PTX.
 
     If a load's address comes from another load, the index is loaded first. Then come the loads of packs whose addresses
-    need no memory, then `griddepcontrol.launch_dependents`, then the rest: ptxas moves no load across it. Otherwise
-    ptxas 13.0 issues one of these loads, waits for the index, and then issues the rest, so that half of a row's loads
-    wait for one load. ptxas waits for the index before that instruction, so the next grid begins then.
+    need no memory, then `griddepcontrol.launch_dependents`, then the rest: ptxas moves no load across this instruction.
+    Without it, ptxas 13.0 issues one of the loads of packs, waits for the index, and then issues the rest, so that half
+    of a row's loads wait for one load. ptxas waits for the index before `griddepcontrol.launch_dependents`, so the next
+    grid begins when the index is there.
 
     The next grid begins at once if this grid prefetches all of its rows, or all of its first chunks, before the wait.
     If there are more first chunks than that, and they are loaded ahead of merge loops (`mlafix-lower-merge-loops`), the

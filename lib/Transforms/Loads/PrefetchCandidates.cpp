@@ -66,7 +66,7 @@ bool PrefetchCandidates::isKnown(Value value) {
 }
 
 /// Builds `value`, for which isKnown() must hold, before the wait. The result
-/// is its value in the first iteration of all enclosing loops.
+/// is what `value` is in the first iteration of all enclosing loops.
 Value PrefetchCandidates::buildBeforeWait(Value value) {
   if (starts.getValueMap().empty()) {
     moveBeforeWait(value, wait);
@@ -97,8 +97,8 @@ Value PrefetchCandidates::buildKnown(Value mask) {
              : Value();
 }
 
-/// Returns the group of loads under `condition` and `mask`. Adds it if it does
-/// not exist.
+/// Returns the group of loads under `condition` and `mask`. Adds an empty group
+/// if there is none.
 CandidateLoads &PrefetchCandidates::findGroup(Value condition, Value mask) {
   auto found = llvm::find_if(loads, [&](const CandidateLoads &group) {
     return group.condition == condition && group.mask == mask;

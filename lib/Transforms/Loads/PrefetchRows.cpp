@@ -27,9 +27,9 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A row of a batch (mlafix-lower-grid). Its indices are those of row number
-/// `row` of a grid with these extents, but the outermost index is larger by
-/// `lane`.
+/// A row of a batch (mlafix-lower-grid). It has the indices of row number `row`
+/// of a grid with the extents `extents`, except that the outermost index is
+/// larger by `lane`.
 struct BatchRow {
   Value row, lane;
   SmallVector<Value> extents;

@@ -284,9 +284,9 @@ static SmallVector<Operation *> collectLargestLse(scf::ForOp largest,
   return ops.takeVector();
 }
 
-/// Makes `loop` carry the values that `loads` loads for its next iteration. The
-/// loads are placed before `next`. `init` holds the values of the first
-/// iteration. Returns the new loop.
+/// Makes `loop` load what `loads` loads one iteration ahead, and carry the
+/// values to the next iteration. The loads are placed before the op `next`.
+/// `init` holds the values of the first iteration. Returns the new loop.
 static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
                              SmallVector<Value> init, Operation *next) {
   IRRewriter rewriter(loop);
@@ -317,10 +317,10 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
 /// indices if `largest` is null. Returns nullopt if one of `lses` has no equal,
 /// or if two copies of `loop` would be too large.
 ///
-/// If each group has one chunk, these loads of `loop` replace `lses`. In
-/// `largest`, lanes share the chunks of a group. With one chunk, only the first
-/// of these lanes has a chunk, the one that `loop` loads, and only the result
-/// of this lane counts.
+/// In code for groups with one chunk each, the loads at these indices replace
+/// `lses`. In `largest`, lanes share the chunks of a group, but the only chunk
+/// belongs to the first of these lanes, whose result alone counts. `loop` loads
+/// the same chunk.
 static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,

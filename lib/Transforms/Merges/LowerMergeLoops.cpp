@@ -310,8 +310,8 @@ Value MergeLoopLowering::flipNegative(Value bits) {
   return arith::XOrIOp::create(b, loc, bits, x.band(sign, magnitude));
 }
 
-/// Builds the end of an iteration, which merges this group's chunk or the
-/// chunks of all groups in order.
+/// Builds the end of an iteration. It merges this group's chunk or, if there
+/// are several groups, the chunks of all groups in order.
 scf::IfOp MergeLoopLowering::buildChunkEnd(ValueRange running,
                                            ValueRange chunk) {
   SharedChunks shared(b, loc, row, layout, getExchanged(chunk).getTypes());
@@ -364,9 +364,9 @@ void MergeLoopLowering::publish(SharedChunks &shared, ValueRange chunk) {
 }
 
 /// Merges the chunks of all groups in the first group. The other groups keep
-/// their values. An iteration merges several chunks, so that the computations
-/// of their weights overlap. Chunks that are only added need no weights, so
-/// more of them are read at once.
+/// `running`. An iteration merges several chunks, so that the computations of
+/// their weights overlap. Chunks that are only added need no weights, so more
+/// of them are read at once.
 SmallVector<Value> MergeLoopLowering::collect(SharedChunks &shared,
                                               ValueRange running,
                                               ValueRange chunk) {

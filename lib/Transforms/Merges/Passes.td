@@ -85,9 +85,9 @@ def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp">
     chunk before it merges the current one, if there is a next one, and the first chunk before the loop. A chunk whose
     iterations all exist is loaded without masks. A loop stays as it is if the addresses of its loads come from memory,
     or if a lane would hold more than the plan's `chunk_ahead_bytes` of the next chunk. If a preceding loop finds the
-    largest lse, that loop loads its lses ahead, too, and moves behind the first chunk's loads, because groups wait for
-    each other after it. Loads of f32 of the plan's `streamed_bytes` without masks are `nontemporal`: the caches drop
-    their lines first.
+    largest lse, that loop loads its lses ahead, too. It moves behind the first chunk's loads, so that these are in
+    flight while the groups wait for each other after that loop. Loads of f32 of the plan's `streamed_bytes` without
+    masks are `nontemporal`: the caches drop their lines first.
 
     A launch whose groups have at most one chunk each takes separate code without loops, one version for several groups
     and one for a single group, if the plan says so (`single_chunk`) and the loop's body has at most 512 ops. The

@@ -25,8 +25,9 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Returns true if `condition` implies that `value` is 0. `value` is then +0.0,
-/// since a power is never -0.0.
+/// Returns true if `value` is a power of 2 and `condition` compares it with 0
+/// for equality. Where `condition` holds, `value` is +0.0, since a power of 2
+/// is never -0.0.
 static bool isZeroPower(Value condition, Value value) {
   auto equal = condition.getDefiningOp<arith::CmpFOp>();
   return equal && equal.getPredicate() == arith::CmpFPredicate::OEQ &&
@@ -225,7 +226,7 @@ void MergedRow::maskNumbers() {
 /// condition that selects at least `fewest` elements. Returns the number of
 /// packs that have been rewritten.
 static int64_t maskRows(KernelOp kernel, int64_t fewest) {
-  // The rows by their condition for an empty state.
+  // Maps the condition of an empty state to the rows that it replaces by 0.
   llvm::MapVector<Value, SmallVector<MergedRow>> rows;
   kernel.walk([&](arith::SelectOp op) {
     if (std::optional<MergedRow> row = MergedRow::get(op))

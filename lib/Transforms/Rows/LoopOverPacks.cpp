@@ -106,8 +106,8 @@ static bool leavesRow(KernelOp kernel, const MemoryAccess &load,
           kernel.getArgDims(store.getArgNumber()) ||
       load.getElementType() != store.getElementType())
     return true;
-  // The lanes access different packs, so the load would have to wait for the
-  // stores of other lanes.
+  // In a conflict, another lane may store what this lane loads, so the load
+  // would have to wait for that lane.
   if (mayConflict(kernel, load, store))
     return false;
   if (load.memref != store.memref &&
@@ -381,7 +381,8 @@ struct AccessClass {
 static AccessClass classify(Operation *op, AccessKinds &kinds) {
   AccessClass result{isTileOp(op), mayWrite(op), std::nullopt};
   std::optional<MemoryAccess> access = getSingleAccess(op);
-  // A buffer has rows of a single dim, so it needs no kind.
+  // A buffer has rows of a single dim, which share one loop in a stage. So only
+  // accesses to arguments need a kind for mustPrecede().
   if (access && access->getArgument())
     result.kind = kinds.getKind(*access);
   return result;
@@ -571,8 +572,8 @@ void LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
       memref::LoadOp::create(b, loc, buffer, ValueRange{zero}).getResult());
 }
 
-/// Returns true if `reduce` combines only packs of this lane, in any order. The
-/// order of float sums is fixed.
+/// Returns true if `reduce` combines only packs of this lane, in any order.
+/// Returns false for float sums, whose order is fixed.
 bool LoopDistribution::isElementwise(ReduceOp reduce) const {
   bool isInOrder =
       reduce.getKind() == ReduceKind::add && isa<FloatType>(reduce.getType());
