@@ -30,8 +30,8 @@ inline constexpr llvm::StringLiteral kCodeVersionAttr = "mlafix.variant";
 /// The function attribute with the plan of a code version.
 inline constexpr llvm::StringLiteral kPlanAttr = "mlafix.plan";
 
-/// Returns the target of the module that contains `op`. It is empty before
-/// mlafix-plan-kernel.
+/// Returns the target of the module that contains `op`, or "" if
+/// mlafix-plan-kernel has not run yet.
 llvm::StringRef getTarget(mlir::Operation *op);
 /// Returns true if `target` names a GPU.
 inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
@@ -41,8 +41,8 @@ inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
 /// returns the default model.
 MachineModel getMachine(mlir::Operation *op);
 
-/// Returns the model for the options `target` and `machine` of a pass. Reports
-/// an error at `op` if an option is invalid.
+/// Returns the model for the options of a pass: `target`, and the `overrides`
+/// of the option `machine`. Reports an error at `op` if an option is invalid.
 llvm::FailureOr<MachineModel> getMachine(mlir::Operation *op,
                                          llvm::StringRef target,
                                          llvm::ArrayRef<std::string> overrides);

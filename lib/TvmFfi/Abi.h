@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of TVM-FFI 0.1's interface that the library uses (tvm/ffi/c_api.h
-// and tvm/ffi/extra/c_env_api.h). It is declared here, so that TVM-FFI is not
-// needed to build. test/tvm_ffi/AbiTest.cpp compares this file and
-// mlafix/DLPack.h with the original headers.
+// Declares the part of TVM-FFI 0.1's interface that the library uses
+// (tvm/ffi/c_api.h and tvm/ffi/extra/c_env_api.h), so that a build does not
+// need TVM-FFI. test/tvm_ffi/AbiTest.cpp compares this file and mlafix/DLPack.h
+// with the original headers.
 //
 //===----------------------------------------------------------------------===//
 

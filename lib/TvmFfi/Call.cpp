@@ -271,8 +271,9 @@ std::string describeGiven(const Any &given, const Mismatch &mismatch) {
 }
 
 /// Reports that no specialisation matches the call. The message is about the
-/// specialisations whose first mismatch comes last (Mismatch::order). It lists
-/// what they expect instead of the argument that does not match.
+/// specialisations that come closest to a match: those whose first mismatch
+/// comes last (Mismatch::order). It lists what these specialisations expect
+/// instead of the argument that does not match.
 [[noreturn]] void failToSelect(mlafix_embedded *embedded,
                                const uint32_t *indices, uint32_t numIndices,
                                const Call &call) {

@@ -97,7 +97,8 @@ _forbidden = False
 
 
 def forbid_compiling(forbids: bool = True) -> None:
-    """Sets MLAFIX_STRICT=1 in this process, unless MLAFIX_STRICT is set already. With False, undoes an earlier call."""
+    """Sets MLAFIX_STRICT=1 in this process, unless MLAFIX_STRICT is set already. If `forbids` is False, undoes an
+    earlier call."""
     global _forbidden
     if forbids and "MLAFIX_STRICT" not in os.environ:
         os.environ["MLAFIX_STRICT"], _forbidden = "1", True

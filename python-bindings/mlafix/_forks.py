@@ -1,5 +1,5 @@
 """Makes forks safe while other threads work. A forked child has only the thread that forked. Locks that other threads
-held stay locked in the child.
+held stay locked in the child, so the child would wait for them forever.
 
 Values shared by threads are therefore created without locks (`cached_property`), or a fork waits for their creation
 (`forks_wait`), or the child replaces the lock (cache.py, _files/disk.py).

@@ -1,5 +1,5 @@
-"""The tensors of a call that Kernel.debug follows: copies them, and makes outputs filled with values that rows are
-unlikely to write."""
+"""Wraps the tensors of a call that Kernel.debug follows. Copies them, and makes outputs that are filled with values
+that rows are unlikely to write."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ class DebugArray:
 
 
 def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-    """Calls numpy's `as_strided` on the array viewed as unsigned integers, since numpy cannot do it for
-    ml_dtypes.float8_e5m2."""
+    """Calls numpy's `as_strided` on the array viewed as unsigned integers, since `as_strided` does not work on the
+    dtype ml_dtypes.float8_e5m2."""
     import numpy
 
     return numpy.lib.stride_tricks.as_strided(array.view(f"u{array.itemsize}"), shape, strides).view(array.dtype)

@@ -46,7 +46,8 @@ AND_LATER = "+"
 
 def filters(target: str) -> list[dict[str, int]]:
     """Returns the LZMA filters for blocks of a target. A GPU instruction has 16 bytes, so a byte of machine code
-    resembles the byte 16 positions before it."""
+    resembles the byte 16 positions before it. The filters for machine code therefore predict a byte from its position
+    modulo 16 (`lp` and `pb` of 4 bits)."""
     is_machine_code = target.startswith("sm_") and not target.endswith(AND_LATER)
     context = {"lc": 0, "lp": 4, "pb": 4} if is_machine_code else {"lc": 3, "lp": 0, "pb": 0}
     return [{"id": _LZMA2, "preset": _PRESET, "dict_size": 1 << (24 if target.endswith(AND_LATER) else 21), **context}]
@@ -104,8 +105,8 @@ class Archive:
         block, begin, size = place
         held = self._blocks.get((target, block))
         if held is None or len(held) < begin + size:
-            # Decompress the whole block for the second unit of a block, since the process probably needs more of its
-            # units.
+            # The first read of a block decompresses it up to the unit. The second read decompresses the whole block,
+            # since the process probably needs more units of it.
             most = -1 if held is not None else begin + size
             held = self._read_block(target, block, most)
             others = [(key, data) for key, data in self._blocks.items() if key != (target, block)]

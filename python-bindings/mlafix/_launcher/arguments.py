@@ -49,10 +49,10 @@ def check_number(name: str, value: Any) -> None:
 
 
 Names = Mapping[str, Union[str, Tuple[str, ...]]]
-"""Maps the name of an argument in an error to the caller's name for it, or to a tuple of the caller's names. An example
-of a tuple is an output and the array like which the output is allocated if it is omitted. In an error of a kernel, a
-tuple stands for the first of its names that was passed and is not None, else for its last name. In any other error, it
-stands for its first name."""
+"""Maps the name of an argument in an error to the caller's name for it, or to a tuple of the caller's names. For
+example, a tuple names an output, and the input that determines the shape of the output if the output is omitted. In an
+error of a kernel, a tuple stands for its first name whose argument was passed and is not None, else for its last name.
+In any other error, a tuple stands for its first name."""
 
 
 def in_callers_words(message: str, names: Names, given: Mapping[str, object]) -> str:

@@ -1,5 +1,5 @@
-"""Allocates outputs with the library of the inputs, and views arrays in the dtypes and layouts of kernels. New outputs
-are uninitialised, since kernels write every element that is read."""
+"""Allocates outputs with the array library of the inputs (numpy, torch), and views arrays in the dtypes and layouts of
+kernels. New outputs are uninitialised, since kernels write every element that is read."""
 
 from __future__ import annotations
 
@@ -192,8 +192,8 @@ def uneven(name: str, array: Any, expected: str = "evenly spaced rows") -> Argum
     return wrong(name, f"{expected} (as contiguous() makes them)", got)
 
 
-# _MOVED has the dtypes that kernels support. An array of another dtype is passed to a kernel that only moves elements
-# as a view of the dtype in _MOVED_AS. The keys of _MOVED_AS are element sizes in bytes.
+# _MOVED has the dtypes that kernels support. If a kernel only moves elements, an array of any other dtype is viewed as
+# the dtype that _MOVED_AS has for its element size in bytes.
 _MOVED = {"bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "int8", "uint8", "int32", "int64", "bool"}
 _MOVED_AS = {1: "uint8", 2: "float16", 4: "int32", 8: "int64"}
 

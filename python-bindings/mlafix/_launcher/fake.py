@@ -1,8 +1,8 @@
 """Checks calls whose tensors have no memory: torch's fake and meta tensors.
 
-Rules and messages equal those of the runtime (python-bindings/runtime/Args.cpp, lib/Runtime/Check.cpp), as far as they depend on shapes,
-dtypes and devices. A size may be a torch symbol. Comparing two sizes creates a guard. If torch does not know a size yet, it defers the
-comparison to the run of the program.
+Rules and messages equal those of the runtime (python-bindings/runtime/Args.cpp, lib/Runtime/Check.cpp), as far as they
+depend on shapes, dtypes and devices. A size may be a torch symbol. A comparison of such sizes becomes a guard of the
+program that torch traces. If torch does not know a size yet, the traced program makes the comparison when it runs.
 """
 
 from __future__ import annotations

@@ -349,7 +349,8 @@ class TextlessVariants(cache.Variants):
         try:
             data = super()._compile(bindings, target)
         except CompileError:
-            # Compile again to get the current location in the error.
+            # The compiled text usually has no locations (_without_places). Compile the whole source, so that the error
+            # has the current location.
             try:
                 self._whole.specialize(**bindings)._emit("unit", [target], {})
             except CompileError as error:
