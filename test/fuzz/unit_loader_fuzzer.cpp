@@ -120,8 +120,8 @@ void exercise(const mlafix_kernel *kernel) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FakeCuda fake;
   fake.computeCapability = 90;
-  // A driver that knows the sizes of parameters would refuse most changed
-  // signatures.
+  // The fake driver does not report the sizes of a kernel's parameters, since
+  // the runtime would then refuse most of the changed signatures.
   fake.hasParamInfo = false;
   fake.paramSizes.clear();
   fake.rebuildTable();

@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   mlafix-unit-loader-seeds DIR    writes one input of each kind to DIR
+//   mlafix-unit-loader-seeds DIR
+//
+// Writes one input of each kind to DIR: a manifest, a unit and a cubin.
 //
 //===----------------------------------------------------------------------===//
 

@@ -193,7 +193,8 @@ def state(payload: list[float], lse: float, base: str = "e") -> states.States:
 
 
 def test_merging_with_an_empty_state_copies() -> None:
-    """A merge with an empty state returns the other state bit for bit, whatever the empty state contains (N2 to N5)."""
+    """A merge with an empty state returns the other state bit for bit, whatever the empty state contains (clauses N2 to
+    N5 of docs/Dialect.md)."""
     for empty in (math.inf, -math.inf):
         merged = states.merge(state([math.nan, math.inf], empty), state([-0.0, 2.0**-149], 3.0))
         payload, lse = states.stored(merged, None)
@@ -219,7 +220,7 @@ def test_nan_in_a_live_lse_stays_and_a_weight_of_zero_hides_a_payload() -> None:
 
 def test_merges_of_merges_are_one_merge_of_all() -> None:
     """Nested merges allow the same results as one merge of all states, in any order. The allowed error is relative to
-    the magnitudes of all payloads, although here the two payloads with little weight cancel."""
+    the sum of the magnitudes of all terms. Here, the two terms of little weight cancel, but the error stays allowed."""
     a, b, c = state([1.0, 2.0], 0.0), state([-1.0, 1.0], 0.0), state([0.0, 5.0], 65.0)
     flat = states.stored(states.merge(a, b, c), None)
     for nested in (states.merge(states.merge(a, b), c), states.merge(a, states.merge(c, b)), states.merge(states.merge(c, a), states.identity(1, 2, "e"), b)):
@@ -384,8 +385,8 @@ def test_indices_of_indices_stay_small() -> None:
 
 
 def test_no_inline_function_returns_its_default() -> None:
-    """A generated function that returns its last parameter gives it no default. Otherwise, a call without this argument
-    would be a number without a type: -3.0 was stored to i8. In this seed, a function returns its last parameter."""
+    """If a generated function returns its last parameter, this parameter has no default. Otherwise, a call without the
+    argument would be a number without a type: -3.0 was stored to i8. This seed has a function of this kind."""
     returned = [function for function in generate(61000300).kernel.inlines if function.result == name(function.parameters[-1], F32)]
     assert returned and not any(function.defaults for function in returned)
 

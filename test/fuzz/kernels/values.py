@@ -44,7 +44,7 @@ def spread_to(value: Value, shape: tuple[int, ...]) -> Value:
 
 
 def stacked(values: list[Value]) -> Value:
-    """Joins values that have one number for each row of the grid to one value that has a row of elements for each."""
+    """Joins values that have one number per row of the grid. The result has one row of elements per row of the grid."""
     if isinstance(values[0], Floats):
         return floats.stacked(values)
     unknown = None

@@ -23,8 +23,8 @@ FAILURE = re.compile(r": (?:remark|error): (\w+): ([a-z ]+): fails for ")
 
 
 class Result:
-    """The answers of mlafix-opt about one source: (argument, question) to verdict, and the pairs that fail in an
-    enumerated launch."""
+    """The answers of mlafix-opt about one source. `answers` maps (argument, question) to the verdict. `failures` has
+    the pairs (argument, question) that fail in an enumerated launch."""
 
     def __init__(self, opt, source, sizes):
         command = [opt, "-", "--mlafix-define-edge-cases", "--canonicalize", f"--mlafix-prove=exhaustive={sizes}", "-o", "/dev/null"]
@@ -40,8 +40,8 @@ class Result:
 
 
 def check(opt, sizes, mutant):
-    """Returns the verdict on a mutant, or None if the verifier refuses it. Also returns the contradictions between
-    enumerated launches and proofs."""
+    """Returns the mutant, its verdict (None if the verifier refuses the mutant), and a text. If an enumerated launch
+    contradicts a proof, the text is the output of mlafix-opt. Otherwise it is empty."""
     result = Result(opt, mutant.source, sizes)
     if not result.is_kernel:
         return mutant, None, ""

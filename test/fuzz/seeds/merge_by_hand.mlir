@@ -1,5 +1,5 @@
-// A merge that is written without states: arithmetic on lses in a loop, which the
-// analysis of NaN examines.
+// A merge that is written without states, as arithmetic on lses in a loop. The
+// analysis of NaN examines such arithmetic.
 !mat = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !mats = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>

@@ -1,5 +1,5 @@
-// A row along a dim with a bound may be empty. Its argmax is then 0, which is out of bounds. An access with this index is proved only if the launch guarantees
-// an element.
+// A row along a dim with a bound may be empty. Its argmax is then 0, which is out of bounds. So an access at this index
+// needs a guard, unless the launch checks that the row has an element.
 // RUN: %mlafix-opt %s --mlafix-guard-bounds | FileCheck %s
 !v = memref<?xf32, strided<[1], offset: ?>>
 !s = memref<?xf32, strided<[?], offset: ?>>
@@ -37,7 +37,7 @@ mlafix.kernel @at_best_of_some(%y: !s {mlafix.dims = ["n"], mlafix.access = "wri
   }
 }
 
-// The bound limits the dim, so every index into a table of 8 entries is in bounds.
+// Dim b is at most 8, so every index below b is in bounds of z, which has 8 elements.
 // CHECK-LABEL: mlafix.kernel @below
 // CHECK-NOT: arith.cmpi
 mlafix.kernel @below(%x: !s {mlafix.dims = ["b"], mlafix.access = "read"}, %z: memref<8xf32, strided<[1], offset: ?>> {mlafix.dims = ["two"], mlafix.access = "update"}) attributes {most = {b = 8}} {

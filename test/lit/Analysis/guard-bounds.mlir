@@ -1,4 +1,4 @@
-// An access that is not proved to be in bounds gets a predicate that checks its indices. A proved access stays unchanged.
+// An access that is not proved to be in bounds gets a predicate that checks the indices. Other accesses stay unchanged.
 // RUN: %mlafix-opt %s --mlafix-guard-bounds | FileCheck %s
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -50,8 +50,8 @@ mlafix.kernel @otherwise(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = 
   }
 }
 
-// Only indices that are not proved to be in bounds are checked. An index that depends on a guarded load is not proved,
-// either.
+// Only indices that are not proved to be in bounds are checked. A guard proves nothing for later accesses, so the load
+// and the store both check %next.
 // CHECK-LABEL: @some
 mlafix.kernel @some(%x: memref<?x4x?xf32, strided<[?, ?, ?], offset: ?>> {mlafix.dims = ["n", "four", "k"], mlafix.access = "update"}, %s: i32, %next: index) {
   %c0 = arith.constant 0 : index

@@ -1,5 +1,5 @@
-// Promises of authors: a launch checks promises about sizes and scalars. The proofs rely on the others unchecked, and
-// report this.
+// Tests the promises of authors. A launch checks promises about sizes and scalars. Nothing checks the other promises.
+// The proofs rely on them, too, and report this ("promised").
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 // RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-guard-bounds | FileCheck %s
 
@@ -65,7 +65,7 @@ mlafix.kernel @entries(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"
   }
 }
 
-// No guard is added if the kernel asks for none.
+// With `bounds = "prove"`, the kernel asks for no guards, so none is added.
 // CHECK-LABEL: @trusted
 // CHECK-NOT: mlafix.{{assume|print}}
 // CHECK-NOT: ult

@@ -139,7 +139,7 @@ mlafix.kernel @turn(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x:
   }
 }
 
-// Rows are rotated within groups of 128 by a number that a launch passes. Unlike above, the remainder is computed
+// Rows are rotated within groups of 128 by a number that a launch passes. Unlike in @turn, the remainder is computed
 // before the quotient.
 // expected-remark @below {{y: coverage: proved}}
 // expected-remark @below {{y: one writer: proved}}
@@ -189,7 +189,7 @@ mlafix.kernel @transpose(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}
   }
 }
 
-// A wrong transposition: two of six rows are left out, and two are written twice.
+// A wrong rotation, with the remainder of 2 instead of 3: of six elements, two are left out and two are written twice.
 mlafix.kernel @fold(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

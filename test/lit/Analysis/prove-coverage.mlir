@@ -92,7 +92,7 @@ mlafix.kernel @threshold_off_by_one(%out: !vec {mlafix.dims = ["n"], mlafix.acce
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 
-// A loop writes pairs of elements. The number of elements may be odd.
+// A loop writes pairs of elements. If the number of elements is odd, the last one is left out.
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}
 mlafix.kernel @pairs(%out: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "l"], mlafix.access = "write"}) {
@@ -227,7 +227,7 @@ mlafix.kernel @numbered_but_one(%out: memref<?x3xf32, strided<[?, ?], offset: ?>
 
 // -----
 
-// Each row rotates its elements by a different distance, in steps of 7. 7 and 4096 have no common factor, so every
+// Row t writes its elements in steps of 7, beginning at element t mod 4096. 7 and 4096 have no common factor, so every
 // element is written.
 !rows = memref<?x4096xf32, strided<[?, ?], offset: ?>>
 

@@ -82,8 +82,8 @@ mlafix.kernel @runs(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, 
   }
 }
 
-// The entry is loaded whenever the store happens. The store has the load's predicate, or requires an index that differs from the
-// load's `else` value.
+// Each row that stores an element has loaded its index from `to`. The store to `a` has the predicate of the load. The
+// load for `b` gives -1 if its predicate is false, and a store at -1 does nothing.
 mlafix.kernel @read_where_stored(%a: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %b: !vec {mlafix.dims = ["n"], mlafix.access = "update"},
                                  %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %to: !ints {mlafix.dims = ["g"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

@@ -17,7 +17,7 @@ mlafix.kernel @halves(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}
     mlafix.store %v, %out[%half] : f32, !vec
   }
 }
-// Every row stores the same constant.
+// Two rows store to each element. They store the same constant, which counts as one writer.
 // expected-remark @below {{out: one writer: proved}}
 mlafix.kernel @same_value(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index

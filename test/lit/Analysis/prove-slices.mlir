@@ -116,8 +116,8 @@ mlafix.kernel @long_enough(%y: !rows {mlafix.dims = ["n", "v"], mlafix.access = 
 
 // -----
 
-// Branches may split a row at different places. The row is covered if each branch writes all of it. An element is left out if one
-// branch leaves it out.
+// Branches may split a row at different places. The row is covered if each branch writes all of it. An element is left
+// out if one branch leaves it out.
 !rows = memref<?x16xf32, strided<[?, 1], offset: ?>>
 !flags = memref<?xi1, strided<[?], offset: ?>>
 // expected-remark @below {{y: coverage: proved}}
@@ -152,8 +152,8 @@ mlafix.kernel @cut_by_branches(%y: !rows {mlafix.dims = ["n", "16"], mlafix.acce
 
 // -----
 
-// Rows that write a splat of the same number write equal elements. The elements of a scan of that splat differ from
-// each other.
+// Two rows that store splats of one number store equal elements, which counts as one writer. The elements of a scan of
+// such a splat differ, so rows that store the scan to different slices store different elements.
 !row = memref<9xf32, strided<[1], offset: ?>>
 !ids = memref<?xf32, strided<[?], offset: ?>>
 // expected-remark @below {{y: one writer: proved}}

@@ -1,4 +1,5 @@
-// Diagnoses races between rows during compilation. A counterexample is an error. An unproved property is a warning, once per kernel.
+// Races between rows are diagnosed during compilation. A counterexample is an error. An unproved property is a warning,
+// at most once per kernel.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-define-edge-cases,canonicalize,mlafix-prove{refuse=true}))" --verify-diagnostics -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
@@ -34,7 +35,7 @@ mlafix.kernel @allowed(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"},
   }
 }
 
-// A call in place: each row accesses only its own elements.
+// The kernel works in place, but each row accesses only its own elements.
 mlafix.kernel @in_place(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : !vec
@@ -61,8 +62,8 @@ mlafix.kernel @three_of_four(%y: !vec {mlafix.dims = ["q"], mlafix.access = "upd
   }
 }
 
-// The first warning proposes mlafix.distinct: the property would be proved if the kernel promised that the entries of
-// `slots` differ.
+// The warning proposes mlafix.distinct, since a promise that the entries of `slots` differ would be enough, as in
+// @promised. The store to `z` gets no second warning.
 mlafix.kernel @scatter(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %z: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
                        %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %slots: !ints {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -117,7 +118,7 @@ mlafix.kernel @gather(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, 
   }
 }
 
-// The access is out of bounds for some sizes.
+// Both loads are out of bounds for some sizes. Only the first one gets a warning.
 mlafix.kernel @longer(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %z: !vec {mlafix.dims = ["k"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !vec

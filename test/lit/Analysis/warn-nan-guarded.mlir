@@ -9,8 +9,8 @@
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 !lses = tensor<?xf32, #mlafix.dim<"k">>
 
-// The form of vLLM: +inf is replaced by -inf, and two empty rows are left out. A row with weight zero is not
-// multiplied.
+// The form of vLLM: an lse of +inf is replaced by -inf. A branch handles the case that both rows are empty. If one row
+// is empty, a select replaces its weighted payload by zeros.
 mlafix.kernel @both_empty(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %out_lse: !vec {mlafix.dims = ["n"], mlafix.access = "write"},
     %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %y: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %a_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
@@ -114,7 +114,7 @@ mlafix.kernel @nan_replaced(%out: !vec {mlafix.dims = ["n"], mlafix.access = "wr
   }
 }
 
-// Only live rows are stored, with a predicate or with isfinite.
+// Only live rows are stored: the predicate of the store is isfinite of the lse.
 mlafix.kernel @stored_where_live(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !vec
@@ -127,7 +127,7 @@ mlafix.kernel @stored_where_live(%out: !vec {mlafix.dims = ["n"], mlafix.access 
   }
 }
 
-// A running maximum. Empty parts change nothing, and there is no division by a sum of 0.
+// A running maximum. A branch leaves out empty parts. If all parts are empty, a select replaces the quotient 0 / 0.
 mlafix.kernel @online(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %parts: !mats {mlafix.dims = ["k", "n", "D"], mlafix.access = "read"},
     %part_lses: !partials {mlafix.dims = ["k", "n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -171,7 +171,7 @@ mlafix.kernel @online(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "wri
   }
 }
 
-// All splits at once. The result is replaced if the maximum is not finite.
+// The weights of all splits of a row at once. If the maximum of the lses is not finite, zeros replace the weights.
 mlafix.kernel @splits(%out: !mat {mlafix.dims = ["n", "k"], mlafix.access = "write"}, %split_lse: !mat {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !mat
@@ -193,8 +193,8 @@ mlafix.kernel @splits(%out: !mat {mlafix.dims = ["n", "k"], mlafix.access = "wri
   }
 }
 
-// A weight of zero is multiplied with a row that is not the payload of the empty state. The second kernel scales an
-// lse, but leaves the merge to states.
+// A weight of 0 multiplies a row of gamma. It is not the payload of an empty state, so the product is 0. The kernel
+// @algebra scales an lse, but leaves the merge to states.
 mlafix.kernel @other_rows(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %gamma: !mat {mlafix.dims = ["one", "D"], mlafix.access = "read"},
     %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

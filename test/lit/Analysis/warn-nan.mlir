@@ -30,7 +30,7 @@ mlafix.kernel @plain_merge(%out_lse: !vec {mlafix.dims = ["n"], mlafix.access = 
   }
 }
 
-// If both rows are empty, the maximum is replaced by 0. The weights and their sum are then 0, and the division gives NaN.
+// If both rows are empty, 0 replaces the maximum. The weights and their sum are then 0, and the division gives NaN.
 mlafix.kernel @finite_maximum(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %a_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

@@ -1,6 +1,7 @@
-// Conversions of f4e2m1, of which two elements share a byte, use arithmetic on every target. Eight elements of a row become one word. NaN and
-// numbers beyond 6 become 6, by a minimum and a maximum on a CPU, by a minimum of magnitudes on a GPU. A GPU computes a code as the minimum of
-// three linear functions: of integers, or of floats if the target has arithmetic on pairs of f32.
+// Conversions of f4e2m1, of which two elements share a byte, use arithmetic on every target. Eight elements of a row
+// become one word. NaN becomes 6, and magnitudes above 6 become 6: by a minimum and a maximum on a CPU, by a minimum of
+// magnitudes on a GPU. A GPU computes the bits of an element as the minimum of three linear functions: of integers, or
+// of floats if the target has arithmetic on pairs of f32.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=narrow --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=narrow --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
@@ -48,7 +49,7 @@ mlafix.kernel @narrow(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = "
   }
 }
 
-// The NaN that a multiplication gives is not negative, so the minimum of magnitudes is enough.
+// The NaN that a multiplication gives is not negative, so the minimum of magnitudes is enough to make it 6.
 // RUN: %mlafix-opt %s --kernel=product --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PRODUCT
 // RUN: %mlafix-opt %s --kernel=product --target=sm_100 --emit=ptx -o - | FileCheck %s --check-prefix=FLOATS
 // FLOATS-LABEL: .entry product_dense
@@ -57,7 +58,8 @@ mlafix.kernel @narrow(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = "
 // FLOATS-LABEL: .entry product_fast
 // PRODUCT-LABEL: .entry product_dense
 // PRODUCT-COUNT-8: min.f32 %{{.*}}, 0f40C00000;
-// The second element of a word gets a different addend than the others. The addends then cancel in the word, so that no subtraction is needed.
+// The second element of a word gets a different addend than the others. The addends then cancel in the word, so that
+// no subtraction is needed.
 // PRODUCT-COUNT-7: fma.rn.f32 %{{.*}}, 0f40000000, 0f4B000000;
 // PRODUCT-NEXT: fma.rn.f32 %{{r[0-9]+}}, [[SECOND:%r[0-9]+]], 0f40000000, 0f4B500000;
 // PRODUCT-COUNT-7: add.rn.f32 %{{.*}}, 0f4B000002;

@@ -1,5 +1,5 @@
-// Conversions between fp8 and f32 (N7) use NVIDIA's instructions if the target has them, and integer arithmetic
-// elsewhere. The first operand of the narrowing instruction is the upper byte. The pairs of bytes that the instruction
+// Conversions between fp8 and f32 (N7 in docs/Dialect.md) use NVIDIA's instructions if the target has them, and integer
+// arithmetic elsewhere. The first operand of the narrowing instruction is the upper byte. The pairs of bytes that the instruction
 // gives are not split, since ptxas 13.0 crashes on words with a half that was never written.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_89},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=CONVERT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=INTEGERS
@@ -40,7 +40,8 @@ mlafix.kernel @quantize(%out: !bytes {mlafix.dims = ["n", "D"], mlafix.access = 
   }
 }
 
-// Without the lowering to NVVM after it, the pass casts the bytes that it computes to the element type in memory.
+// If mlafix-convert-fp8 runs without the lowering to NVVM, it casts the bytes that it computes to the element type in
+// memory.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-convert-fp8))" | FileCheck %s --check-prefix=ALONE
 // ALONE-LABEL: mlafix.kernel @quantize_fast
 // ALONE-NOT: arith.truncf

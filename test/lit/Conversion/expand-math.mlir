@@ -5,7 +5,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: llvm.func @level
   // CHECK-NOT: math.exp2
   llvm.func @level(%x: f32, %b: bf16, %h: f16) {
-    // The polynomial of degree 7.
+    // exp2 is a polynomial of degree 7.
     // CHECK-COUNT-7: math.fma
     %a = math.exp2 %x : f32
     // CHECK: arith.bitcast %{{.*}} : bf16 to i16

@@ -1,4 +1,4 @@
-// Approximate instructions are used if they satisfy N10, or if an operation's flags allow them.
+// Approximate instructions are used if they satisfy N10 (in docs/Dialect.md), or if an operation's flags allow them.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(llvm.func(mlafix-math-to-nvvm))" | FileCheck %s
 
 // CHECK-LABEL: llvm.func @approximate

@@ -32,7 +32,7 @@ llvm.func @branches(%p: !llvm.ptr, %a: i1, %b: i1) {
   llvm.return
 }
 
-// A loop whose condition follows an inner loop, with results of both loops.
+// The condition of the outer loop uses the result of an inner loop. Both loops carry a value.
 // CHECK-LABEL: llvm.func @loops(
 // CHECK-SAME: %[[P:.*]]: !llvm.ptr, %[[MORE:.*]]: i1)
 // CHECK: cf.br ^[[OUTER:[a-z0-9]*]](

@@ -1,5 +1,5 @@
-// The kernel ABI: a pointer per tensor, and only the sizes and strides that are dynamic and used. A kernel that prefetches has additional
-// parameters. No pointer is noalias (N11).
+// The kernel ABI: a pointer per tensor, and only the sizes and strides that are dynamic and used. A kernel that
+// prefetches has additional parameters (here `local`). No pointer is noalias (N11 in docs/Dialect.md).
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-nvvm)" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>

@@ -1,4 +1,5 @@
-// Rows along a dim with a bound, whose size the launch decides: they are printed and parsed, bound to a size, and refused where they are not supported.
+// Rows along a dim with a bound, whose size the launch decides, are printed and parsed. They are refused where they are
+// not supported. Also tests the errors of wrong bounds.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics | %mlafix-opt --split-input-file | FileCheck %s
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --mlir-print-op-generic | %mlafix-opt --split-input-file | FileCheck %s
 

@@ -193,7 +193,7 @@ mlafix.kernel @rebase_to_its_own_base(
 
 // -----
 
-// Grids with an extent of 1 or 0 stay: a grid is not a loop.
+// Grids with an extent of 1 or 0 stay, since a grid is not a loop.
 // CHECK-LABEL: @extents_stay
 mlafix.kernel @extents_stay() {
   %c0 = arith.constant 0 : index

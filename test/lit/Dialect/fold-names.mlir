@@ -1,4 +1,4 @@
-// The only ops that use a base may fold away before the base is bound. The default of the base is then removed; the
+// If all ops that use a name (here base B or dim E) fold away before the name is bound, its default is removed. The
 // defaults of other names stay.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(canonicalize)" | FileCheck %s
 

@@ -1,4 +1,5 @@
-// Every message of the attributes that describe a launch, and of the part of a kernel's verifier that compares them with its arguments.
+// Tests every message about the attributes that describe a launch: those of the attributes themselves, and those of the
+// kernel's verifier, which compares the attributes with the arguments of the kernel.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @below {{expected the kind of a guard (align, distinct, same_strides, beyond_cache, max_rows, stride, packed, multiple, at_most), got moon}}

@@ -1,4 +1,4 @@
-// Guards and geometries are printed and parsed.
+// Guards, parameters and geometries are printed and parsed.
 // RUN: %mlafix-opt %s --split-input-file | %mlafix-opt --split-input-file | FileCheck %s
 
 // CHECK: test.guards = [#mlafix.guard<align, args = [0, 2, 4], bytes = 16>, #mlafix.guard<distinct, args = [0, 2]>, #mlafix.guard<same_strides, args = [3, 5, 1]>, #mlafix.guard<beyond_cache, args = [0, 2]>, #mlafix.guard<max_rows, value = 134217727>, #mlafix.guard<stride, arg = 0, dim = 1, value = 128>, #mlafix.guard<packed, arg = 0, dim = 0, value = 128>, #mlafix.guard<multiple, arg = 1, dim = 0, value = 4>, #mlafix.guard<at_most, arg = 1, dim = 0, value = 256>]

@@ -1,12 +1,13 @@
 // Plans are printed and parsed. Also tests the errors of wrong plans.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics | FileCheck %s
 
-// Fields that have their initial values are not printed.
+// The fields are printed in a fixed order.
 // CHECK: test.plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, block = in_place, least_threads = 128, plain_rows = yes>
 module attributes {test.plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, plain_rows = yes, least_threads = 128, block = in_place>} {}
 
 // -----
 
+// Fields that have their initial values are not printed.
 // CHECK: test.plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>>
 module attributes {test.plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, plain_rows = no, block = bytes>} {}
 

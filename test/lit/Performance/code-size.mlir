@@ -1,5 +1,5 @@
-// The size of a kernel's code has a bound for all sizes of dims. Rows of each dim have their own packs, and a row of many packs is
-// processed in a loop.
+// The code of a kernel stays small for all sizes of its dims, because rows along each dim have packs of their own, and
+// because a loop processes a row of many packs.
 // RUN: %python %S/code_size.py --tool %mlafix-opt --max-ptx=16000 --max-object=120000 %s D=33,E=2048 D=32,E=2048 D=1,E=4096 D=7168,E=7168 D=65536,E=33 D=65535,E=65536 D=65521,E=5
 
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>

@@ -71,7 +71,7 @@ def histogram(widths: list[int]) -> str:
 
 
 def facts_of_entry(lines: list[str], waits: bool) -> Facts:
-    """Returns the facts of the entry with these lines. `waits`: the target has dependent launch."""
+    """Returns the facts of the entry with these lines. `waits` says that the target has dependent launch."""
     facts = Facts()
     loads: list[int] = []
     stores: list[int] = []
@@ -140,8 +140,8 @@ def differences(want: Facts, got: Facts, registers: bool) -> list[str]:
     wrong = list(got.faults)
     most = {"params": want.params, "barriers": want.barriers}
     if registers:
-        # A multiprocessor allocates registers in multiples of eight. Smaller differences have no effect, and assemblers
-        # cause them.
+        # A multiprocessor allocates registers in multiples of eight, so the limit is rounded up to such a multiple.
+        # Versions of the assembler may differ by less, which has no effect.
         most |= {"registers": -(-want.registers // 8) * 8, "local": want.local}
     for name, limit in most.items():
         if getattr(got, name) > limit:

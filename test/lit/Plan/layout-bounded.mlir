@@ -1,5 +1,5 @@
-// Rows along a dim with a bound. The code version for sizes that are multiples of a pack moves whole packs. The other versions move
-// single elements.
+// Rows along a dim with a bound. The code version for sizes that are multiples of a pack moves whole packs. The other
+// versions move single elements.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3})" | FileCheck %s --check-prefix=CPU
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=PTX

@@ -1,5 +1,5 @@
-// Rows along a dim with a large bound. Code versions for smaller bounds, each with a guard, come before the version for the kernel's bound. The number of lanes
-// follows from a version's bound.
+// Rows along a dim with a large bound. Code versions for smaller bounds, each with a guard, come before the version for
+// the kernel's bound. The bound of a version decides its number of lanes.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3})" | FileCheck %s --check-prefix=CPU
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=boundSteps=0})" | FileCheck %s --check-prefix=NONE

@@ -1,5 +1,5 @@
-// A lane has four packs of a long row if it reduces the row and computes much with each element. It has two packs if there is less to compute, or
-// if the row is shorter.
+// A lane has four packs of a long row if it reduces the row and computes much with each element. It has two packs if
+// there is less to compute, or if the row is shorter.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // If a thread needs more registers than residentRegisters, the number of blocks per multiprocessor is chosen for 128
 // registers per thread: four blocks of 128 threads.

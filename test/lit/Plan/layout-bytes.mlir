@@ -1,5 +1,5 @@
-// If two elements of some row share a byte, packs have at least two elements. This holds even if an access is only as
-// wide as one element of another row.
+// If two elements of some row share a byte, packs have at least two elements, even if an access to another row moves
+// only one element.
 // RUN: %mlafix-opt %s --specialize=G=5 --target=sm_90 --emit=ptx -o - --variant=dense | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=5},mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 

@@ -1,5 +1,5 @@
-// A row that does not fit into a block's registers is distributed over the blocks of a cluster, with the fewest threads that can hold it. The code version for
-// rows at any address processes the row in loops, in one block.
+// A row that does not fit into a block's registers is distributed over the blocks of a cluster, with the fewest threads
+// that can hold it. The code version for rows at any address processes the row in loops, in one block.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=clusterBlocks=4})" | FileCheck %s --check-prefix=FOUR
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=clusterBlocks=2})" | FileCheck %s --check-prefix=TWO
@@ -30,7 +30,7 @@ mlafix.kernel @stored(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "writ
   }
 }
 
-// More elements fit if the row is only reduced.
+// A lane holds more packs of a row that is only reduced, so fewer lanes hold the row.
 // CHECK-LABEL: mlafix.kernel @only_reduced_dense(
 // CHECK-SAME: layout = <lanes = 2048, packs = 8, pack = 8, rows = 1, blocks = 8>
 // TWO-LABEL: mlafix.kernel @only_reduced_dense(
@@ -61,7 +61,7 @@ mlafix.kernel @scanned(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "wri
   }
 }
 
-// The row fits into one block with enough threads.
+// The row fits into one block if the block has 1024 threads.
 !short = memref<?x32000xbf16, strided<[?, 1], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @in_a_block_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 4, pack = 8, rows = 1>

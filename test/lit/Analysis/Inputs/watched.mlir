@@ -1,4 +1,4 @@
-// A launch can break the promises of this kernel: k may be odd, slots negative or equal. Prints values of each row.
+// A launch can break the promises of this kernel: k may be odd, slots negative or equal. Each row prints values.
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !rows = memref<?x2xf32, strided<[?, 1], offset: ?>>
 !ints = memref<?xi32, strided<[?], offset: ?>>
