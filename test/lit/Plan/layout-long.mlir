@@ -72,7 +72,7 @@ mlafix.kernel @longer(%y: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "writ
   }
 }
 
-// An i64 needs two registers.
+// An i64 needs two registers, so a row of 16384 elements has 1024 lanes. A row of as many f32 (@stored) has 512.
 !ints = memref<?x16384xi64, strided<[?, 1], offset: ?>>
 !longs = tensor<16384xi64, #mlafix.dim<16384>>
 // CHECK-LABEL: mlafix.kernel @of_two_registers_dense(

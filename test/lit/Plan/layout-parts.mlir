@@ -2,7 +2,8 @@
 // each other. A row that 1024 lanes hold with two packs each is processed by one block.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80})" | FileCheck %s
-// The last part may have fewer packs. If a user's plan only gives lanes, a lane keeps its number of packs, and the number of parts follows.
+// The last part may have fewer packs. If a user's plan only gives lanes, a lane keeps its number of packs, and the
+// number of parts follows.
 // RUN: %mlafix-opt %s --kernel=copied --target=sm_90 --emit=layout --mlafix-plan=dense.lanes=128,fast.parts=10 | FileCheck %s --check-prefix=GIVEN
 // RUN: %mlafix-opt %s --kernel=copied --target=sm_90 --emit=layout --mlafix-plan=dense.parts=1,dense.lanes=1024 | FileCheck %s --check-prefix=ONE
 // RUN: not %mlafix-opt %s --kernel=waits --target=sm_90 --emit=layout --mlafix-plan=dense.parts=2 2>&1 | FileCheck %s --check-prefix=JOINED
@@ -69,7 +70,8 @@ mlafix.kernel @short(%y: !short {mlafix.dims = ["n", "V"], mlafix.access = "writ
   }
 }
 
-// The size of a row decides at the launch how many parts it has. If the row may end at any element, a lane has several single elements.
+// At the launch, the size of a row decides how many parts the row has. If the row may end at any element
+// (@bounded_fast), a lane has several packs of one element.
 // CHECK-LABEL: mlafix.kernel @bounded_most4096_whole_dense(
 // CHECK-SAME: layout = <lanes = 256, packs = 2, pack = 8, rows = 1>
 // CHECK-LABEL: mlafix.kernel @bounded_whole_dense(

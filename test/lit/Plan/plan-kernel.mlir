@@ -1,4 +1,5 @@
-// The pass writes one layout per variant on the kernel. Packs have up to 16 bytes and divide D. The last variant has no guards.
+// The pass makes a kernel for each variant and writes the variant's layout on it. Packs have up to 16 bytes and divide
+// D. The last variant has no guards.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 
 // The first variant is for the common call: rows are contiguous, and no output is an input.
@@ -33,8 +34,8 @@ mlafix.kernel @d128_bf16_bf16(
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
 // Calls in place have their own variant, with two packs per lane and blocks of 128 threads. A guard of the variants
-// `dense` and `place` requires that tensors of scalars with the same dims have the same strides. Mandatory tensors come
-// first in it.
+// `dense` and `place` requires that tensors of scalars with the same dims have the same strides. The guard names
+// mandatory tensors before optional ones.
 // CHECK-LABEL: @scaled_dense
 // CHECK-SAME: #mlafix.guard<same_strides, args = [3, 1]>]
 // CHECK-SAME: layout = <lanes = 16, packs = 1, pack = 8, rows = 16>

@@ -1,6 +1,6 @@
-// A loop of unknown length that reduces rows hides latency by loading the rows of eight iterations at once, or of four if
-// it keeps many rows. The plan of such a kernel does not say how many blocks a multiprocessor must hold (`resident`),
-// since that would limit the registers of a thread. The plan of a loop that reduces nothing does.
+// A loop of unknown length that reduces rows hides latency by loading the rows of eight iterations at once, or of four
+// if it keeps many rows. The plan of such a kernel does not say how many blocks a multiprocessor must hold
+// (`resident`), since that would limit the registers of a thread. The plan of a loop that reduces nothing does.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=layout | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize)" | FileCheck %s --check-prefix=EIGHT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90 machine=crowdedRows=2}),canonicalize)" | FileCheck %s --check-prefix=FOUR

@@ -1,5 +1,5 @@
-// A kernel with an exchange loads from this rank's own tensor after a store to it. The load is not moved before the wait for the
-// other ranks.
+// A kernel with an exchange loads from this rank's own tensor after a store to it. The load is not moved before the
+// wait for the other ranks.
 // RUN: %mlafix-opt %s --target=sm_90 --variant=any --emit=ptx | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>

@@ -20,8 +20,8 @@
 // NEVER-NOT: .L2::
 // NEVER-NOT: ldu.
 
-// The kernel waits for the preceding grid. Then it loads all rows that are sent, without a branch, together with the number of
-// this collective and the failure flag. Before the wait, only rows of this rank itself are prefetched.
+// The kernel waits for the preceding grid. Then it loads all rows that are sent, without a branch, together with the
+// number of this collective and the failure flag. Before the wait, only rows of this rank itself are prefetched.
 // CHECK: .entry push_dense(
 // CHECK-NOT: griddepcontrol
 // CHECK: prefetch.global.L2 [%[[FIRST:rd[0-9]+]]];

@@ -1,5 +1,5 @@
-// ptxas 13.0 combines maxima of three integers into one and drops a negation: it gave -4 when 4 was the largest. A negation is written as ~x +
-// 1, which ptxas does not recognise.
+// ptxas 13.0 combines maxima of three integers into one and drops a negation: it gave -4 when 4 was the largest. The
+// compiler writes a negation as ~x + 1, which ptxas does not recognise.
 
 // RUN: %mlafix-opt %s --specialize=D=128 --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

@@ -1,5 +1,5 @@
-// A row is loaded under one condition and stored under another. It is loaded together with its lse, and not later in the
-// branch that stores it.
+// A row is loaded under one condition, and the merged row is stored under another. The row is loaded together with its
+// lse, and not later in the branch that stores the result.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
 
 !rows = memref<?x128xbf16, strided<[?, 1], offset: ?>>

@@ -12,14 +12,15 @@
 // HEADER: rows {{.*}}of each rank, bf16 [ranks, n, H = 64, D = 128]
 // HEADER: const mlafix_tensor *out, const mlafix_tensor *out_lse, const mlafix_peers * rows, const mlafix_peers * parts
 
-// A peer's memory is not prefetched, and not read through non-coherent caches, since it may change until the peer has arrived.
+// A peer's memory is not prefetched, and not read through non-coherent caches, since it may change until the peer has
+// arrived.
 // NEVER-NOT: prefetch
 // NEVER-NOT: .nc
 // NEVER-NOT: .L2::
 // NEVER-NOT: ldu.
 
-// The parameters contain the addresses of two tensors per rank, then this rank's number, the time-out, the address for a failure, and the addresses of the
-// workspaces.
+// The parameters contain the addresses of two tensors per rank, then this rank's number, the time-out, the address for
+// a failure, and the addresses of the workspaces.
 // CHECK: .entry merge_peers_dense(
 // CHECK: .param .align 8 .b8 merge_peers_dense_param_[[ROWS:[0-9]+]][16]
 // CHECK: .param .align 8 .b8 merge_peers_dense_param_[[LSES:[0-9]+]][16]
@@ -28,8 +29,8 @@
 // MANY: _param_{{[0-9]+}}[576]
 // MANY: _param_{{[0-9]+}}[600]
 
-// The kernel waits for the preceding grid. It loads the number of this collective, the failure flag and a rank's flag together, and tells all ranks that
-// this rank has arrived.
+// The kernel waits for the preceding grid. It loads the number of this collective, the failure flag and a rank's flag
+// together, and tells all ranks that this rank has arrived.
 // CHECK: griddepcontrol.wait;
 // CHECK: ld.relaxed.gpu.global.b64
 // CHECK-NOT: bra
@@ -37,7 +38,8 @@
 // CHECK-NOT: bra
 // CHECK: ld.acquire.sys.global.b64
 // CHECK: st.release.sys.global.b64 [%{{.*}}+256]
-// It polls each rank's flag until the rank has arrived. After some polls, it also checks the clock and the failure flag, until the time-out.
+// The kernel polls each rank's flag until the rank has arrived. After some polls, it also checks the clock and the
+// failure flag, until the time-out.
 // CHECK: ld.acquire.sys.global.b64 %[[FLAG:.*]], [{{.*}}+256]
 // CHECK-NEXT: setp.lt.u64 %{{.*}}, %[[FLAG]]
 // CHECK-NOT: {{ld\.|globaltimer}}

@@ -1,5 +1,5 @@
-// ptxas 13.0 compiles a select of -0.0 and -1.0 as a conversion of the integer 0 or -1, which gives +0.0 in place of -0.0. The values are
-// therefore selected as bits.
+// ptxas 13.0 compiles a select of -0.0 and -1.0 as a conversion of the integer 0 or -1, which gives +0.0 in place of
+// -0.0. The values are therefore selected as bits.
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

@@ -1,5 +1,6 @@
-// PTX does not specify the sign of a negated NaN. A word with an infinite bf16 in its upper half is a NaN if the lower half is not 0. The sign of a negation
-// is therefore computed on bits.
+// PTX does not specify the sign of a negated NaN. LLVM negates the 32-bit word that contains a bf16 to take the sign of
+// the bf16. Such a word is a NaN if its upper half is an infinite bf16 and its lower half is not 0. The sign of a
+// negation is therefore computed on bits.
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

@@ -1,5 +1,5 @@
-// The code of each variant is generated separately. The results form one PTX module, in the order of the variants, with everything that
-// the variants use.
+// The code of each variant is generated separately. The results form one PTX module, in the order of the variants, with
+// everything that the variants use.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // RUN: %mlafix-opt %s --target=sm_90 --emit=llvm | FileCheck %s --check-prefix=LLVM
 // RUN: sed 's/call @other/call @helper/' %s | %mlafix-opt --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=SHARED

@@ -14,8 +14,8 @@
 // CHECK: %[[TURN:.*]], %[[SENDS:.*]] = mlafix.begin_exchange : index, i1
 // CHECK-DAG: %[[LSES:.*]] = memref.alloca() : memref<[[ROWS:[0-9]+]]xf32, #gpu.address_space<workgroup>>
 // CHECK-DAG: %[[LARGEST:.*]] = memref.alloca() : memref<[[ROWS]]xf32, #gpu.address_space<workgroup>>
-// The row's program leaves its lse and its largest element, which its lanes compute, in shared memory. A store whose
-// index is loaded from memory stays in the row's program, and so do other stores to the same tensor.
+// The row's program leaves the row's lse and its largest element, which the lanes compute, in shared memory. A store
+// whose index is loaded from memory stays in the row's program, and so do other stores to the same tensor.
 // CHECK: mlafix.row lane %[[LANE:.*]] mask
 // CHECK: mlafix.store %{{.*}}, %staged[
 // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[LANE]], %c0

@@ -1,5 +1,5 @@
-// A row with an exchange becomes two programs: one that stores to the peers, and one after the exchange. If a rank did not arrive, loads of what peers stored
-// give NaN.
+// A row with an exchange becomes two programs: one that stores to the peers, and one after the exchange. If a rank did
+// not arrive, loads of what peers stored give NaN.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-lower-grid,mlafix-place-collectives))" | FileCheck %s
 
 !vector = memref<?x64xf32, strided<[?, 1], offset: ?>>

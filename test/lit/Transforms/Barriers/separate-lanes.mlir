@@ -1,5 +1,6 @@
-// The lanes of a row wait for each other between a row's store and a scalar load of the same row, and at a loop's back edge. Lanes of one warp
-// wait with a mask, lanes of several warps at a block barrier. Accesses to whole rows need no wait.
+// The lanes of a row wait for each other between a row's store and a scalar load of the same row, and at a loop's back
+// edge. Lanes of one warp wait with a mask, lanes of several warps at a block barrier. Accesses to whole rows need no
+// wait.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-separate-lanes))" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
@@ -62,8 +63,8 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
-  // A load in the inner loop conflicts with the store after this loop, also with that of the outer loop's preceding
-  // iteration.
+  // The load in the inner loop conflicts with the store after the inner loop, of the same and of the preceding
+  // iteration of the outer loop. So lanes wait before and after the store.
   // CHECK-LABEL: @nested_loops
   // CHECK: scf.for
   // CHECK: scf.for
@@ -139,7 +140,8 @@ module attributes {mlafix.target = "sm_80"} {
 !group = tensor<64xf32, #mlafix.dim<64>>
 !member = tensor<2xf32, #mlafix.dim<2>>
 module attributes {mlafix.target = "sm_80"} {
-  // All groups are distributed over lanes in the same way. The whole row, members and elements are each distributed differently.
+  // All groups are distributed over lanes in the same way. The whole row, members and elements are each distributed
+  // differently, so lanes wait between accesses of two of these kinds.
   // CHECK-LABEL: @parts
   // CHECK: mlafix.store %{{.*}} group
   // CHECK-NEXT: mlafix.load %{{.*}} group
@@ -192,7 +194,7 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
-  // The dims are the same, so a call may pass the same tensor for both, and lanes wait.
+  // The dims of x and scales are the same, so a call may pass the same tensor for both, and lanes wait.
   // CHECK-LABEL: @elements_of_groups
   // CHECK: mlafix.load %{{.*}} -> f32
   // CHECK: nvvm.bar.warp.sync
@@ -211,7 +213,8 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// A slice is loaded and stored by the same lanes. Another slice of the same size that overlaps it is loaded by other lanes.
+// A slice is loaded and stored by the same lanes. Another slice of the same size that overlaps it is loaded by other
+// lanes.
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !half = tensor<64xf32, #mlafix.dim<64>>
 module attributes {mlafix.target = "sm_80"} {

@@ -1,5 +1,6 @@
-// A division by a power of two from f8E8M0FNU becomes a product with its inverse. A division by a constant with few bits becomes a product with the
-// constant's inverse in two parts. A division by a number within known bounds uses its reciprocal. Other divisions stay.
+// A division by a power of two from f8E8M0FNU becomes a product with its inverse. A division by a constant with few
+// bits becomes a product with the constant's inverse in two parts. A division by a number within known bounds uses its
+// reciprocal. Other divisions stay.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=scales --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=powers --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=POWERS
@@ -67,7 +68,8 @@ mlafix.kernel @powers(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// The smallest allowed dividend depends on the number of digits of the constant. It is 2^-100 for 448, but not for a constant of twenty bits.
+// The smallest allowed dividend depends on the number of digits of the constant. A dividend of 2^-100 is allowed for
+// 448, but not for a constant of twenty bits, so that division stays.
 // CHECK-LABEL: mlafix.kernel @small_any
 // CHECK: %[[LEAST:.*]] = arith.constant 7.88860905E-31 : f32
 // CHECK: %[[MOST:.*]] = arith.maximumf %{{.*}}, %[[LEAST]]
@@ -90,7 +92,8 @@ mlafix.kernel @small(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"}
   }
 }
 
-// Divisions that stay: a dividend that may be small or 0, a constant of 24 bits, a constant below 1, and an unknown divisor.
+// Divisions that stay: a dividend that may be small or 0, a constant of 24 bits, a constant below 1, and an unknown
+// divisor.
 // CHECK: arith.maximumf
 // CHECK-COUNT-4: arith.divf
 mlafix.kernel @others(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !numbers {mlafix.dims = ["n"], mlafix.access = "read"},

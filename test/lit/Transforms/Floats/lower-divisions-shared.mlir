@@ -1,5 +1,5 @@
-// A pack is divided by one number and narrowed to fp8. Within a range, the division uses the number's reciprocal and a correction. Outside of
-// the range, it is a real division.
+// A pack is divided by one number and narrowed to fp8. If the operands are within a range, the division uses the
+// number's reciprocal and a correction. Otherwise, it is a real division.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=sharedDivisions=4},mlafix.kernel(mlafix-distribute,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s --check-prefix=FEW
 // RUN: %mlafix-opt %s --kernel=quantize --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
@@ -133,8 +133,8 @@ mlafix.kernel @bytes(%out: !i8s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// In a sum with a smaller number, a small quotient matters. The check then excludes dividends between 0 and 2^-100, and divisors above 2^20.
-// For few elements, the check takes longer than the divisions, so they stay (FEW).
+// In a sum with a number smaller than 1, a small quotient matters. The check then excludes dividends between 0 and
+// 2^-100, and divisors above 2^20. For few elements, the check takes longer than the divisions, so they stay (FEW).
 // CHECK-LABEL: mlafix.kernel @small_sum_fast
 // FEW-LABEL: mlafix.kernel @small_sum_fast
 // FEW-NOT: scf.if %{{.*}} -> (vector

@@ -1,5 +1,6 @@
-// A block that reduces a long row prefetches the row of a later block after its own loads. The distance is the chip's number of
-// multiprocessors, or twice that for shorter rows. Each thread prefetches a line of 128 bytes.
+// A block that reduces a long row prefetches the row of a later block after its own loads. The distance between the
+// blocks is the chip's number of multiprocessors, or twice that for shorter rows. Each thread prefetches a line of 128
+// bytes.
 // RUN: %mlafix-opt %s --specialize=D=16384 --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
 // RUN: %mlafix-opt %s --specialize=D=8192 --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=FAR
 // RUN: %mlafix-opt %s --specialize=D=2048 --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=NONE

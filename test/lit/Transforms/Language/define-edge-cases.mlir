@@ -1,4 +1,5 @@
-// Integer arithmetic, conversions and loops get a defined result for all operands. Ops that already have one stay unchanged.
+// Integer arithmetic, conversions and loops get a defined result for all operands. Ops that already have one stay
+// unchanged.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-define-edge-cases))" --split-input-file --verify-diagnostics | FileCheck %s
 // Folding the result gives defined constants, and never poison.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-define-edge-cases),canonicalize)" --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=FOLDED --implicit-check-not=ub.poison
@@ -120,7 +121,7 @@ mlafix.kernel @conversions(%y: !ints {mlafix.dims = ["n"], mlafix.access = "writ
     %u = arith.fptoui %x : f32 to i32
     // CHECK: arith.addi %{{.*}}, %{{.*}} : i32
     %s = arith.addi %i, %u overflow<nsw> : i32
-    // No fast-math flag may override N9 and N10.
+    // No fast-math flag may override N9 and N10 of docs/Dialect.md.
     // CHECK: arith.divf %{{.*}}, %{{.*}} : f32
     %f = arith.sitofp %s : i32 to f32
     %g = arith.divf %f, %x fastmath<fast> : f32

@@ -2,7 +2,7 @@
 // RUN: %mlafix-opt %s --mlafix-fill-outputs --canonicalize --split-input-file --verify-diagnostics=only-expected | FileCheck %s
 // RUN: not %mlafix-opt %s --mlafix-fill-outputs --canonicalize --split-input-file --mlafix-prove=refuse -o /dev/null 2>&1 | FileCheck %s --check-prefix=PROVED --implicit-check-not="to be written"
 
-// The second run shows that coverage is then proved.
+// The second run shows that the added stores make coverage provable: no error says that elements stay unwritten.
 // PROVED: error: fill of 'out': expected a grid
 
 !vec = memref<?xf32, strided<[?], offset: ?>>

@@ -1,5 +1,5 @@
-// An extent that is computed from upper-case dims becomes a constant when names are bound. An extent that the launch decides
-// stays dynamic.
+// An extent that is computed from upper-case dims becomes a constant when names are bound. An extent that the launch
+// decides stays dynamic.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=128})" | FileCheck %s
 
 !heads = memref<?x?x64xf32, strided<[?, ?, 1], offset: ?>>

@@ -9,7 +9,7 @@
 // VALUE: specialize-presence-invalid.mlir:[[#@LINE+12]]:1: error: expected absent or present for optional argument 'lse', got '4'
 // REQUIRED: error: expected an optional argument of kernel 'k' to bind to absent, got 'x', which is not optional
 // UNKNOWN: error: expected an optional argument of kernel 'k' to bind to present, got 'y', which is no argument
-// A row of an absent tensor is zeros. Its length needs the dim's size.
+// A row of an absent tensor is zeros. The length of this row still needs the size of dim E.
 // STILL: error: expected a size for dim 'E' of kernel 'k', got no binding of it
 // DIM: error: expected a size for dim 'E' of kernel 'k', got no binding of it
 // USE: error: expected a load, a store or a memref.dim of argument 'lse', which is bound to absent, got 'memref.load'

@@ -1,5 +1,5 @@
-// The factors of a product are bound like other dims, and give the product its size. A factor needs a value even if
-// only a sum uses it.
+// The factors of a product are bound like other dims, and give the product its size. A factor without a value is an
+// error.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=96})" | FileCheck %s
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4})" 2>&1 | FileCheck %s --check-prefix=NODIM
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=96},mlafix.kernel(mlafix-lower-states),canonicalize)" | FileCheck %s --check-prefix=LOWER

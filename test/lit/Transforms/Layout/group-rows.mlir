@@ -1,4 +1,5 @@
-// Rows that are combined with groups get a type that marks them, through arithmetic, loops and branches. Other rows keep their type.
+// A row along G that is broadcast over groups, or results from their reduction, gets a type that marks it (`4 per
+// 128`). So do the rows that arithmetic, loops and branches combine with it. Other rows keep their type.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows))" | FileCheck %s
 
 !x = memref<?x512xf32, strided<[?, 1], offset: ?>>

@@ -84,7 +84,8 @@ mlafix.kernel @branches(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims 
   }
 }
 
-// A load moves across an exchange between lanes, so that rows of a loop's next iterations are loaded while the first is reduced.
+// A load moves across an exchange between lanes, so that rows of a loop's next iterations are loaded while the first is
+// reduced.
 // CHECK-LABEL: @exchanges
 mlafix.kernel @exchanges(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"}, %mask: i32) {
   %c0 = arith.constant 0 : index
@@ -103,8 +104,8 @@ mlafix.kernel @exchanges(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims
   }
 }
 
-// Before rows become packs: a scalar load moves before the reduction of a row, but not before a store or out of a condition.
-// Loads of rows stay.
+// If the pass runs before rows become packs, a scalar load without a predicate moves before the reduction of a row, but
+// not before a store. Scalar loads with a predicate and loads of rows stay.
 // CHECK-LABEL: @tiles
 mlafix.kernel @tiles(%x: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
                      %i: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},

@@ -1,7 +1,7 @@
 // The instruction that lets the next grid start (griddepcontrol.launch_dependents) moves behind the load of an index
-// and the loads of rows that do not need the index. ptxas moves no load across this instruction. Without it there, the
-// code would wait for the index between the loads of two packs of a row. If all rows of the grid are prefetched (2.75
-// MB, 32 bytes per thread), the next grid may start at once.
+// and the loads of rows that do not need the index. ptxas moves no load across this instruction, so these loads stay
+// together. Otherwise, the code would wait for the index between the loads of two packs of a row. If all rows of the
+// grid are prefetched (2.75 MB, 32 bytes per thread), the next grid may start at once.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s
 
 #plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 8, rows = 16>, early_bytes = 2883584>
@@ -69,7 +69,8 @@ llvm.func @stored(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>,
   llvm.return
 }
 
-// Lane groups load their first chunk before the merge loop. The next grid may start after these loads, or at once if all first chunks are prefetched.
+// Lane groups load their first chunk before the merge loop. The next grid may start after these loads, or at once if
+// all first chunks are prefetched.
 // CHECK-LABEL: llvm.func @chunks
 // CHECK: %[[SMALL:.*]] = llvm.icmp "ule"
 // CHECK: scf.if %[[SMALL]] {

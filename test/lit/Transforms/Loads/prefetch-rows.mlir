@@ -1,4 +1,5 @@
-// The next rows of a batch are prefetched, under the predicate of the current row, if the tensor is too large for the caches.
+// The next rows of a batch are prefetched, under the predicate of the current row, if the tensor is too large for the
+// caches.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=streamed},mlafix.kernel(mlafix-lower-grid,mlafix-prefetch-rows))" | FileCheck %s --check-prefixes=CHECK,NEAR
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=streamed machine=aheadBytes=4096},mlafix.kernel(mlafix-lower-grid,mlafix-prefetch-rows))" | FileCheck %s --check-prefixes=CHECK,FAR
 // Other loops, and tensors that may fit into a cache, are unchanged.

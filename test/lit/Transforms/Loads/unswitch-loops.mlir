@@ -1,4 +1,5 @@
-// A condition that is the same for all packs of a row is tested before the loop over the packs. Other loops stay unchanged.
+// A condition that is the same for all packs of a row is tested before the loop over the packs. Other loops stay
+// unchanged.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unswitch-loops))" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>

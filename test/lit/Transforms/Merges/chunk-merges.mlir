@@ -172,7 +172,7 @@ mlafix.kernel @boolean(
   }
 }
 
-// The loop stores the running state, so its order must stay.
+// The loop stores the running state of each iteration, so the order of the merges must stay.
 // CHECK-LABEL: @looked_at
 // CHECK-NOT: merge_loop
 // CHECK: scf.for

@@ -1,5 +1,5 @@
-// In a merge loop that lane groups share, the next chunk is loaded before the branch that merges the current chunk. The first chunk is
-// loaded before the loop.
+// In a merge loop that lane groups share, the next chunk is loaded before the branch that merges the current chunk. The
+// first chunk is loaded before the loop.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-merge-loops,canonicalize,cse))" | FileCheck %s
 
 !col = memref<?xf32, strided<[1], offset: ?>>
@@ -140,8 +140,8 @@ mlafix.kernel @streamed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, 
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// The first chunk is loaded before the loop that finds the largest lse, in which groups wait for each other. The first lses are loaded
-// before the chunk.
+// The first chunk is loaded before the loop that finds the largest lse, in which groups wait for each other. The first
+// lses are loaded before the chunk.
 // CHECK-LABEL: mlafix.kernel @largest(
 mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
@@ -221,7 +221,8 @@ mlafix.kernel @other(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l:
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// If each group has one chunk, there is code without loops. It finds the largest lse from the lses of the chunk, and loads no others.
+// If each group has one chunk, code without loops is executed. This code finds the largest lse from the lses of the
+// chunk, and loads no others.
 // CHECK-LABEL: mlafix.kernel @only(
 mlafix.kernel @only(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
     %n: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)

@@ -1,5 +1,5 @@
-// A merge loop over packs becomes a loop over chunks. If lane groups share a row, each group leaves its chunk in shared memory, and the first group
-// merges them.
+// A merge loop over packs becomes a loop over chunks. If lane groups share a row, each group leaves its chunk in shared
+// memory, and the first group merges the chunks.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-merge-loops))" | FileCheck %s
 
 !col = memref<?xf32, strided<[1], offset: ?>>

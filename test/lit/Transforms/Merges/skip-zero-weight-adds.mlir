@@ -134,7 +134,7 @@ mlafix.kernel @sink(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "write"
   }
 }
 
-// A row that is only narrowed keeps the select, which later becomes one of words, of which there are fewer than
+// A row that is only narrowed keeps the select. The select later becomes a select of words, which are fewer than the
 // elements.
 // CHECK-LABEL: mlafix.kernel @narrowed_dense
 // CHECK: %[[LARGEST:.*]] = arith.maximumf

@@ -1,5 +1,6 @@
-// The packs of a row along a dim with a bound are single elements. Only elements below the dim's size are loaded, stored and reduced. If a guard says that the
-// size is a multiple of four, packs have four elements, and loops over packs end at the size.
+// The packs of a row along a dim with a bound are single elements. Only elements below the dim's size are loaded,
+// stored and reduced. If a guard says that the size is a multiple of four, packs have four elements, and loops over
+// packs end at the size.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-rows-to-packs))" | FileCheck %s
 
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>

@@ -1,4 +1,5 @@
-// A long row is processed in loops over packs, one for each stage between two reductions. The machine model says which rows are long.
+// A long row is processed in loops over packs, one for each stage between two reductions. The machine model says which
+// rows are long.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
 // RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["loopPacks=6"]/' %s | %mlafix-opt --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s --check-prefix=SHORT
 // SHORT-NOT: vector.load

@@ -1,5 +1,5 @@
-// Parts of rows along a product. A group is accessed as a row at an offset. Members of pairs are extracted from wide accesses of
-// whole pairs.
+// Parts of rows along a product. A group is accessed as a row at an offset. Members of pairs are extracted from wide
+// accesses of whole pairs.
 // RUN: %mlafix-opt %s --kernel=halves --specialize=K=64 --target=sm_90 --emit=distributed --variant=dense | FileCheck %s --check-prefix=HALVES
 // RUN: %mlafix-opt %s --kernel=halves --specialize=K=64 --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=HALVES-PTX
 // RUN: %mlafix-opt %s --kernel=halves --specialize=K=64 --target=x86-64-v3 --emit=distributed --variant=any | FileCheck %s --check-prefix=HALVES-CPU

@@ -1,6 +1,6 @@
 // The blocks of a cluster reduce the packs of their lanes and store the partial results to the shared memory of all
-// blocks. Each block signals at its start that it has begun, since no other may store to its memory earlier. After a
-// cluster barrier, each block reads its own shared memory.
+// blocks. Each block signals that it has started, since the other blocks may store to its shared memory only after its
+// start. After a cluster barrier, each block reads its own shared memory.
 // RUN: %mlafix-opt %s --kernel=sums --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=IR
 
@@ -42,7 +42,8 @@
 // CHECK: barrier.cluster.arrive.aligned
 // CHECK-NEXT: barrier.cluster.wait.aligned
 // CHECK: ld.shared
-// Eight blocks have eight packs each. A lane reads the packs of two blocks. Two exchanges combine the blocks, and three the packs.
+// Eight blocks have eight packs each. A lane reads the packs of two blocks. Two exchanges combine the blocks, and three
+// the packs.
 // CHECK-COUNT-5: shfl.sync.bfly
 // CHECK-NOT: shfl.sync
 // CHECK-NOT: barrier

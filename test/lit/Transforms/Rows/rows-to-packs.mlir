@@ -16,8 +16,8 @@ module attributes {mlafix.target = "sm_80"} {
       %v = mlafix.load %x[%t] if %p : !rows -> !tile
       // CHECK-COUNT-2: arith.addf %{{.*}} : vector<4xf32>
       %w = arith.addf %v, %v : !tile
-      // After the first exchange, each lane has one of two packs. Three more exchanges give the pack's sum, and the last
-      // one the sum of both packs.
+      // After the first exchange, each lane has one of two packs. Three more exchanges give the pack's sum, and the
+      // last one the sum of both packs.
       // CHECK: %[[BIT:.*]] = arith.cmpi ne
       // CHECK: %[[MINE:.*]] = arith.select %[[BIT]], %[[UPPER:.*]], %[[LOWER:.*]] : f32
       // CHECK: %[[OTHER:.*]] = arith.select %[[BIT]], %[[LOWER]], %[[UPPER]] : f32
