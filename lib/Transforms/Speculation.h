@@ -28,11 +28,12 @@ bool isKnownBefore(mlir::Value value, mlir::Operation *wait);
 /// moves nothing if isKnownBefore() is false.
 bool moveBeforeWait(mlir::Value value, mlir::Operation *wait);
 
-/// Returns true if both values are the same computation, without memory reads.
+/// Returns true if both values are results of the same pure computation on the
+/// same operands.
 bool isAlike(mlir::Value x, mlir::Value y);
 
-/// Returns true if `pointer` is to the memory of an argument, and not to the
-/// stack of the thread.
+/// Returns true if `pointer` points to global memory, where the kernel's
+/// arguments are, and not to the stack of the thread.
 bool isGlobal(mlir::Value pointer);
 
 /// Builds the conjunction of two i1. `x` may be null, which stands for true.

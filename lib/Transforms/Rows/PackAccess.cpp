@@ -75,8 +75,9 @@ static void writeMember(OpBuilder &b, Location loc, const MemoryAccess &access,
   }
 }
 
-/// Interleaves vectors, whose number is a power of two: all first elements,
-/// then all second elements, and so on.
+/// Interleaves `vectors`: the result has the first elements of all vectors,
+/// then all second elements, and so on. The number of vectors is a power of
+/// two.
 static Value interleaveAll(OpBuilder &b, Location loc,
                            ArrayRef<Value> vectors) {
   if (vectors.size() == 1)
@@ -135,7 +136,7 @@ private:
                       firstOf(access));
   }
 
-  /// Loads the member of each group with an access of its own.
+  /// Loads the member of each group with a separate access.
   Value readMember() {
     SmallVector<Value> elements;
     for (int64_t i = 0, count = pack.getNumElements(); i < count; ++i)
@@ -180,8 +181,8 @@ private:
 // The ops
 //===----------------------------------------------------------------------===//
 
-// An absent optional tensor reads as zero. The `else` value applies only where
-// the predicate of the load itself is false.
+// An absent optional tensor reads as zero, not as the `else` value. That value
+// applies only where the predicate of the load itself is false.
 Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
                        PackPositionFn positionIn) {
   Location loc = load.getLoc();
@@ -226,8 +227,8 @@ private:
 } // namespace
 
 /// Returns true if reads past the end of the row in memory start again at its
-/// first element. This holds for slices, and for whole rows whose dim has no
-/// bound.
+/// first element. This holds for slices, and for whole rows whose dim is not
+/// declared with a largest size.
 static bool isRepeated(const MemoryAccess &access) {
   if (access.slice)
     return true;
@@ -237,8 +238,8 @@ static bool isRepeated(const MemoryAccess &access) {
   return !kernel.getMostOf(cast<StringAttr>(dims[dims.size() - 1]).getValue());
 }
 
-/// Loads the element at `start` of the longer row, or the pack that starts
-/// there, according to `type`.
+/// Loads the element at `start` of the longer row if `type` is a scalar type.
+/// If it is a vector type, loads the pack that starts at `start`.
 Value ShiftedReader::readAt(Value start, Type type) {
   IndexBuilder x(b, loc);
   int64_t first = load.getFirst(), each = load.getEach();
@@ -343,8 +344,9 @@ void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,
   Value target = store.getTarget();
   Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
   PackPosition place = positionIn(target);
-  // One instruction narrows two neighbouring elements, so elements are
-  // interleaved before they are narrowed.
+  // One instruction narrows two elements and puts them next to each other. So
+  // elements are interleaved before they are narrowed: the two elements of an
+  // instruction are then neighbours in memory, too.
   Value value =
       narrow(b, loc, target, interleaveAll(b, loc, llvm::to_vector(packs)));
   SmallVector<Value> indices = buildMemberIndices(

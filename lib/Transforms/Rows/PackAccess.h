@@ -13,25 +13,26 @@
 namespace mlafix {
 
 /// Returns the position of a pack in `memref`, or in the row if `memref` is
-/// null. A lane's own buffer contains only this lane's packs, so a position in
-/// it counts only these.
+/// null. If `memref` is a stack buffer, the position counts only this lane's
+/// packs, since the buffer contains no others.
 using PackPositionFn = llvm::function_ref<PackPosition(mlir::Value memref)>;
 
-/// Returns the indices in memory of the element at `start` of a row, or of a
-/// single element if `start` is null. The row must not be a member of a
+/// Returns the indices in memory of element `start` of the row that `access`
+/// reads or writes. If `start` is null, `access` is to a single element, and
+/// the indices are those of this element. The row must not be a member of a
 /// product.
 llvm::SmallVector<mlir::Value> buildIndices(mlir::OpBuilder &b,
                                             mlir::Location loc,
                                             const MemoryAccess &access,
                                             mlir::Value start);
 
-/// Loads the pack at `positionIn`. Masked-off elements read as zero, or as the
-/// `else` value of `load`.
+/// Loads the pack whose position `positionIn` returns. Masked-off elements read
+/// as zero, or as the `else` value of `load`.
 mlir::Value loadPack(mlir::OpBuilder &b, const RowLayout &layout, LoadOp load,
                      PackPositionFn positionIn);
 void storePack(mlir::OpBuilder &b, const RowLayout &layout, StoreOp store,
                mlir::Value pack, PackPositionFn positionIn);
-/// Stores one pack of every member. `packs` has one pack per member.
+/// Stores `packs`, one pack of each member of a row along a product.
 void storeMembers(mlir::OpBuilder &b, const RowLayout &layout,
                   StoreMembersOp store, mlir::ValueRange packs,
                   PackPositionFn positionIn);

@@ -31,10 +31,11 @@ def JoinMembersPass : Pass<"mlafix-join-members", "::mlafix::KernelOp"> {
 def SpillRowsPass : Pass<"mlafix-spill-rows", "::mlafix::KernelOp"> {
   let summary = "long rows that pass through control flow are kept in buffers";
   let description = [{
-    A row that a loop carries, a branch yields, or a nested block uses would couple the loops over packs of two blocks.
-    So it is kept in a buffer on the stack, stored where it is made and loaded where it is used. A buffer holds a lane's
-    packs of the row. The pass changes only kernels whose rows `mlafix-loop-over-packs` walks. A `mlafix.merge_loop`
-    that carries such rows becomes a loop that merges each chunk, unless lane groups share it.
+    Each block of the IR gets loops over packs of its own, which cannot use rows of other blocks. So a row that a loop
+    carries, a branch yields, or a nested block uses is kept in a buffer on the stack. It is stored where it is computed
+    and loaded where it is used. A buffer holds a lane's packs of the row. The pass changes only kernels whose rows
+    `mlafix-loop-over-packs` walks. A `mlafix.merge_loop` that carries such rows becomes a loop that merges each chunk,
+    unless lane groups share it.
 
     ```mlir
     // Before

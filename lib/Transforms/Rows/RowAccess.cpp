@@ -77,8 +77,9 @@ static Value dropSign(OpBuilder &b, Location loc, Value value) {
   return castSign(b, loc, value, dropSign(value.getType()));
 }
 
-/// Converts a float from memory to an integer with the same bits, the form of
-/// floats that a body only moves. Other values stay unchanged.
+/// Converts a float from memory to an integer with the same bits. A kernel that
+/// only moves floats has them as such integers. Values of other types stay
+/// unchanged.
 static Value toBits(OpBuilder &b, Location loc, Value value) {
   auto element = dyn_cast<FloatType>(getElementTypeOrSelf(value.getType()));
   if (!element)
@@ -281,8 +282,8 @@ void mlafix::writeIf(OpBuilder &b, Location loc, Value predicate,
 bool mlafix::isPackwise(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return isa<SplatElementsAttr>(constant.getValue());
-  // The size of an index in memory is not defined, so a pack cannot contain
-  // one.
+  // The type `index` has no defined size in memory, so a pack cannot have it as
+  // its element type.
   return isa<LoadOp, LoadIntoOp, StoreOp, StoreMembersOp, SplatOp, IotaOp>(
              op) ||
          (isElementwise(op) &&

@@ -16,10 +16,11 @@ namespace mlafix {
 /// lowered, and no op needs a whole row.
 llvm::LogicalResult verifyRowOps(KernelOp kernel);
 
-/// Converts `value`, read from `source`, to the element type of a load's
-/// `result`. Floats become f32 (N7) and integers get the result's width. Floats
-/// and booleans that the kernel only moves become integers with the same bits.
-/// Yields zero where `predicate` is false (null: always true).
+/// Converts `value`, read from `source`, to the element type of `result`, the
+/// type of a load. Floats become f32 (N7), and integers get the width of
+/// `result`. Exception: floats and booleans that the kernel only moves become
+/// integers with the same bits. Yields zero where `predicate` is false (null:
+/// always true).
 mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value source,
                   mlir::Type result, mlir::Value value, mlir::Value predicate);
 /// Converts `value` to the element type of the memref `target`. f32 becomes the

@@ -319,13 +319,22 @@ static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
 // Across warps and lanes
 //===----------------------------------------------------------------------===//
 
-/// Exchanges partials between warps and reduces them per pack. `bits` says
-/// which warps are combined: every `step`-th of `met` adjacent warps, which
-/// hold a row or one of its groups. If there are few partials, each thread
-/// reads all of them. Otherwise each lane reads the partials of one warp, and
-/// the lanes of every warp combine them by the same tree. If each lane keeps
-/// one of `packs` partials on entry, and lanes share the reads, a single
-/// partial may remain on exit.
+/// Exchanges partials between warps and reduces them per pack. In a cluster,
+/// reduceAcrossBlocks() then combines the results of the blocks.
+///
+/// `bits` says which warps of a block are combined. `met` = bits.end / 32
+/// adjacent warps hold a row (in a cluster, the part of it in this block) or a
+/// group of it. Every `step`-th of them takes part, where `step` = bits.first /
+/// 32, at least 1.
+///
+/// If there are few partials, each thread reads all of them. Otherwise the
+/// lanes of each warp share the reads: each lane reads the partials of one
+/// warp, and shuffles combine what the lanes have read, by the same tree in
+/// every warp.
+///
+/// On entry, a lane has the partials of all `packs` packs, or keeps that of one
+/// pack. If it keeps one, and lanes share the reads, a single partial of all
+/// packs may remain on exit.
 static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
                               const RowLayout &layout, LaneBits bits,
                               int64_t packs, SmallVector<Value> &partials) {

@@ -80,7 +80,7 @@ reduceAcrossPacks(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                   llvm::ArrayRef<mlir::Value> partials);
 
 /// Returns a pack of the result of `op`. `element` is the corresponding pack of
-/// its operand, a row with one element per group.
+/// the operand of `op`, a row with one element per group.
 mlir::Value broadcastElement(mlir::OpBuilder &b, const RowLayout &layout,
                              BroadcastOp op, mlir::Value element);
 

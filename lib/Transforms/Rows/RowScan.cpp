@@ -29,9 +29,9 @@ static Value addLeft(OpBuilder &b, ScanOp op, Value total, Value pack) {
   return combine(b, loc, op.getKind(), totals, pack);
 }
 
-/// Combines a block with the total of its sibling block, `other`. If the
-/// sibling is the left one (`isRight` is true), also updates the elements of
-/// the block.
+/// Combines a block, which is the elements below a node of the reduction tree
+/// (RowScan.h), with the total of its sibling block, `other`. If the sibling is
+/// the left one (`isRight` is true), also updates the elements of the block.
 static void addHalf(OpBuilder &b, ScanOp op, ScannedPack &scanned, Value other,
                     Value isRight) {
   Location loc = op.getLoc();
@@ -58,8 +58,9 @@ ScannedPack mlafix::scanPack(OpBuilder &b, const RowLayout &layout, ScanOp op,
   Value neutrals = arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(type, Attribute(neutral)));
   for (int64_t bit = 1; bit < size; bit *= 2) {
-    // For an element in a right half, the index of the last element of the left
-    // half. For an element in a left half, the index of a neutral element.
+    // An element in a right half is combined with the last element of the left
+    // half, which is the total of that half. An element in a left half is
+    // combined with a neutral element.
     SmallVector<int64_t> lefts;
     for (int64_t i = 0; i < size; ++i)
       lefts.push_back(i & bit ? (i & -bit) - 1 : size + i);

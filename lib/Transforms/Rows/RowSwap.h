@@ -17,7 +17,7 @@ namespace mlafix {
 // pack, in the lane number, or in the pack number.
 
 /// Returns true if the flipped bit is within the pack or in the lane number.
-/// Both blocks are then in the same step of a walk.
+/// Both blocks are then in the same step of a loop over packs.
 bool swapsInStep(const RowLayout &layout, SwapOp op);
 
 /// Lowers a swap for which swapsInStep() holds. Returns this lane's pack after

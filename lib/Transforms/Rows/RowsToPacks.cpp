@@ -55,8 +55,8 @@ struct DistributeScalarLoad : RowPattern<LoadOp> {
     Location loc = op.getLoc();
     Value source = op.getSource();
     Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), source);
-    // An absent optional tensor reads as zero. The `else` value applies only
-    // where the predicate of the load itself is false.
+    // An absent optional tensor reads as zero, not as the `else` value. That
+    // value applies only where the predicate of the load itself is false.
     Type element = cast<MemRefType>(source.getType()).getElementType();
     Value value = readMemory(
         rewriter, loc, layout, predicate, element, source,
@@ -258,8 +258,8 @@ struct DistributeYield : OpConversionPattern<YieldOp> {
 };
 } // namespace
 
-/// Checks that the rows have at most `most` packs per lane in all. They are not
-/// processed in loops, so each pack becomes a value.
+/// Checks that all rows together have at most `most` packs per lane. Each pack
+/// becomes a value, since this pass creates no loops over packs.
 static LogicalResult verifyUnrolled(KernelOp kernel, const RowLayout &layout,
                                     int64_t most) {
   int64_t packs = 0;

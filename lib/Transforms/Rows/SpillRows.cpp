@@ -28,10 +28,10 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-// The loop over packs of one block cannot use a row of another block. So a row
-// that is carried by a loop, yielded by a branch, or used in a nested block is
-// put into a stack buffer. It is stored where it is computed and loaded where
-// it is used.
+// mlafix-loop-over-packs gives each block of the IR loops over packs of its
+// own, which cannot use a row of another block. So a row that is carried by a
+// loop, yielded by a branch, or used in a nested block is put into a stack
+// buffer. The row is stored where it is computed and loaded where it is used.
 
 static void storeRow(OpBuilder &b, Value tile, Value buffer) {
   StoreOp::create(b, tile.getLoc(), tile, buffer, ValueRange(), Value());
@@ -139,7 +139,8 @@ static void bufferNestedUses(KernelOp kernel, Operation *op) {
   }
 }
 
-/// Lowers merge loops that carry rows to scf.for, whose rows can be in buffers.
+/// Lowers merge loops that carry rows to scf.for, since bufferLoop() can put
+/// the rows of an scf.for into buffers.
 static void lowerMergeLoops(KernelOp kernel) {
   SmallVector<MergeLoopOp> loops;
   kernel.walk([&](MergeLoopOp loop) {

@@ -85,7 +85,8 @@ static bool collect(KernelOp kernel, Value row,
   if (!op || program.contains(op))
     return op;
   if (auto load = dyn_cast<LoadOp>(op)) {
-    // An element smaller than a byte has no address of its own.
+    // An element smaller than a byte has no address of its own, so it cannot be
+    // loaded alone.
     bool isByItself =
         getDTypeBits(load.getSource().getType().getElementType()) >= 8;
     if (load.getGroup() || load.getMember() || load.getBegin() || !isByItself ||

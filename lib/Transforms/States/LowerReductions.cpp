@@ -53,12 +53,12 @@ static Value dropSignOfZero(OpBuilder &b, Location loc, Value value) {
 
 constexpr unsigned kF32FractionBits = 23;
 
-/// The largest number of nested selects that countSpareBits() looks through. It
-/// follows both operands of each select, so each level doubles the work.
+/// The largest number of nested selects that countSpareBits() looks through.
+/// Each level doubles the work, since both operands of a select are examined.
 constexpr unsigned kMostSelections = 4;
 
-/// Returns the number of low bits that are 0 in all f32 of a row except NaN.
-/// They are the bits that the dtype in memory lacks.
+/// Returns the number of low bits that are 0 in every f32 of a row, except in
+/// NaN. In a loaded row, these are the bits that the dtype in memory lacks.
 static unsigned countSpareBits(Value row, unsigned selections = 0) {
   if (!getElementTypeOrSelf(row.getType()).isF32() ||
       selections > kMostSelections)
@@ -153,8 +153,8 @@ static Value buildIndices(OpBuilder &b, Location loc, ArgReduceOp op,
 }
 
 /// Builds a row in which each element holds the least index of an extreme
-/// element of its lane, or INT32_MAX. Only lanes that contain the extreme
-/// search their elements.
+/// element of its lane, or INT32_MAX if the lane has none. Only lanes that
+/// contain the extreme search their elements.
 static Value buildLaneIndices(OpBuilder &b, Location loc, ArgReduceOp op,
                               Value extreme) {
   Value row = op.getSource();
@@ -284,8 +284,9 @@ private:
   /// Return the masks of the value bits and of the index bits of a key.
   int32_t getValueMask() const { return isNarrow() ? -(1 << indexBits) : -1; }
   int32_t getIndexMask() const { return isNarrow() ? ~getValueMask() : -1; }
-  /// Converts the bits of a negative float to an integer of the same order, or
-  /// back. Other bits stay unchanged.
+  /// Converts the bits of a float to an integer, or back, so that integers have
+  /// the order of the floats. Only negative floats change: their order is the
+  /// reverse of the order of their bits.
   Value turnNegative(Value bits);
 
   OpBuilder &b;
@@ -441,8 +442,8 @@ std::pair<Value, Value> GreatestFinder::next() {
   return {greatest, found};
 }
 
-/// The largest number of elements that findByIndex() finds.
-/// buildLeastIndices() keeps the set of their indices in the bits of an i32.
+/// The largest number of elements that findByIndex() finds. The limit is 32,
+/// since buildLeastIndices() keeps a set of indices in the bits of an i32.
 static constexpr size_t kMostByIndex = 32;
 
 /// Builds an i1 that is true if a number is the least value of its type. For a
@@ -457,8 +458,9 @@ static Value buildIsLeast(OpBuilder &b, Location loc, Value number) {
 }
 
 /// Builds the indices of `values`, the greatest elements in descending order.
-/// `indices` are right except for elements with the least value. The index of
-/// such an element is the first one that no earlier element has.
+/// `indices` are right except for elements that have the least value of their
+/// type. The index of such an element is the first one that no earlier element
+/// has.
 static SmallVector<Value> buildLeastIndices(OpBuilder &b, Location loc,
                                             ValueRange values,
                                             ValueRange indices) {
@@ -470,7 +472,8 @@ static SmallVector<Value> buildLeastIndices(OpBuilder &b, Location loc,
   SmallVector<Value> result;
   for (auto [value, index] : llvm::zip_equal(values, indices)) {
     // The lowest index that is not in the set equals the number of trailing
-    // ones of the set. It exists, since the set has more bits than indices.
+    // ones of the set. There is such an index, since the set has 32 bits and
+    // fewer than 32 elements come before this one.
     Value others = arith::XOrIOp::create(b, loc, set, number(-1));
     Value lowest = arith::AndIOp::create(
         b, loc, others, arith::SubIOp::create(b, loc, zero, others));
@@ -527,7 +530,8 @@ static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
   if (isOfGroups) {
     indices = buildLeastIndices(b, loc, values, indices);
   } else if (values.size() > 1) {
-    // If the last element is not the least value, no other element is.
+    // If the last element is not the least value, no other element is, so all
+    // indices are right.
     auto choice = scf::IfOp::create(b, loc, ValueRange(indices).getTypes(),
                                     buildIsLeast(b, loc, values.back()),
                                     /*withElseRegion=*/true);
@@ -542,8 +546,9 @@ static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
     value = dropSignOfZero(b, loc, value);
 }
 
-/// Replaces results past the end of a row with a bounded dim by the least value
-/// and index 0, as in a reduction of no elements.
+/// A row with a bounded dim may have fewer elements than `op` has results.
+/// Replaces the values past the end of the row by the least value of their
+/// type, and their indices by 0, as in a reduction of no elements.
 static void endWithRow(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
                        SmallVector<Value> &indices) {
   Location loc = op.getLoc();

@@ -35,8 +35,9 @@ using namespace mlir;
 using namespace mlafix;
 
 /// Marks exp(x - max(x)) as `afn` where only its sum is used. The largest term
-/// is 1, so flushing subnormal terms to zero does not change the sum. Rows from
-/// which other ops subtract are skipped, since CSE may merge the exponentials.
+/// is 1, so flushing subnormal terms to zero does not change the sum. Skips a
+/// row x from which other ops also subtract: CSE may merge the marked
+/// exponential with another one, of which more than the sum is used.
 static void markSummedExponentials(KernelOp kernel) {
   kernel.walk([](ReduceOp sum) {
     auto power = sum.getSource().getDefiningOp<math::ExpOp>();
@@ -172,8 +173,8 @@ struct LowerHasNonfinite : OpConversionPattern<HasNonfiniteOp> {
     Value largest = ReduceOp::create(rewriter, loc, rewriter.getF32Type(),
                                      ReduceKind::max, magnitude,
                                      /*in_lane=*/true);
-    // The comparison is also true for NaN, which is the largest if there is
-    // one.
+    // If the row contains NaN, `largest` is NaN. The comparison is then true,
+    // too.
     Value inf = f.constant(std::numeric_limits<float>::infinity());
     Value isBad = arith::CmpFOp::create(
         rewriter, loc, arith::CmpFPredicate::UGE, largest, inf);
@@ -280,7 +281,8 @@ struct LowerRebase : OpConversionPattern<RebaseOp> {
     bool toE = isBaseE(op.getType());
     float factor = toE ? llvm::numbers::ln2f : llvm::numbers::log2ef;
     Value max = f.mul(state.max, f.constant(factor));
-    // Clamp the maximum, since an infinity would mean an empty state.
+    // The product may overflow. Clamp it, since an infinite maximum would mean
+    // an empty state.
     if (!toE) {
       float largest = std::numeric_limits<float>::max();
       Value finite =
@@ -479,8 +481,8 @@ public:
                        MaskOp, RebaseOp, PayloadOp, LseOfOp, ArgReduceOp,
                        TopKOp>();
     legal.addDynamicallyLegalOp<ReduceOp>(reducesNumbers);
-    // The regions of a grid have no states as arguments, so only ops are
-    // converted.
+    // Kernels and grids stay as they are, since their regions have no states as
+    // arguments. Only the ops in these regions are converted.
     legal.addLegalOp<KernelOp, ForallOp, RaggedForallOp, ReturnOp>();
     if (failed(
             applyPartialConversion(getOperation(), legal, std::move(patterns))))

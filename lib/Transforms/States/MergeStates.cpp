@@ -98,9 +98,10 @@ static bool isZeroRow(Value row) {
   return splat && matchPattern(splat.getScalar(), m_PosZeroFloat());
 }
 
-/// Builds the sum of those payloads at `index` of `acc` that are rows of zeros,
-/// without access to elements. The sum is -0.0 if all their states are empty,
-/// else +0.0. Returns null if there are no such payloads.
+/// Builds the sum of those payloads `acc[index]` that are rows of zeros,
+/// without an op per element. All elements of the sum are -0.0 if the states of
+/// these payloads are all empty, else +0.0. Returns null if there are no such
+/// payloads.
 static Value sumZeroRows(F32Builder f, ArrayRef<LoweredState> states,
                          ArrayRef<Weight> weights, size_t index) {
   Value sum;
@@ -131,7 +132,8 @@ LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
   Value sum;
   for (auto [state, weight] : llvm::zip_equal(states, weights)) {
     // The payload of an empty state must not be used (N5). So it is replaced by
-    // -0.0, the neutral element of addition, also for -0.0 (N4).
+    // -0.0, the neutral element of addition: adding it leaves every sum
+    // unchanged, even -0.0 (N4).
     for (auto [acc, none, total] : llvm::zip(state.acc, dead, sums)) {
       if (isZeroRow(acc))
         continue;

@@ -59,8 +59,8 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
     unknown length, is unrolled four times. It is unrolled eight times if each iteration reduces a row over lanes, unless
     it keeps 8 rows and states or more (`crowdedRows`). The merges of a running state then flatten into one
     (canonicalise), which needs one common maximum in place of one for each. On a CPU, loops stay as they are, since a
-    CPU reads ahead by itself. The number of iterations that is divided by the factor is exact. For an empty range it is
-    0, whatever the step.
+    CPU reads ahead by itself. The number of iterations, which is divided by the factor, is computed exactly. For an
+    empty range it is 0, whatever the step.
 
     A longer loop that stores results computed from its rows is not unrolled: no load moves before a store
     (`mlafix-hoist-loads`), and each store waits for the rows of its iteration.
@@ -93,8 +93,9 @@ def LoadOneHotPass : Pass<"mlafix-load-one-hot", "::mlafix::KernelOp"> {
     the row. If the row is loaded, or computed elementwise from loaded rows, this pass loads and computes only that
     element. This replaces a comparison, a select and an addition per element, and a reduction over lanes. A sum of
     floats adds 0 to the element, so that -0 becomes 0 as in the sum. The pass treats a maximum of floats with -inf in
-    place of 0 in the same way; it gives the element itself. No launch may pass the row's tensor as an output, too: an
-    access with another index than the row's would forbid calls in place. So the row's memory does not change either.
+    place of 0 in the same way; it gives the element itself. The pass applies only if no launch may pass the row's
+    tensor as an output, too, since an access with another index than the row's would forbid such calls. So the row's
+    memory does not change either.
 
     ```mlir
     // Before

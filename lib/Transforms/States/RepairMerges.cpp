@@ -170,7 +170,8 @@ bool MergeTree::isNested(const MachineModel *machine) const {
     auto loop = dyn_cast<scf::ForOp>(op);
     if (!loop || !machine)
       return bool(loop);
-    // In a tree of one loop and its merge, each state may be weighed only once.
+    // If the tree is one loop and its merge, mlafix-chunk-merges may weigh each
+    // state of the loop only once.
     bool isAlone = ops.size() == 2 && isWeighedOnce(loop, *machine);
     return !isAlone && !isUnrolledWhole(loop, *machine);
   });

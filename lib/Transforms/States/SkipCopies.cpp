@@ -29,8 +29,8 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A store of a merge that gives `copied` unchanged if none of `predicates`
-/// holds.
+/// A store of a merged state. The merge yields `copied` unchanged if none of
+/// `predicates` holds.
 struct Copy {
   StoreStateOp store;
   LoadStateOp copied;
@@ -115,9 +115,10 @@ static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   return changes;
 }
 
-/// Stores a row in place, where no other state is merged. Only its own lse may
-/// change it: the identity replaces a row with an infinite lse, and NaN a row
-/// with a NaN lse. All other rows are left alone.
+/// Builds the store for a call in place that merges no other state into the
+/// row. Only the row's own lse may then change the row: the identity replaces a
+/// row with an infinite lse, and NaN a row with a NaN lse. No other row is
+/// stored.
 static void buildUnmerged(OpBuilder &b, Location loc, const Copy &copy) {
   StoreStateOp store = copy.store;
   LoadStateOp load = copy.copied;

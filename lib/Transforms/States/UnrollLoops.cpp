@@ -177,9 +177,9 @@ private:
 };
 } // namespace
 
-/// Returns the number of rows of computed values that a lane keeps through the
-/// whole loop: rows that iterations carry, and rows from outside that they
-/// read.
+/// Returns the number of rows and states that a lane keeps through the whole
+/// loop: those that the loop carries, and computed ones from outside the loop
+/// that its body uses.
 static int64_t countKeptRows(scf::ForOp loop) {
   llvm::SetVector<Value> kept;
   getUsedValuesDefinedAbove(loop.getRegion(), kept);
