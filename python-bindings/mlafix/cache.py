@@ -7,7 +7,8 @@ and the others wait. If a file does not load or contains another specialisation,
 folder cannot be used, a CacheWarning says so, and kernels are compiled without it.
 
 A call asks for the specialisation with exactly the optional arguments that it passes. If that is missing, the call uses
-one that leaves optional arguments open, provided that it was compiled ahead or explicitly. No compiler runs then.
+a specialisation that leaves optional arguments open, provided that one was compiled ahead or explicitly. In this case
+no compiler runs.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Variants:
 
     @property
     def digest(self) -> str:
-        """The digest that units contain; see Kernel.digest."""
+        """The digest that units of this kernel contain (Kernel.digest). "" unless a subclass overrides it."""
         return ""
 
     @property
@@ -113,8 +114,8 @@ class Variants:
         return self._chosen(self.unit_of_call(bindings, target_of(device_type, ordinal)), bindings)
 
     def _chosen(self, unit: _runtime.Unit, bindings: Mapping[str, str]) -> _runtime.Unit | _runtime.KernelInfo:
-        """Returns the unit. If the unit's only kernel leaves a name open that the call binds, returns that kernel
-        instead, since the unit would not find it for the call's bindings."""
+        """Returns the unit. If the unit has a single kernel, which leaves a name open that the call binds, returns that
+        kernel instead: a look-up in the unit with the call's bindings would not find it."""
         kernel = unit.kernels[0]
         is_found = all(name in kernel.bindings for name, value in bindings.items() if value not in ("present", "absent"))
         return unit if is_found or len(unit.kernels) > 1 else kernel
@@ -129,7 +130,7 @@ class Variants:
             return unit
         try:
             return self.load(bindings, target)
-        except UnitError as error:  # nothing compiles here
+        except UnitError as error:  # there is no compiler, or compiling is forbidden
             with contextlib.suppress(UnitError):
                 return self.load(loose, target)
             raise error
@@ -246,7 +247,8 @@ class Variants:
         )
 
     def _made(self, name: str, bindings: dict[str, str], target: str) -> _runtime.Unit:
-        """Compiles the unit and stores it in the cache. Without a compiler, finds the unit for another target."""
+        """Compiles the unit and stores it in the cache. If there is no compiler or compiling is forbidden,
+        returns the unit for another target."""
         if _env.strict() or toolchain.compiler_file() is None:
             return self._without_compiler(bindings, target)
         folder = compiler_cache()
@@ -300,7 +302,8 @@ class Variants:
         return [f"one in {folder}" for folder in prebuilt_folders()]
 
     def _ahead(self, target: str) -> str:
-        """Describes the units compiled ahead from this kernel, with their bindings and targets."""
+        """Describes the units compiled ahead from this kernel, with their bindings and targets. Returns "none" unless a
+        subclass overrides this method."""
         return "none"
 
 

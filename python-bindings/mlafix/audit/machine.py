@@ -27,8 +27,8 @@ def facts(adapter: Adapter, gpu: dict[str, str]) -> dict[str, str]:
 def gpu_facts(adapter: Adapter) -> dict[str, str]:
     """Returns the name of the GPU and the version of CUDA, for an adapter on a GPU.
 
-    Initialises CUDA, so only the backend's process may call it: a fork of a process with a CUDA context cannot use the
-    GPU.
+    This function initialises CUDA, so only the backend's process may call it: a fork of a process with a CUDA context
+    cannot use the GPU.
     """
     if adapter.device == "cpu" or not torch.cuda.is_available():
         return {}

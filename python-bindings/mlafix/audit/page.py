@@ -54,8 +54,8 @@ def overview_row(report: Report, checks: Sequence[str], number: int) -> str:
 
 
 def mark(outcome: Outcome, known: set[str]) -> str:
-    """Returns the table cell of a check: its status as a word, or its number of findings. The findings of the checks in
-    `known` are waived."""
+    """Returns the table cell of a check: its status as a word, with the number of findings that count. `known` has the
+    checks whose findings are all waived."""
     counted = [finding for finding in outcome.findings if not finding.waived]
     text, color = MARKS[outcome.status], severity(outcome)
     if outcome.status == DOES_NOT:

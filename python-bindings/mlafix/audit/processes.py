@@ -1,9 +1,9 @@
 """Runs functions in forks, since the functions may crash, and watches each fork.
 
-The parent of the fork is this process, or a server process that has imported torch.
+The parent of a fork is this process (`watched`), or a server process that has imported torch (`Server`).
 
 A backend that crashes, hangs or breaks its device's context affects only its fork. A fork of the server need not import
-torch again, since the server has done so. It inherits no CUDA context, since the server never creates one.
+torch again, since the server has done so. The fork inherits no CUDA context, since the server never creates one.
 """
 
 from __future__ import annotations

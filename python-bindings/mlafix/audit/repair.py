@@ -41,7 +41,8 @@ class Repaired:
 
 
 def results(adapter: Adapter, *arguments: Any, **given: Any) -> tuple[Any, Any]:
-    """Calls the backend and returns out and lse. If the backend returns no lse, returns an lse filled with -inf."""
+    """Calls the backend and returns out and lse: those that the call was given, else those that the backend returned.
+    If there is no lse, returns one filled with -inf."""
     result = invoke(adapter, arguments, given)
     out, lse = result if isinstance(result, (tuple, list)) else (result, None)
     out, lse = given.get("out", out), given.get("lse", lse)
@@ -61,7 +62,7 @@ def segments(lengths: torch.Tensor, begins: torch.Tensor, bad: torch.Tensor, tot
 
 
 def blank_requests(adapter: Adapter) -> Call:
-    """Returns the backend with a call of ops.fixup_zero_kv_rows after it, which blanks the rows of sequences without
+    """Returns the backend with a call of ops.fixup_zero_kv_rows after it. The call blanks the rows of sequences without
     keys."""
 
     def call(*tensors: torch.Tensor, **given: Any) -> tuple[Any, Any]:
@@ -94,8 +95,8 @@ def layout_of(adapter: Adapter) -> Any:
 
 
 def blank_masked(adapter: Adapter) -> Call:
-    """Returns the backend with a call of ops.fixup_zero_kv_rows after it, whose segments cover the rows that see no
-    key."""
+    """Returns the backend with a call of ops.fixup_zero_kv_rows after it. The call blanks the rows that see no key: it
+    gets them as segments without keys (`segments`)."""
 
     def call(*tensors: torch.Tensor, **given: Any) -> tuple[Any, Any]:
         from ..ops import fixup_zero_kv_rows
@@ -298,8 +299,8 @@ def repair_for(check: str, adapter: Adapter, kind: str, case: Any) -> Repair | N
 
 
 def try_repair(check: Check, adapter: Adapter, kind: str, case: Any, died: bool = False, seconds: float = 1.0) -> Repaired | None:
-    """Runs the repaired backend on the finding's case and on the check's cases that resemble it, until the time is
-    over. Measures the cost of the repair. Returns None if there is no repair.
+    """Runs the repaired backend on the finding's case and then on the check's cases that resemble this case, until
+    `seconds` have passed. Measures the cost of the repair. Returns None if there is no repair.
 
     If the backend crashed on the case (`died`), runs only this case, accepts no fault of any kind, and measures
     nothing.

@@ -95,8 +95,8 @@ class Report:
         return "\n".join(lines)
 
     def to_json(self, scripts: bool = True) -> str:
-        """Returns JSON with a line for each check. `from_json` reads it, and `SCHEMA` describes its format. Without
-        `scripts` the scripts of findings are left out."""
+        """Returns JSON with a line for each check. `from_json` reads it, and `SCHEMA` describes its format. If
+        `scripts` is false, the scripts of findings are left out."""
         data: dict[str, Any] = {"version": VERSION, "backend": self.backend, "summary": self.summary(), "adapter": self.adapter, "machine": self.machine,
                 "measured": self.measured, "seconds": self.seconds, "cases": self.cases, "contract": CONTRACT, "claim": self.claim,
                 "claims": self.claims(), "outcomes": [to_dict(outcome) for outcome in self.outcomes]}  # fmt: skip
@@ -124,7 +124,7 @@ class Report:
 
 
 def words(outcome: Outcome) -> str:
-    """Returns the description of a check's outcome on the card."""
+    """Returns the words that describe an outcome on the card: the kinds of its findings, else its first remark."""
     kinds = [finding.kind for finding in outcome.findings]
     if kinds:
         return shorten("; ".join(kinds), 100, placeholder=" …")

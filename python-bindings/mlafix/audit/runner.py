@@ -79,7 +79,8 @@ def audit_matrix(backend: Adapter | Callable[..., Any], matrix: Mapping[str, Seq
     """Audits a backend for each combination of values of adapter fields, such as {"page_size": (16, 64), "dim": (64,
     128)}. The name of each report states its combination.
 
-    A field `ratio` is the number of query heads for each head of keys. `options` are those of `audit`.
+    The name "ratio" is also legal in `matrix`: the number of query heads for each head of keys. `options` are those of
+    `audit`.
     """
     reports = []
     for values in itertools.product(*matrix.values()):
@@ -143,7 +144,8 @@ class Run:
             left = [number for number in left if number not in outcomes]
             if not ended:
                 continue
-            # If a smaller case or a repair died, repeats the check without shrinking, or without shrinking and repairs.
+            # If the process died while it shrank a case, repeats the check without shrinking. If it died in a repair,
+            # or if shrinking was off already, repeats the check without shrinking and without repairs.
             if at[2:] and (limits.shrink or limits.repair):
                 careful = {"shrink": 0.0} if at[2] == "shrink" and limits.shrink else {"shrink": 0.0, "repair": 0.0}
                 continue
@@ -171,8 +173,8 @@ class Run:
             finding.script_status = self.script_status(finding)
 
     def tell_once(self, outcomes: dict[str, Outcome]) -> None:
-        """Makes a dependence on earlier calls a finding of A15 alone. In other checks, turns each finding whose script
-        fails only after earlier calls into a remark.
+        """Leaves a dependence on earlier calls as a finding only in A15. In other checks, turns each finding whose
+        script fails only after earlier calls into a remark.
 
         If A15 has no finding about earlier calls, runs A15 again without the known findings of other checks, since A15
         reports a fault with a known cause only as a remark. If A15 still has none, changes nothing.
@@ -193,8 +195,8 @@ class Run:
 
     def returns_in_time(self, number: str, case: dict[str, Any]) -> bool:
         """Gives a call that seemed to hang a second try with more time. Returns True if the call returns now, for
-        example because it only had to compile. All later calls then get this time. An audit makes one second try;
-        after that, returns False."""
+        example because it only had to compile. All later calls then get this time, too. An audit makes only one such
+        second try; for later calls that seem to hang, returns False at once."""
         patience = max(PATIENCE, 2 * self.limits.case)
         if self.is_confirmed:
             return False
@@ -205,8 +207,8 @@ class Run:
         return True
 
     def take(self, event: Event, outcomes: dict[str, Outcome], at: list[Any]) -> None:
-        """Processes an event of the backend's process: measured properties, the GPU, its position (stored in `at`), or
-        an outcome."""
+        """Processes an event of the backend's process: measured properties, the GPU, the call that comes next (stored
+        in `at`), or the outcome of a check (stored in `outcomes`)."""
         self.measured |= event.get("measured", {})
         self.gpu |= event.get("gpu", {})
         if "at" in event:

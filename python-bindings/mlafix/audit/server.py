@@ -47,7 +47,7 @@ def do(job: Event, emit: Emit) -> None:
 
 def run_script(text: str, emit: Emit) -> None:
     """Runs a finding's script and emits its exit status."""
-    module = types.ModuleType("__main__")  # dataclasses look up their module by its name
+    module = types.ModuleType("__main__")  # a dataclass in the script looks up its module in sys.modules
     sys.modules["__main__"] = module
     try:
         exec(compile(text, "<finding>", "exec"), vars(module))

@@ -1,6 +1,7 @@
 """Calls merges of partial states, in one process and over ranks.
 
-This module has only plain functions, because scripts that show a finding contain their text.
+This module has only plain functions, because the scripts that an audit writes for its findings (bundle.py) contain the
+source text of these functions.
 """
 
 from __future__ import annotations
@@ -162,8 +163,8 @@ def run_states(case: StateCase, adapter: Adapter) -> tuple[Got, torch.Tensor, to
 
 
 def check_states(case: StateCase, adapter: Adapter) -> list[Fault]:
-    """Compares one merge with f64 by M1 to M7. The bounds count an error of an lse as an error of the weights, and
-    include the rounding of sums and results."""
+    """Makes one merge and compares it with a merge in f64, by M1 to M7 of docs/Contract.md. The bounds count an error
+    of an lse as an error of the weights, and include the rounding of sums and results."""
     got, outs, lses = run_states(case, adapter)
     want, want_lse = merged(outs, lses)
     if got.lse is None and adapter.returns_lse and case.rows:

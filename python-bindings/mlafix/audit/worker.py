@@ -38,7 +38,9 @@ class Limits:
     repair: float = 1.0  # time for the cases that the repaired backend runs; 0: no repair is tried
 
 
-MOST_OTHERS = 2  # a check shrinks at most this many further cases of a kind of fault, since they may have another cause
+# After the first case with a kind of fault, a check shrinks at most this many further cases with that kind, since they
+# may have another cause.
+MOST_OTHERS = 2
 LEAST = 0.5  # seconds that each check gets at least, however long earlier checks took
 
 
@@ -217,8 +219,8 @@ class CheckRun:
         return [replace(fault, severity="error") if self.check.must_return and is_refusal(fault) else fault for fault in found]
 
     def conclude_all(self, faults: list[tuple[Fault, Any]], outcome: Outcome) -> None:
-        """Makes a finding or remark of the first case of a kind of fault, and of a few further cases that no finding
-        explains."""
+        """Makes a finding or a remark from the first case in `faults`, which all have the same kind of fault. Does the
+        same for a few further cases that no known cause explains."""
         self.conclude(*faults[0], outcome)
         others = 0
         for fault, case in faults[1:]:
@@ -236,7 +238,7 @@ class CheckRun:
             return
         known = self.known.setdefault(plain_kind(fault.kind), [])
         is_of_all = fault.kind == "dtype of the lse"  # the dtype does not depend on the case
-        # A fault of a replay is not shrunk if its kind is already known.
+        # If the kind of fault is already known, such a dtype and a warning about a replay become remarks at once.
         if known and (is_of_all or fault.kind.startswith("replay ") and fault.severity == "warning"):
             outcome.remarks.append(f"{fault.kind}, as {known[0].check}")
             return
@@ -290,7 +292,7 @@ class CheckRun:
 
     def describe(self, fault: Fault, case: Any, origin: Any) -> Finding:
         """Returns the finding for a fault, with its script, public reports and repair."""
-        # Making the script takes a few calls, so it gets more time.
+        # Raises the time limit, since making the script takes a few calls of the backend.
         self.emit({"limit": max(20.0, 30 * self.pace.expects(case)), "at": [self.check.number, packed(case), "shrink"]})
         finding = finding_of(self.check, self.adapter, fault, case, died=False, seconds=self.limits.case, origin=origin)
         if not is_broken(fault.got) and self.limits.repair:
@@ -317,8 +319,8 @@ def has_period(length: int, cause: Cause) -> bool:
     return length >= most and (length - most) % cause.period == 0
 
 
-# Fields that shrinking resets to their default if the fault stays. If a field of a smallest case is not reset, the
-# fault needs it.
+# Fields that a fault needs if they do not have their default in the fault's smallest case. Shrinking has tried the
+# default of most of these fields, and has kept it if the fault stayed.
 NEEDED = ("causal", "window", "sinks", "softcap", "alibi", "k_scale", "v_scale", "scale", "longer", "beyond", "layout", "lengths", "pages", "num_splits",
           "magnitude", "shift", "peaks", "pad_rows", "pad_requests", "pad_length", "empty", "nan_lse", "payload", "after")  # fmt: skip
 

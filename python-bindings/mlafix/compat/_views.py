@@ -94,8 +94,8 @@ def in_rows(payload: Any) -> Any:
 
 
 def bytes_as_fp8(payload: Any) -> Any:
-    """Returns a view of a payload with one-byte elements as f8e4m3fn. It may be used to write zeros, which have the
-    same bits in all one-byte dtypes."""
+    """Returns a view of a payload with one-byte elements as f8e4m3fn. The view is only for writing zeros, which have
+    the same bits in all one-byte dtypes. Returns other payloads as they are."""
     if getattr(getattr(payload, "dtype", None), "itemsize", 0) != 1:
         return payload
     if isinstance(payload, numpy.ndarray):

@@ -95,8 +95,8 @@ def _by_query(indptr: Any, parts: Any, begins: Any, ends: Any, queries: int) -> 
     """Returns bounds, parts and rows of groups that have one query each. The first queries of all tiles come first,
     then all second queries, and so on.
 
-    Between the groups of one query and those of the next, the bounds make one extra group. Its row is -1, so it is
-    skipped.
+    Between the groups of the i-th queries and those of the next queries, the bounds make one extra group. Its row is
+    -1, so the extra group is skipped.
     """
     query = counted(queries, indptr)[:, None]
     each = begins[None] + query

@@ -79,8 +79,8 @@ def _merge(v_a: Array, s_a: Array, v_b: Array, s_b: Array, inplace: bool, base: 
 def _base_of(scale: float) -> Base:
     if scale == LSE_LOG2:
         return "2"
-    # Compares with a tolerance, since the caller's log2(e) may be an f32. torch.compile cannot trace math.isclose for a
-    # symbolic float.
+    # The comparison has a tolerance, since the caller's log2(e) may be an f32. It does not use math.isclose, which
+    # torch.compile cannot trace for a symbolic float.
     if abs(scale - LSE_LN) <= 1e-6 * LSE_LN:
         return "e"
     raise wrong("lse_scale_log2", f"{LSE_LOG2} (base 2) or log2(e) = {LSE_LN} (base e)", scale)
