@@ -43,8 +43,8 @@ class Backend(Protocol):
     workspace_bytes: int
 
     def prepare(self, call: Call) -> None:
-        """Compiles the kernels for calls like `call`, and makes the call. Collectives that connect the ranks when they
-        are first used do so now. All ranks must call this method."""
+        """Compiles the kernels for calls like `call`, and makes the call. A collective that connects the ranks at its
+        first use therefore connects them here. All ranks must call this method."""
 
     def verify(self, call: Call) -> None:
         """Raises the errors that the launches of a call would raise. Sends nothing."""
@@ -176,8 +176,9 @@ def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
 
 
 def pack(rank: int, cut: Cut, blocks: Blocks, call: Call) -> None:
-    """Copies the partial state of a call into blocks. Rows without keys become the identity. With fp8, a block that
-    is not sent gets lses, but no payloads."""
+    """Copies the partial state of a call into blocks. Rows without keys become the identity. With fp8, the block for
+    this rank itself gets lses but no payloads, since the merge takes this rank's payloads from `call` (`own_rows`).
+    With cut="none", the only block is for all ranks and gets both."""
     kernel, arguments = _packing(rank, cut, blocks, call)
     kernel(*arguments)
 

@@ -26,7 +26,7 @@ PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): EVERYTHING}
 
 
 # The size in bytes of the largest block that "auto" pushes if nothing is cut. Such a block is a whole state, and each
-# rank holds 2 N of them.
+# of N ranks holds 2 N of them, so pushing larger blocks would take much memory.
 MAX_UNCUT_BYTES = 20 << 20
 
 

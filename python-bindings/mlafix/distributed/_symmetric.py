@@ -91,7 +91,7 @@ class SymmetricPlan(NamedTuple):
         least, most = pushed
         largest = size_of(max_tokens)
         pushes, pulls = least <= min(most, largest), least > 0 or most < largest
-        # At least 1 if blocks are pushed, since the call that compiles the kernels has one token.
+        # If blocks are pushed, there is room for at least one token, since `prepare` gets a call with one token.
         tokens = max(1, bisect.bisect_right(range(max_tokens + 1), most, key=size_of) - 1) if pushes else 0
         slots = Push.slots_of(cut, tokens) if pushes else 0
         flags = int(GROUP_BYTES) + -(-8 * slots * cut.ranks // _LINE) * _LINE
@@ -266,7 +266,9 @@ def _connect(ranks: CollectiveRanks, size: int, device: torch.device) -> tuple[S
     nodes, kinds = {fact["node"] for fact in facts}, {tuple(fact["capability"]) for fact in facts}
     if len(nodes) > 1:
         return None, f"ranks on {len(nodes)} nodes"
-    if len(kinds) > 1:  # thread blocks with the same number must process the same rows on all ranks
+    # Ranks wait for each other thread block by thread block, so block i must process the same rows on all ranks. The
+    # code for another compute capability may distribute the rows in another way.
+    if len(kinds) > 1:
         return None, f"GPUs of {len(kinds)} compute capabilities"
     memory, reason = None, ""
     try:

@@ -22,8 +22,8 @@ def gather_facts(ranks: Ranks, device: torch.device, facts: dict[str, Any]) -> l
     if ranks.size == 1:
         return [facts]
     mine = torch.frombuffer(bytearray(_encoded(facts)), dtype=torch.uint8).to(device)[None]
-    # Uses a bytearray, because torch.empty would allocate a tensor on the host. `Reducer.reduce` with all outputs given
-    # allocates none, even if it compares calls.
+    # Uses a bytearray, because torch.empty would allocate a tensor on the host. `Reducer.reduce` must not allocate one
+    # if the caller gives all outputs, even if `reduce` compares calls.
     everyone = torch.frombuffer(bytearray(ranks.size * _BYTES), dtype=torch.uint8).view(ranks.size, _BYTES).to(device)
     ranks.all_gather(everyone, mine)
     texts = everyone.cpu().numpy().tobytes()
@@ -41,9 +41,10 @@ def _encoded(facts: dict[str, Any]) -> bytes:
 
 
 def agree(ranks: Ranks, device: torch.device, facts: dict[str, Any], problem: Exception | None) -> None:
-    """Raises an ArgumentError on every rank if one rank has a problem, or if a fact differs from rank 0's.
+    """Raises an error on every rank if one rank has a problem, or if a fact differs from rank 0's.
 
-    A rank with a problem raises its own problem. Other ranks raise that of the first rank with one.
+    A rank with a problem raises that problem. All other ranks raise an ArgumentError with the message of the first rank
+    that has a problem.
 
     Args:
         ranks: the group.

@@ -52,7 +52,7 @@ class ArithmeticBuiltIns:
         if isinstance(condition, bool):
             if not isinstance(yes, Dyn) and not isinstance(no, Dyn):
                 return yes if condition else no
-            condition = self.ctx.lift(condition, node)  # select() then finds the common type of a and b
+            condition = self.ctx.lift(condition, node)  # select() needs a value, and converts a and b to a common type
         if not isinstance(condition, Dyn) or condition.type.dtype != "bool":
             self.ctx.fail(found["condition"], f"expected a bool for the condition, got {describe(condition)}{hints.of_compared(condition)}")
         return self.operators.select(condition, yes, found["a"], no, found["b"], node)
@@ -133,8 +133,8 @@ class ArithmeticBuiltIns:
         return self.ctx.wrap(self.ctx.builder.reduce(op, row.value, along, self.ctx.at(node)))
 
     def row_along(self, node: ast.Call, usage: str, what: str, dtypes: tuple[str, ...] = ("f32", "i32")) -> tuple[Dyn, str]:
-        """Returns the row of a reduction or scan, and the name or size of the factor along which each group lies (""
-        without groups)."""
+        """Returns the row that a call reduces or scans, and the call's argument `along`: the name or size of the second
+        factor of the row's dim, along which each group lies. A call without `along` gets ""."""
         other = [keyword for keyword in node.keywords if keyword.arg != "along"]
         if len(node.args) != 1 or other:
             got = f"an argument '{other[0].arg}'" if other else f"{len(node.args)} arguments"

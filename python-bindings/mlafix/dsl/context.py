@@ -14,7 +14,8 @@ from .source import Source
 from .types import Base
 from .values import Dyn, Tensor, as_number, describe
 
-# The most nested branches and loops, since the compiler's parser accepts at most 250 nested brackets.
+# How deep branches and loops may be nested. The limit exists because the compiler's parser accepts at most 250 nested
+# brackets.
 _MOST_NESTED = 200
 # The smallest finite number that rounds to infinity in f32.
 _F32_OVERFLOWS = 2**128 - 2**103
@@ -35,7 +36,7 @@ class Context:
         self.env = env
         # The kernel's tensor arguments, in order.
         self.tensors: list[Tensor] = []
-        # The defaults of dtype and base variables, which are bound when the kernel is compiled.
+        # The defaults of dtype variables and base variables, by the variable's name.
         self.defaults: dict[str, str] = {}
         # The names of base variables.
         self.bases: set[str] = set()
@@ -125,8 +126,8 @@ class Context:
         return self.convert(value, "index", node) if is_integer and is_beside_index else value
 
     def check_computes(self, op: str, node: ast.AST, *values: Dyn) -> None:
-        """Fails for operands that are bytes or states. Bytes can only be loaded, compared and stored; states can only
-        be merged."""
+        """Fails for operands that are bytes or states, since `op` is not defined for them. Bytes can be loaded, stored,
+        compared and converted. States have functions of their own, such as merge."""
         for value in values:
             if value.type.kind == "state":
                 self.fail(node, f"expected scalars or rows for '{op}', got {describe(value)}{hints.of_state(op)}")

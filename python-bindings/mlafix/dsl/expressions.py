@@ -445,7 +445,7 @@ class Expressions:
         if not isinstance(condition, Dyn) or not condition.is_bool:
             self.ctx.fail(node.test, f"expected a bool for the condition, got {describe(condition)}{hints.of_condition(condition)}")
         if isinstance(node.body, ast.Subscript) and isinstance(node.orelse, ast.Constant) and not self.ctx.guards:
-            # A conditional load with an alternative value is a single operation.
+            # Evaluates ``x[t] if c else 0.0`` as one load with a predicate and an alternative value.
             tensor = self.eval(node.body.value) if isinstance(node.body.value, ast.Name) else None
             if isinstance(tensor, Tensor) and not tensor.annotation.many:
                 with self.ctx.guarded(condition, negated=False):

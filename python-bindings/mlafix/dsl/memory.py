@@ -94,8 +94,8 @@ class Memory:
                                          element.begin, element.end))
 
     def read_into(self, element: Element, node: ast.AST, where: Dyn | bool | None, dim: str, first: int, each: int) -> Dyn:
-        """Loads a row or slice into a row along `dim`. The new row holds it from element `first` on, with each element
-        repeated `each` times."""
+        """Loads a row or slice into a row along `dim`. The loaded elements begin at element `first` of the new row, and
+        each of them is repeated `each` times."""
         ctx = self.ctx
         predicate = ctx.predicate(where, node)
         place = element.tensor.value, element.indices

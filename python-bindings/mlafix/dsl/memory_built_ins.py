@@ -11,7 +11,8 @@ from .built_ins import BuiltIn
 from .expressions import Expressions
 from .values import Dyn, Element, Tensor, describe
 
-# The least value of `first`. Indices of elements fit in an i32, and so do their differences.
+# The least value of `first` in ``load(…, into=…)``. It is a difference of two element indices, which are at most
+# 2^31 - 1.
 _LEAST_FIRST = -(2**31 - 1)
 
 
