@@ -7,7 +7,8 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """The base of every exception that mlafix raises. An internal error of mlafix is an Error itself."""
+    """The base of every exception that mlafix raises. An internal error of mlafix has this class, and no subclass
+    of it."""
 
 
 class CompileError(Error):

@@ -49,8 +49,8 @@ class Outside:
             self.watched = self.renewed()
 
     def renewed(self) -> list[Watch]:
-        """Looks up the outside names again and returns the places to watch from now on. Raises CompileError if a value
-        now means something else."""
+        """Looks up the outside names again and returns what to watch from now on (`watched`). Raises CompileError if a
+        value now means something else."""
         now = dict(_meanings(self._source))
         for (inside, name), (meaning, was) in self._meanings.items():
             other, got = now.get((inside, name), ("", "nothing"))
@@ -120,7 +120,7 @@ def _watches(source: Source) -> Iterator[Watch]:
 
 
 def _of_name(source: Source, node: ast.expr) -> Iterator[Watch]:
-    """Yields the places where Python looks up a name, or a name in a module."""
+    """Yields a Watch for a name. For a name in a module, such as ``math.pi``, yields one for ``math``, too."""
     if isinstance(node, ast.Attribute):
         yield from _of_name(source, node.value)
         of = source.value_of(node.value)
@@ -136,7 +136,7 @@ def _item(names: dict[str, Any], name: str) -> Watch:
 
 
 def _of_value(value: Any) -> Iterator[Watch]:
-    """Yields the lists inside a value, with their items. No other value that a kernel can use changes in place."""
+    """Yields a Watch for each list inside a value. No other value that a kernel can use changes in place."""
     if isinstance(value, list):
         yield value, None, tuple(value)
     for part in _parts(value):
@@ -144,7 +144,8 @@ def _of_value(value: Any) -> Iterator[Watch]:
 
 
 def _holds(holder: Any, key: Any, *value: Any) -> bool:
-    """True if a name still stands for the same object, or a list still has the same items. The arguments are one Watch.
+    """True if a name still stands for the same object, or a list still has the same items. The arguments are the items
+    of a Watch: (names or object, name, value), (names, name) for a name without a value, or (list, None, items).
     _runtime.Dispatcher compares in the same way."""
     if isinstance(holder, list):
         return len(holder) == len(value[0]) and all(one is other for one, other in zip(holder, value[0]))

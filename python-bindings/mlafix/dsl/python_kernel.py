@@ -86,7 +86,7 @@ class PythonKernel(Kernel):
     def _with(self, fixed: dict[str, str]) -> PythonKernel:
         made = PythonKernel(self.function, fixed, self.options)
         made._general, made.made_with = self, self.made_with
-        # The function's text is read once and shared by all specialisations.
+        # Specialisations share what was read from the function's text, so that it is read only once.
         made.__dict__.update({name: self.__dict__[name] for name in ("source", "_outside", "_warnings_of_text") if name in self.__dict__})
         return made
 
@@ -237,7 +237,9 @@ class PythonVariants(TextlessVariants):
         return " and ".join(f"{path} for {_some(held)}" for path, held in texts.items()) or "none"
 
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
-        if _env.line_info():  # the code then contains line numbers, on which the digest does not depend
+        # With line information, the code contains line numbers. The digest does not depend on these, so the file's name
+        # must not be made of the digest.
+        if _env.line_info():
             return super()._file(bindings, target)
         return keys.unit_file_name(self.kernel, self._python.digest, bindings, target)
 

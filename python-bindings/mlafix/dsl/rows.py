@@ -85,7 +85,7 @@ class Rows:
         builder, at, dim = self.ctx.builder, self.ctx.at(node), row.type.dim
         _, group = Dim(dim).factors
         size = self.memory.size(group, node)
-        if size is None:  # numbers the elements of each group: the scan restarts in each group
+        if size is None:  # without the size of a group, number elements by a scan, which restarts in each group
             ones = builder.splat(self.ctx.lift(1, node).value, dim, at)
             each = builder.binary("sub", builder.scan("add", ones, group, at), ones, at)
         elif group.isdigit() and int(group) & (int(group) - 1) == 0:

@@ -1,5 +1,5 @@
 """Finds the names that statements assign, and the names that a function takes from outside. The translator needs the
-assigned names because loops carry their values and branches yield them."""
+assigned names, because a loop carries the values of the names that its body assigns, and a branch yields them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def stored(statements: Iterable[ast.stmt]) -> list[str]:
 
 
 def surely_assigned(statements: Sequence[ast.stmt]) -> set[str]:
-    """Returns the names that statements assign on every path, even if they enter no loop."""
+    """Returns the names that statements assign on every path. Omits names that only loops assign, since a loop may have
+    no iteration."""
     names: set[str] = set()
     for statement in statements:
         if isinstance(statement, ast.Assign):

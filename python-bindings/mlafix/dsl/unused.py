@@ -22,8 +22,8 @@ def warnings(source: Source) -> list[dict[str, Any]]:
 
 
 def _unused(source: Source) -> Iterator[tuple[ast.AST, str]]:
-    """Yields each argument that the body does not name and whose dims it does not need, with a message. Ignores
-    arguments with a leading _."""
+    """Yields (argument, message) for each argument that the body does not name and whose dims the body does not need.
+    Ignores arguments with a leading _."""
     arguments = scope.arguments(source.node.args)
     named = {node.id for statement in source.node.body for node in ast.walk(statement) if isinstance(node, ast.Name)}
     texts = {node.value for statement in source.node.body for node in ast.walk(statement) if isinstance(node, ast.Constant)}
@@ -50,8 +50,8 @@ def _bodies(node: ast.AST) -> Iterator[Sequence[ast.stmt]]:
 
 
 def _overwritten(source: Source, body: Sequence[ast.stmt]) -> Iterator[tuple[ast.AST, str]]:
-    """Yields each store of `body` to an element that is stored again before anything reads the tensor or changes an
-    index, with a message."""
+    """Yields (target, message) for each store of `body` to an element that a later statement of `body` overwrites,
+    unless a statement between them reads the tensor or changes an index."""
     uses = [_Uses(statement) for statement in body]
     for at, statement in enumerate(body):
         target = _stored(statement)

@@ -35,8 +35,8 @@ class Dyn:
 
 @dataclasses.dataclass(frozen=True)
 class OfRows:
-    """Stands for a number that a call may pass in a tensor, in statements outside of the grid. The number is unknown
-    there, since only the rows of the grid load it."""
+    """Stands, outside of the grid, for a number that a call may pass in a tensor. The number is unknown there, since
+    only the rows of the grid load it from the tensor."""
 
     name: str
 

@@ -39,7 +39,8 @@ class Finder:
                     logging.getLogger("mlafix").exception("mlafix: %s is left as it is", name)
 
         loader: Any = spec.loader
-        with contextlib.suppress(AttributeError):  # some loaders have no writable attributes, so nothing is called
+        # The waiting functions are not called if the loader has no writable attributes.
+        with contextlib.suppress(AttributeError):
             loader.exec_module = exec_module
         return spec
 

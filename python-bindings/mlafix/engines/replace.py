@@ -70,9 +70,9 @@ def replace_all(engine: str, version: str, choice: Choice, ways: Mapping[str, Wa
                 when: Callable[[str, Callable[[], object]], None]) -> None:
     """Replaces the functions at all seams of the engine that `choice` selects. Among alternative seams, replaces only
     the function at the first seam where this is possible. If the version is unknown, alternatives may be in
-    several modules. Then the module that is imported first counts.
+    several modules. Then the alternatives in the module that is imported first are tried first.
 
-    `when` calls a function when a module has been imported, or at once.
+    `when(module, call)` calls `call` when the module has been imported, or at once.
     """
     known = {seam.function for seam in seams.SEAMS[engine]}
     for name in sorted(choice.names - known):

@@ -134,8 +134,8 @@ def warm_when_models_load(replaced: Replaced) -> None:
 
 
 def model_requests(replaced: Replaced, vllm_config: Any, model_config: Any = None) -> list[Any]:
-    """Returns the warm-up requests for a model: its heads per rank, row lengths and dtype. The model is by default that
-    of vllm_config."""
+    """Returns the warm-up requests for a model. They depend on the model's number of heads per rank, row lengths and
+    dtype. If `model_config` is None, the model is that of `vllm_config`."""
     model = model_config or vllm_config.model_config
     text = getattr(model, "hf_text_config", None)
     dims = {model.get_head_size()}

@@ -39,7 +39,7 @@ class Facts:
     """The lines of each of the compiler's stages by the stage's name, from the mlafix dialect to PTX or the LLVM
     dialect."""
     canonical: list[Line] = field(default_factory=list)
-    """The lines of the stage from which the accesses are read; empty if it is unknown."""
+    """The lines of the stage "mlafix dialect", in which `find_accesses` finds loads and stores; empty if unknown."""
     proofs: dict[str, Any] = field(default_factory=dict)
     """The output of ``--emit=report``, or the part of it that the unit contains; empty if it is unknown."""
     chip: dict[str, int] = field(default_factory=dict)

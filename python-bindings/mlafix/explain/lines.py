@@ -78,7 +78,7 @@ def mlir_lines(text: str, file: str) -> list[Line]:
         return 0
 
     lines: list[Line] = []
-    opened: list[int] = []  # lines of operations whose location follows a later closing brace
+    opened: list[int] = []  # indices in `lines` of operations whose location follows the closing brace of their region
     for line in raw:
         if _ALIAS.match(line) or not line.strip():
             continue
