@@ -13,7 +13,7 @@
 //   row_map  [g]        i32  the row of each group, no two alike; optional
 //   sinks    [H]        f32  logits without a value, in base e; they count in out but not in out_lse; optional
 //   min_parts           i32  groups with fewer parts are skipped. 0: groups without parts are written; 2: groups with a single part
-//   keep the row that the writer of the part has stored
+//                            keep the row that the writer of the part has stored
 //   empty_lse           f32  stored in out_lse in place of -inf
 //
 // B is the base of the lses, e by default. ResultBase is the base of out_lse, B by default. A group whose row does not exist is

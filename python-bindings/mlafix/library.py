@@ -145,7 +145,7 @@ def viewed(
     made = kernel(name).specialize(**(bindings or {}))
     made._views, made._dims = dict(views or {}), tuple(specialize)
     made._check_dtypes = lambda bound: check_dtypes(name, bound, stored)  # type: ignore[method-assign]
-    made._is_watched = False  # calls are followed on the host only in the kernel's own layout
+    made._is_watched = False  # the checks of `_warn_of_faults` need arguments in the kernel's own layout
     return made
 
 

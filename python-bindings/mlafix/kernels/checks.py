@@ -1,8 +1,9 @@
 """Kernels that look for broken rows of attention states, blocks of caches and metadata, and record their places.
 
-A check writes nothing if all rows are right. For a broken row it stores into the row's own element of `record`, unless
-an earlier launch already did, and stores 1 into the flag of the fault's class. Several rows may store this 1, so checks
-suppress the warning about races: the result does not depend on the order in which rows run.
+A check writes nothing if all rows are right. For a broken row it stores 1 into the flag of the fault's class. It also
+stores a record into the row's own element of `record`, unless an earlier launch has stored one there. Several rows may
+store 1 into the same flag, so checks suppress the warning about races: the result does not depend on the order in which
+rows run.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ NEGATIVE_LENGTH, FALLING_OFFSETS, SLOT_OUT_OF_RANGE, PAGE_OUT_OF_RANGE, OTHER_LE
 """Classes of faults. A class is the index of the flag that it sets."""
 
 MERGED_FROM = 8
-"""The largest number of sides that `check_merge` reads."""
+"""The largest number of sides, the states that a merge combined, that `check_merge` reads."""
 
 
 @inline
 def note(t, h, what, record, flags, seam, step, values=None, numbers=()):
-    """Records the fault class `what` of row (t, h), with four numbers. Does nothing if `what` is 0. If the row already
-    has a record, that record is kept."""
+    """Sets the flag of the fault class `what`. Records the class and, if `values` is given, four numbers for row
+    (t, h), unless the row already has a record. Does nothing if `what` is 0."""
     is_new = what != 0 and load(record[t, h], where=what != 0) == i64(0)
     store(record[t, h], (i64(step) << 32) | (i64(seam) << 8) | i64(what), where=is_new)
     if values is not None:
@@ -70,7 +71,8 @@ def note(t, h, what, record, flags, seam, step, values=None, numbers=()):
 @inline
 def class_of(largest, lse, has_lse, known, keys, limit):
     """Returns the fault class of a row, or 0 if nothing is wrong. `largest` is the row's largest magnitude, NaN if the
-    row has a NaN."""
+    row has a NaN, and `limit` the largest magnitude that is right. If `known` is True, `keys` says whether the row has
+    keys."""
     says_empty = has_lse and lse == -math.inf
     what = i32(0)
     if known and not keys:
@@ -124,8 +126,8 @@ def check_states(
 ):
     """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5).
 
-    Rows before `read_rows` are read, and those that are also before `live_rows` are checked. If only `live_rows` lies
-    on the device, rows are loaded before it has arrived from memory.
+    Rows before `read_rows` are read, and those that are also before `live_rows` are checked. If `live_rows` lies on the
+    device and `read_rows` does not, the loads of rows do not wait for the load of `live_rows`.
     """
     for t, h in grid("n", "H"):
         row = load(out[t, h], where=t < read_rows)
@@ -163,8 +165,8 @@ def check_merge(
     """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5): the lse must be the merged one, and the row the
     weighted mean of the sides.
 
-    Rows before `read_rows` are read, and those that are also before `live_rows` are checked. If only `live_rows` lies
-    on the device, rows are loaded before it has arrived from memory.
+    Rows before `read_rows` are read, and those that are also before `live_rows` are checked. If `live_rows` lies on the
+    device and `read_rows` does not, the loads of rows do not wait for the load of `live_rows`.
     """
     for t, h in grid("n", "H"):
         read = t < read_rows
@@ -185,8 +187,8 @@ def check_merge(
         if live and (what != 0 or not is_near):
             expected = max(abs(payload(whole)))
             # If sides cancel, the result is smaller than the sides, and the rounding error is relative to their size.
-            # So the bound uses the weighted mean of their magnitudes. A side without weight adds nothing to it, even if
-            # its payload is NaN.
+            # So the bound uses the weighted mean of their magnitudes. A side without weight adds nothing to this mean,
+            # even if the side's payload is NaN.
             spread = identity("D", base=B)
             for i in range(len(sides)):
                 side = load_state(sides[i][t, h], side_lses[i][h, t], where=read, base=B)

@@ -285,9 +285,11 @@ def is_of_a_sequence(row, cu_seqlens):
 
 @inline
 def has_keys(row, inside, kv_lens, cu_seqlens, halvings):
-    """True if a row's sequence has keys; false for a row outside all sequences (`inside`). In a decode with one token
-    per sequence, row s is sequence s. So kv_lens[row] is loaded first, and the sequence is searched for only if it is
-    another one."""
+    """True if a row's sequence has keys. `inside` says whether the row is in a sequence; if it is not, returns False.
+
+    In a decode with one token per sequence, row s is in sequence s. So kv_lens[row] is loaded first, and the row's
+    sequence is searched for only if it is not sequence number `row`.
+    """
     live = kv_lens[row] > 0
     is_own = (cu_seqlens[row] <= row) & (row < cu_seqlens[row + 1])
     if inside and not is_own:

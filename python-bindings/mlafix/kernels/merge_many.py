@@ -223,7 +223,8 @@ def row_beside_sink(state, h, sinks):
 
 @inline
 def store_split(merged, i, j, h, to, more):
-    """Stores rows as `store_states` of `scaling` does, but with two indices per token, and with sinks."""
+    """Stores merged states as `scaling.store_states` does, but with two indices per token. Merges sinks into the rows,
+    if there are sinks."""
     if to.how.is_bare:
         store_state(merged[0], to.out[i, j, h], more.out_lse[i, j, h])
     else:
@@ -293,15 +294,15 @@ M = DType("M", default=f32)
 
 @dataclasses.dataclass(frozen=True)
 class Splits:
-    """Arguments for the splits of split-KV attention. `splits_of` declares them. A row may have fewer splits than dim
-    s.
+    """Arguments for the splits of split-KV attention. `splits_of` declares them. A row may have fewer splits than the
+    size of dim s; the splits past these take no part.
 
     Args:
-        lses: the lse of each split. With `sums`, the maximum of the split's scores; the split's row is then the sum of
-            weights times values.
+        lses: the lse of each split. If `sums` is given, the maximum of the split's scores; the split's row is then the
+            sum of weights times values.
         sums: the sum of the weights of each split. None if splits are normalised.
-        lens: the number of keys of each row of dim b, or of each sequence with `starts`. None: all splits of a row take
-            part.
+        lens: the number of keys of each row of dim b or, if `starts` is given, of each sequence. None: all splits of a
+            row take part.
         starts: sequence s has the tokens [starts[s], starts[s + 1]), numbered over b and l.
         split_len: the number of keys per split. If 0, the keys are cut into tiles of `tile_len` keys, and a row's tiles
             are divided evenly among its splits.
@@ -381,7 +382,8 @@ def summed(i, j, h, count, of, row):
         rows = rows + load(of.partial[k, i, j, h], where=counts) * weight
         total = total + load(of.sums[k, i, j, h], where=counts) * weight
     empty = largest == -math.inf
-    divisor = 1.0 if empty else math.nan if total == math.inf else total  # NaN if the sum overflows: such a row is not empty
+    # If the sum overflows, the row and its lse become NaN. An lse of +inf would mark the row as empty.
+    divisor = 1.0 if empty else math.nan if total == math.inf else total
     return make_state(rows / divisor, -math.inf if empty else largest + log2(divisor) / of.to_log2, base=B)
 
 

@@ -162,7 +162,8 @@ def summed_parts(group, bounds, of, beside, h, row):
         rows = rows + load(of.parts[i, h], where=counts) * weight
         total = total + load(beside.sums[i, h], where=counts) * weight
     empty = largest == -math.inf
-    divisor = 1.0 if empty else math.nan if total == math.inf else total  # NaN if the sum overflows: such a row is not empty
+    # If the sum overflows, the row and its lse become NaN. An lse of +inf would mark the row as empty.
+    divisor = 1.0 if empty else math.nan if total == math.inf else total
     return make_state(rows / divisor, -math.inf if empty else largest + log2(divisor) / beside.to_log2, base=B)
 
 
@@ -191,8 +192,8 @@ def store_group(merged, group, p, to, out_lse, of):
 
 
 def map_races(how: Scaling) -> set[str]:
-    """Returns the warnings that kernels of groups suppress. Rows in the map are distinct, but the proofs cannot use
-    this for scales in tiles, which are stored to row `first_row + t`."""
+    """Returns the warnings that kernels of groups suppress. The rows that `row_map` names are distinct, but the proofs
+    cannot use this for scales in tiles, which are stored to row `first_row + t`."""
     return set() if how.is_bare else {"races"}
 
 
@@ -217,7 +218,7 @@ def merge_states_mapped(scaling: Scaling) -> Any:
           row_map  [g]        i32  the row of each group, no two alike; optional
           sinks    [H]        f32  logits without a value, in base e; they count in out but not in out_lse; optional
           min_parts           i32  groups with fewer parts are skipped. 0: groups without parts are written; 2: groups with a single part
-          keep the row that the writer of the part has stored
+                                   keep the row that the writer of the part has stored
           empty_lse           f32  stored in out_lse in place of -inf
 
         B is the base of the lses, e by default. ResultBase is the base of out_lse, B by default. A group whose row does not exist is

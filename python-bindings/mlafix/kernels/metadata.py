@@ -213,9 +213,9 @@ def pages_of_rank(
     pad_page: i64,
     live_rows: index.or_tensor,
 ):
-    """out[t, j] = the page, on this rank, of the tokens of request t that lie on this rank, from number j * page_size
-    on. `token_table` gives the place of the first of these tokens in the memory of all ranks, from which the page
-    follows."""
+    """out[t, j] = the page on this rank that holds request t's j-th run of page_size tokens, counting only tokens that
+    lie on this rank; `pad_page` if there is no such run. `token_table` gives the place of the run's first token in the
+    memory of all ranks. The page is computed from this place."""
     for t, j in grid("n", "w"):
         live = t < live_rows and t < shape("r")
         length = i64(load(local_lens[t], where=live))

@@ -105,8 +105,8 @@ def send_row(i, part, token, t, h, half, rank, live, sent, own):
 
 @inline
 def next_rank(rank, step, count):
-    """Returns the rank that is `step` ranks after this one. So each rank begins to store at a different rank, and the
-    stores spread over the links."""
+    """Returns the rank that is `step` ranks after this one. Callers store to the ranks in the order of the steps, so
+    each rank begins with a different rank, and the stores spread over the links."""
     return (rank + step) % count
 
 
@@ -124,12 +124,13 @@ def store_merged_row(t, h, half, rank, place, mine, live, of_two, sent, own, to,
     """Merges the received rows and this rank's own row, [place, mine, h] of its state, in the order of the ranks, and
     stores the result.
 
-    With `of_two`, rows are fp8 and must be converted. They are merged in a branch on the rank, so their order costs
-    nothing per element. Each side of the branch also stores, since a branch around the merge alone would merge the sink
-    as a state, with other bits.
+    With `of_two`, rows are fp8 and must be converted. A branch on the rank has one merge for each order of the two
+    rows, so the order costs nothing per element. Each side of the branch also stores the result. If the branch
+    contained the merge alone, the sink would be merged as a separate state, and the result would have other bits.
 
     Without `of_two`, each iteration selects between a received row and the own row. If there are two ranks, both
-    iterations load the row of the other rank. For bf16 this takes less time than a branch (docs/Experiments.md).
+    iterations load the row of the other rank. For bf16, this selection takes less time than a branch
+    (docs/Experiments.md).
     """
     row = load(own.partial[place, mine, h], where=live)
     lse = load(own.partial_lse[place, mine, h], where=live, otherwise=-math.inf)
@@ -258,7 +259,8 @@ push_and_merge_tokens, push_and_merge_tokens_fp8, push_and_merge_tokens_fp8_of_t
 )
 
 # Names of kernels by the cut, and by whether rows are sent as fp8: OF_MANY for any number of ranks, OF_TWO for two
-# ranks. If nothing is cut, all ranks merge the same rows, and must round them alike.
+# ranks. If nothing is cut, all ranks merge the same rows. With fp8 they then use push_and_merge_rounded, so that each
+# rank also rounds its own rows, and all ranks get the same bits.
 OF_MANY = {
     ("heads", False): "push_and_merge",
     ("heads", True): "push_and_merge_fp8",

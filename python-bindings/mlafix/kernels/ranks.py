@@ -1,7 +1,7 @@
 """Kernels of `mlafix.distributed` and of the drop-ins for context parallelism. They compile when they are first used.
 
-A rank sends *blocks*: a block has the rows of its partial state that another rank merges. The first dim of a tensor of
-blocks is the rank.
+Ranks send *blocks* to each other: a block has the rows of the sender's partial state that the receiver merges. The
+first dim of a tensor of blocks is the rank to which, or from which, each block is sent.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def pack_blocks_fp8(
 @inline
 def store_merged(merged, t, h, to, live=True):
     """Merges a row's state with its sink, a logit in base e, and stores the result if the row is live. The store is
-    predicated, since a branch would merge the sink separately, with other bits."""
+    predicated. With a branch, the sink would be merged as a separate state, and the result would have other bits."""
     if to.sink is not None:
         merged = merge(merged, sink(to.sink[h], base="e"))
     if to.out_scale is not None:
@@ -258,7 +258,8 @@ def weighted(rows, lses, rank, t, h):
 
 @kernel
 def weigh_rank(out: Out[O, "n H D"], out_lse: Out[f32, "n H"], rows: In[T, "n H D"], lses: In[f32, "r n H"], rank: index):
-    """out = rows * B^(lses[rank] - out_lse), out_lse the log-sum-exp of all lses; out may be rows."""
+    """out = rows * B^(lses[rank] - out_lse), where out_lse is the log-sum-exp of all ranks' lses. `out` and `rows` may
+    be the same tensor."""
     assume(rank >= 0)
     assume(rank < shape("r"))
     for t, h in grid("n", "H"):
@@ -267,7 +268,7 @@ def weigh_rank(out: Out[O, "n H D"], out_lse: Out[f32, "n H"], rows: In[T, "n H 
 
 @kernel
 def pack_heads(rows: Out[E, "r n h D"], lses: Out[f32, "r n h"], out: In[E, "n k D"], lse: In[f32, "n k"]):
-    """Copies the heads that each of r ranks takes: rows and lses, bit for bit."""
+    """For each of r ranks, copies the rows and lses of the heads that the rank takes, bit for bit."""
     assume(shape("k") == shape("r") * shape("h"))
     for i, t, h in grid("r", "n", "h"):
         rows[i, t, h] = out[t, i * shape("h") + h]

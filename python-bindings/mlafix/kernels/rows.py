@@ -31,7 +31,7 @@ from mlafix.dsl import (
 from mlafix.kernels.scaling import Scaling, as_stored, result, scaled, store_rows
 
 T = DType("T")
-# Dtypes of weights, and of the places of experts' rows.
+# Dtypes of weights, and of integers that name rows (`places`, `slots`).
 W, V = DType("W", default=f32), DType("V", default=f32)
 P = DType("P", default=i32)
 

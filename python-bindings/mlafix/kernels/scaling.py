@@ -75,8 +75,8 @@ class Scaling:
         is_bare: rows of D elements are stored unchanged, without further arguments.
         turned: the number of elements per row that are first turned by the angles of its position; 0: none.
         first: the index of the first turned element.
-        halves: pairs are (x[i], x[turned / 2 + i]) instead of neighbours.
-        by_head: scales are declared as [n, H, 1, G] instead of [n, P, Q, G]; this form, with Q = 1, holds for any H.
+        halves: the pairs that are turned are (x[i], x[turned / 2 + i]) instead of neighbours.
+        by_head: scales are declared as [n, H, 1, G] instead of [n, P, Q, G], that is with Q = 1, which fits any H.
         gate: rows are multiplied by the sigmoid of a gate before they are turned. "head": one number per head; "row": one per
             element; "": no gate.
     """
@@ -128,7 +128,8 @@ class Scaling:
 
 BARE = Scaling(is_bare=True)
 
-# The scalings that have a name. A kernel's name ends with it: "merge_attn_states_nvfp4".
+# The scalings that have names. The name of a family's kernel ends with the name of its scaling:
+# "merge_attn_states_nvfp4".
 FORMATS = {
     "fp8": Scaling(is_static=True),
     "fp8_groups": Scaling(),
@@ -262,8 +263,9 @@ def halved(row, global_scale):
     """Returns a row's scales in e4m3, and its elements scaled for e2m1, as in vLLM's scaled_fp4_quant and FlashInfer's
     nvfp4_quantize.
 
-    In f32 and correctly rounded, where engines on a GPU have approximate reciprocals: scale = e4m3(global * (largest * (1 / 6))), and
-    element * (1 / (scale * (1 / global))), or element * 0 where the scale is 0.
+    The scale is e4m3(global * (largest * (1 / 6))). An element becomes element * (1 / (scale * (1 / global))), or
+    element * 0 if the scale is 0. All steps are in f32 and correctly rounded, whereas engines on a GPU have approximate
+    reciprocals.
     """
     scale = f8e4m3fn(global_scale * (max(abs(row), along="K") * SIXTH))
     return scale, row * where(scale != 0.0, 1.0 / (scale * (1.0 / global_scale)), 0.0)
@@ -273,10 +275,10 @@ def halved(row, global_scale):
 def microscaled(row, how):
     """Returns a row's scales, which are powers of two, and its elements scaled for e2m1 (MXFP4).
 
-    Rounded down, the scale is the largest power of two that is not above the largest magnitude, divided by 4: OCP MX v1.0, 6.3.
-    Rounded up, the scale is the least power of two that is not below largest * (1 / 6): FlashInfer's mxfp4_quantize,
-    but for its approximate reciprocal of 6. Elements are multiplied by the scale's reciprocal, which is exact for a
-    power of two.
+    With `floors`, the scale is a quarter of the largest power of two that is not above the largest magnitude, as in OCP
+    MX v1.0, 6.3. Otherwise it is the least power of two that is not below largest * (1 / 6), as in FlashInfer's
+    mxfp4_quantize, whose reciprocal of 6 is only approximate. Elements are multiplied by the scale's reciprocal, which
+    is exact for a power of two.
     """
     largest = max(abs(row), along="K")
     if how.floors:

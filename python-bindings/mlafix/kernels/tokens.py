@@ -127,7 +127,7 @@ def pack_bits(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"]):
 
 @kernel
 def pack_chunks(padded: Out[T, "b m k K"], x: In[T, "n k K"], starts: In[i32, "b1"], pad: f32):
-    """pack_rows in chunks."""
+    """Like `pack_rows`, with rows in chunks."""
     assume(shape("b") < shape("b1"))
     for s, j, c in grid("b", "m", "k"):
         t = index(starts[s]) + j
@@ -136,7 +136,7 @@ def pack_chunks(padded: Out[T, "b m k K"], x: In[T, "n k K"], starts: In[i32, "b
 
 @kernel
 def pack_chunks_of_integers(padded: Out[E, "b m k K"], x: In[E, "n k K"], starts: In[i32, "b1"], pad: i64):
-    """pack_integers in chunks."""
+    """Like `pack_integers`, with rows in chunks."""
     assume(shape("b") < shape("b1"))
     for s, j, c in grid("b", "m", "k"):
         t = index(starts[s]) + j
@@ -145,7 +145,7 @@ def pack_chunks_of_integers(padded: Out[E, "b m k K"], x: In[E, "n k K"], starts
 
 @kernel
 def pack_chunks_of_bits(padded: Out[E, "b m k K"], x: In[E, "n k K"], starts: In[i32, "b1"]):
-    """pack_bits in chunks."""
+    """Like `pack_bits`, with rows in chunks."""
     assume(shape("b") < shape("b1"))
     for s, j, c in grid("b", "m", "k"):
         t = index(starts[s]) + j
@@ -162,7 +162,7 @@ def unpack_rows(x: InOut[E, "n R"], padded: In[E, "b m R"], starts: In[i32, "b1"
 
 @kernel(allow={"bounds"})
 def unpack_chunks(x: InOut[E, "n k K"], padded: In[E, "b m k K"], starts: In[i32, "b1"]):
-    """unpack_rows in chunks."""
+    """Like `unpack_rows`, with rows in chunks."""
     for s, t, c in segments(starts, "n", "k"):
         x[t, c] = load(padded[s, t - starts[s], c], where=t - starts[s] < shape("m"))
 

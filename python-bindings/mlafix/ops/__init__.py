@@ -34,6 +34,7 @@ __all__ += rows.__all__
 __all__ += tokens.__all__
 __all__ += rope.__all__
 
-# If torch is not loaded yet, its operators are registered at the first tensor, since importing torch takes seconds.
+# If torch is not loaded yet, the operators of torch are registered when a function gets the first tensor, since
+# importing torch takes seconds.
 if sys.modules.get("torch") is not None:
     register_torch_operators()

@@ -29,13 +29,14 @@ class KeyedKernel(Dict[Key, Kernel]):
     from the kernel's signature.
     """
 
-    __slots__ = ("fast", "kernel", "stored")  # slots, since each call reads `fast`
+    __slots__ = ("fast", "kernel", "stored")  # slots are faster to read, and each call reads `fast`
 
     def __init__(self, kernel: str, *, stored: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.kernel = kernel
         self.stored = stored
-        # `Dispatcher.try_launch` for each launch key. It refuses calls whose code has not been resolved yet.
+        # `try_launch` of the kernel's C++ dispatcher, for each launch key. It returns None for a call whose code has
+        # not been resolved by an ordinary call.
         self.fast: dict[Key, TryLaunch] = {}
         FAMILIES[kernel] = self
 

@@ -42,9 +42,9 @@ def fast_path(family: KeyedKernel, key: Key) -> TryLaunch | None:
     The function launches nothing and returns None for calls that are not common and for wrong ones. The caller then
     uses `launch`, which launches the call or raises the error.
     """
-    # torch.compile cannot trace the kernel's dispatcher. It evaluates _dynamo_traces() itself and returns here, so that
-    # it never reads `recorders`: torch.compile would guard on that list, and a recorder in another thread would then
-    # cause a recompilation.
+    # torch.compile cannot trace the kernel's dispatcher. For torch.compile, _dynamo_traces() is True, so a traced call
+    # returns before it reads `recorders`. If it read that list, torch.compile would guard on the list, and a recorder
+    # in another thread would cause a recompilation.
     if _tensor is None or _dynamo_traces() or recorders:
         return None
     try:
@@ -56,8 +56,8 @@ def fast_path(family: KeyedKernel, key: Key) -> TryLaunch | None:
 def is_for_torch(probe: Any) -> bool:
     """True if torch must see a call. `probe` is one of the call's arrays and stands for all of them."""
     kind = type(probe)
-    # These are the queries of torch_state.must_see(), without its list of harmless modes. A call of must_see() would
-    # take as long as the queries themselves.
+    # These are the queries of torch_state.must_see(), without its list of harmless modes. They are repeated here, since
+    # a call of must_see() would take twice as long.
     if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None or _transforming()):
         return bool(probe.is_meta)
     return False if kind is numpy.ndarray else _is_other_for_torch(probe)

@@ -19,7 +19,7 @@ from .._launcher.arrays import is_torch
 TILE_COLUMNS = 4
 _TILE_ROWS = {None: 0, "128x4": 128, "8x4": 8}
 _BYTES_A_WORD = 4
-_MOST_JOINED = 8  # the largest number of heads that share a group, since one lane holds their rows
+_MOST_JOINED = 8  # the largest number of heads that may share a group; one lane holds the rows of all of them
 
 Rows = Tuple[int, ...]
 
@@ -52,7 +52,7 @@ def kind_of(scales: Any, owner: str) -> str:
 
 
 def _bytes_as(scales: Any, dtype: str) -> Any:
-    """Views bytes, or words of four, as another one-byte dtype."""
+    """Returns a view of bytes, or of words of four bytes, as the one-byte dtype `dtype`."""
     if is_torch(scales):
         return scales.view(getattr(sys.modules["torch"], dtype))
     if dtype == "uint8":

@@ -50,7 +50,7 @@ def _as(kind: str) -> Passed:
 
 def _flat_number(value: Any) -> tuple[Any, ...]:
     """Splits an argument that is an array or a number into two: the array or None, and the number or None."""
-    # torch 2.11 cannot trace a type test of None, so None is tested for first.
+    # The test for None comes first, since torch 2.11 cannot trace a type test of None.
     return (value, None) if value is not None and is_torch(value) else (None, value)
 
 

@@ -24,7 +24,7 @@ def outputs(like: Any, name: str, out: Any, out_lse: Any, return_lse: bool, out_
         out_lse: the array that was passed. If None, `out_lse` is allocated if `return_lse`.
         shape: the shape `[…, H, D]` of the rows. None: the shape `[n, H, D]` of `like`.
         lse_layout: "nh" or "hn".
-        dtype: the dtype of rows with a `shape`. None: the dtype of `like`.
+        dtype: the dtype of a new `out`, if `shape` is given and `out_format` is not. None: the dtype of `like`.
     """
     if out_format is not None:
         check_format(out_format)

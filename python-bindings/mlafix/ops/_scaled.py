@@ -65,10 +65,10 @@ def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: A
         arguments: the kernel's arguments after those that the format, `rope` and `gate` give.
         like: an input. Without a format, the result has the dtype `dtype` or, if that is None, the dtype of this input.
         bases: the bases of the lses.
-        count, bound: the name of a dim that counts states, and the value that is compiled into the kernel for it, as
-            into the library's kernels; 0 compiles no value. The order of a merge, and so its bits, depend on this
-            value.
-        copies: for two states, True if tokens past the context are copied.
+        count, bound: the name of a dim that counts states, and the value to which the kernel binds this dim; 0 binds no
+            value. Callers bind the value that the library's kernel binds for the same call, since the order of a merge,
+            and so its bits, depend on it.
+        copies: for a merge of two states, True if tokens past the context are copied.
         rope: turns rows before they are stored.
         gate: a number for each head or each element. Rows are multiplied by its sigmoid before they are turned.
     """
