@@ -416,11 +416,12 @@ bool readBool(PyObject *object, const ArgContext &place) {
 /// Reads the handle of a stream object from its attribute or method. Returns
 /// false if the object has none.
 bool streamHandle(PyObject *object, uintptr_t &handle) {
-  // torch.cuda.Stream has the handle itself.
+  // The attribute of a torch.cuda.Stream is the handle.
   nb::object value = nb::steal(PyObject_GetAttrString(object, "cuda_stream"));
   if (!value.is_valid()) {
     clearException();
-    // cuda.core, cupy and numba have (version, handle).
+    // The attribute or method of the streams of cuda.core, cupy and numba gives
+    // a pair (version, handle).
     value = nb::steal(PyObject_GetAttrString(object, "__cuda_stream__"));
     if (!value.is_valid()) {
       clearException();

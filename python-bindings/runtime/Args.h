@@ -63,8 +63,9 @@ struct CallArgs {
   /// Reads all arguments from the tuple `given`. Throws ArgumentError.
   void read(const Signature &signature, PyObject *given, uint32_t flags);
 
-  // `read` in steps: `begin`, then `readArg` for each argument, then `finish`.
-  // Calls that allocate outputs use them.
+  // The steps of `read`: `begin`, then `readArg` for each argument, then
+  // `finish`. A call that allocates outputs takes these steps one by one, with
+  // `setArg` for each new output and `readSize` for each size.
   void begin(const Signature &signature, PyObject *given, uint32_t flags);
   void readArg(const Signature &signature, uint32_t index, PyObject *object);
   /// Sets the argument to the tensor that `view` describes.

@@ -42,8 +42,9 @@ Dispatcher::Entry Dispatcher::resolveEntry(const CallArgs &call) {
     return mlafix_unit_find_kernel(unit.handle.get(), signature->name.c_str(),
                                    bindingsText(wanted).c_str(), kernel);
   };
-  // Without a kernel for exactly these optional arguments, takes one that
-  // leaves optional arguments open, which can run every call.
+  // If the unit has no kernel for exactly the optional arguments that are
+  // present, take the kernel that leaves optional arguments open. It can run
+  // every call.
   const mlafix_kernel *kernel = nullptr;
   if (find(all, &kernel) != MLAFIX_OK)
     check(find(bindings, &kernel));

@@ -41,7 +41,9 @@ public:
 
   // The garbage collector visits `resolve` and `watches` (traverseDispatcher).
   nanobind::object resolve;
-  Watches watches; ///< the outside names that each call checks
+  /// The names that the kernel uses but does not define. Each call checks that
+  /// they have not changed.
+  Watches watches;
 
 private:
   struct Entry {

@@ -8,9 +8,9 @@
 // torch's own functions allocate, so that the tensors are ordinary torch
 // tensors. In Python, most of the time of such a call goes into its arguments:
 // tuples of sizes, dtype and device objects, keywords. This file calls torch's
-// C interface for compiled models, which takes numbers instead. It does not use
-// the allocator of torch's DLPack interface, since Tensor.record_stream has no
-// effect on the tensors of that allocator.
+// C interface for compiled models, which takes numbers instead. This file does
+// not use the allocator of torch's DLPack interface, since Tensor.record_stream
+// has no effect on the tensors of that allocator.
 //
 //===----------------------------------------------------------------------===//
 

@@ -103,8 +103,9 @@ def offences(record: Any) -> list[Offence]:
 
 
 def _common(seam: Any, step: Any, live_rows: Any, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Checks the numbers that all kernels take, and returns them as `(seam, live_rows, step, live_rows_at, step_at)`. A
-    number on the device is passed as the array `…_at`, else that is None. `rows` replaces a `live_rows` of None."""
+    """Checks the numbers that all kernels take, and returns them as `(seam, live_rows, step, live_rows_at, step_at)`.
+    The array of a number on the device becomes `…_at`, which is None for a number on the host. `rows` replaces a
+    `live_rows` of None."""
     check_integer("seam", seam)
     if not is_symbol(seam) and not 0 <= seam < 1 << 24:
         raise wrong("seam", "a number from 0 to 2^24 - 1", seam)

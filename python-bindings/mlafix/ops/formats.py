@@ -38,8 +38,8 @@ _ROUNDINGS = ("bf16", "f16", "f32")
 
 
 class How(NamedTuple):
-    """A `mlafix.kernels.scaling.Scaling` whose `rounding` is the name of a dtype. It is part of the key with which each
-    call looks up its kernel."""
+    """A `mlafix.kernels.scaling.Scaling` whose `rounding` is the name of a dtype. Each call looks up its kernel by a
+    key that contains this tuple."""
 
     is_power: bool = False
     rounding: str = "f32"

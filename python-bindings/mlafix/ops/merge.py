@@ -146,7 +146,7 @@ def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_l
     """Does what `merge_attn_states` does, without the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, "prefix_lse", "suffix_lse", "out_lse")
     copies = bool(copy_past_context) and context_rows is not None
-    if context_rows is None:  # This takes the first size of any shape. The launch reports a wrong number of dims.
+    if context_rows is None:  # The number of dims of `prefix` may be wrong; the launch reports it.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", ROWS))[0]
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
     key = bases.key(layout, sides=True)

@@ -63,8 +63,8 @@ def _key(base: Any, count: int, name: str) -> Key:
 
 
 def bound_count(count: int) -> int:
-    """Returns the number of states to compile into a kernel, or 0 if the kernel takes any number. The count of a tensor
-    without memory may be a symbol."""
+    """Returns the number of states to compile into a kernel, or 0 if the kernel takes any number. A count that is a
+    symbol, as tensors without memory may have, gives 0."""
     return count if type(count) is int and count <= _BOUND_COUNT else 0
 
 

@@ -301,7 +301,8 @@ CHUNKS = (256, 64, 16, 8, 4, 1)
 
 _RowsKey = tuple[str, tuple[int, ...], str, str]
 _Chunked = Callable[[int], tuple[str, tuple[Any, ...]]]
-# The keys of rows that are moved in chunks at once, since they have no kernel of their own and nothing can compile one.
+# The keys (`_rows_key`) of calls that directly launch the kernel that moves chunks, because an earlier call found no
+# kernel for the length of the rows, and nothing can compile one.
 _in_chunks_alone: set[_RowsKey] = set()
 
 

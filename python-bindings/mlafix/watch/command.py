@@ -1,5 +1,5 @@
-"""Implements `python -m mlafix watch REPORT`: prints the card of a broken row, its repair, public reports of its class,
-and a script that reproduces it."""
+"""Implements `python -m mlafix watch REPORT`: prints a report about a broken row, with the row's repair and public
+reports of the same class of fault. On request, also writes a script that reproduces the fault."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the card of a report or its script, and returns the exit status. The status is 2 if there is no such
-    report or script."""
+    """Prints a report, and with `--script` writes its script. Returns the exit status, which is 2 if there is no such
+    report or no script can be made."""
     try:
         report = read(options.report, options.number)
         print(page(report, public_reports(report.record)))
@@ -44,8 +44,8 @@ def public_reports(record: dict[str, Any]) -> list[str]:
 
 
 def script_of(record: dict[str, Any], backend: str) -> str:
-    """Returns the audit's script for the call that produced a broken row. The script has the sizes, lengths and kind of
-    memory of that call, but other values.
+    """Returns the audit's script for the call that produced a broken row. The script has the sizes and lengths of that
+    call, and a paged cache if the call had one, but other values.
 
     Raises:
         ValueError: there is no backend, or the report lacks the sizes of the call.
@@ -91,8 +91,8 @@ def _backend(text: str) -> Any:
 
 
 def attention_case(record: dict[str, Any]) -> Any:
-    """Returns the attention call of a broken row as a case of the audit. It has the lengths of all requests of the
-    step, or only of the row's request if there are many."""
+    """Returns the attention call of a broken row as a case of the audit. The case has the lengths of all requests of
+    the step or, if there are more than 8 requests, of the row's request only."""
     from ..audit.cases import Case
 
     sizes, lens, starts = record["arguments"], record["lens"], record["cu_seqlens"]

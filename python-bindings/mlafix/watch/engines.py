@@ -106,8 +106,8 @@ def before_layer(watch: Watch, given: Given, _: Any) -> None:
 
 
 def _pages(watch: Watch, cache: Any, table: Any, lens: Any) -> None:
-    """Checks the pages `[m, p, …]` of a cache on a GPU, with elements of at least 16 bits. Skips caches whose pages are
-    not contiguous."""
+    """Checks the pages `[m, p, …]` of a cache. Skips caches that are not on a GPU, that do not have float elements of
+    at least 16 bits, or whose pages are not contiguous."""
     if cache.is_cuda and cache.is_floating_point() and cache.element_size() > 1 and cache[0].is_contiguous():
         watch.blocks(cache, table, lens, name="kv_cache")
 
@@ -263,7 +263,7 @@ def behind_sglang_layer(watch: Watch, given: Given, result: Any) -> None:
     """Checks the result of SGLang's AttentionBackend.forward: [n, H * D]. Reads layer_id and tp_q_head_num of the
     layer, and seq_lens of forward_batch.
 
-    Skips a result with an lse: it is a side of a merge, and the merge's seam checks it.
+    Skips a result that is a tuple with an lse. Such a result is a side of a merge, so the merge's seam checks it.
     """
     layer, batch = given["layer"], given["forward_batch"]
     if not hasattr(result, "dim"):
@@ -310,8 +310,8 @@ _SIDES = {"v_a": "prefix_output", "s_a": "prefix_lse", "v_b": "suffix_output", "
 
 
 def of_sglang(check: Callable[..., None], name: str) -> Check:
-    """Adapts a check of merges to SGLang. There an lse is [n, H], and merge_state_v2 has other parameter names for the
-    sides."""
+    """Adapts a check of merges to SGLang, where an lse is [n, H], and where merge_state_v2 has other names for the
+    parameters."""
 
     def named(watch: Watch, given: Given, result: Any) -> None:
         for theirs, ours in _SIDES.items():

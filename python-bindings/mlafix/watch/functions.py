@@ -39,8 +39,8 @@ def watch(function: Callable[..., Any], *, on: Watch | None = None, layer: str =
 
 @contextmanager
 def watching(module: Any, names: Iterable[str], on: Watch | None = None) -> Iterator[Watch]:
-    """Watches functions of a module or methods of a class inside a `with` block. At its end, waits for the device and
-    restores the functions."""
+    """Watches functions of a module or methods of a class inside a `with` block. The end of the block restores the
+    functions and waits for the device."""
     made = on or Watch()
     own = {name: getattr(module, name) for name in names}
     for name, function in own.items():

@@ -172,8 +172,8 @@ def read(path: Path, number: int = -1) -> Report:
 
 
 def page(report: Report, reports: Sequence[str]) -> str:
-    """Returns the card of a broken row: its place, the expected and actual values, its repair, and public reports of
-    its class."""
+    """Returns the text that the command prints about a broken row: its place, the expected and actual values, its
+    repair, and public reports of the same class of fault."""
     r = report.record
     lines = [report.line, "", f"  step {r['step']} (reported in step {r['reported_in_step']}), {r['place']}", f"  {r['at']}",
              f"  class     {r['class']}: {r['rows']} rows of this seam and step", f"  expected  {r['expected']}", f"  got       {r['got']}",

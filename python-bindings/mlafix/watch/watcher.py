@@ -18,8 +18,8 @@ from .report import Report, report_of
 
 _MOST_LIVE = UNKNOWN_LIVE
 _MOST_COUNTED = 64
-"""The largest number of key counts that are kept within a step. If there are more, no caller begins steps, so all
-counts are dropped."""
+"""The largest number of key counts (`Counted`) that are kept. Each step begins without any and needs fewer. If this
+number is reached, nobody calls `step`, so all counts are dropped to free their memory."""
 _KEPT_STEPS = 16
 """The number of most recent steps whose lengths and block tables are kept for reports."""
 
