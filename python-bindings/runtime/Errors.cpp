@@ -15,8 +15,9 @@ using namespace mlafix::python;
 
 namespace {
 
-/// The exception classes. They are plain pointers that are never released,
-/// since C++ globals are destroyed after the interpreter.
+/// The exception classes. They are plain pointers that are never released: the
+/// destructors of C++ globals run after the interpreter has ended, so they
+/// cannot release Python objects.
 struct Classes {
   PyObject *error, *argument, *unit, *driver, *rank;
 } classes;
@@ -54,9 +55,9 @@ PyObject *classOf(mlafix_status status) {
   throw nb::python_error();
 }
 
-/// Encodes the str `text` in UTF-8, and releases it. If `text` is null or
-/// cannot be encoded, clears the exception and returns the name of the type of
-/// `object`.
+/// Encodes the str `text` in UTF-8, and releases the caller's reference to
+/// `text`. If `text` is null or cannot be encoded, clears the exception and
+/// returns the name of the type of `object`.
 std::string toUtf8(PyObject *text, nb::handle object) {
   nb::object owned = nb::steal(text);
   nb::object bytes;

@@ -13,7 +13,8 @@
 namespace mlafix::python {
 
 /// A handle of a library that the process may have loaded. The constructor
-/// loads nothing. Without the library, `find` sets functions to null.
+/// loads nothing. If the process has not loaded the library, `find` sets
+/// functions to null.
 class LoadedLibrary {
 public:
   explicit LoadedLibrary(const char *name)

@@ -55,7 +55,8 @@ struct ExchangeApi {
   void *allocate;
   void *toManaged;
   void *fromManaged;
-  // May be null. The memory to which `out` then points belongs to `object`.
+  // Null if the framework has no such function. Makes `out` point to the memory
+  // of `object`, which stays the owner.
   int (*view)(void *object, Tensor *out);
   int (*currentStream)(int32_t deviceType, int32_t deviceId, void **stream);
 };

@@ -25,7 +25,8 @@ namespace nb = nanobind;
 
 /// Adds two functions that set and restore a thread's floating-point
 /// environment. The package calls them around the translation of a kernel, so
-/// that its constants do not depend on the rounding mode of the calling thread.
+/// that the kernel's constants do not depend on the rounding mode of the
+/// calling thread.
 static void bindArithmetic(nb::module_ &module) {
   module.def(
       "default_arithmetic",

@@ -40,7 +40,7 @@ bool findShape(const ArgSpec &spec, const CallArgs &call,
   for (uint32_t i = shape.ndim; i-- > 0;) {
     uint32_t dim = wanted.order.empty() ? i : wanted.order[i];
     shape.strides[dim] = stride;
-    // Tensors with these sizes exist, so the product does not wrap around.
+    // All sizes are those of inputs, so their product is assumed to fit.
     stride *= shape.sizes[dim] ? shape.sizes[dim] : 1;
   }
   return canAllocate(shape.dtype);

@@ -43,8 +43,8 @@ const SizeOf *asSizeOf(PyObject *object);
 
 /// Allocates the output `index` of a call with torch, and adds it to `call`,
 /// which must contain the inputs already. `args` is the tuple of arguments.
-/// Returns null if the call does not determine the output's sizes or dtype.
-/// Throws torch's exceptions.
+/// Returns null if the call does not determine the output's sizes or dtype, or
+/// if torch has no such dtype. Throws torch's exceptions.
 nanobind::object allocate(const Signature &signature, CallArgs &call,
                           nanobind::handle args, uint32_t index,
                           const NewTensor &wanted);

@@ -51,9 +51,9 @@ static std::string listText(const int64_t *numbers, uint32_t count) {
 }
 
 /// Returns an error message if the tensor `each` differs in dtype, device,
-/// sizes or strides from the first tensor, else "". `whose` names the first
-/// tensor and `others` names `each`. Dim 0 of `first` counts the tensors, so
-/// `each` lacks it.
+/// sizes or strides from the first tensor, else "". In the message, `whose` is
+/// the name of the first tensor and `others` is that of `each`. Dim 0 of
+/// `first` counts the tensors, so dim i of `each` is dim i + 1 of `first`.
 static std::string differenceOf(const TensorView &each, const TensorView &first,
                                 const std::string &whose,
                                 const std::string &others) {

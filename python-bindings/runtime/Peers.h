@@ -38,9 +38,9 @@ struct PeerTensors {
   nanobind::object group; ///< a PeerGroup, or None
 };
 
-/// The memory to which the mlafix_arg of each argument with several tensors
-/// points during one call. The struct lives on the stack, and members that the
-/// call does not use stay uninitialised.
+/// The arguments of one call that have several tensors each. The mlafix_arg of
+/// such an argument points to memory in this struct. The struct lives on the
+/// stack, and members that the call does not use stay uninitialised.
 struct PeerArgs {
   struct One {
     mlafix_peers peers;
@@ -50,8 +50,8 @@ struct PeerArgs {
   One args[mlafix::limits::peers];
   uint32_t count;
 
-  /// Reads the tensors of `object`: a list, a tuple, or a PeerTensors unless
-  /// `isList`. Calls `read` for each tensor. Sets `view` to the view of the
+  /// Reads the tensors of `object`: a list, a tuple or, if `isList` is false, a
+  /// PeerTensors. Calls `read` for each tensor. Sets `view` to the view of the
   /// first tensor, with one more dim in front that counts the tensors. Returns
   /// the pointer for the mlafix_arg. Throws ArgumentError.
   const mlafix_peers *

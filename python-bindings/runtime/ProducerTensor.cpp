@@ -43,8 +43,8 @@ long readDeviceType(PyObject *producer, const ArgContext &place) {
 }
 
 /// Calls __dlpack__ of a producer. Returns null with an exception pending if
-/// the call fails. Older producers do not accept `max_version`, so the call is
-/// repeated without it.
+/// the call fails. Older producers do not accept the argument `max_version`, so
+/// after a TypeError the call is repeated without this argument.
 nb::object makeCapsule(nb::handle producer, nb::object stream) {
   nb::object method =
       nb::steal(PyObject_GetAttrString(producer.ptr(), "__dlpack__"));

@@ -25,8 +25,9 @@ struct TypeEntry {
 };
 
 /// Classes whose arrays are immutable, as (module, class). These libraries
-/// share the memory of equal arrays, and their compilers rely on the contents.
-/// DLPack does not tell that an array is immutable, so the list is needed.
+/// share the memory of equal arrays, and their compilers assume that contents
+/// never change. DLPack does not tell that an array is immutable, so the list
+/// is needed.
 constexpr const char *immutableClasses[][2] = {
     {"jax", "Array"}, {"tensorflow", "Tensor"}, {"pyarrow", "Array"}};
 
@@ -170,8 +171,8 @@ const dlpack::ExchangeApi *mlafix::python::plainTorchApi(PyTypeObject *type) {
 void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
                                 const ArgContext &place, TensorView &view) {
   view.dtype = dlpack::dtypeOf(tensor.dtype);
-  // An element of this DLPack dtype is a byte with two f4e2m1 elements. Sizes
-  // count bytes here. The caller doubles the last size, to count elements.
+  // An element of this DLPack dtype is a byte with two f4e2m1 elements, so the
+  // last size counts bytes here. Args.cpp doubles that size to count elements.
   if (tensor.dtype.code == dlpack::codeFloat4E2M1FN && tensor.dtype.bits == 4 &&
       tensor.dtype.lanes == 2)
     view.dtype = MLAFIX_F4E2M1;

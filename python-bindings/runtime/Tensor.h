@@ -23,8 +23,8 @@
 
 namespace mlafix::python {
 
-/// A tensor that a caller passes. Its members are not initialised, since every
-/// call has an array of views on the stack.
+/// A tensor that a caller passes. The members have no initialisers: each call
+/// has an array of views on the stack, and clearing the array would take time.
 struct TensorView {
   void *data;
   int32_t dtype; ///< a mlafix_dtype

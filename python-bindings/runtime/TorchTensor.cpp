@@ -29,19 +29,20 @@ using namespace mlafix::python;
 // A view of any dtype and strides may be negated lazily: torch._neg_view(x), or
 // the imaginary part of a conjugate. To tell whether a tensor is negated, the
 // Python method is_neg takes tens of nanoseconds, and torch's C++ function
-// takes five. The C++ function is called if a check finds that tensorIn returns
-// the at::Tensor of a Python object.
+// takes five. The C++ function needs the at::Tensor in the Python object, which
+// tensorIn finds by the object's layout in memory. So the function is only used
+// if this layout and the function's answers are as expected (isAsExpected).
 //
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// Returns the at::Tensor in a Python object of torch. It is the first member
-/// after the object's header.
+/// Returns the at::Tensor in a Python object of torch: the first member after
+/// the object's header.
 const void *tensorIn(PyObject *object) { return object + 1; }
 
-/// True if tensorIn finds the object's at::Tensor. Compares the pointer there
-/// with the one that torch reports.
+/// True if tensorIn finds the object's at::Tensor. An at::Tensor consists of
+/// one pointer, which torch also reports as `_cdata`.
 bool holdsTensor(nb::handle object) {
   auto address = nb::cast<uintptr_t>(object.attr("_cdata"));
   return *static_cast<const uintptr_t *>(tensorIn(object.ptr())) == address;

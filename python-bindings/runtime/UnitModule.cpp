@@ -144,7 +144,7 @@ nb::typed<nb::list, NamedValues> argsOf(const KernelInfo &kernel) {
 }
 
 /// Returns the compiler's proofs in the unit, in the form of Kernel.report but
-/// without times and places.
+/// without times and source locations.
 NamedValues reportOf(const KernelInfo &kernel) {
   nb::list args;
   int64_t last = -1;

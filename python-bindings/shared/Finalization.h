@@ -7,11 +7,11 @@
 //
 // A daemon thread may be in a call when the program ends. Before Python 3.14,
 // the interpreter ends such a thread by pthread_exit as soon as the thread asks
-// for the interpreter's lock. That unwinds the stack: objects are destroyed
-// without the lock, and functions that must not throw end the process by
-// std::terminate. A thread that is compiling at that time also uses globals
+// for the interpreter's lock. pthread_exit unwinds the stack: objects are
+// destroyed without the lock, and functions that must not throw end the process
+// by std::terminate. A thread that is compiling at that time also uses globals
 // that exit() destroys. So the end of the program waits for running calls, and
-// a thread that cannot get the lock back stops until the process is gone.
+// a thread that cannot get the lock back sleeps until the process is gone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@
 
 namespace mlafix::python {
 
-/// Stops a thread until the process is gone, as Python 3.14 does.
+/// Makes the calling thread sleep until the process is gone, as Python 3.14
+/// does with daemon threads.
 [[noreturn]] inline void waitForExit() {
   for (;;)
     pause();
@@ -59,13 +60,15 @@ private:
 
 /// Marks that this thread is in a function of this module that releases the
 /// lock or calls Python code. When the interpreter ends, it waits until such
-/// functions return, and no other thread can then start one. Constructed and
+/// functions return. From then on, a thread that calls such a function sleeps
+/// instead, unless it is the thread that ends the interpreter. Constructed and
 /// destroyed with the lock held.
 class Call {
 public:
   Call() {
     ++running;
-    // A nested call may start, since the interpreter waits for the outer one.
+    // A nested call (depth > 1) may start even if the interpreter is ending,
+    // since the interpreter waits for the outer call.
     if (++depth == 1 && isOver && pthread_self() != ending) {
       --running;
       PyEval_SaveThread();
@@ -90,8 +93,8 @@ public:
 
 private:
   static void finish() {
-    // Waits no longer than this, since a call may never return, for example
-    // from a method of the caller that blocks.
+    // The wait has a limit, since a call may never return, for example if it
+    // calls a Python method that blocks.
     constexpr std::chrono::seconds most(30);
     auto end = std::chrono::steady_clock::now() + most;
     ending = pthread_self();

@@ -17,8 +17,8 @@ _SAMPLED = 8
 def sorted_into_blocks(units: Sequence[bytes], milliseconds: float) -> list[list[int]]:
     """Returns the blocks. Each is a list of indices of units, in order.
 
-    A block begins with the first remaining unit. It then grows by the unit that has most in common with it, until it would
-    take too long to decompress.
+    A block begins with the first remaining unit. Then the remaining unit that has most in common with the block is
+    added, again and again, until the block would take too long to decompress.
 
     Args:
         units: the units of one target.
@@ -49,7 +49,8 @@ def sorted_into_blocks(units: Sequence[bytes], milliseconds: float) -> list[list
 
 
 def _samples(unit: bytes) -> np.ndarray:
-    """Returns the distinct hashes of a unit's windows. It returns at least one, so that small units are placed as well."""
+    """Returns the distinct hashes of a unit's sampled windows. Returns at least one hash, so that every unit, however
+    small, can be compared."""
     windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(unit + bytes(8), np.uint8), 8)
     hashes = np.ascontiguousarray(windows).view(np.uint64)[:, 0] * np.uint64(0x9E3779B97F4A7C15)
     hashes ^= hashes >> np.uint64(32)

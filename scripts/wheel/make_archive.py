@@ -191,7 +191,8 @@ def check_kept(kept: Path, targets: Sequence[str], pool: ProcessPoolExecutor) ->
 
 
 def _difference_at(job: tuple[int, str, Path]) -> str:
-    """Returns "" if this compiler makes the same unit as the one in a folder, else the difference."""
+    """Compiles one unit and compares it with the unit in the folder `kept`. Returns "" if both are the same, else an
+    error message."""
     number, target, kept = job
     one = _units[number]
     path = kept / file_name(one, target)
@@ -214,8 +215,8 @@ def _compiled_at(job: tuple[int, str, Folders]) -> tuple[bytes, float]:
 
 def block_milliseconds(target: str) -> float:
     """Returns the milliseconds that a first call may spend on decompression (docs/Experiments.md, "Blocks of an
-    archive"). They are more for GPUs, since the rest of a first call takes longer in a GPU's driver, and most for PTX,
-    which the driver compiles."""
+    archive"). The limit is higher for a GPU, since a first call spends more time in the GPU's driver anyway. It is
+    highest for PTX, which the driver has to compile."""
     if target.endswith(archive.AND_LATER):
         return 48.0
     return 6.0 if target.startswith("sm_") else 3.0 if target.startswith("x86-64-v") else 4.0

@@ -140,8 +140,8 @@ def quantised(dim: int, name: str) -> Iterator[Request]:
 
 
 def turned(dim: int, name: str) -> Iterator[Request]:
-    """Yields combines and merges whose rows are rotated back, as in DeepSeek-V4: 64 elements, with and without
-    power-of-two scales."""
+    """Yields combines and merges that rotate 64 elements of each result row back, as in DeepSeek-V4. The results have
+    no format, or one with power-of-two scales."""
     forms: list[Callable[..., Any]] = [lambda *lead: None, formats(dim)["Fp8Groups, powers of two"], formats(dim)["MxFp8"]]
     for interleaved, form in itertools.product((False, True), forms):
         rope = {"table": floats(1, 2, 32), "interleaved": interleaved, "inverse": True}
@@ -233,7 +233,7 @@ def paged(dim: int, name: str) -> Iterator[Request]:
 
 
 def norms(dim: int, name: str) -> Iterator[Request]:
-    """Yields norms of sums over a model's whole width, in each format."""
+    """Yields norms of the sum of a row and its residual, in each format. A row has a model's whole width."""
     rows = {"x": floats(1, dim, of=DTYPES[name]), "residual": -floats(1, dim, of=DTYPES[name])}
     groups = {"Fp8Groups": zeros(1, dim // 128), "MxFp8": zeros(1, dim // 32, of=np.uint8)}
     forms = [None, ops.Fp8(1.0), ops.Fp8Groups(groups["Fp8Groups"]), ops.Fp8Groups(groups["Fp8Groups"], power_of_two=True), ops.MxFp8(groups["MxFp8"]),
@@ -244,7 +244,7 @@ def norms(dim: int, name: str) -> Iterator[Request]:
 
 
 def experts(dim: int, name: str) -> Iterator[Request]:
-    """Yields weighted sums of rows of a model's whole width."""
+    """Yields weighted sums of experts' rows. A row has a model's whole width."""
     rows = floats(1, dim, of=DTYPES[name])
     for more in ({}, {"shared": -rows}):
         yield ops.combine_experts, {"rows": rows, "places": ints(0)[:, None], "weights": floats(1, 1), **more}
@@ -308,8 +308,9 @@ def moved() -> Iterator[Request]:
 
 
 def counted(dim: int, name: str, base: str) -> Iterator[Request]:
-    """Yields combines of splits whose number depends on lengths, of splits that are not normalised, and of splits with
-    another state or with sinks: for unified attention, speculation and GPT-OSS."""
+    """Yields the other combines of splits: of splits that are not normalised and whose number depends on the sequences'
+    lengths, of splits and one further state, and of splits and sinks. Unified attention, speculation and GPT-OSS use
+    them."""
     partial, lse = floats(3, 1, 1, H, dim), floats(3, 1, 1, H)
     given = {"partial": partial, "partial_lse": lse, "base": base}
     segments = {**given, "partial_sum": abs(lse), "seq_lens": ints(2), "tile_len": 1}

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tests that offsets are 64-bit (N13 of docs/Dialect.md): 270000 x 128 x 128 is
-// an ordinary input. The contents of rows repeat with a prime period. A tenth
-// of the first period is compared with the f64 reference, and all other rows
-// (8.8 GB in total) with the first period, bit for bit (N9).
+// Tests that offsets are 64-bit (N13 of docs/Dialect.md), with inputs as large
+// as engines pass: up to 270000 tokens of 128 heads of 128 elements. The
+// contents of the tokens repeat with a prime period. In the test of the merge,
+// a tenth of the rows of the first period is compared with the f64 reference,
+// and all tokens (8.8 GB in total) with the first period, bit for bit (N9).
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +47,7 @@ std::vector<uint16_t> randomPayload(uint64_t Seed) {
   Random R(Seed);
   for (uint16_t &Value : Values) {
     uint64_t Bits = R.next();
-    // The sign and the fraction are random; exponents are 2^-4 to 2^3.
+    // The sign, the fraction, and the exponent (-4 to 3) are random.
     Value = uint16_t((Bits & 0x807f) | ((123 + (Bits >> 20) % 8) << 7));
   }
   return Values;
@@ -178,8 +179,9 @@ TEST(Big, fixup_of_140000_x_128_x_128_in_a_graph) {
   if (!Enough)
     GTEST_SKIP() << "needs 5 GB of device memory";
   BigState State(Rows, 3);
-  // One long live segment, and segments without keys on both sides of offset
-  // 2^31.
+  // Offset 2^31 is that of token 131072. The closest segments without keys end
+  // before token 131071 and begin at token 131073. A long segment with keys
+  // precedes them.
   std::vector<int32_t> Cu = {0, 100, 131000, 131071, 131073, 139000, 140000};
   std::vector<int32_t> KvLens = {0, 5, 0, 3, 0, 1};
   Memory DeviceCu(device(), Cu.size() * 4),
