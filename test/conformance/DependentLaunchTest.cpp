@@ -87,7 +87,7 @@ struct Buffers {
   }
 };
 
-/// Enqueues steps on the device's stream or on the second stream.
+/// Enqueues steps on the device's stream (`main`) or on a second one (`side`).
 class Queue {
 public:
   Queue(Streams &On, Buffers &With, uint32_t Flags, bool Waits)

@@ -21,8 +21,12 @@ struct FixupSetup {
   Float Type = Float::BF16;
   bool LseRowsFirst = false; ///< lse is [n, H] instead of [H, n].
   Style How = Style::Contiguous;
-  std::vector<int32_t> KvLens;    ///< B lengths. A length <= 0 means no keys.
-  std::vector<int32_t> CuSeqlens; ///< B + 1 row offsets, in any order.
+  /// The number of keys of each segment. A number <= 0 means no keys.
+  std::vector<int32_t> KvLens;
+  /// The rows at which segments begin and end: segment i is the rows from
+  /// CuSeqlens[i] up to, but not including, CuSeqlens[i + 1]. The kernel must
+  /// ignore a segment whose bounds do not ascend.
+  std::vector<int32_t> CuSeqlens;
 };
 
 /// One call of fixup. Live rows contain values that must stay the same, bit for

@@ -4,6 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+//
+// Tests fixup_zero_kv_rows: it must blank the rows of segments without keys,
+// keep all other rows bit for bit, and stay within the tensors if the bounds of
+// segments are malformed.
+//
+//===----------------------------------------------------------------------===//
 
 #include "FixupRun.h"
 

@@ -64,8 +64,8 @@ struct RowSides {
   bool IsNegated = false; // true if the suffix is the negated prefix
 };
 
-/// What a row of `Kind` holds. A side whose lse is nullopt keeps the lse of an
-/// ordinary row.
+/// The lses and contents of the two sides of a row of `Kind`. If an lse is
+/// nullopt, that side keeps the lse of an ordinary row.
 struct FixedKind {
   RowKind Kind;
   std::optional<double> PrefixLse, SuffixLse;

@@ -44,7 +44,7 @@ enum class RowKind {
   PrefixUnderflow,     ///< The prefix weight is zero in f32, its payload NaN.
   SuffixUnderflow,
   FarApart,     ///< The lses are 3e38 and -3e38, the suffix payload NaN.
-  PrefixNaNLse, ///< The prefix lse is NaN, so is the result (N6).
+  PrefixNaNLse, ///< The prefix lse is NaN, and so is the result (N6).
   SuffixNaNLse, ///< The suffix lse is NaN, the prefix is empty.
   Count
 };
@@ -87,8 +87,8 @@ public:
   testing::AssertionResult check() const;
   /// Returns the bits of out and lse of one row, after fetch(). Returns the
   /// same bits for every NaN, so that calls in place and calls with separate
-  /// outputs can be compared: the former may keep a NaN that the latter
-  /// convert when they copy its row.
+  /// outputs can be compared. If a row is copied, a call in place may leave it
+  /// as it is, and a call with separate outputs may convert its NaNs.
   std::vector<uint32_t> rowBits(int64_t T, int64_t H) const;
 
   /// Returns the arguments of the launch, for tests that launch in another way.

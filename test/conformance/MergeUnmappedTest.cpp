@@ -50,8 +50,8 @@ private:
 TEST(Merge, rows_past_the_threshold_are_not_read) {
   constexpr int64_t N = 40, H = 16, D = 128, ContextRows = 13;
   constexpr size_t PayloadBytes = ContextRows * H * D * 2;
-  // The lse is [n, H] in memory, so that the lse of excluded rows is past the
-  // end, too.
+  // The lse is [n, H] in memory, so that the lses of excluded rows also lie
+  // past the end of the memory that may be read.
   constexpr size_t LseBytes = ContextRows * H * 4;
   std::vector<uint16_t> Payload(ContextRows * H * D, 0x3f80); // 1.0
   std::vector<float> Lses(ContextRows * H, 2.0f);

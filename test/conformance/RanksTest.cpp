@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Tests kernels/rows_of_ranks.mlir and kernels/rows_sent_to_ranks.mlir. This
-// process launches for all ranks, with one stream for each. The launches are so
-// small that the GPU runs all of them at the same time.
+// process launches for all ranks, with one stream for each. On a GPU, the
+// kernels of the ranks wait for each other, so the launches must be small
+// enough to run at the same time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +48,8 @@ struct Rank {
     Workspace = Memory(device(), Bytes);
     device().fill(Workspace.data(), 0, Bytes);
     // Fills the memory for received rows with 3.4e38 (bf16 0x7f7f), and that
-    // for their counts with 0x7f7f7f7f. A kernel that reads it before the
-    // sender has stored there gets a wrong sum.
+    // for their counts with 0x7f7f7f7f. So a kernel that reads a row or a count
+    // before the sender has stored it gets a wrong sum.
     device().fill(Staged.data(), 0x7f, 2 * Block * D * 2);
     device().fill(StagedCounts.data(), 0x7f, 2 * Block * 4);
   }
@@ -91,7 +92,8 @@ public:
     if (device().isCuda()) {
       Push = std::make_unique<mlafix::Kernel>(
           kernel("rows_sent_to_ranks", Bindings));
-      // Loads the code before any rank waits on the device for another rank.
+      // Loads the code before the first launch. A later load might wait for a
+      // kernel that waits for a rank which is launched after the load.
       Push->code(device().handle());
       for (auto &Side : Sides)
         Side = std::make_unique<Streams>();
@@ -221,9 +223,10 @@ TEST(Ranks, read_each_others_rows) {
     }
 }
 
-/// Launches of one group take turns with the halves of a peers' tensor
-/// (`mlafix.turn`), and launches of both kernels count. So rounds of both
-/// kernels are mixed: bit `Round` of `Kinds` is 1 if the round pushes.
+/// Launches of rows_sent_to_ranks use the two halves of the staged tensors in
+/// turn (`mlafix.turn`). Launches of rows_of_ranks in the same group also count
+/// as turns, so the test mixes rounds of both kernels: bit `Round` of `Kinds`
+/// is 1 if the round launches rows_sent_to_ranks.
 TEST(Ranks, send_each_other_rows) {
   MLAFIX_NEEDS_CUDA();
   for (uint32_t Count : {1u, 2u, 3u})

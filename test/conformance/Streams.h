@@ -58,8 +58,8 @@ private:
   int Capability = 0;
   void *Side = nullptr;
   void *Modules[2] = {}, *Functions[2] = {};
-  /// Events for join(), which are used in turn. An event may be used again,
-  /// since a wait only covers the last record that was enqueued before it.
+  /// Events for join(), which are used in turn. An event may be used again: a
+  /// wait that is enqueued already does not cover later records of the event.
   void *Events[16] = {};
   size_t NextEvent = 0;
 };

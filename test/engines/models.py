@@ -26,7 +26,7 @@ def config(kind: str, heads: int, hidden: int = 1024) -> dict[str, Any]:
 
 
 def matrices(made: dict[str, Any]) -> Iterator[tuple[str, int, int, float]]:
-    """Yields (name, rows, columns, gain) of each weight matrix. Its elements get the standard deviation
+    """Yields (name, rows, columns, gain) of each weight matrix. The elements of a matrix get the standard deviation
     gain / sqrt(columns). Norms are not included."""
     hidden, heads = made["hidden_size"], made["num_attention_heads"]
     yield "model.embed_tokens", made["vocab_size"], hidden, math.sqrt(hidden)

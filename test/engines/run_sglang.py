@@ -58,8 +58,8 @@ def flush(server: Any) -> None:
 
 
 def seconds_of(server: Any, first: list[int], requests: list[list[int]], tokens: int) -> float:
-    """Returns the seconds until every request has `tokens` tokens. The cache contains only `first`, the prefix that
-    some requests share."""
+    """Returns the seconds until every request has `tokens` tokens. At the beginning, the prefix cache contains only
+    `first`, a part of which some requests share."""
     flush(server)
     server.generate(input_ids=[first], sampling_params=sampling(1))
     begin = time.perf_counter()
@@ -115,7 +115,8 @@ def run(options: argparse.Namespace) -> None:
         (options.out / f"turn-done-{at}").touch()
     (options.out / f"{options.run}.json").write_text(json.dumps(result), encoding="utf-8")
     if options.run == "compare":
-        log = options.out / "compare.log"  # SGLang kills its processes, so the plugin reports every ten seconds
+        # SGLang kills its processes, so the plugin reports every ten seconds and not at exit. Waits for such a report.
+        log = options.out / "compare.log"
         wait_until(lambda: "; compared " in log.read_text(encoding="utf-8", errors="replace"), 15)
     if options.run in TIMED:
         if not wait_until(lambda: len(list(options.out.glob("turn-done-*"))) == len(RUNS), 180):

@@ -133,8 +133,8 @@ def kernels(llm: Any, requests: list[list[int]], tokens: int) -> dict[str, Any]:
 
 
 def seconds_of(llm: Any, first: list[int], requests: list[list[int]], tokens: int) -> float:
-    """Returns the seconds until every request has `tokens` tokens. The cache contains only `first`, the prefix that
-    some requests share."""
+    """Returns the seconds until every request has `tokens` tokens. At the beginning, the prefix cache contains only
+    `first`, a part of which some requests share."""
     import torch
 
     llm.reset_prefix_cache()
@@ -185,7 +185,7 @@ def alternately(file: Path, at: int, engines: int, rounds: int, limit: float = 2
 def run(options: argparse.Namespace) -> None:
     from mlafix.engines import vllm as plugin
 
-    plugin.register()  # needed if mlafix is only on PYTHONPATH; otherwise a second call, which does nothing
+    plugin.register()  # needed if mlafix is only on PYTHONPATH; else vLLM calls register() too, and one call does nothing
     import torch
     import vllm
 

@@ -102,8 +102,8 @@ def around_step(own: Any, given: dict[str, Any]) -> Any:
 
 def around_layer(own: Any, given: dict[str, Any]) -> Any:
     """Records the number of the current layer. For the fault "page", puts NaN in the first page of request 1, and
-    repairs the page after the layer. For the fault "rows", multiplies the rows of request 1 if the backend
-    calls no function of FlashAttention that is wrapped."""
+    repairs the page after the layer. For the fault "rows", multiplies the rows of request 1 by NaN, unless the backend
+    calls a wrapped function of FlashAttention, where `around_pages` does so."""
     state.layer, calls = given["layer"].layer_id, state.flash_calls
     backend, batch = given["self"], given["forward_batch"]
     if not state.does("page"):
@@ -135,7 +135,8 @@ def around_pages(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_varlen(own: Any, given: dict[str, Any]) -> Any:
-    """Overwrites the rows of a request that has no keys in a chunk, as if another request had left its rows there."""
+    """For the fault "stale", overwrites the rows of a request that has no keys in a chunk, as if another request had
+    left its rows there."""
     state.flash_calls += 1
     result = own()
     if state.does("stale") and not given.get("causal"):
@@ -233,7 +234,7 @@ def line_of(record: dict[str, Any]) -> str:
 
 
 def run_fault(client: Client, name: str, want: Fault) -> tuple[bool, list[str]]:
-    """Runs a few requests with one fault. Returns True and messages if the first report is the expected one."""
+    """Runs a few requests with one fault. Returns True if the first report is the expected one, and messages."""
     flush(client.server)
     prompts = [ids(count, 10 + count) for count in (40, 41, 42, 43)]
     if name in CONTEXTS:
@@ -255,8 +256,8 @@ def run_fault(client: Client, name: str, want: Fault) -> tuple[bool, list[str]]:
 
 
 def run_clean(client: Client, seconds: float) -> tuple[bool, list[str]]:
-    """Runs requests of many lengths until time is up, some with a shared prefix. Returns True and messages if there was
-    no report."""
+    """Runs requests of many lengths until time is up, some with a shared prefix. Returns True if there was no report,
+    and messages."""
     import torch
 
     draw, shared = torch.Generator().manual_seed(3), ids(1536, 1)

@@ -324,8 +324,9 @@ def run_clean(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
 
 
 def run_order(llm: Any, watch: Any) -> None:
-    """Runs two requests in one step: a short one without a cached prefix, then a longer one with a cached prefix.
-    Prints the watch's report, and the results of each request alone."""
+    """Runs two requests: a short one without a cached prefix, and a longer one with a cached prefix. First runs each
+    alone, then both in one step, where some releases of vLLM ignore the cached prefix. Prints the watch's reports, and
+    the first token of each request alone and together."""
     shared = ids(1024, 1)
     prompts = [ids(600, 8), shared + ids(700, 9)]
     tokens = []
@@ -395,7 +396,7 @@ def kernels(call: Any) -> dict[str, list[float]]:
 
 
 lines: list[str] = []
-"""The findings of this run. Its process writes them to a file at its end, and the process that started it prints
+"""The findings of this run. The run writes them to a file at its end, and the process that started the run prints
 them."""
 
 
@@ -442,8 +443,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def run_watched(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
-    """Runs the faults, an order of requests for which the engine ignores a context, and clean steps. Returns True if
-    the reports are as expected."""
+    """Runs the faults, two requests in an order in which some releases of vLLM ignore a context (`run_order`), and
+    clean steps. Returns True if the reports on faults and clean steps are as expected."""
     is_right = True
     if "faults" in options.work:
         for name in names(options):

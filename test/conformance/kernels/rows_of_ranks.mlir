@@ -1,5 +1,5 @@
-// Adds row t of each rank, in the order of the ranks. Leaves out ranks whose count for the row is not positive. The
-// build compiles this kernel for the conformance program, which launches it (RanksTest.cpp).
+// For each t, adds the rows t of all ranks, in the order of the ranks. Leaves out ranks whose count for the row is not
+// positive. The build compiles this kernel for the conformance program, which launches it (RanksTest.cpp).
 //
 //   out     [n, D] f32           written
 //   parts   [ranks, n, D] T      read, of each rank

@@ -19,7 +19,8 @@ class View:
     elements each.
 
     Args:
-        elements: the dtype of elements.
+        dtype: the dtype of the memory: "u8" if the elements are f4e2m1, else the same as `elements`.
+        elements: the dtype of the elements.
         tiles: 128 or 8 if the elements lie in tiles of that many rows and 4 columns. 0 without tiles.
     """
 
@@ -52,7 +53,7 @@ class View:
         self.of(buffer)[first] = given[first]
 
     def restore(self, buffer: np.ndarray, before: np.ndarray, touched: np.ndarray) -> None:
-        """Restores touched elements from another buffer."""
+        """Copies the elements that the mask `touched` marks from the buffer `before`."""
         if self.tiles:
             block, places = self._block(buffer)
             block[places[touched]] = self._block(before)[0][places[touched]]
@@ -61,7 +62,8 @@ class View:
             np.copyto(self.of(buffer), self.of(before), where=where)
 
     def _block(self, buffer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns all elements of the tiles, padding included, and the place in them of each element of the tensor.
+        """Returns all elements of the tiles as one array, padding included, and the index of each of the tensor's
+        elements in this array.
         Tiles of 128 rows have the layout of cuBLAS's scales, tiles of 8 rows FlashInfer's layout_8x4."""
         rows, pitch, columns = self.shape[0], self.strides[0], int(np.prod(self.shape[1:]))
         row, column = np.arange(rows)[:, None], np.arange(columns)[None]

@@ -1,4 +1,4 @@
-"""The edits of the shrinker: each drops one part of a case."""
+"""The edits of the shrinker: each drops or simplifies one part of a case."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def expression_edits(case: Case) -> Iterator[Edit]:
             for value in _simple(node.type):
                 yield lambda c, place=place, value=value: _replace(c, place, lambda n: lit(value, n.type))
                 # Also tries a conversion of the literal: if all operands of an operation are literals, Python computes
-                # the result itself, in other arithmetic.
+                # the result itself, in other arithmetic, so that the failure may vanish.
                 yield lambda c, place=place, value=value: _replace(c, place, lambda n: Node("convert", n.type, [lit(value, n.type)]))
         if node.type.kind == "row" and node.op not in ("splat", "load"):
             yield lambda c, place=place: _replace(c, place, lambda n: Node("splat", n.type, [lit(1.0 if n.type.dtype == "f32" else 1, n.type.scalar())]))

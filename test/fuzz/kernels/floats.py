@@ -170,8 +170,8 @@ def divide(a: Floats, b: Floats) -> Floats:
         (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
         with_zero = (blo <= 0) & (bhi >= 0)
         nan = with_zero & (alo <= 0) & (ahi >= 0) | ((np.isinf(alo) | np.isinf(ahi)) & (np.isinf(blo) | np.isinf(bhi)))
-        # An interval with an infinite bound also contains finite numbers. The quotient of two infinite bounds does not
-        # bound the quotients of those, so each operand is also taken with finite bounds.
+        # An interval with an infinite bound also contains finite numbers. The quotient of two infinite bounds (NaN)
+        # does not bound the quotients of these finite numbers, so each operand is also taken with finite bounds.
         ends = itertools.product((a, _finite(a)), (b, _finite(b)))
         lo, hi, may = hull(*(monotone(lambda x, y: f32(x / y), x, y, nan=nan) for x, y in ends)).bounds()
         # If a divisor may be a zero of either sign, the quotient may be either infinity.
@@ -232,8 +232,8 @@ def fma(a: Floats, b: Floats, c: Floats) -> Floats:
 
 
 def _unless_zero(product: Floats, a: Floats, b: Floats) -> Floats:
-    """Moves a bound of a product that is zero away from zero by TINY, since the exact product may be smaller than any
-    f32. Keeps the bound if an operand is zero, where the product is exact."""
+    """If a bound of the product is zero, moves the bound away from zero by TINY, since the exact product may be closer
+    to zero than any f32. Keeps the bound if an operand is zero, since the product is then exact."""
     lo, hi, nan = product.bounds()
     zero = np.zeros(lo.shape, bool)
     for part in (a, b):
@@ -317,7 +317,7 @@ def join(parts: list[Floats]) -> Floats:
     return Floats.between(*(np.concatenate(group, axis=-1) for group in zip(*(part.bounds() for part in parts))))
 
 
-# -- To and from others --------------------------------------------------------------------------------------------------
+# -- Comparisons and conversions -----------------------------------------------------------------------------------------
 
 
 def compare(op: str, a: Floats, b: Floats) -> Bools:
@@ -371,7 +371,7 @@ def to_byte(x: Floats, low: int, high: int) -> Ints:
 
 
 def index_of_extreme(x: Floats, largest: bool) -> Ints:
-    """Returns the index of the first NaN in each row, or without NaN that of the first extreme element. Returns 0 for
+    """Returns for each row the index of its first NaN or, if it has none, of its first extreme element. Returns 0 for
     rows without elements. The index is unknown if an element of the row is not a point."""
     lo, hi, nan = x.bounds()
     if x.shape[-1] == 0:
@@ -383,9 +383,9 @@ def index_of_extreme(x: Floats, largest: bool) -> Ints:
 
 
 def greatest(x: Floats, at: int) -> tuple[Floats, Ints]:
-    """Returns the element at rank `at` (0: the largest) of each row, sorted in descending order, and its index. NaN
-    comes before all numbers; equal elements are ordered by index. Both results may be anything if an element of the row
-    is not a point."""
+    """Sorts each row in descending order. Returns the element at place `at` of the sorted row (0: the largest), and the
+    index that this element has in the row. NaN comes before all numbers; equal elements are ordered by index. Both
+    results may be anything if an element of the row is not a point."""
     lo, hi, nan = x.bounds()
     points = ((lo > hi) | (lo == hi) & ~nan).all(axis=-1)
     size = np.where(nan, np.inf, lo)

@@ -9,8 +9,8 @@ import numpy as np
 from floats import INF, Floats, approximate, monotone, upper, widened
 from formats import TINY, f32, f32_down, f32_up, round_to
 
-# The (relative, absolute) error of functions of f32 (N10; docs/Dialect.md, the ends of N7 and N10), and that of sine
-# and cosine.
+# The (relative, absolute) error of functions of f32, and that of sine and cosine. See N10 in docs/Dialect.md, and "N7
+# and N10 at the ends of f32" below it.
 FUNCTION = (4e-6, TINY)
 ANGLE = (0.0, 2e-7)
 _LARGEST_ANGLE = 2.0**23
@@ -109,7 +109,8 @@ def rsqrt(x: Floats) -> Floats:
     if ((lo <= 0) & (lo <= hi)).any():  # rsqrt is -inf at -0.0 and inf at +0.0
         minus_zero = (lo <= 0) & (hi >= 0) & np.signbit(lo)
         low = np.where(minus_zero, -INF, np.where(hi > 0, 1 / np.sqrt(np.where(hi > 0, hi, 1)), INF))
-        # The maximum is at zero, or at a positive lower bound. Negative numbers have no value.
+        # The maximum is at +0.0, or at the lower bound if that is positive. Of negative numbers rsqrt is NaN, which no
+        # bound includes.
         high = np.where(lo > 0, 1 / np.sqrt(np.where(lo > 0, lo, 1)), np.where((hi > 0) | ((hi == 0) & ~np.signbit(hi)), INF, -INF))
         return widened(Floats.between(low, high, nan | (lo < 0)), FUNCTION)
     only_nan = lo > hi
@@ -130,8 +131,8 @@ def cos(x: Floats) -> Floats:
 
 
 def _angle(function: Callable[[np.ndarray], np.ndarray], x: Floats) -> Floats:
-    """Applies sine or cosine to angles up to 2^23; larger angles give NaN. The bounds follow from those at the ends of
-    an interval, since the function changes by at most as much as the angle."""
+    """Applies sine or cosine to angles up to 2^23; larger angles give NaN. The bounds of an interval follow from the
+    function values at its ends, since the function changes by at most as much as the angle."""
     lo, hi, nan = x.bounds()
     only_nan = lo > hi
     first, last = (np.clip(np.where(only_nan, 0, end), -_LARGEST_ANGLE, _LARGEST_ANGLE) for end in (lo, hi))

@@ -42,8 +42,8 @@ from syntax import (
 
 _SIZES = {1: 0.5, 2: 2, 3: 2, 4: 3, 5: 2, 6: 1, 7: 2, 8: 4, 12: 1, 16: 4, 17: 1, 24: 1, 31: 1, 32: 3, 33: 1.5, 48: 1, 64: 3, 65: 0.7, 96: 1,
           100: 0.7, 128: 3, 130: 0.4, 192: 0.7, 256: 1, 300: 0.4}  # fmt: skip
-# Sizes of long rows, with their weights in the random choice. The last sizes exceed the elements that a lane keeps in
-# registers; few rows have them (_sizes of generate_calls.py).
+# Sizes of long rows, with their weights in the random choice. Rows of the last sizes have more elements than the lanes
+# keep in registers. Kernels with such a size get calls with few rows (_sizes of generate_calls.py).
 _LARGE = {512: 2, 576: 1, 1000: 1, 1025: 1, 2048: 2, 2050: 1, 4096: 1, 7168: 0.5, 65537: 1, 65544: 1, 128256: 1, 151936: 0.5, 262145: 0.5}
 _LARGE_RATE = 0.03
 _IN_MEMORY = [65536, 65537, 65537, 100000, 131072, 131072]  # upper bounds of dims; their rows stay in memory even if a call's rows are short
@@ -102,7 +102,7 @@ class Generator(Reach):
             self.fixed_sizes["E"] = self.weighted(_SIZES)
         if self.chance(0.04):
             self.row_dims.append(f"e={self.pick([1, 3, 8, 20])}")
-        if self.chance(0.15):  # a dim for rows that are listed number by number
+        if self.chance(0.15):  # a dim for rows whose elements are listed one by one
             self.row_dims.append(f"o={self.weighted({1: 1, 2: 2, 3: 2, 4: 3, 5: 1, 7: 1, 8: 3, 9: 1, 16: 1, 33: 0.3, 64: 0.3})}")
         if self.chance(0.35):
             self.choose_product()
