@@ -1,4 +1,4 @@
-# The substitutions and features of the .mlir tests: see "Substitutions" and "Features" below.
+# Configures lit for the .mlir and .test files: their substitutions, environment variables and features.
 import os
 import shutil
 import subprocess
@@ -17,7 +17,7 @@ def tool(name):
     return os.path.join(config.mlafix_tools, name)
 
 
-# Substitutions. FileCheck, not, split-file and llvm-readelf are LLVM's programs, found on PATH.
+# Substitutions. FileCheck, `not`, split-file and llvm-readelf are LLVM's programs, found on PATH.
 config.substitutions.append(("%mlafix-opt", tool("mlafix-opt")))
 config.substitutions.append(("%mlafix-run", tool("mlafix-run")))
 config.substitutions.append(("%mlafix-bench", tool("mlafix-bench")))
@@ -39,7 +39,7 @@ if config.mlafix_sanitize:
 for name in ("mlafix-run", "mlafix-bench"):
     if os.path.exists(tool(name)):
         config.available_features.add(name)
-# The option exists only if the compiler was built with assertions.
+# mlafix-opt has the option --mlafix-debug only if it was built with assertions.
 if subprocess.run([tool("mlafix-opt"), "--mlafix-debug=none", "--list-targets"], stdout=subprocess.DEVNULL,
                   stderr=subprocess.DEVNULL, env=config.environment).returncode == 0:
     config.available_features.add("assertions")

@@ -7,8 +7,9 @@
 The second command runs no tests. It writes the table of one or several earlier runs.
 
 Each DIR is a checkout of an engine; only engines with a DIR are tested. No engine is built; only its Python files are
-read. If a DIR is no git repository, a file VERSION_OF_CHECKOUT in it gives the version for the results. The tests need
-a CUDA device, torch, Triton and pytest. With --on-cpu they run slowly on the CPU, with Triton's interpreter.
+read. The version in the results comes from the file VERSION_OF_CHECKOUT in DIR, or from git if there is no such file.
+The tests need a CUDA device, torch, Triton and pytest. With --on-cpu they run slowly on the CPU, with Triton's
+interpreter.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def arguments() -> argparse.Namespace:
 
 def version(checkout: Path) -> str:
     """Returns the version in a checkout's file VERSION_OF_CHECKOUT. Without this file, returns the git commit, or
-    "unknown" without git."""
+    "unknown" if the checkout is no git repository."""
     named = checkout / "VERSION_OF_CHECKOUT"
     if named.is_file():
         return named.read_text(encoding="utf-8").strip()
@@ -98,14 +99,14 @@ def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: arg
 
 
 def run_suite(suite: Suite, checkout: Path, options: argparse.Namespace) -> dict[str, Any] | None:
-    """Runs all cases of a file, in as many processes as fit into memory."""
+    """Runs the cases of a file (with --every E, every Eth), in as many processes as fit into the GPU's memory."""
     file = test_file(suite, checkout)
     if file is None or options.only not in str(file):
         return None
     processes = max(1, min(options.jobs, options.memory // suite.gibibytes))
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(processes) as pool:
-        # Each process takes every Nth case, with another offset. With --every, some offsets are left out.
+        # Of P processes, process i runs the cases i * E, i * E + P * E, i * E + 2 * P * E, ..., where E is --every.
         shares = [f"{index * options.every}/{processes * options.every}" for index in range(processes)]
         parts = list(pool.map(lambda at: run_share(suite, checkout, file, shares[at], options, Path(folder) / f"{at}.json"),
                               range(processes)))

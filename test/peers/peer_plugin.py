@@ -1,10 +1,15 @@
 """The pytest plugin of a run. It installs the modules that replace an engine, selects this process's share of the
 cases, and records their outcomes.
 
-Environment variables configure it, since pytest has no other way before it imports conftests: PEER_SHIM, PEER_CHECKOUT,
-PEER_SHARE ("index/count"), PEER_FAULTS (JSON: test to the reason why it fails with any implementation), PEER_ERRORS
-(JSON: test that expects an error of the engine to our behaviour in its place), PEER_RECORD (the file to write),
-PEER_ON_CPU.
+Environment variables configure the plugin:
+
+    PEER_SHIM      the name of the module in peer_shims
+    PEER_CHECKOUT  the folder of the engine's checkout
+    PEER_SHARE     "index/count": of every `count` cases, this process runs case `index`
+    PEER_FAULTS    JSON, {test: why the test fails with any implementation}
+    PEER_ERRORS    JSON, {test that expects an error of the engine: what mlafix does instead}
+    PEER_RECORD    the JSON file to write
+    PEER_ON_CPU    if set, the tests run on the CPU
 """
 
 from __future__ import annotations
@@ -50,7 +55,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     # A test has one outcome: that of its call, of a setup that prevented the call, or of a teardown that failed.
-    # Reports with a context are of subtests; only their failures count.
+    # A report with an attribute `context` is of a subtest. Subtests that pass are not counted.
     if report.when == "call" and not (hasattr(report, "context") and report.passed) or report.failed or report.skipped:
         if report.when == "teardown":
             _outcomes["passed"] -= 1

@@ -1,7 +1,7 @@
 """A CUDA device that executes PTX in this process. It uses the driver of test/python/fake_cuda.c, and host memory.
 
-The runtime checks, chooses and launches as on a GPU, and machine.py executes the launched kernels. A process uses either this driver
-or NVIDIA's, so `start` must be called before anything needs a driver.
+The runtime checks arguments, chooses code versions and launches as on a GPU, and machine.py executes the launched
+kernels. A process uses either this driver or NVIDIA's, so `start` must be called before anything needs a driver.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _SOURCE = Path(__file__).resolve().parent.parent / "python" / "fake_cuda.c"
 # The number of multiprocessors of the device. If it is small, each block processes several rows. If it is as large as
 # that of a GPU, lane groups are as small as on a GPU.
 MULTIPROCESSORS = int(os.environ.get("MLAFIX_TEST_MULTIPROCESSORS", "3"))
-# DLPack's codes of types by name, for types that numpy's kinds do not identify.
+# DLPack's type codes. _CODES has those of types that numpy's kind does not identify, by name. _KINDS has the others, by
+# kind.
 _CODES = {"bfloat16": 4, "bool": 6, "float8_e4m3fn": 10, "float8_e5m2": 12, "float8_e8m0fnu": 14}
 _KINDS = {"i": 0, "u": 1, "f": 2}
 _Executor = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))

@@ -62,8 +62,8 @@ class Blocks:
         self.registers = {name: np.zeros(count, TYPES[kinds[bits]]) for name, bits in entry.registers.items()}
         self.params, self.memory = params, memory
         self.cluster = self.block // entry.cluster
-        # The clocks count the barriers of its block, cluster and warp that each thread has passed. `arrived` and `left`
-        # are the numbers of cluster barriers that it has entered and left.
+        # For each thread, the clocks count the barriers of the thread's block, cluster and warp that it has passed.
+        # `arrived` and `left` are the numbers of cluster barriers that each thread has entered and left.
         self.clocks = Clocks(self.block, self.cluster, self.warp, self.lane)
         self.arrived, self.left = self.clocks.arrived, self.clocks.left
         self.shared = PerThread(self.block, entry.shared_bytes, "shared", self.clocks)
@@ -71,13 +71,14 @@ class Blocks:
         self.at = np.zeros(count, np.int64)
         self.alive = np.ones(count, bool)
         self.waits = np.zeros(count, bool)
-        # For each thread: True once it has waited for the preceding grid, or if the kernel never waits. Earlier
-        # accesses may read stale data, or overwrite data that is still read.
+        # For each thread: True once it has waited for the preceding grid, or if the kernel never waits. Before that, an
+        # access of global memory is an error, since it may read stale data, or overwrite data that the preceding grid
+        # still reads.
         self.is_behind = np.full(count, not any(one.parts[:2] == ["griddepcontrol", "wait"] for one in entry.code))
         self.random = None if seed is None else random.Random(seed)
         self.held = np.zeros(count, bool)
         self.steps = 0
-        # The first instruction of each basic block. Groups of threads that meet there are joined.
+        # The first instruction of each basic block. Groups of threads that are at the same one continue as one group.
         self.leaders = {0, *entry.labels.values()}
         for i, one in enumerate(entry.code):
             if one.parts[0] in _BRANCHES or _is_meeting(one):

@@ -13,7 +13,7 @@ from .memory import Memory
 from .operations import _FLOATS, _POISON, _ROUNDINGS, Threads, _packed, operation
 from .text import Instruction, PtxError
 
-# The low bits of a cluster's shared address, which are the offset within one block's memory.
+# Selects the low bits of an address of a cluster's shared memory: the offset in the shared memory of one block.
 _OFFSETS = np.uint64((1 << 32) - 1)
 _NARROW = ("e4m3", "e5m2")
 
@@ -52,7 +52,7 @@ def _generic(threads: Threads, one: Instruction) -> None:
 @operation("mapa")
 def _map(threads: Threads, one: Instruction) -> None:
     """Executes mapa: makes the address of shared memory in a block of the cluster. The upper 32 bits are the block's
-    number plus 1. No check is made here, since threads that do not use the address may execute this, too."""
+    number plus 1. No check is made here, since threads that do not use the address may execute mapa, too."""
     if one.parts[1:] != ["shared::cluster", "u64"]:
         raise PtxError("an address that is not known")
     block = threads.get(one.operands[2], "u32").astype(np.uint64)
@@ -158,8 +158,8 @@ def _load(threads: Threads, one: Instruction) -> None:
     for i in range(count):
         at = addresses + np.uint64(size * i)
         if space == "param":
-            # A load past the parameters gives poison here, and other constants on a GPU. Compiled code loads, but never
-            # uses, the address of a tensor past the end of a list.
+            # Compiled code loads, but never uses, the address of a tensor past the end of a list. So a load past the
+            # parameters is no error. It gives poison here, and other constants on a GPU.
             padded = np.concatenate([threads.blocks.params, np.full(size, 0xA5, np.uint8)])
             places = np.minimum(at, threads.blocks.params.size).astype(np.int64)
             loaded = np.ascontiguousarray(padded[places[:, None] + np.arange(size)]).view(f"uint{size * 8}")[:, 0]
@@ -224,7 +224,7 @@ def _memory(threads: Threads) -> Memory:
 
 @operation("griddepcontrol")
 def _grids(threads: Threads, one: Instruction) -> None:
-    """Executes griddepcontrol. Only records the wait, since the preceding grid has ended."""
+    """Executes griddepcontrol. Only records that threads have waited, since the preceding grid has already ended."""
     if one.parts[1] == "wait":
         threads.blocks.is_behind[threads.chosen] = True
 

@@ -189,7 +189,7 @@ def _arithmetic(threads: Threads, one: Instruction) -> None:
         if name in ("abs", "neg"):  # abs and neg only change the sign bit
             bits = values[0].view(f"uint{values[0].dtype.itemsize * 8}")
             sign = np.array(1, bits.dtype) << np.array(bits.dtype.itemsize * 8 - 1, bits.dtype)
-            # the sign of a NaN is unspecified
+            # the sign of a negated NaN is unspecified, so a NaN of f32 or f64 keeps its bits here
             negated = np.where(np.isnan(values[0].view(kind.replace("f", "float"))) if kind in ("f32", "f64") else False, bits, bits ^ sign)
             made = (bits & ~sign if name == "abs" else negated).view(values[0].dtype)
             threads.put(one.operands[0], kind, made)

@@ -19,7 +19,7 @@ _SEVERAL = -2
 
 
 class Clocks:
-    """The barriers that threads have passed.
+    """Counts the barriers that each thread has passed.
 
     Args:
         block, cluster, warp, lane: the number of each thread's block, cluster, warp and lane.
@@ -75,7 +75,8 @@ class _Accesses:
         self.is_atomic[places] = is_atomic
 
     def join(self, places: Array, threads: Array, clocks: Clocks) -> None:
-        """Records accesses. Keeps the recorded accesses of bytes where they do not precede the new ones."""
+        """Records accesses. Where the recorded accesses of a byte precede the new one, the new one replaces them.
+        Elsewhere, it is added to them."""
         beside = ~self.precede(places, threads, clocks)
         self.put(places[~beside], threads[~beside], clocks, False)
         self.add(places[beside], threads[beside], clocks)

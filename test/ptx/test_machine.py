@@ -188,7 +188,7 @@ _MINE = "	mov.b32 	%r1, area;\n	mad.lo.s32 	%r2, %r0, 4, %r1;\n	xor.b32 	%r3, %r
 _STORE, _LOAD = "	st.shared.b32 	[%r2], %r0;\n", "	ld.shared.b32 	%r5, [%r4];\n"
 _BLOCK, _IN_WARP, _SHUFFLE = "	bar.sync 	0;\n", "	bar.warp.sync 	-1;\n", "	shfl.sync.bfly.b32 	%r6, %r0, 1, 31, -1;\n"
 _ALL_ADD = "	red.shared.add.u32 	[area], 1;\n"
-# All threads of a warp load one word, and the last thread stores to it.
+# In _LOAD_ONE, all threads of a warp load one word. In _STORE_ONE, the last thread of the warp stores to this word.
 _LOAD_ONE = ("	shr.u32 	%r6, %r0, 5;\n	mad.lo.s32 	%r7, %r6, 4, %r1;\n	and.b32 	%r8, %r0, 31;\n	setp.ge.u32 	%p1, %r8, 16;\n"
              "	setp.eq.u32 	%p2, %r8, 31;\n	ld.shared.b32 	%r5, [%r7];\n")  # fmt: skip
 _STORE_ONE = "	@%p2 st.shared.b32 	[%r7], 7;\n"

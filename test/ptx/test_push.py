@@ -1,8 +1,9 @@
 """Tests the kernels of mlafix.distributed in which ranks push rows to each other and merge them. CPUs cannot run these
 kernels.
 
-The launches of all ranks are executed one after the other, in two passes. Flags mark all ranks as arrived. The first
-pass stores the rows that the second pass reads.
+The ranks' launches are executed one after the other, so none can wait for another: the flags say from the start that
+all ranks have stored their rows. All ranks are launched twice, and only the results of the second time are compared,
+since all rows have been stored by then.
 """
 
 from __future__ import annotations

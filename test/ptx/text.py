@@ -30,7 +30,7 @@ class Instruction:
     """One instruction.
 
     Args:
-        parts: the parts of its name: ["ld", "global", "v4", "b32"].
+        parts: the parts of the instruction's name, such as ["ld", "global", "v4", "b32"].
         operands: registers and numbers as text, tuples of them, and addresses.
         guard: the predicate under which the instruction executes, or None.
         negated: True if the instruction executes where the predicate is false.
@@ -159,7 +159,7 @@ class _Parser:
                     self.instruction(one.strip(), number)
 
     def declare(self, kind: str, names: str) -> None:
-        """Gives registers of an inner scope unique names."""
+        """Declares registers. Gives those of an inner scope unique names."""
         assert self.entry is not None
         for name in names.split(","):
             name = name.strip()

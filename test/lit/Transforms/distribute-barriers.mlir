@@ -1,5 +1,5 @@
-// Lanes of a row wait for each other if one could overtake another: between a row's store and a scalar load of the same row, and at a
-// loop's back edge. Accesses to whole rows need no wait, since a lane only accesses its own elements.
+// Lanes of a row wait for each other if one could overtake another: between a row's store and a scalar load of the same
+// row, and at a loop's back edge. Accesses to whole rows need no wait, since a lane only accesses its own elements.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>

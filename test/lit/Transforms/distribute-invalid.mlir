@@ -1,4 +1,4 @@
-// An op that cannot be distributed is an error at its place.
+// An op that cannot be distributed is an error, reported at the op.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80},mlafix.kernel(mlafix-distribute))"
 
 !rows = memref<?x4xf32, strided<[?, 1], offset: ?>>

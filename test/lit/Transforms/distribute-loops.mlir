@@ -1,5 +1,5 @@
-// A CPU processes a long row in loops over packs, one per stage. A reduction ends a stage. A row that a later stage needs is kept
-// in a buffer. Partial sums are combined in the order of the unrolled tree (N9).
+// A CPU processes a long row in loops over packs, one per stage. A reduction ends a stage. A row that a later stage
+// needs is kept in a buffer. Partial sums are combined in the order of the unrolled tree (N9).
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=GPU
 
@@ -20,7 +20,7 @@ mlafix.kernel @center(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "upda
     // CHECK-NEXT: vector.store %[[V]], %[[KEPT]][%[[I]]]
     // CHECK: memref.store %{{.*}}, %[[SUMS]]
     %v = mlafix.load %x[%t] : !rows -> !tile
-    // 257 partial sums are 128 pairs and one that is kept.
+    // Of the 257 partial sums, the first round adds 128 pairs and keeps the last sum as it is.
     // CHECK: scf.for %{{.*}} = %c0 to %c128 step %c1
     // CHECK: memref.load %[[SUMS]][%c256]
     // CHECK: scf.for %{{.*}} = %c0 to %c64 step %c1
@@ -40,8 +40,8 @@ mlafix.kernel @center(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "upda
   }
 }
 
-// A row that a loop carries is kept in a buffer. Each iteration has one loop over packs, which loads, changes and stores each
-// pack. Scalars stay in registers.
+// A row that a loop carries is kept in a buffer. Each iteration has one loop over packs, which loads, changes and
+// stores each pack. Scalars stay in registers.
 // CHECK-LABEL: mlafix.kernel @running_any
 !parts = memref<?x?x4112xf32, strided<[?, ?, 1], offset: ?>>
 mlafix.kernel @running(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},

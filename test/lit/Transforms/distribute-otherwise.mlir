@@ -1,5 +1,5 @@
-// A load gives the `else` value if its own predicate is false. If the predicate is true, an omitted tensor gives zeros, whether
-// its presence is bound or not.
+// A load gives the `else` value if its own predicate is false. If the predicate is true, an omitted tensor gives zeros,
+// whether its presence is bound or not.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=CPU
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=o=absent,w=absent},canonicalize)" | FileCheck %s --check-prefix=ABSENT

@@ -1,4 +1,5 @@
-// A scalar that is stored to the same place as a row is stored after the row.
+// If a row and then a scalar are stored to the same memory, the lanes wait for each other in between, so that the
+// scalar is stored last.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>

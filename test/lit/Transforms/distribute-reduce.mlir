@@ -1,5 +1,5 @@
-// A row is reduced along the bits of its elements' index, lowest first, in every variant (N9): within a pack, across lanes, across
-// packs. A lane past the row's end contributes the neutral element.
+// A row is reduced along the bits of the element index, lowest first, in every variant (N9): within a pack, across
+// lanes, across packs. A lane past the row's end contributes the neutral element.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80 machine=sharedPacks=1},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 // CHECK-LABEL: @reduce_fast
@@ -29,8 +29,8 @@ mlafix.kernel @reduce(%x: memref<?x100xf32, strided<[?, 1], offset: ?>> {mlafix.
 
 // -----
 
-// If a row has several warps, they exchange partial results through shared memory. The maximum of a lane's packs is computed
-// before the lanes synchronise.
+// If a row has several warps, the warps exchange partial results through shared memory. Each lane computes the maximum
+// of its packs before the lanes synchronise.
 // CHECK-LABEL: @reduce_fast
 // CHECK-SAME: lanes = 128, packs = 4, pack = 4, rows = 1
 // CHECK-COUNT-5: nvvm.shfl.sync bfly

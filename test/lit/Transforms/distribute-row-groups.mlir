@@ -1,4 +1,5 @@
-// A reduction of groups stays within a group's lanes. A row with one element per group is distributed like the packs of the groups.
+// A reduction of groups exchanges values only between the lanes that share a group. In a row with one element per
+// group, each element is held by the lanes that share its group.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=128},mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=96},mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=ODD
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=2,K=1024},mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=WIDE
@@ -22,7 +23,7 @@
 // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[AT]], %c0
 // CHECK: scf.if %[[FIRST]]
 // CHECK-NEXT: vector.store %{{.*}}, %s[%{{.*}}, %[[G]]] {alignment = 4 : i64} : {{.*}}vector<1xf32>
-// Without guards, a group has four of eight warps.
+// In the code version without guards, a pack has one element, so four of the eight warps share a group.
 // CHECK-LABEL: mlafix.kernel @quantize_any(
 // CHECK-SAME: lanes = 256, packs = 2, pack = 1
 // CHECK: %c16_i32, %c31_i32
@@ -33,7 +34,7 @@
 // CHECK-COUNT-8: memref.load %alloca
 // CHECK: nvvm.barrier
 
-// 12 packs of a group use 16 places, so the last 4 lanes are idle.
+// The 12 packs of a group are distributed over 16 lanes, of which the last 4 are idle.
 // ODD-LABEL: mlafix.kernel @quantize_dense(
 // ODD-SAME: lanes = 32, packs = 2, pack = 8
 // ODD: %[[GROUP:.*]] = arith.divui %[[PLACE:.*]], %c128
@@ -46,7 +47,8 @@
 // ODD-NOT: %c16_i32, %c31_i32
 // ODD-LABEL: mlafix.kernel @quantize_fast(
 
-// All lanes share each group. Each lane has the group's element, and the first lane stores it.
+// All lanes share each group, so each lane holds all elements of the row with one element per group. The first lane
+// stores them.
 // WIDE-LABEL: mlafix.kernel @quantize_dense(
 // WIDE-SAME: lanes = 64, packs = 4, pack = 8
 // WIDE: arith.cmpi eq, %[[LANE:.*]], %c0 : index
@@ -58,8 +60,8 @@
 // CPU: vector.store %[[S0:.*]], %s[%{{.*}}, %c0] {{.*}}vector<1xf32>
 // CPU: vector.store %[[S1:.*]], %s[%{{.*}}, %c1] {{.*}}vector<1xf32>
 
-// A loop over the packs gives four partial results per group, and two rounds combine them. A loop over the groups and another over the
-// packs follow.
+// A loop over the packs gives four partial results per group, and two rounds combine them. A loop over the groups and
+// another over the packs follow.
 // LOOP-LABEL: mlafix.kernel @quantize_any(
 // LOOP-DAG: %[[PARTIALS:.*]] = memref.alloca() : memref<80xf32>
 // LOOP-DAG: %[[SCALES:.*]] = memref.alloca() : memref<20xf32>

@@ -1,5 +1,5 @@
-// A scan of a row with several warps. Shared memory contains the warps' totals. Each lane loads one total for each pack, and the
-// lanes of every warp add them.
+// Tests a scan of a row with several warps. The warps store their totals, one per pack, to shared memory. Each lane
+// loads the totals of one warp, and the lanes of every warp add them.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80 machine=sharedPacks=1},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 !rows = memref<?x2048xi32, strided<[?, 1], offset: ?>>
@@ -13,7 +13,9 @@
 // CHECK: nvvm.barrier
 // CHECK-COUNT-2: memref.load
 // CHECK-NOT: memref.load
-// Blocks of 1, 2 and 4 of the eight warps are combined. The total of the last warp is not added.
+// Three rounds combine pairs of blocks: of 1, of 2 and of 4 of the eight warps. For each of the two packs, a round
+// shuffles once for the total that a warp adds to its elements. The first two rounds also shuffle once to add the
+// totals of a pair.
 // CHECK-COUNT-4: nvvm.shfl.sync {{idx|bfly}} %[[ALL]]
 // CHECK-COUNT-4: nvvm.shfl.sync {{idx|bfly}} %[[ALL]]
 // CHECK-COUNT-2: nvvm.shfl.sync idx %[[ALL]]

@@ -30,7 +30,7 @@ class Elsewhere:
         return self._skip()
 
     def __getattr__(self, attribute: str) -> Any:
-        # typing and inspect ask every object for such attributes, so this does not count as a use.
+        # typing and inspect ask every object for special attributes, so asking for one does not skip the test.
         if attribute.startswith("__"):
             raise AttributeError(attribute)
         return self._skip()

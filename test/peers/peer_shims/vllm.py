@@ -87,7 +87,8 @@ def install(checkout: Path) -> None:
     package("vllm.v1", root / "v1")
     package("vllm.v1.attention", root / "v1" / "attention")
     package("vllm.v1.attention.ops", root / "v1" / "attention" / "ops")
-    # Only the masks are replaced. The merge in this file is the reference of a test.
+    # In vLLM's triton_merge_attn_states.py, only the masks are replaced. Its merge stays vLLM's own, since a test uses
+    # it as the reference.
     masks = {name: getattr(ours, name) for name in ("mask_empty_context", "mask_empty_context_lse")}
     if (root / "v1" / "attention" / "ops" / "triton_merge_attn_states.py").is_file():
         checkout_module("vllm.v1.attention.ops.triton_merge_attn_states", **masks)

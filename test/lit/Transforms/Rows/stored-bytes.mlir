@@ -1,5 +1,6 @@
-// A store of f32 or i32 to i8 or u8 saturates. On a CPU, adding a constant rounds f32 to the nearest integer, ties to
-// even, and NaN becomes 0. GPUs have one instruction that rounds f32, and one that saturates and packs two integers.
+// A store of f32 or i32 to i8 or u8 saturates. On a CPU, NaN becomes 0, and f32 is rounded to the nearest integer, ties
+// to even, by adding and subtracting a constant. GPUs have one instruction that rounds f32, and one that saturates and
+// packs two integers.
 // RUN: %mlafix-opt %s --target=x86-64-v3 --emit=distributed -o - | FileCheck %s
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --target=sm_75 --emit=ptx -o - | FileCheck %s --check-prefix=SM75

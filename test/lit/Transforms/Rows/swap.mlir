@@ -1,5 +1,5 @@
-// A swap exchanges neighbouring blocks within a pack, between lanes of a warp, between warps through shared memory, or as whole
-// packs.
+// A swap exchanges neighbouring blocks of elements: within a pack, between lanes of a warp, between warps through
+// shared memory, or, without any instruction, between the packs of a lane.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-rows-to-packs))" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
@@ -87,8 +87,9 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// mlafix.load_into reads a row into a longer one. It loads packs if the row begins at a multiple of the
-// pack's 4 elements (at 96), and otherwise single elements (at 97).
+// mlafix.load_into reads a short row into a longer one, from an element of the longer row on. If the index of this
+// element is a multiple of a pack's 4 elements (96), each load fills a pack. Otherwise (97), each load reads one
+// element.
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !short = memref<?x16xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>

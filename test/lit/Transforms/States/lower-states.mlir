@@ -26,14 +26,15 @@ mlafix.kernel @merge(
     // An excluded row is not loaded (N5): its lse is -inf, and its payload is never used.
     // CHECK: %[[ACC0:.*]] = mlafix.load %x[%[[T:.*]], %[[H:.*]]] if %p : memref<{{.*}}> -> tensor<?xf32
     // CHECK: %[[RAW0:.*]] = mlafix.load %lse[%[[H]], %[[T]]] if %p else %[[NEGINF]]
-    // +inf means empty too (N2).
+    // An lse of +inf means an empty state, too (N2).
     // CHECK: %[[ISINF:.*]] = arith.cmpf oeq, %[[RAW0]], %[[INF]]
     // CHECK: %[[M0:.*]] = arith.select %[[ISINF]], %[[NEGINF]], %[[RAW0]]
     %a = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] if %p : !rows, !lses -> !state
     // CHECK: %[[ACC1:.*]] = mlafix.load %x[%[[H]], %[[T]]] :
     // CHECK: %[[M1:.*]] = arith.select
     %b = mlafix.load_state %x[%h, %t] lse %lse[%t, %h] : !rows, !lses -> !state
-    // NaN propagates (N6). If both states are empty, the reference is 0 (N3).
+    // NaN propagates (N6). The reference, which is subtracted from both lses, is their maximum, or 0 if both states are
+    // empty (N3).
     // CHECK: %[[MAX:.*]] = arith.maximumf %[[M0]], %[[M1]]
     // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[MAX]], %[[NEGINF]]
     // CHECK: %[[REF:.*]] = arith.select %[[EMPTY]], %[[ZERO]], %[[MAX]]
@@ -63,7 +64,7 @@ mlafix.kernel @merge(
     // CHECK: %[[P1:.*]] = arith.select %{{.*}}, %{{.*}}, %[[ACC1]]
     // CHECK: math.fma %{{.*}}, %[[P1]], %{{.*}} : tensor
     %m = mlafix.merge %a, %b : !state
-    // There is one division, at the store. An empty result is +0.0 and -inf (N1).
+    // There is one division, at the store. An empty result is stored as a payload of +0.0 and an lse of -inf (N1).
     // CHECK: arith.divf %[[ONE]], %{{.*}} fastmath<arcp>
     // CHECK-NOT: arith.divf
     // CHECK: %[[ROW:.*]] = arith.select %[[EMPTY]]
@@ -123,7 +124,7 @@ mlafix.kernel @select_and_rebase(
   mlafix.forall (%t, %h) in (%n, %n) {
     %a = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : !rows, !lses -> !state
     %b = mlafix.load_state %x[%h, %t] lse %lse[%t, %h] : !rows, !lses -> !state
-    // A select of states is a select of each part: two parts here, since both sums are 1.
+    // A select of states selects the maximum, the sum and the accumulator. The sums need no select here: both are 1.
     // CHECK: %[[MAX:.*]] = arith.select %p, %{{.*}}, %{{.*}} : f32
     // CHECK: arith.select %p, %{{.*}}, %{{.*}} : tensor
     %s = arith.select %p, %a, %b : !state
@@ -166,12 +167,12 @@ mlafix.kernel @optional_and_scaled(
     // CHECK: mlafix.load %lse{{.*}} if %[[BOTH]] else %{{.*}}
     %a = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : !rows, !lses -> !state
     %row = mlafix.load %x[%t, %h] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
-    // A state is made from any row and lse. +inf means empty here, too (N2).
+    // mlafix.make_state makes a state from any row and lse. An lse of +inf means an empty state, too (N2).
     // CHECK: %[[INF:.*]] = arith.cmpf oeq, %l, %{{.*}}
     // CHECK: arith.select %[[INF]], %{{.*}}, %l
     %b = mlafix.make_state %row lse %l : tensor<?xf32, #mlafix.dim<"D">> -> !state
     %m = mlafix.merge %a, %b : !state
-    // 1 / scale is computed once, correctly rounded. Each element has one multiplication.
+    // 1 / scale is computed once, correctly rounded. Each element is multiplied once.
     // CHECK: %[[INV:.*]] = arith.divf %{{.*}}, %{{.*}} fastmath<arcp>
     // CHECK: %[[SCALE:.*]] = arith.divf %{{.*}}, %scale : f32
     // CHECK: %[[FACTOR:.*]] = arith.mulf %[[INV]], %[[SCALE]] : f32
@@ -216,8 +217,8 @@ mlafix.kernel @three(
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 
-// argmax finds the extreme, and then the smallest index whose element exceeds the next smaller float. If the extreme is NaN, the elements are compared
-// with +inf in place of that float, so NaN elements count.
+// argmax finds the maximum, and then the smallest index of an element that is NaN or greater than `below`, the largest
+// float less than the maximum. If the maximum is NaN, `below` is +inf, so only the index of a NaN element is found.
 // CHECK-LABEL: @best
 // CHECK: %[[ROW:.*]] = mlafix.load
 // CHECK: %[[MAX:.*]] = mlafix.reduce max %[[ROW]]

@@ -23,9 +23,9 @@
 // CHECK: %[[NEXT:.*]] = arith.cmpf ugt, %[[REST]]
 // CHECK: arith.select %[[NEXT]], %[[IDS]]
 // CHECK: %[[SECOND:.*]] = mlafix.reduce min
-// If the largest remaining element is -inf, it equals the found elements, which are replaced by -inf. The index is then
-// the smallest one that was not found. If the last value is greater than -inf, all indices are right and this is
-// skipped.
+// If the last value is -inf, its element cannot be told from the found elements, which have been replaced by -inf. So a
+// branch takes the smallest index that has not been found. If the last value is greater than -inf, all indices are
+// right, and the branch is not taken.
 // CHECK: %[[LEAST:.*]] = arith.cmpf oeq
 // CHECK: %[[INDEX:.*]] = scf.if %[[LEAST]]
 // CHECK: math.ctpop
@@ -42,10 +42,10 @@ mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"},
   }
 }
 
-// A bf16 uses the high 16 bits of an f32, so the low 16 bits can hold its index. One reduction of these i32 keys finds
-// an element and its index, also on a CPU. An addition that wraps then moves the found key and all greater keys below
-// the others, whose order it keeps. On a GPU, an addition of 0 gives all NaN the same bits, so no comparison looks for
-// NaN.
+// A bf16 uses the high 16 bits of an f32, so the low 16 bits can hold the element's index. One reduction of these i32
+// keys finds an element and its index, also on a CPU. An addition that wraps then moves the found key and all greater
+// keys below the other keys, and keeps the order of the others. On a GPU, an addition of 0 gives all NaN elements the
+// same bits, so no comparison looks for NaN.
 // CHECK-LABEL: mlafix.kernel @of_few_bits
 // CHECK-NOT: arith.cmpf uno
 // CHECK: %[[FIRST:.*]] = mlafix.reduce max %[[ALL:.*]] : tensor<64xi32
@@ -68,7 +68,8 @@ mlafix.kernel @of_few_bits(%y: !col {mlafix.dims = ["n"], mlafix.access = "write
   }
 }
 
-// The analysis that finds the dtype in memory looks through four nested selects, but not through five.
+// The analysis that finds the dtype of a row in memory looks through four nested selects, but not through five. So the
+// first top_k reduces i32 keys, and the second does not.
 // CHECK-LABEL: mlafix.kernel @of_selections
 // CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
 // CHECK: mlafix.reduce max {{.*}} : tensor<64xf32
@@ -94,7 +95,8 @@ mlafix.kernel @of_selections(%y: !col {mlafix.dims = ["n"], mlafix.access = "wri
   }
 }
 
-// For a computed row, later passes may fold away the addition of 0, so a comparison looks for NaN.
+// In a loaded row, an addition of 0 gives all NaN elements the same bits. If the row is computed, later passes may fold
+// this addition away, so a comparison looks for NaN.
 // CHECK-LABEL: mlafix.kernel @of_chosen
 // CHECK: arith.cmpf uno
 // CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
@@ -112,7 +114,8 @@ mlafix.kernel @of_chosen(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}
   }
 }
 
-// An f16 leaves 13 bits for an index, which are not enough for a row of more than 8192 elements.
+// An f16 leaves 13 bits of an i32 key for an index. That is not enough for a row of more than 8192 elements, so its
+// keys are i64.
 // CHECK-LABEL: mlafix.kernel @of_many
 // CHECK: mlafix.reduce max {{.*}} : tensor<8200xi64
 !long = memref<?x8200xf16, strided<[?, 1], offset: ?>>

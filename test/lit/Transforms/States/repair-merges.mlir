@@ -1,4 +1,5 @@
-// If the result of a running merge is not finite, a branch merges again, and weighs each state once relative to the largest lse (N5).
+// If the result of a running merge is not finite, a branch merges the states again. It weighs each state once, relative
+// to the largest lse (N5).
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-repair-merges{target=x86-64}),canonicalize,cse)" | FileCheck %s --check-prefixes=CHECK,CPU
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-repair-merges{target=sm_90 machine=weighedOnceElements=64}),canonicalize,cse)" | FileCheck %s --check-prefixes=CHECK,GPU
 
@@ -43,7 +44,8 @@ mlafix.kernel @loop(
   }
 }
 
-// Nested loops, and a merge of their result with states from before and after them: all states are merged with one reference.
+// The result of nested loops is merged with states that are loaded before and after the loops. The branch merges all
+// these states again, relative to one reference.
 // CHECK-LABEL: @nested
 // CHECK: %[[BEFORE:.*]] = mlafix.load_state
 // CHECK: scf.for
@@ -106,7 +108,8 @@ mlafix.kernel @scores(
   }
 }
 
-// A GPU's loop of a few known iterations becomes one merge, which weighs each state once.
+// On a GPU, a loop with a small constant number of iterations becomes one merge later. This merge weighs each state
+// once, so no branch is added.
 // CHECK-LABEL: @few
 // CPU: mlafix.reference
 // GPU-NOT: mlafix.reference
@@ -128,7 +131,7 @@ mlafix.kernel @few(
   }
 }
 
-// If only the lse of the result is used, the payload is not tested.
+// If only the lse of the result is used, no branch is added, since only payloads are repaired.
 // CHECK-LABEL: @lse
 // CHECK-NOT: mlafix.reference
 mlafix.kernel @lse(
@@ -177,8 +180,8 @@ mlafix.kernel @twice(
   }
 }
 
-// A loop merges a state from outside into each iteration. That state is repaired before the loop, and the branch of the
-// loop merges it as one state.
+// Each iteration of a loop merges the result of an earlier loop. That result is repaired before the loop, and the
+// branch of the loop merges it as one state.
 // CHECK-LABEL: @from_outside
 // CHECK: %[[ONCE:.*]] = scf.for
 // CPU: %[[WHOLE:.*]] = scf.if
@@ -210,7 +213,8 @@ mlafix.kernel @from_outside(
   }
 }
 
-// If a loop merges the result of a merge outside of it, the branch of the loop also merges this result as one state.
+// Each iteration of a loop merges the result of a merge before the loop. The branch of the loop merges this result as
+// one state, and not the two states that it was merged from.
 // CHECK-LABEL: @merge_from_outside
 // CHECK: %[[TWO:.*]] = mlafix.merge
 // CHECK-NOT: mlafix.merge to_first %{{.*}}, %{{.*}}, %

@@ -1,5 +1,5 @@
-// If a call is in place and only the state that the merge would replace contributes, a branch skips the merge. The row
-// is then written only if its lse is infinite or NaN.
+// A call is in place if the output is the tensor of one of the merged states. If it is, and all other states are
+// excluded, a branch skips the merge. The row is then written only if its lse is infinite or NaN.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-skip-copies,canonicalize))" | FileCheck %s
 
 !rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>
@@ -51,7 +51,13 @@ mlafix.kernel @threshold(
 !col = memref<?xf32, strided<[1], offset: ?>>
 !state = !mlafix.state<64, e>
 
-// Nothing to skip: both sides always contribute; another dtype is written; another row is written; the row is scaled.
+// None of these four merges can be skipped. Their reasons, in order:
+//
+//   - Both states are always merged.
+//   - The output has another dtype than the state's rows.
+//   - The row that is written is not the row that is read.
+//   - The result is scaled.
+//
 // CHECK-LABEL: @always
 // CHECK-NOT: scf.if
 mlafix.kernel @always(

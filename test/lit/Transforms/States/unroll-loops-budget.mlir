@@ -1,4 +1,5 @@
-// Unrolling nested loops multiplies their code. Beyond a budget, the outer loops stay.
+// Unrolling nested loops multiplies their code. The inner loops are unrolled first, and a loop stays if unrolling it
+// would exceed a budget. Here only the outermost loop stays.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}))" | FileCheck %s --implicit-check-not=scf.for
 // RUN: %python %S/../../Performance/code_size.py --tool %mlafix-opt --max-ptx=16000 --max-object=60000 %s
 

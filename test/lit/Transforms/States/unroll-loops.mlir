@@ -1,5 +1,5 @@
-// On a GPU, a short loop over rows is unrolled completely. Any other loop loads four rows at once, and their merges
-// become one.
+// On a GPU, a loop over rows that has few iterations is unrolled completely. Any other loop loads the rows of four
+// iterations at once, and merges them by one merge.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=x86-64-v3}),canonicalize)" | FileCheck %s --check-prefix=CPU
 
@@ -76,7 +76,7 @@ mlafix.kernel @unknown(
 }
 
 // CHECK-LABEL: @between
-// A range whose end is below its start has no iterations, like an empty one.
+// If the end of the range is below its start, the loop has no iterations. So the end is raised to at least the start.
 // CHECK: %[[END:.*]] = arith.maxsi %from, %to : index
 // CHECK: %[[COUNT:.*]] = arith.subi %[[END]], %from
 // CHECK: %[[REST:.*]] = arith.remsi %[[COUNT]], %c4
@@ -103,7 +103,7 @@ mlafix.kernel @between(
   }
 }
 
-// For steps and indices of 32 bits, the number of iterations is computed first, in 64 bits.
+// If a loop has a step other than 1, or an index of 32 bits, its number of iterations is computed first, as an `index`.
 // CHECK-LABEL: @steps
 // CHECK: arith.cmpi slt, %from, %to : i32
 // CHECK: arith.divui
@@ -155,8 +155,8 @@ mlafix.kernel @two(
   }
 }
 
-// If a loop stores to memory that it loads, the next iteration's loads wait for the store. Unrolling would only make the
-// code longer, so the loop stays.
+// If a loop stores to memory that it loads, the next iteration's loads wait for the store. Unrolling would only make
+// the code longer, so the loop stays.
 // CHECK-LABEL: @stores
 // CHECK: scf.for %{{.*}} = %from to %to step %c3
 // CHECK: mlafix.load %v
@@ -176,8 +176,8 @@ mlafix.kernel @stores(
   }
 }
 
-// A loop also stays if the condition of a store depends on a loaded row. A value that the loop carries counts as such a
-// row.
+// A loop stays if the condition of a store in it depends on a loaded row. A value that the loop carries counts as a
+// loaded row.
 // CHECK-LABEL: @asks
 // CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c1
 mlafix.kernel @asks(
@@ -200,7 +200,8 @@ mlafix.kernel @asks(
   }
 }
 
-// If a store does not depend on a row, the next rows can be loaded before it.
+// If a store does not depend on a loaded row, the rows of the next iterations can be loaded before the store, so the
+// loop is unrolled.
 // CHECK-LABEL: @marks
 // CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c4
 // CHECK-COUNT-4: mlafix.load_state
