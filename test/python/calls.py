@@ -136,11 +136,11 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "check_metadata": lambda r: dict(lens=r.ints(3, -1, 2), slots=r.ints(1, -1, 9, dtype=np.int64), pages=4, page_size=2, **r.record(3, 1)),
     "apply_rope": lambda r: dict(x=r.out(), positions=r.ints(0, 1, 2, 3, 0), table=r.rows(4, 2, D // 2)),
 }
-"""The function that makes valid arguments of the public function, by kernel."""
+"""For each kernel, a function that makes valid arguments of the public function that launches the kernel."""
 
 FUNCTION_OF = {kernel: max((name for name in ops.__all__ if kernel.startswith(name)), key=len) for kernel in CALLS}
-"""The public function that launches a kernel. If a kernel is for a special case, its name begins with the function's
-name."""
+"""For each kernel, the public function that launches it. If a kernel is for a special case of this function, the
+kernel's name begins with the function's name."""
 
 FUNCTIONS = [name for name in ops.__all__ if hasattr(getattr(ops, name), "bind")]
 """Every function of `mlafix.ops` that launches its own kernel."""
@@ -250,7 +250,7 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("expand_context_lens", lambda r: {"max_decode_len": 1.5}, 'argument "max_decode_len": expected an integer, got 1.5'),
     ("expand_context_lens", lambda r: {"buffer": r.rows(9)}, 'argument "buffer": expected dtype i32.*got f32'),
 ]
-"""A function, the changes that make a valid call wrong, and the text of the ArgumentError."""
+"""A kernel of CALLS, changes of its arguments that make the call wrong, and the text of the ArgumentError."""
 
 # -- All ways to merge K states -----------------------------------------------------------------------------------------------------
 

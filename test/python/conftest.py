@@ -50,8 +50,8 @@ def merge_dispatcher(compile_unit: Callable[..., Path]) -> Callable[..., _runtim
 
 @pytest.fixture(scope="session", params=all_devices(), ids=lambda device: device.name)
 def device(request: pytest.FixtureRequest) -> Device:
-    """Runs a test with numpy and, if there is a GPU, with torch on the GPU. This suffices for tests of what a kernel
-    computes. Tests of functions that take arrays of each library use `library_device`."""
+    """Runs a test with numpy and, if there is a GPU, with torch on the GPU. These devices suffice for tests of what a
+    kernel computes. Tests of functions that take the arrays of several libraries use `library_device`."""
     made: Device = request.param
     return made
 

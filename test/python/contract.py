@@ -18,7 +18,7 @@ RELATIVE = 4e-6
 
 @dataclass(frozen=True)
 class Expected:
-    """The values that an array must have, in f64, and how exactly.
+    """The values that an array must have, in f64, and the errors that are allowed.
 
     Elements that are `exact` must equal `value`, including the sign of zero; a NaN may be any NaN. All other elements
     must be within N10: 1 ulp of the stored type or, for f32 and where terms cancel, 4e-6 of `magnitude`. `magnitude` is

@@ -2,8 +2,8 @@
 
 A test makes numpy arrays, copies them to a device by `put`, which keeps the strides, and gets results back by `get`.
 
-With MLAFIX_TEST_DEVICE=ptx in the environment, PTX is the only device. Kernels are then compiled for sm_90, and their PTX is
-interpreted in this process (test/ptx), as on a GPU with MLAFIX_TEST_MULTIPROCESSORS multiprocessors (default 3).
+With MLAFIX_TEST_DEVICE=ptx in the environment, PTX is the only device. Kernels are then compiled for sm_90, and their
+PTX is interpreted in this process (test/ptx), as on a GPU with MLAFIX_TEST_MULTIPROCESSORS multiprocessors (default 3).
 """
 
 from __future__ import annotations

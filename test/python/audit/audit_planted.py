@@ -1,8 +1,8 @@
 """Backends with one planted fault each, in all forms. Each is registered with the check that must find its fault.
 
 A fault of attention is a function that changes the computation of one sequence (`Sequence`). A plain function changes
-the inputs. A generator may also change the results: the code after its `yield` runs once they are computed. Faults of
-whole calls, merges and reduces are complete backends.
+the inputs. A generator may also change the results: the code after its `yield` runs once the results are computed.
+Faults of whole calls, merges and reduces are complete backends.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ALL = ("out", "lse", "window_size", "sinks", "softcap", "alibi_slopes", "num_spl
 
 @dataclass(frozen=True)
 class Planted:
-    """A backend and the check that must find its fault. The `kind` of the check's finding must contain the string `kind`. `fields` are
-    fields of the backend's adapter."""
+    """A backend and the check that must find its fault. The `kind` of the check's finding must contain the string
+    `kind`. `fields` are fields of the backend's adapter."""
 
     call: Callable[..., Any]
     check: str
@@ -755,7 +755,8 @@ class WritesKScaleForV(audit_backends.Planned):
 
 
 class SlotsOf32Bits(audit_backends.Planned):
-    """Stores nothing to a key cache with offsets of 2^31 elements or more. Imitates a kernel that wraps them."""
+    """Stores nothing if the key cache has offsets of 2^31 elements or more. Imitates a kernel that wraps these
+    offsets."""
 
     def store(self, k: torch.Tensor, v: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, **given: Any) -> None:
         if k_cache.stride(0) * (k_cache.shape[0] - 1) < 2**31:

@@ -113,8 +113,8 @@ def test_right_backend_has_no_finding() -> None:
 
 
 def test_closure_is_audited_in_a_fork(tmp_path: Path) -> None:
-    """A backend that is a closure is audited in a fork, with one thread. A fork lacks its parent's threads, and OpenMP
-    would wait for them."""
+    """A backend that is a closure is audited in a fork, with one thread. A fork lacks the threads of its parent
+    process, so with more threads OpenMP would wait for them."""
     seen, before = tmp_path / "threads", torch.get_num_threads()
 
     def backend(q: Any, k: Any, v: Any, *, cu_seqlens_q: Any, cu_seqlens_k: Any, causal: bool, scale: float, out: Any = None, lse: Any = None) -> Any:

@@ -28,7 +28,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_right_backend_has_no_finding() -> None:
-    """A backend that is planned, and that writes its fp8 cache itself, has no finding."""
+    """A correct backend with the methods `plan`, `run` and `store`, which writes rows to its fp8 cache itself, has no
+    finding."""
     report = audit(audit_backends.Planned, device="cpu", progress=False, kv_dtype="float8_e4m3fn")
     assert not report.findings, str(report)
     assert report.status == 0
@@ -156,7 +157,7 @@ def test_calls_of_two_streams_have_their_own_results(monkeypatch: pytest.MonkeyP
 
 
 def test_least_alignment_is_the_documented_one() -> None:
-    """Pointers and strides of heads are odd multiples of the documented alignment, so they have no larger one."""
+    """Pointers and strides of heads are odd multiples of the documented alignment, so they have no larger alignment."""
     seen: list[Any] = []
 
     def note(q: Any, k: Any, v: Any, **given: Any) -> Any:

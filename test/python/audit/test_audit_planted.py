@@ -1,8 +1,8 @@
 """Each planted fault is found by its check, in every form. Correct backends in other styles have no findings.
 
-Cases run in this process and share their references. A planted fault runs its smallest cases first; a correct backend
-runs only some cases. With MLAFIX_TEST_AUDIT=whole, each backend is audited as users do it: in a process of its own,
-with all cases and the default limits.
+Cases run in this process, and all backends share the references of the cases. For a planted fault, the smallest cases
+run first. For a correct backend, only some cases run. With MLAFIX_TEST_AUDIT=whole, each backend is audited as users do
+it: in a process of its own, with all cases and the default limits.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def is_small(case: Any) -> bool:
 
 
 def faults_of(check: Check, adapter: Adapter, case: Any) -> list[Fault]:
-    """Returns the faults that are not notes. If the backend raises an error, and the check allows it to refuse the
-    case, returns none."""
+    """Returns the faults that are not notes. If the backend raises an error, and the check allows backends to refuse
+    the case, returns none."""
     found = [fault for fault in attempt(check.faults(adapter), case, adapter) if fault.severity != "note"]
     return [] if found and found[0].kind.startswith("raises") and check.may_refuse(case, adapter) else found
 

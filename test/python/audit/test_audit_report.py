@@ -241,7 +241,8 @@ def test_module_that_audits_itself_on_import_is_told(tmp_path: Path, monkeypatch
 
 
 def test_gpu_is_read_in_the_process_of_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading the GPU's name initialises CUDA. The caller's later audits of closures would then not run in forks."""
+    """The GPU's name is read in the process of the backend. Reading it in the caller's process would initialise CUDA
+    there, so the caller's later audits of closures would not run in forks."""
 
     def attention(*args: Any, **options: Any) -> Any:
         return audit_backends.ragged(*args, **options)

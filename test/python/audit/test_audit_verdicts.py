@@ -101,8 +101,7 @@ def test_second_cause_of_a_kind_is_a_finding_of_its_own() -> None:
 
 
 def test_second_cause_of_a_kind_in_one_check_is_a_finding_of_its_own() -> None:
-    """Two options cause wrong live rows: cases with windows, which run first, and cases with softcaps. Each cause is a
-    finding."""
+    """Two options cause wrong live rows: windows, whose cases run first, and softcaps. Each cause is a finding."""
     report = audited(odd.two_options, "A0", "A14", takes=("window_size", "softcap"))
     needed = [(finding.case["window"] != [-1, -1], finding.case["softcap"] != 0) for finding in report.findings if finding.kind == "live rows"]
     assert (True, False) in needed and (False, True) in needed, str(report)
@@ -126,8 +125,8 @@ def test_cause_of_some_lengths_hides_none_of_other_lengths() -> None:
     ({"num_splits": 3}, ["C18"]), ({}, []),
 ])  # fmt: skip
 def test_wrong_live_rows_break_the_clause_of_what_they_need(changes: dict[str, Any], clauses: list[str]) -> None:
-    """A finding breaks the clause of the option that its case needs. NaN past the keys breaks C4, whichever check finds
-    it."""
+    """Wrong live rows break the clause about the option that the finding's case has, such as a window. If the case has
+    NaN past the keys, they break C4, whichever check finds them."""
     assert clauses_of_case("live rows", Case(**changes)) == clauses
     assert clauses_of_case("rows without keys", Case(**changes)) == []
 

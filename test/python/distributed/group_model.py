@@ -1,9 +1,10 @@
 """A model of how ranks wait for each other (docs/UnitFormat.md, "Groups"), for `interleavings.search`.
 
-The model is written from the protocol, not from the code that emits it. One step is one access to a flag or to a row of a
-rank's memory. Flags are sequentially consistent. A block's threads are modelled as one thread, which polls the ranks in
-order. A launch reads its number from the workspace, so it may be a launch of a replayed graph. Between two launches a
-rank overwrites its rows. In the model, a row contains the number of the launch that wrote it.
+The model is written from the description of the protocol, not from the code that emits the accesses. One step is one
+access to a flag or to a row of a rank's memory. Flags are sequentially consistent. A block's threads are modelled as
+one thread, which polls the ranks in order. A launch reads its number from the workspace, so it may be a launch of a
+replayed graph. Between two launches a rank overwrites its rows. In the model, a row contains the number of the launch
+that wrote it.
 
 A wait may time out at any moment, up to `Model.timeouts` times. The model thus assumes nothing about the speed of a rank.
 """
@@ -25,7 +26,8 @@ class Block(NamedTuple):
     flags: str = ARRIVED
     """The kind of flags that the block sets and waits for."""
     rank: int = 0
-    """The rank that the block handles next: it stores to this rank, sets its flag, waits for it, or reads its rows."""
+    """The rank that the block handles next: the block stores to this rank's memory, sets a flag there, waits for this
+    rank, or reads its rows."""
     epoch: int = 0
     """The number of the launch, as the block has read it."""
     lacks: bool = False
@@ -69,7 +71,8 @@ class Model(NamedTuple):
     Args:
         checks: if a launch pulls, a block looks for a failure after its reads, before its results count as right.
         releases: if a launch pulls, it waits until its rank's rows have been read.
-        echoes: every block that knows of a failure tells all ranks before its launch ends, not only the block that found it.
+        echoes: every block that knows of a failure tells all ranks before its launch ends, not only the block that
+            found the failure.
         halves: the number of halves of the memory to which launches that push store. The protocol needs 2.
         looks: if a launch pushes, a block looks for a failure before it stores.
         tells: if a launch pushes, a block sets its flags after its stores, not before them.
@@ -122,7 +125,7 @@ class Model(NamedTuple):
                     yield from self._block(state, number, b)
 
     def _launch(self, rank: Rank) -> Rank:
-        """Writes the rank's new rows and begins the launch that merges them. After the last launch, it only writes
+        """Writes the rank's new rows and begins the launch that merges them. After the last launch, only writes
         rows."""
         rank = rank._replace(launch=rank.launch + 1)
         if rank.launch > len(self.launches):
@@ -132,8 +135,8 @@ class Model(NamedTuple):
         return rank._replace(blocks=tuple(begun if b < grid else Block(valid=True) for b in range(self.most)))
 
     def _is_settled(self, rank: Rank, b: int, block: Block) -> bool:
-        """Returns true if the block's next step neither affects nor depends on the next steps of other blocks. This
-        holds since flags only increase."""
+        """Returns true if the block's next step neither affects nor depends on the next steps of other blocks. The
+        conditions below suffice, since flags only increase and a failure stays recorded."""
         if block.at in (LOOK, CHECK, RECORD):
             return rank.failed != 0
         if block.at == WAIT:

@@ -14,7 +14,7 @@ from states import lay_out, make_states
 
 from mlafix.distributed._cut import Cut
 
-# States with an lse below this have no weight beside an ordinary state.
+# A state with an lse below FAINTEST has no weight beside an ordinary state.
 FAINTEST = -300.0
 
 

@@ -1,8 +1,9 @@
-"""Processes that act as the ranks of groups in tests of `mlafix.distributed`, with gloo on CPUs or with NCCL and a GPU each.
+"""Processes that act as the ranks of groups in tests of `mlafix.distributed`, with gloo on CPUs, or with NCCL and a GPU
+for each process.
 
-A `RankPool` has one process for each rank of the largest group. For each size n in `SIZES` there is a group of the first n
-ranks. A test runs a function of rank_work.py, rank_drop_ins.py or rank_mistakes.py on a group. It gets the result or the
-exception of each rank.
+A `RankPool` has one process for each rank of the largest group. For each size n in `SIZES` there is a group of the
+first n ranks. A test runs a function of rank_work.py, rank_drop_ins.py or rank_mistakes.py on a group. The test gets
+the result or the exception of each rank.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ PATIENCE = 120.0
 
 
 class RankPool:
-    """Processes of ranks. They live until `close` is called.
+    """The processes of the ranks, which run until `close` is called.
 
     Args:
         folder: an empty folder for the file through which the ranks meet.

@@ -148,7 +148,7 @@ def test_what_cannot_have_other_ranks_tensors(total: Any, monkeypatch: pytest.Mo
     out, rows, counts = np.zeros((2, 8), np.float32), [np.ones((2, 8), np.float32)] * 2, [np.ones(2, np.int32)] * 2
     with pytest.raises(ArgumentError, match="expected no Peers arguments, whose rows debug.. cannot follow, got parts, counts$"):
         total.debug(out, rows, counts)
-    monkeypatch.setenv("MLAFIX_DEBUG", "1")  # a kernel reads it once, so a new one is called
+    monkeypatch.setenv("MLAFIX_DEBUG", "1")  # a kernel reads the variable once, so a new kernel is called
     total.specialize(ranks=2)(out, rows, counts)
     assert (out == 4).all()
 
@@ -208,7 +208,8 @@ for ranks, kernel in ((2, copied), (3, copied.specialize(ranks=3))):
     bound = kernel.bind(out, PeerTensors(parts, of))
     info = bound.launch_info
     most, addresses = 72 if ranks == 2 else 3, [part.managed.tensor.data for part in parts]
-    # The parameters: out, the size n, two strides, the table of addresses, its stride, the group. The table is found by its first address.
+    # The parameters: out, the size n, the table of the parts' addresses, the number of ranks unless it is bound, the
+    # group. The table is the parameter that begins with the address of the first part.
     params = params_of(info)
     count = info["num_params"]
     table = next(at for at, address in enumerate(params[:count]) if read(address, 1) == addresses[:1])

@@ -103,7 +103,7 @@ def test_fp8_rows_of_any_magnitude(pool: RankPool, rng: np.random.Generator) -> 
     form = Form(F32, 16, 1, "e", False, "f8e4m3fn")
     v = rng.normal(0, 1, (2, 8, 2, 16)).astype(np.float32)
     v *= np.array([0, 1e-45, 1e-38, 1e-30, 1, 1e30, 1e38, 1], np.float32)[:, None, None]
-    v[0, 7, 1, 3], v[1, 7, 0, 5] = np.nan, -np.inf  # both rows travel
+    v[0, 7, 1, 3], v[1, 7, 0, 5] = np.nan, -np.inf  # both rows are sent to the other rank
     s = rng.normal(0, 1, (2, 8, 2)).astype(np.float32)
     out, lse = expected(form, v, s, np.ones((2, 8), bool), None, "heads")
     results = raised(pool.run("reduce", [(Part(v[r], s[r]), options_of(form, "heads", 2, None)) for r in range(2)]))

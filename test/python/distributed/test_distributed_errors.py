@@ -1,5 +1,5 @@
-"""Calls that differ between the ranks of a gloo group. Every rank raises an error, nothing is written, and the next
-call is right."""
+"""Tests calls that differ between the ranks of a gloo group. Every rank raises an error, nothing is written, and the
+next call is right."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Collectives in several streams of GPUs that hold few blocks at once, tested in all orders of steps
-(stream_model.py)."""
+"""Tests a model of collectives in several streams of GPUs that hold few blocks at once (stream_model.py). All orders of
+steps are searched."""
 
 from __future__ import annotations
 

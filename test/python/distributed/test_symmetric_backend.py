@@ -101,8 +101,8 @@ def test_states_that_are_there_are_not_copied(cut: str, masks: str, rng: np.rand
 
 
 def test_memory_is_freed_with_the_backend(rng: np.random.Generator) -> None:
-    """Memory is freed with the backend, without garbage collection. A collection may run at any time, and torch ends
-    the process if memory is freed during a capture."""
+    """Memory is freed with the backend, and not by a later garbage collection. A collection may run during a capture,
+    and torch ends the process if memory is freed during a capture."""
     form = FORMS[0]
     case = make_case(rng, form, 2, 7, "none")
     backends = backends_of(form, "heads", 2, case.sink)
@@ -125,7 +125,7 @@ def test_fp8_rows_are_always_copied(rng: np.random.Generator) -> None:
 
 def test_memory_is_for_the_tokens_that_are_pushed() -> None:
     """Memory for pushed rows suffices for calls whose blocks have up to 5 MiB. With 128 heads of 512 elements, these
-    are calls of up to 79 of 4096 tokens."""
+    are calls of up to 79 tokens. The reducer takes up to 4096 tokens."""
     cut = Cut("heads", 2, 128)
     plan = SymmetricPlan.of(cut, 4096, 512, torch.bfloat16, (0, 5 << 20))
     pull, push = (SymmetricPlan.of(cut, 4096, 512, torch.bfloat16, pushed) for pushed in ((1, 0), (0, 1 << 62)))

@@ -226,7 +226,8 @@ def test_vllm_masks_and_metadata(device: Device, rng: np.random.Generator) -> No
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int16, np.uint8, np.int32], ids=str)
 def test_vllm_masks_take_offsets_of_any_integer_dtype(dtype: type, device: Device, rng: np.random.Generator) -> None:
-    """The offsets may be i64, like a cumsum of lengths. Contexts with bounds of 64 bits may have any length."""
+    """The offsets may have any integer dtype, such as i64 for a cumsum of lengths. With i64 offsets, a context may have
+    more than 2^31 tokens."""
     lse, out = garbage(rng, (2, 7), F32), garbage(rng, (7, 2, 64), F16)
     query, context = np.array([0, 2, 6, 7], dtype), np.array([0, 3, 3, 9], dtype)
     if dtype is np.int64:

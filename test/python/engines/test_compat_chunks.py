@@ -128,7 +128,8 @@ def test_one_rank_has_everything(device: Device) -> None:
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize("rank, ranks, interleave", [(0, 2, 1), (2, 3, 1), (1, 4, 16)])
 def test_sglang_finds_places_on_a_rank(rank: int, ranks: int, interleave: int, dtype: str, device: Device, rng: np.random.Generator) -> None:
-    """Each token on a rank gets the place that counting gives. Tokens of other ranks and -1 get -1."""
+    """Each token on a rank gets its place among the rank's tokens, as counted one by one. Tokens of other ranks get -1,
+    and so does the index -1."""
     indices = rng.integers(-1, 300, (7, 9)).astype(dtype)
     mine = [token for token in range(300) if token // interleave % ranks == rank]
     places = {token: place for place, token in enumerate(mine)}

@@ -31,9 +31,13 @@ def check_row(device: Device, got: Any, got_lse: Any, v: np.ndarray, s: np.ndarr
 
 
 def tiles(rng: np.random.Generator, lengths: list[int], splits: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Returns AITER's maps for tiles of `lengths` queries with `splits` partials each. They are the bounds of each
-    tile's entries in the third map, the bounds of each tile's final rows, and the first row of each partial. The final
-    rows of tiles are in random order. Also returns the number of partial rows."""
+    """Returns AITER's three maps for tiles of `lengths` queries with `splits` partials each, and the number of partial
+    rows:
+
+      - the bounds of each tile's entries in the third map,
+      - the bounds of each tile's final rows; the final rows of the tiles are in random order,
+      - the first row of each partial.
+    """
     starts, row = {}, 0
     for tile in rng.permutation(len(lengths)).tolist():
         starts[tile], row = row, row + lengths[tile]
@@ -156,8 +160,8 @@ def test_aiter_names_its_own_arguments(device: Device) -> None:
 
 
 def expected_sink(v: np.ndarray, s: np.ndarray, sink: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Appends a state for the sink to states in base 2. Its payload is zeros, and its lse is the sink, converted from
-    base e to base 2."""
+    """Appends a state for the sink to states in base 2. The new state's payload is zeros, and its lse is the sink,
+    converted from base e to base 2."""
     lse = (sink.astype(np.float64) / np.log(2)).astype(np.float32)
     return np.concatenate([v, np.zeros((1, *v.shape[1:]), v.dtype)]), np.concatenate([s, lse[None]])
 
@@ -172,7 +176,7 @@ def test_flash_mla_combines_the_splits_of_requests(queries: int, contiguous: boo
     total, batch = int(bounds[-1]) + 2, len(splits)
     states = make_states(rng, 1, total * queries, HEADS, DIM, F32)
     v, s = states.v[0].reshape(total, queries, HEADS, DIM), states.s[0].reshape(total, queries, HEADS)
-    s[1:4, :, 0] = [[-np.inf], [np.inf], [-np.inf]]  # head 0 of these rows is empty in every split
+    s[1:4, :, 0] = [[-np.inf], [np.inf], [-np.inf]]  # head 0 of the second request is empty in every split
     sink = rng.normal(0, 3, HEADS).astype(np.float32) if with_sink else None
     if sink is not None:
         sink[1] = -np.inf
