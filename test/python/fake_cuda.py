@@ -1,5 +1,5 @@
-"""Tensors on the devices of fake_cuda.c, an imitation of the CUDA driver, and the launches that it records. Its device
-memory is host memory, and no kernel ever runs."""
+"""Makes tensors on the devices of fake_cuda.c, and reads the launches that it has recorded. fake_cuda.c imitates the
+CUDA driver: its device memory is host memory, and no kernel ever runs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Framework(_Tensor):
         return 0
 
 
-_API_NAME = b"dlpack_exchange_api"  # a capsule does not copy its name, so this object must live
+_API_NAME = b"dlpack_exchange_api"  # a capsule only points to its name, so this object must outlive it
 _api = _ExchangeApi(1, 3, None, None, None, None, _View(Framework._view), _Stream(Framework._current_stream))
 Framework.__dlpack_c_exchange_api__ = _new_capsule(  # type: ignore[attr-defined]
     ctypes.addressof(_api), _API_NAME, None
@@ -104,7 +104,7 @@ class Producer(_Tensor):
 
 
 def tensors(kind: type[_Tensor], shape: tuple[int, int, int], ordinal: int = 0) -> tuple[object, ...]:
-    """Returns arguments of merge_attn_states, with all rows in context."""
+    """Returns arguments of merge_attn_states. The last one states that all n rows have a context."""
     n, heads, _ = shape
     lse = (heads, n)
     return (*(kind(size, ordinal) for size in (shape, lse, shape, lse, shape, lse)), n)

@@ -39,8 +39,8 @@ def test_vllm_masks_rows_without_keys(layout: str, starts: list[int], device: De
 
 
 def test_vllm_finds_every_request(device: Device, rng: np.random.Generator) -> None:
-    """In each call exactly one request has keys. A kernel that takes a token for one of a neighbouring request would
-    therefore give wrong rows. The batches have several sizes."""
+    """Each call has exactly one request with keys, so exactly the tokens of this request keep their lse. A kernel that
+    assigns a token to a neighbouring request fails the test. The batches have several sizes."""
     for requests in (1, 2, 3, 7, 8, 33):
         starts = np.concatenate([[0], np.cumsum(rng.integers(0, 4, requests))]).astype(np.int32)
         tokens = int(starts[-1]) + 2
@@ -52,8 +52,8 @@ def test_vllm_finds_every_request(device: Device, rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("offsets", [[5, 3, 9, -4], [-5, -5, -5, 6], [0, 1 << 30, -(1 << 30), 7], [9, 9, 9, 9], [5]], ids=str)
 def test_vllm_reads_nothing_out_of_bounds_whatever_the_offsets(offsets: list[int], device: Device) -> None:
-    """The lengths and offsets are slices of larger arrays. The elements beside the lengths are 1, so a token whose
-    length is read there would count as one with keys. No offsets make the kernel read them."""
+    """Whatever the offsets are, the kernel reads lengths only within their array. The lengths are a slice of zeros in a
+    larger array whose other elements are 1. A row for which the kernel reads one of these would not be masked."""
     whole = device.put(np.array([1] * 8 + [0, 0, 0] + [1] * 8, np.int32))
     guarded = device.put(np.array([0] * 8 + offsets + [0] * 8, np.int32))
     lse = device.put(np.zeros((6, 2), np.float32))
@@ -117,15 +117,16 @@ def test_sglang_corrected_outputs_sum_to_the_merge(base: str, dtype: np.dtype, n
         lse.check(device.get(merged), "lse")
         total += widen(device.get(made)).swapaxes(0, 1)
         assert same_bits(device.get(own), states.v[rank]) and (target is None or made is target) and device.get(made).dtype == (new or F32)
-    # Each rank's output is rounded to its dtype before the sum, so a larger error is allowed for bf16.
+    # Each corrected output is rounded to the dtype of its array before the sum, so a larger error is allowed for bf16.
     magnitude = out.magnitude * (1 if new != BF16 else 2**10)
     contract.Expected(out.value, magnitude, np.zeros(out.exact.shape, bool)).check(total.astype(np.float32), "sum of the outputs")
 
 
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_sglang_packs_and_combines_what_ranks_send(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """Rows are packed into a buffer, interleaved with their lse, and combined again (sglang#34614). Upstream, the
-    combine stored with the strides of the packed lse. It wrote outside of its result, and empty rows became NaN."""
+    """dcp_pack_a2a_send packs each row next to its lse into one buffer. dcp_lse_combine_triton merges the packed rows.
+    In sglang#34614, SGLang's combine stored its result with the strides of the packed lse. So it wrote outside of the
+    result, and empty rows became NaN."""
     states = make_states(rng, 3, 5, 6, 16, dtype)  # used as rows of 3 ranks, and as 3 heads for each of 2 ranks
     tail = 4 // dtype.itemsize
     room = poison((2, 7, 3, 16 + tail), dtype)  # the buffer of a CUDA graph, for more tokens than are used

@@ -1,4 +1,5 @@
-"""Tests the plugins without the engines, on modules with the engines' names, functions and conventions.
+"""Tests the plugins for vLLM and SGLang without these engines, on modules with the engines' names, functions and
+conventions.
 
 If MLAFIX_ENGINE_WHEELS names a folder with wheels of the engines (`scripts/engine-drift --keep`), the engines' own registries are
 loaded from there and tested as well.
@@ -138,7 +139,9 @@ def test_names_choose(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_one_of_two_modules_is_replaced_if_the_version_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module that imports the function of an alternative seam would otherwise get a stand-in for the stand-in."""
+    """If the engine's version is unknown and two modules have a function, only the function of the first module is
+    replaced. One of the modules may import the function from the other. If both were replaced, it would get a stand-in
+    for the stand-in."""
 
     def mask_dcp_empty_shards_(lse: Any, seq_lens: Any, query_start_loc: Any) -> None:
         lse.fill_(7.0)
@@ -239,8 +242,8 @@ replaced.report_at_exit()
 
 
 def test_sglang_whose_processes_are_killed_says_counts_before() -> None:
-    """Counts of calls are reported while the process runs, so a killed process has reported the earlier ones. A report
-    names the functions that were called since the last report."""
+    """The numbers of calls are reported at intervals while the process runs, so a process that is killed has reported
+    its earlier calls. A report names only the functions that were called since the last report."""
     program = """
 import os, signal, threading
 from mlafix.engines import switch
@@ -304,8 +307,8 @@ def test_the_plugin_never_raises(monkeypatch: pytest.MonkeyPatch, caplog: pytest
 
 def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                                     caplog: pytest.LogCaptureFixture) -> None:
-    """The plugin itself imports nothing. A module that later imports a replaced function gets mlafix's. A module whose
-    import fails still fails in the same way."""
+    """The plugin itself imports no module of the engine. If a module is imported later, its function is replaced then,
+    and a module that imports this function gets mlafix's. A module whose import fails still fails in the same way."""
     for folder in ("vllm", "vllm/v1", "vllm/v1/attention", "vllm/v1/attention/ops"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "__init__.py").write_text("")

@@ -135,8 +135,8 @@ def test_triton_kernels_are_right(bench: types.SimpleNamespace) -> None:
 
 
 def engines_of(bench: types.SimpleNamespace) -> dict[str, dict[str, Callable[..., Any]]]:
-    """Returns functions that imitate the engines' by module and name. They have the engines' public signatures and
-    layouts, and compute in torch."""
+    """Returns imitations of the engines' functions: for each module, the functions by name. They have the engines'
+    public signatures and layouts, and compute in torch."""
     merge = bench.torch_baselines.merge
 
     def vllm(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
@@ -305,7 +305,7 @@ def test_a_fixup_in_a_merge_is_measured_on_a_cpu(results_of: Callable[[str], Any
 
 
 def test_rows_of_engines_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
-    """The engines' kernels are not measured on a CPU. Only torch is, and its results are compared with ours."""
+    """On a CPU, the script measures no kernels of engines, only ours and torch's, and compares their results."""
     cases = results_of("engine_rows.py")["cases"]
     assert [case["case"] for case in cases] == ["add_norm", "add_norm_fp8", "add_norm_groups", "store", "store_fp8", "experts", "zero", "no_indices", "gate", "gate_heads"]
     assert all("mlafix" in case["us"] for case in cases) and sum(len(case["us"]) > 1 for case in cases) == 7

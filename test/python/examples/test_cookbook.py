@@ -86,7 +86,7 @@ def test_a_merge_with_scaled_groups(cookbook: dict[str, ModuleType], device: Dev
     assert (np.abs(back - row) <= 2.0**-4 * np.abs(row) + np.repeat(got, size, 2) * 2.0**-9).all()
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(device.get(lse), np.log(weight_a + weight_b), rtol=2e-6, atol=2e-6)
-    # The other state of merge_scaled is empty, so its result is the stored state without a merge.
+    # merge_scaled has merged the stored state with an empty state, so its result is the stored state itself.
     copied = round_to(dtype, (device.get(q).astype(np.float32) * np.repeat(got, size, 2)).astype(np.float64))
     np.testing.assert_array_equal(device.get(out).astype(np.float64), np.where(np.isinf(device.get(lse))[..., None], 0, copied))
     np.testing.assert_array_equal(device.get(out_lse), device.get(lse))
@@ -166,8 +166,9 @@ def test_swiglu_of_two_halves(cookbook: dict[str, ModuleType], device: Device, r
 
 
 def test_rows_beside_pairs_are_moved_in_wide_accesses(cookbook: dict[str, ModuleType]) -> None:
-    """The elements of pairs, x[t, h, :, 0] and x[t, h, :, 1], are moved together in wide accesses. This kernel has no
-    row along the whole product (K 2), so rows along its K groups, such as those of the table, are ordinary rows."""
+    """The elements of pairs, x[t, h, :, 0] and x[t, h, :, 1], are moved together in wide accesses. No row of this
+    kernel is along the whole product (K 2). So rows along K, such as those of the table, are no rows of one element a
+    group, but ordinary rows, and are moved in wide accesses, too."""
     ptx = cookbook["rope"].apply_rope_pairs.ptx(target="sm_90", H=128, K=64, T="bf16", C="bf16")
     dense = ptx.split(".entry apply_rope_pairs_dense(")[1].split(".entry")[0]
     assert dense.count("ld.global.v4.b32") == 2 and dense.count("st.global.v4.b32") == 2 and "ld.global.v2.b32" in dense

@@ -204,7 +204,7 @@ def test_dtypes_are_those_of_the_table() -> None:
     table = re.findall(r'^MLAFIX_DTYPE\(\w+, \d+, "(\w+)"', (ROOT / "include/mlafix/DTypes.def").read_text(), re.MULTILINE)
     assert table and sorted(types.DTYPES) == sorted(table)
     words = [repr(getattr(types, {"bool": "bool_"}.get(name, name))) for name in table]
-    # joins the lines, since a phrase may be broken
+    # Join the lines, since a list may be broken over several lines of the page.
     page = " ".join((DOCS / "UnitFormat.md").read_text(encoding="utf-8").split())
     assert f"`{' '.join(table)}`" in page
     assert f"`{' '.join(words)}`" in " ".join((DOCS / "language" / "arguments.md").read_text(encoding="utf-8").split())

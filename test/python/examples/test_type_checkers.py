@@ -1,7 +1,9 @@
-"""Type checkers and linters on what users write: README.md, the cookbook, and a program that names every public function.
+"""Tests that type checkers and linters accept what users write: README.md, the cookbook, and a program that names every
+public function.
 
-mypy checks them with --strict, and ruff with the setting of docs/language/tools.md. basedpyright, a pyright that needs no
-download, only checks the program, because pyright parses the text of dims in annotations as types (docs/language/tools.md).
+mypy checks all of them, with --strict. ruff checks README.md and the cookbook, with the setting of
+docs/language/tools.md. basedpyright, a pyright that needs no download, checks only the program, because pyright parses
+the text of dims in annotations as types (docs/language/tools.md).
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_mypy_accepts_what_users_write(folder: Path) -> None:
-    """mypy accepts what users write. As for an installed package, it does not report the package's own files."""
+    """mypy reports no error in what users write. Errors in mlafix's own files are not reported, as for an installed
+    package."""
     (folder / "mypy.ini").write_text(f"[mypy]\nstrict = True\nfollow_imports = silent\nmypy_path = {PACKAGE}\n"
                                      "[mypy-torch.*]\nfollow_imports = skip\n")  # fmt: skip
     files = ["readme.py", "public.py", *map(str, COOKBOOK)]

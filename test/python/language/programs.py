@@ -1,4 +1,4 @@
-"""Random kernels whose text also runs as plain Python. Both must give the same results.
+"""Random kernels whose text also runs as plain Python. The kernel and Python must give the same results.
 
 All numbers are small integers, so they are exact in f32. A bound on the magnitude of each value keeps them small.
 """

@@ -1,5 +1,5 @@
-"""Tables with entries out of bounds. Reads through such entries give zeros or the identity, and writes do nothing. No byte
-outside of the arguments is touched.
+"""Tests kernels whose tables have entries that are out of bounds. Reads through such entries give zeros or the
+identity, and writes do nothing. No byte outside of the arguments is touched.
 
 On the CPU, arrays lie next to pages whose access ends the process. On a GPU, run these tests with
 

@@ -222,7 +222,8 @@ def test_a_reference_and_the_line_where_both_part() -> None:
     assert fault.message.startswith("y[0, 0]: row [0] stores -1.060657") and ", where the reference has -1.34163" in fault.message
     assert "y[t] = (row - mean)" in LINES[fault.line - 1]
     assert (out == 7).all()
-    # The kernel subtracts the mean, not its square, which is right only if the mean is 0 or 1.
+    # To compute the variance, the kernel wrongly subtracts the mean instead of its square. The result is right only if
+    # the mean is 0 or 1.
     squared = np.float32([[1, 2, 3, 6]])
     zero_mean = squared - squared.mean()
     assert not layernorm.debug(np.empty_like(zero_mean), zero_mean, 1e-5, against=right).faults

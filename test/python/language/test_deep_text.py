@@ -65,8 +65,8 @@ def test_deep_text_compiles_or_is_an_error_at_its_line(what: str, levels: int, t
 
 
 def test_a_text_that_is_too_deep_to_be_read_is_an_error_at_the_function(tmp_path: Path) -> None:
-    """Python may have had enough stack to read a text that is now too deep. The error then shows the line of the
-    function."""
+    """mlafix may have less stack left than Python had when it read a text, so the text may now be too deep. The error
+    then shows the line of the function."""
     deep = load(tmp_path, HEAD + TEXTS["if-else"][0](300)).deep
     x = np.ones((2, 8), np.float32)
     before, frame, used = sys.getrecursionlimit(), sys._getframe(), 0

@@ -127,7 +127,8 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
     (512, 32, 4096, 128),
 ])
 def test_grid_of_lane_groups(batch: int, splits: int, blocks: int, threads: int) -> None:
-    """The page shows the grid of a launch. The cases are the same as in `Runtime/PlanTest.cpp`."""
+    """plan_grid() computes the grid of a launch with lane groups as the runtime does. The cases are the same as in
+    `Runtime/PlanTest.cpp`."""
     kernel = mlafix.Kernel.load(KERNELS / "combine_split_kv.mlir")
     combine = explain.facts_of_kernel(kernel, {"H": "16", "D": "512", "T": "f32", "O": "bf16"}, "sm_90")
     grid = plan_grid(Sizes(combine, {"b": batch, "l": 1, "s": splits}), combine.versions[0]["geometry"])

@@ -228,8 +228,8 @@ def test_shifts_by_any_amount(device: Device, made: dict[type, ModuleType], dtyp
 
 
 def test_constant_shifts_beyond_the_width_store_their_result(device: Device, made: dict[type, ModuleType]) -> None:
-    """A constant shift beyond the width stores 0 or the sign. Regression: with a constant `<< 40` of an i32, nothing
-    was stored."""
+    """A shift by a constant of at least the width stores 0, or -1 if a negative number is shifted to the right.
+    Regression: with a constant `<< 40` of an i32, nothing was stored."""
     x = np.array([5, -5, 0, 2**31 - 1, -(2**31)], np.int32)
     (got,) = run(device, made[np.int32].constant_shifts, [np.empty((5, 5), np.int32)], x)
     sign = [-1 if v < 0 else 0 for v in x]

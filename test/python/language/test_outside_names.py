@@ -1,6 +1,6 @@
-"""Names from outside a kernel keep the values that they had when it was first used. If a value has changed, a call
-raises an error with the name of the value. Triton's message is "Global variable X has changed since we compiled this
-kernel"."""
+"""Tests names from outside a kernel. They stand for the values that they had when the kernel was first used. If a value
+has changed since then, a call raises an error that gives the name. (Triton's message for this error is "Global variable
+X has changed since we compiled this kernel".)"""
 
 from __future__ import annotations
 

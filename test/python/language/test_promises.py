@@ -1,5 +1,5 @@
-"""Tests promises that an author makes (`assume`, `distinct`). Launches check those about sizes and scalars. Those about
-what tensors hold are not checked. Also tests fills, and bounds="prove"."""
+"""Tests promises that an author makes (`assume`, `distinct`). Launches check promises about sizes and scalars. Promises
+about what tensors hold are not checked. Also tests fills, and bounds="prove"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proofs of the compiler about a kernel, as Python shows them."""
+"""Tests the compiler's proofs about a kernel, as `report()` and error messages show them in Python."""
 
 from __future__ import annotations
 

@@ -85,9 +85,9 @@ SLOTS = "cache: InOut[f32, 'b s D'], x: In[f32, 'n D'], slots: In[i32, 'n']"
     ("lines", "verdict"),
     [
         (["slot, size = slots[t], i32(shape('s'))", "if slot >= 0:", "    cache[slot // size, slot % size] = x[t]"], "promised"),
-        # slots below 0 are padding, and are not stored
+        # A slot below 0 (padding) gives an index below 0, so its row is not stored.
         (["cache[slots[t] // shape('s'), slots[t] % shape('s')] = x[t]"], "promised"),
-        # the i32 may be below 0
+        # Without `if slot >= 0`, the i32 `slot` may be below 0.
         (["slot, size = slots[t], i32(shape('s'))", "cache[slot // size, slot % size] = x[t]"], "unknown"),
         (["slot, size = slots[t], i32(shape('s'))", "if slot >= 0:", "    cache[slot // size, slot % (size + 1)] = x[t]"], "unknown"),
         (["slot, size = slots[t], i32(t)", "if slot >= 0:", "    cache[slot // size, slot % size] = x[t]"], "unknown"),

@@ -1,4 +1,4 @@
-"""Kernels with rows that conflict, and accesses out of bounds: the errors, the warnings, and how to avoid them."""
+"""Tests errors and warnings about rows that conflict and about accesses out of bounds, and the ways to avoid them."""
 
 from __future__ import annotations
 

@@ -100,8 +100,8 @@ def test_what_was_imported_runs(file: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", CHANGES)
 def test_a_kernel_that_is_made_later_runs_or_is_an_error(file: Path, how: str) -> None:
-    """The text of a kernel is read when the kernel is made. If the file has changed by then, the kernel runs or is a
-    CompileError."""
+    """The text of a kernel is read when the kernel is made. If the file has changed by then, the kernel either runs the
+    imported text or raises a CompileError."""
     module = imported(file)
     assert call(module.made(3.0)) == 4
     change(file, how)

@@ -1,4 +1,5 @@
-"""Draws random arguments of calls: arrays anywhere in memory. Checks that only memory that a call should write changes.
+"""Draws random arguments of calls: arrays with any offset in memory and any strides. Checks that a call changes only
+the memory that it should write.
 
 A drawer (drawn_merges.py, drawn_rows.py) draws one call of a function, makes it, and compares the results with contract.py.
 """
