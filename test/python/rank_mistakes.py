@@ -119,8 +119,8 @@ def call_of(group: Any, options: dict[str, Any], tokens: int) -> list[int]:
 
 
 def refused_alone(group: Any, mistake: str) -> str:
-    """Rank 0 makes a wrong call without comparing it with the other ranks' calls. Then all ranks make a correct one. If
-    its result is right, returns "refused" on rank 0 and "merged" on the others."""
+    """Rank 0 makes a wrong call without comparing it with the other ranks' calls. Then all ranks make a correct call.
+    If the result of the correct call is right, returns "refused" on rank 0 and "merged" on the others."""
     ranks, memory = dist.get_world_size(group), torch.zeros(4096)
     reducer = Reducer(group, max_tokens=MOST, heads=HEADS * ranks, head_dim=DIM, dtype="f32", check_calls=False)
     answer = "merged"

@@ -130,8 +130,8 @@ class Operations(TorchDispatchMode):
 
 
 def operations(group: Any, options: dict[str, Any], given: bool) -> list[str]:
-    """Returns torch's operations in the second call of a reducer. Its outputs are all passed if `given`, else none
-    are."""
+    """Returns torch's operations in the second call of a reducer. If `given`, all outputs are passed to that call, else
+    none are."""
     reducer = Reducer(group, **options)
     partial, lse = torch.randn(3, options["heads"], options["head_dim"]).bfloat16(), torch.randn(3, options["heads"])
     out, out_lse = reducer.reduce(partial, lse)

@@ -1,5 +1,5 @@
-"""Tests random calls of the functions of `mlafix.ops` and `mlafix.compat` against f64: of optional arguments, layouts,
-bases, formats, aliases and special values.
+"""Tests random calls of the functions of `mlafix.ops` and `mlafix.compat` against f64. The calls vary in optional
+arguments, layouts, bases, formats, aliases and special values.
 
     PYTHONPATH=PACKAGE:test/python python test/python/ops/test_drawn_calls.py [--seed N] [--seconds S] [--where numpy|torch|cuda] [FUNCTION…]
 

@@ -1,4 +1,5 @@
-"""Rows that are set to the identity: rows of sequences without KV, of requests without context, and padding."""
+"""Tests the functions that set rows to the identity: rows of sequences without KV, rows of requests without context,
+and padding."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def test_fixup_of_segments_that_blocks_share(lens: list[int], heads: int, dim: i
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1), layout=st.sampled_from(LAYOUTS), lse_layout=st.sampled_from(["hn", "nh"]))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_fixup_of_any_segments(data: st.DataObject, seed: int, layout: str, lse_layout: str) -> None:
-    """Segments may be invalid, as no engine should make them. Nothing out of bounds may be written."""
+    """Even if segments are invalid, which an engine should not pass, nothing is written out of bounds."""
     n = data.draw(st.integers(0, 40))
     lens = np.array(data.draw(st.lists(st.integers(-2, 2), max_size=12)), np.int32)
     bound = st.integers(-3, n + 3) if data.draw(st.booleans()) else st.integers(0, n)

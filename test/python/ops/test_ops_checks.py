@@ -195,7 +195,8 @@ def test_values_of_the_rows_that_are_recorded(device: Device) -> None:
 
 
 def test_a_record_keeps_the_first_offence_of_each_row(device: Device) -> None:
-    """A later launch adds offences of other rows, but changes none. `offences` lists them by step, seam and row."""
+    """A later launch adds offences of other rows, but does not change recorded ones. `offences` lists all of them by
+    step, seam and row."""
     out, lse, found = np.ones((3, 2, 8), F32), np.zeros((2, 3), F32), Record(device, 3, 2)
     for step, seam, place in [(1, 5, (2, 0)), (1, 6, (0, 1)), (2, 5, (0, 0))]:
         out[place] = np.nan

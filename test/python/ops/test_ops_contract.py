@@ -40,7 +40,7 @@ def test_every_kind_of_row_in_every_layout(variant: Variant, dtype_name: str, de
     """N1 to N7, N10, N12: results are right for rows of every kind in every layout. Payloads of empty states are
     garbage, and the number of states differs by shape."""
     dtype = dtype_of(dtype_name)
-    # all layouts have the same counts, since some kernels are compiled for each count
+    # All layouts are tested with the same numbers of states, since some kernels are compiled for each number.
     counts = np.resize(rng.permutation(variant.counts), len(SHAPES))
     for ((heads, dim), count), layout in itertools.product(zip(SHAPES, map(int, counts)), LAYOUTS):
         states = make_states(rng, count, int(rng.integers(1, 9)), heads, dim, dtype)
@@ -72,8 +72,8 @@ def test_merge_both_sides_empty_yields_identity(variant: Variant, dtype_name: st
 @dtypes
 def test_merge_one_side_live_copies_it_bit_for_bit(variant: Variant, dtype_name: str, device: Device,
                                                    rng: np.random.Generator) -> None:
-    """N4, N5: if one side is live, the row is its copy: -0.0 and denormals survive, and garbage of the dead side has no
-    effect."""
+    """N4, N5: if only one state of a row is live, the result is a copy of it: -0.0 and denormals survive, and garbage
+    in the empty states has no effect."""
     count = variant.counts[-1]
     live = rng.integers(0, count, (5, 4))
     kinds = np.where(np.arange(count)[:, None, None] == live, ORDINARY, EMPTY)

@@ -228,8 +228,8 @@ def test_vllm_merges_segments_of_aiters_decode_to_a_natural_lse(device: Device, 
 
 
 def test_sglang_dcp_mla_reduce_of_a_rank_without_keys(device: Device, rng: np.random.Generator) -> None:
-    """A length of 0 gives an empty row. Upstream divided by zero there, and the merge over ranks spread the NaN to
-    other rows."""
+    """A length of 0 gives an empty row. SGLang's own kernel divided by zero there, and the merge over ranks spread the
+    NaN to other rows."""
     lengths = [0, 40, 0]
     parts = Parts(rng, [valid(length, tile_len=16) for length in lengths])
     out, lse = sglang.dcp_mla_reduce(*segments(parts, device), device.put(np.array(lengths, np.int64)), 16, "f32")

@@ -15,8 +15,8 @@ from numerics import BF16, F16, F32, garbage, poison, same_bits, widen
 @pytest.mark.parametrize("kind, weight", [("i4", F32), ("i8", BF16)])
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_weighted_rows(dtype: np.dtype, kind: str, weight: np.dtype, has_shared: bool, device: Device, rng: np.random.Generator) -> None:
-    """A place below 0 or past the end is ignored, and its weight is not read. Rows that no place selects may have any
-    contents."""
+    """An entry of the map that is below 0 or past the last row is ignored, and its weight is not read. Rows that no
+    entry selects may have any contents."""
     for n, k, m, dim in [(5, 3, 9, 64), (33, 8, 40, 192), (4, 1, 2, 7), (0, 2, 3, 64), (3, 0, 2, 64)]:
         places = rng.integers(-2, m + 2, (n, k))
         there = (places >= 0) & (places < m)

@@ -48,7 +48,7 @@ class Refusing(dict):  # type: ignore[type-arg]
 
 
 def merges(where: str) -> dict[str, Callable[[], tuple[Any, Any]]]:
-    """Returns calls by name that allocate all their outputs. There is one for each form of call with a fast path."""
+    """Returns calls that allocate all their outputs, by name. There is one for each form of call with a fast path."""
     rows = [torch.randn(N, H, D, device=where).bfloat16() for _ in range(2)]
     lses = [torch.randn(H, N, device=where) for _ in range(2)]
     token_lses = [lse.T.contiguous() for lse in lses]

@@ -342,8 +342,8 @@ def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_100"])
 def test_the_code_for_dense_calls(target: str) -> None:
-    """The code stores the eight elements of a pack as one word, or on sm_100 the sixteen of a pack as two, and each
-    scale as a byte. It has no divisions, only reciprocals of the scales and of the global scale."""
+    """The code stores a pack of eight elements as one word (on sm_100, a pack of sixteen as two words), and each scale
+    as a byte. It has no divisions, only reciprocals of the scales and of the global scale."""
     kernel = merge.merge_attn_states(Scaling(is_fp4=True, tile_rows=128))
     bindings = {"H": 128, "G": 8, "K": 16, "T": "bf16", "S": "f8e4m3fn", "out_lse": "present", "global_scale": "present"}
     ptx = kernel.ptx(target, **bindings).partition("_dense(")[2].partition(".entry")[0]

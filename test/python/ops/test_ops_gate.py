@@ -46,7 +46,7 @@ def gates(rng: np.random.Generator, dim: int, kind: str, dtype: np.dtype) -> np.
 @pytest.mark.parametrize("in_place", [False, True])
 def test_merged_rows_are_gated(dim: int, dtype: np.dtype, gate_dtype: np.dtype, kind: str, base: Any, layout: Any, strides: str, in_place: bool,
                                device: Device, rng: np.random.Generator) -> None:
-    """Rows are gated also if they are empty on one side or on both, and if a gate is NaN or infinite."""
+    """Gated rows are right even if one or both of their states are empty, or if a gate is NaN or infinite."""
     kinds = rng.choice([ORDINARY, EMPTY, EMPTY_FA2, ZERO], (2, N, H), p=[0.6, 0.15, 0.15, 0.1])
     kinds[:, 2, 1], kinds[:, 4, 0], kinds[0, 3, 2] = EMPTY, EMPTY_FA2, ORDINARY
     states = make_states(rng, 2, N, H, dim, dtype, kinds=kinds)

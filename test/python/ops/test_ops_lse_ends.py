@@ -44,8 +44,8 @@ def check(out: np.ndarray, lse: np.ndarray | None, want: tuple[np.ndarray, np.nd
 
 
 def ties(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) -> np.ndarray:
-    """Returns where both lses become the largest f32 in base 2, or both its negative: the conversion of an lse
-    saturates, or the lse already has this value."""
+    """Returns where both lses have the same extreme value in base 2: the largest f32 or its negative. An lse has this
+    value already, or gets it because its conversion saturates."""
     if base == "e" or a_base == b_base == "e":
         return np.zeros(len(a), bool)
 
@@ -61,7 +61,8 @@ def ties(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) -> n
 @pytest.mark.parametrize("out_base", ["e", "2"])
 @pytest.mark.parametrize("base", ["e", "2"])
 def test_lses_at_the_ends_beside_a_sink(base: Any, out_base: Any, device: Device) -> None:
-    """Sinks are natural logarithms, whatever the base of the lses. Results are right for both at the limits of f32."""
+    """Results are right if lses, sinks or both are at the limits of f32. Sinks are natural logarithms, whatever the
+    base of the lses."""
     s, sinks = pairs()
     v = np.ones((1, len(s), 8), F32)
     out, lse = ops.apply_sink(device.put(v), device.put(s[None]), device.put(sinks), base=(base, out_base))

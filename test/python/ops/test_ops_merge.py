@@ -142,7 +142,8 @@ def test_softmax_statistics_merge_as_their_lse_does(dtype: np.dtype, device: Dev
     inputs = [device.put(x) for x in (states.v[0], stats[0], states.v[1], stats[1])]
     out, merged = ops.merge_attn_stats(*inputs, scale)
     want, want_lse = contract.merge(states.v, contract.stats_to_lse(stats, scale), out_dtype=dtype)
-    # The lse of statistics is a sum of two f32 numbers. Its error also affects the weights, so the slack grows with it.
+    # The lse of statistics is a sum of two f32 numbers, so its rounding error grows with its magnitude. The error of
+    # the lse also affects the weights, so the slack grows in the same way.
     slack = 1 + np.abs(np.nan_to_num(want_lse.value, neginf=0))[..., None] / 10
     contract.Expected(want.value, want.magnitude * slack, want.exact).check(device.get(out), "out")
     got = device.get(merged)

@@ -1,4 +1,5 @@
-"""Flags and lengths of padded batches, and the kernels for rows that are not attention states."""
+"""Tests the functions for flags and lengths of padded batches, and those for rows that are not attention states:
+quantize_fp8_static, rmsnorm and softmax."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tests `ops.rmsnorm`: of the sum of x and a residual, of heads, and into formats. Results are compared with f64, and
-bit for bit where the norm is exact."""
+"""Tests `ops.rmsnorm`: the norm of the sum of x and a residual, the norm of each head, and results in formats. Results
+are compared with f64, and bit for bit where the norm is exact."""
 
 from __future__ import annotations
 

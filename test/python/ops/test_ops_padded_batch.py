@@ -62,8 +62,8 @@ def test_offsets_and_tables_of_any_size(entries: int, rows: int, device: Device)
 
 
 def test_vllm_51593_no_length_is_negative(device: Device) -> None:
-    """Lengths of padding become 0. A length of -1 was read as unsigned and made a block of top-k wait forever. With two
-    tokens per request it was -2 (flashinfer#5015)."""
+    """Lengths of padding become 0. In the report, the length was -1, or -2 with two tokens per request
+    (flashinfer#5015). A top-k kernel read this length as unsigned, so one of its blocks waited forever."""
     lens = device.put(np.array([17, -1, -2, -(2**31), 5, -1], np.int32))
     ops.pad_metadata(lens, device.scalar(5))
     device.synchronize()
@@ -71,8 +71,8 @@ def test_vllm_51593_no_length_is_negative(device: Device) -> None:
 
 
 def test_torchtitan_3709_offsets_of_a_former_batch_do_not_survive(device: Device) -> None:
-    """Offsets past the live requests are overwritten. Before, in a graph captured for the largest batch, they pointed
-    at rows of the previous batch, and attention became NaN."""
+    """Offsets past the live requests are overwritten. In the report, a graph was captured for the largest batch. In its
+    replays, these offsets still pointed at rows of the previous batch, and attention became NaN."""
     starts, count = device.put(np.array([0, 4, 9, 11, 16], np.int32)), device.scalar(4)
     lens = device.put(np.array([4, 5, 2, 5], np.int32))
     ops.pad_metadata(lens, count, cu_seqlens=starts)
@@ -85,8 +85,8 @@ def test_torchtitan_3709_offsets_of_a_former_batch_do_not_survive(device: Device
 
 
 def test_sglang_33253_padded_tokens_write_no_kv(device: Device, rng: np.random.Generator) -> None:
-    """Padded tokens get an invalid slot. Their old slots pointed at blocks of other requests and overwrote the cache
-    there."""
+    """Padded tokens get an invalid slot. In the report, they kept their old slots, which are in blocks of other
+    requests, so these blocks were overwritten."""
     slots = stale(rng, np.int64, 64)
     given = device.put(slots.copy())
     ops.pad_metadata(device.put(np.ones(4, np.int32)), 4, slots=given, live_tokens=device.scalar(23))

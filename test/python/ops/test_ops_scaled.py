@@ -20,7 +20,7 @@ from mlafix.kernels import merge  # noqa: E402
 from mlafix.kernels.scaling import Scaling  # noqa: E402
 
 N, H, D = 7, 6, 256
-SHORT = 64  # the length of rows in tests that need no longer rows, since code for them compiles in a third of the time
+SHORT = 64  # the row length of tests for which short rows suffice; code for it compiles in a third of the time
 NONE = -np.inf
 
 
@@ -360,7 +360,7 @@ def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.G
 @pytest.mark.parametrize("dim, words", [(128, False), (512, False), (512, True)])
 def test_the_code_for_dense_calls_has_wide_accesses_and_no_barriers(dim: int, words: bool) -> None:
     """Loads have 16 bytes. A division by a scale is a product with two corrections, and a fallback for numbers out of
-    range. A power of two needs only a product."""
+    range. If scales are powers of two, the division is only a product."""
     kernel = merge.merge_attn_states(Scaling(is_power=words))
     bindings = {"H": 128, "G": dim // 128, "K": 128, "P": 128, "Q": 1, "T": "bf16", "S": "f8e8m0" if words else "f32", "out_lse": "present"}
     ptx = kernel.ptx("sm_90", **bindings).partition("_dense(")[2].partition(".entry")[0]

@@ -1,5 +1,5 @@
-"""merge_states_mapped into fp8 and fp4. Rows that belong to groups have the bits of a merge followed by a quantiser;
-other rows are not written."""
+"""Tests merge_states_mapped with results in fp8 and fp4. Rows that belong to groups have the bits of a merge followed
+by a quantiser; other rows are not written."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""In rows of sequences, `fixup_merge` has the bits of separate launches: a fixup, a merge and, for formats, a
-quantiser. No other row is written, whatever the offsets are."""
+"""Tests `fixup_merge`. Rows that belong to sequences get the bits of separate launches: a fixup, a merge and, for
+formats, a quantiser. No other row is written, whatever the offsets are."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def test_wrong_arguments(changed: dict[str, Any], message: str) -> None:
 
 
 def test_partial_overlap_is_refused() -> None:
-    """N11: an output may be its input exactly; otherwise it must not overlap with another argument."""
+    """N11: an output may be the same tensor as its input. Otherwise, it must not overlap with another argument."""
     right = Right(Device())
     whole, lses = right.rows(N + 1, H, D), right.rows(N + 1, H)
     with pytest.raises(ArgumentError, match='argument "out": expected memory apart from .*"v"'):

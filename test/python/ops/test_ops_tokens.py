@@ -135,7 +135,7 @@ def test_blocks_may_lie_in_any_order_and_with_gaps(device: Device, rng: np.rando
 
 def test_vllm_35219_stale_nan_of_another_dtype_is_cleared(device: Device, rng: np.random.Generator) -> None:
     """vLLM #35219: a block that held the state of another layer contains NaN in this layer's dtype. 0 * NaN then
-    reaches every token that reads the block. The scheduler's list is padded with invalid ids."""
+    reaches every token that reads the block. The list of ids is padded with invalid ids, like the scheduler's list."""
     raw = np.full((6, 4, 64), np.nan, F32)
     cache = device.put(raw.view(BF16))
     ops.zero_blocks(cache, device.put(np.array([4, 0, -1, -1, 6, 2**62])))
@@ -146,7 +146,8 @@ def test_vllm_35219_stale_nan_of_another_dtype_is_cleared(device: Device, rng: n
 
 def test_vllm_48085_calls_in_a_row_clear_their_own_blocks(device: Device, rng: np.random.Generator) -> None:
     """vLLM #48085: a host buffer of ids was overwritten before the device had read it, so wrong blocks were cleared.
-    Here the ids are the caller's tensor on the device, in plain and in bound calls."""
+    Here the kernel reads the ids from the caller's tensor on the device, in plain and in bound calls, so no buffer is
+    overwritten."""
     before = bits(rng, (40, 2, 64), BF16)
     cache, lists = device.put(before.copy()), [device.put(ids) for ids in np.arange(30).reshape(10, 3)]
     for ids in lists[:5]:

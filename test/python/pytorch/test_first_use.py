@@ -1,7 +1,7 @@
 """Tests kernels and functions whose first call in a process is in a function that torch.compile compiles. Before that
 call, they have no signatures and no operators.
 
-torch is imported once, after mlafix. Each case runs in a fork.
+Each case runs in a fork of one process, which has imported mlafix and then torch.
 """
 
 from __future__ import annotations

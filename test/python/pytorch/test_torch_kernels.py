@@ -1,4 +1,4 @@
-"""A user's kernels under torch.compile and torch.export, and as operators of torch."""
+"""Tests a user's kernels under torch.compile and torch.export, and as operators of torch."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def largest(out: Out[f32, "n"], x: In[T, "n D"]):
 
 def test_min_and_max_of_a_kernel_that_is_first_read_while_torch_exports() -> None:
     """While torch.export (non-strict) traces, it replaces builtins.min and builtins.max. A kernel that is first read at
-    that time still means the real ones."""
+    that time still gets the real min and max."""
 
     class Layer(torch.nn.Module):
         def forward(self, x: Any) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""A user's kernels with lists of tensors, under torch.compile and torch.export, and as operators of torch."""
+"""Tests a user's kernels with lists of tensors, under torch.compile and torch.export, and as operators of torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The operators of torch: schemas, fake implementations, torch.compile, and the calls that torch sees."""
+"""Tests the operators that mlafix registers with torch: schemas, fake implementations, torch.compile, and the calls
+that torch sees."""
 
 from __future__ import annotations
 
@@ -191,7 +192,8 @@ def test_drop_ins_compile(where: str) -> None:
 
 
 def test_compile_in_place(where: str) -> None:
-    """A compiled function updates an output that is also an input, an argument of that function, or a slice of one."""
+    """A compiled function updates its arguments in place: `prefix`, which the merge reads and writes, and a slice of
+    `whole`."""
     def step(whole: Any, prefix: Any, suffix: Any, suffix_lse: Any) -> None:
         lse = whole[:, 1 : 1 + N]
         ops.merge_attn_states(prefix, lse, suffix, suffix_lse, out=prefix, out_lse=lse)
@@ -263,8 +265,8 @@ def test_torch_sees_calls_under_modes_and_on_subclasses() -> None:
 
 
 def test_parameters_and_gradients(where: str) -> None:
-    """A Parameter is accepted as a plain tensor. Tensors that require gradients are refused, since nothing here is
-    differentiable."""
+    """A Parameter is accepted as a plain tensor. Tensors that require gradients are refused, since no function of
+    mlafix.ops is differentiable."""
     weight = torch.nn.Parameter(torch.ones(D, device=where), requires_grad=False)
     x = torch.randn(N, D, device=where)
     assert torch.equal(ops.rmsnorm(x, weight), ops.rmsnorm(x, weight.data))

@@ -1,4 +1,4 @@
-"""Every function under torch.compile and torch.export, with fake and meta tensors, and with gradients."""
+"""Tests every function under torch.compile and torch.export, with fake and meta tensors, and with gradients."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ torch compiles for any sizes when it sees the second shape."""
 
 @pytest.fixture(autouse=True)
 def unmeasured_guards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Omits a measurement of guards that torch logs after each compilation. It empties the processor's caches and takes
-    30 of a program's 300 ms."""
+    """Omits a measurement of guards that torch logs after each compilation. The measurement empties the processor's
+    caches and takes 30 of a program's 300 ms."""
     monkeypatch.setattr("torch._dynamo.guards.profile_guard_manager", lambda *_: 0.0, raising=False)
 
 
@@ -77,8 +77,8 @@ def test_compiles_with_dynamic_sizes(program: Program) -> None:
 @pytest.mark.parametrize("program", FEW, indirect=True)
 @pytest.mark.parametrize("dynamic, backend", [(True, "eager"), (None, "aot_eager")])
 def test_compiles_for_three_shapes(program: Program, dynamic: bool | None, backend: str) -> None:
-    """The programs in FEW also compile with the backend eager, and with dynamic=None. In that case, torch compiles the
-    sizes of the first shape as constants, and makes sizes dynamic from the second shape on."""
+    """The programs in FEW also compile with the backend eager, and with dynamic=None. With dynamic=None, torch compiles
+    the sizes of the first shape as constants, and makes sizes dynamic from the second shape on."""
     compiles_for_three_shapes(program, dynamic, backend)
 
 
@@ -194,7 +194,7 @@ FLOATS = {
 
 @pytest.mark.parametrize("call", FLOATS)
 def test_a_float_that_changes_is_no_constant(call: str) -> None:
-    """A float argument that changes does not cause a compilation for each value. torch.compile fails after 8."""
+    """torch.compile does not compile anew for each value of a float argument. After 8 compilations, it would fail."""
     torch._dynamo.reset()
     counter = CompileCounterWithBackend("eager")
     compiled = torch.compile(FLOATS[call], fullgraph=True, backend=counter)
