@@ -4,7 +4,8 @@
 
 A file is a cubin, a unit or an archive (.mlafix-archive). The exit status is 1 if a file has a refused instruction.
 
-No disassembler is needed. On every GPU in include/mlafix/Targets.def, an instruction has 16 bytes: two words of 64 bits.
+No disassembler is needed. On every GPU in include/mlafix/Targets.def, an instruction has 16 bytes. So refused
+instructions are found by masks of two words of 64 bits.
 """
 
 from __future__ import annotations
@@ -73,8 +74,9 @@ def functions(cubin: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def cubins(data: bytes) -> Iterator[bytes]:
-    """Yields each cubin in a file or in a block of an archive, with all bytes that follow the cubin in `data`. A cubin
-    starts at a multiple of 16 bytes. functions() reads only the cubin's own sections."""
+    """Yields each cubin in `data`, a file or a block of an archive. What is yielded also has all bytes that follow the
+    cubin. They do no harm, since functions() reads only the cubin's own sections. A cubin starts at a multiple of 16
+    bytes."""
     at = data.find(_ELF)
     while at >= 0:
         if at % 16 == 0:
@@ -109,8 +111,8 @@ def _contents(path: Path) -> Iterator[bytes]:
 
 
 def main(paths: list[str]) -> int:
-    """Prints the refused instructions of the files. Returns the exit status, which is 0 for archives with CPU code
-    only."""
+    """Prints the refused instructions of the files. Returns the exit status: 1 if there is a refused instruction, or if
+    no instruction was found in the files, else 0. Archives with CPU code only do not count as files here."""
     looked = bad = files = 0
     for path in paths:
         blocks = list(_contents(Path(path)))

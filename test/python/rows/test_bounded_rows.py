@@ -189,7 +189,8 @@ def launched(kernel: Any, *arguments: Any) -> str:
 
 
 WHOLE = (0, 32, 200, 272)
-"""Sizes that are whole packs on a GPU. A CPU's packs have up to 32 elements, so 200 and 272 need not be whole there."""
+"""Sizes of rows that consist of whole packs on a GPU. On a CPU, packs have up to 32 elements, so rows of 200 and 272
+elements may end within a pack."""
 
 
 def by_tree(row: np.ndarray) -> np.ndarray:
@@ -293,7 +294,7 @@ def test_scans_have_the_bits_of_rows_of_that_size(device: Device, kernels: Modul
     np.testing.assert_array_equal(most, np.maximum.accumulate(x, axis=1))
     np.testing.assert_array_equal(least, np.minimum.accumulate(k, axis=1))
     np.testing.assert_array_equal(places, np.broadcast_to(np.arange(size), (3, size)))
-    if size in (33, 200):  # with a fixed size, the row is processed in packs
+    if size in (33, 200):  # with a fixed size, the kernel processes the row in packs, which must give the same bits
         again = run_scanned(device, kernels.scanned.specialize(v=size), x, k, 0)
         assert all(a.tobytes() == b.tobytes() for a, b in zip([sums, most, least, places], again))
 
@@ -367,11 +368,11 @@ def test_short_rows_have_code_versions_with_the_same_bits(device: Device, kernel
 def test_which_kernels_have_them(kernels: ModuleType) -> None:
     for target, steps in (("sm_90", STEPS), ("x86-64", [1024])):
         assert bounds_of(kernels.stepped, target) == steps
-        # its rows have at most 300 elements, so larger bounds give no versions
+        # the kernel's rows have at most 300 elements, so larger bounds give no versions
         assert bounds_of(kernels.reduced, target) == ([128] if target == "sm_90" else [])
-        assert bounds_of(kernels.cumulate, target, I="i32") == []  # the grid has one row
+        assert bounds_of(kernels.cumulate, target, I="i32") == []  # a grid of one row gets no such versions
         assert bounds_of(kernels.stepped, target, v=4096) == []
-        assert bounds_of(kernels.sliced, target) == steps[-2:]  # its slice ends at element 200, so 128 is no bound
+        assert bounds_of(kernels.sliced, target) == steps[-2:]  # the slice ends at element 200, so 128 is no bound
         # the slice is of a row along D, so it rules out no bound
         assert bounds_of(kernels.beside_a_slice, target, D=4096) == steps
         # rows of y begin with 1000 zeros, so a bound is at least 1000
@@ -401,7 +402,7 @@ def test_optional_tensors_and_rows_read_into_others(device: Device, kernels: Mod
         kernels.optional(y, device.put(np.ones((2, 3), np.float32)) if given else None, into)
         row = np.array([1.0, 2.0, 3.0]) * (2 if given else 1)
         np.testing.assert_array_equal(device.get(y), np.broadcast_to(row, (2, 3)))
-        # `into` has each element of the row twice, but the row itself only once, and zeros around it
+        # `into` has each element of y twice (each=2), and zeros around them, since a bounded row is not repeated
         np.testing.assert_array_equal(device.get(into), np.broadcast_to([0, 0, *np.repeat(row, 2), 0, 0, 0, 0], (2, 12)))
 
 

@@ -1,5 +1,5 @@
 """Rows shared by the blocks of a thread-block cluster, such as rows of a vocabulary. Results are compared with numpy in
-f64; sums have exactly the bits of their tree."""
+f64. Sums must have the same bits as sums in the order of N9's tree."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_the_three_greatest(kernels: ModuleType, device: Device, rng: np.random.
 @pytest.mark.parametrize("turn", range(4))
 def test_reductions_in_loops(kernels: ModuleType, device: Device, rng: np.random.Generator, turn: int) -> None:
     """The blocks of a cluster exchange data in the same memory in each iteration, and the number of iterations differs
-    by row. The PTX interpreter runs the blocks in a random order."""
+    by row. The PTX interpreter runs the blocks in a random order, so that a missing wait for another block shows."""
     x, c = whole(rng, (4, 65544)), np.array([0, 1, 2, 4], np.int32)
     total, given = device.poisoned((4,), F32), device.put(x.copy())
     kernels.repeated(total, given, device.put(c))

@@ -1,5 +1,5 @@
-"""Tests operations on constants, which the front end folds. The results are those of the same operations on values,
-also at the limits of the operands' range."""
+"""Tests operations on constants, which the front end folds. The results must equal those of the same operations on
+loaded values, also at the limits of the operands' range."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ CASES = [
 
 
 def is_held(text: str, a: str, b: str) -> bool:
-    """Returns whether Python's integer result of `text` fits i32. The test leaves out other operands, since a folded
-    result that does not fit its type is a compile error."""
+    """Returns whether the test can fold `text` for the operands a and b. For arithmetic that may overflow, Python's
+    integer result must fit i32, since a folded result that does not fit its type is a compile error. All operands are
+    possible for other expressions, for divisions by zero, and for shifts by a negative number."""
     if text not in ("a + b", "a - b", "a * b", "a // b", "a << b", "-a", "abs(a)") or ("//" in text and b == "0"):
         return True
     if "<<" in text and int(b) < 0:

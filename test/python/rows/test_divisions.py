@@ -86,8 +86,8 @@ def test_reciprocals_of_each_other(tmp_path: Path, device: Device, rng: np.rando
 
 
 def test_by_constants(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """The dividends are significands in two binades (all of them on a GPU) and the limits of the range. A maximum keeps
-    each dividend above 0."""
+    """Divides by 448 and by 6. The dividends have significands of one binade (on a GPU all of them, else a sample),
+    every 64th of these in another binade, and any floats. A maximum with 1e-10 keeps each dividend above 0."""
     significands = (np.arange(0, 2**23, 1 if device.name == "cuda" else 331, dtype=np.uint32) | np.uint32(0x3F800000)).view(np.float32)
     x = np.concatenate([significands, significands[::64] * np.float32(2.0**-33), any_floats(rng, 50_000)])
     y, z = run(tmp_path, device, "by_constants", [x.shape, x.shape], x)
@@ -98,8 +98,13 @@ def test_by_constants(tmp_path: Path, device: Device, rng: np.random.Generator) 
 
 
 def test_rows_by_numbers(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """Divides rows of four kinds: normal quotients and zeros; normal quotients, zeros and one element of any kind; any
-    numbers; small numbers. Divisors are of any kind."""
+    """Divides rows of four kinds by divisors of any kind. The kinds of rows take turns:
+
+    - normal numbers and zeros, which have normal quotients and zeros
+    - the same, but one element is any number
+    - any numbers
+    - small numbers
+    """
     s = rng.permutation(any_floats(rng, 400))
     s[::4] = np.ldexp(rng.uniform(1, 2, len(s[::4])), rng.integers(-64, 20, len(s[::4])))
     x = np.ldexp(rng.uniform(1, 2, (len(s), 512)) * rng.choice([-1, 1], (len(s), 512)), rng.integers(-100, 62, (len(s), 512))).astype(np.float32)

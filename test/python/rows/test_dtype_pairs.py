@@ -35,8 +35,8 @@ def in_body(dtype: str) -> str:
 
 
 def is_legal(source: str, target: str) -> bool:
-    """Returns whether a kernel may store `source` as `target`. A target of 8 bits accepts only its own dtype, floats,
-    i32 and i64."""
+    """Returns whether a kernel may store `source` as `target`. The targets i8 and u8 accept only their own dtype,
+    floats, i32 and i64. All other targets accept every source."""
     return target not in BYTES or source == target or in_body(source) in ("f32", "i32", "i64")
 
 
@@ -104,7 +104,8 @@ def specials(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> n
 
 
 def expected(given: np.ndarray, target: str) -> np.ndarray:
-    """Returns the converted numbers, rounded through f32 as the language specifies, by the tests' own rounding."""
+    """Returns `given` converted to `target`. For a float target, numbers are rounded to f32, as the language specifies,
+    and then to the target by the tests' own round_to()."""
     dtype = STORED[target]
     if target in FLOATS:
         return round_to(dtype, given.astype(np.float32).astype(np.float64)).astype(np.float32).astype(dtype)
@@ -152,7 +153,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def kernels(folder: Path) -> Kernels:
-    """Returns a function that compiles the kernel for a source and targets. Each text is read only once."""
+    """Returns a function that loads the kernel for a source, targets and kinds. Each text is loaded only once."""
     read = functools.cache(lambda text: load(folder, text).k)
     return lambda *given: read(program(*given))
 

@@ -1,5 +1,5 @@
-"""Elements whose dtype is a variable: integers are converted to its width, and values that are only moved may have any
-dtype."""
+"""Elements whose dtype is a variable. Integers are converted to the width of the bound dtype. If a kernel only moves
+elements, the variable may be bound to any dtype."""
 
 from __future__ import annotations
 

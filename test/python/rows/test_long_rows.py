@@ -331,7 +331,7 @@ def test_an_index_is_an_i32(kernels: ModuleType, tmp_path: Path) -> None:
 
 
 def test_long_chains_of_rows_compile(tmp_path: Path) -> None:
-    """2^40 paths lead to the first row, but the analysis visits each row that can be recomputed only once."""
+    """2^40 paths lead to the first row. The analysis that finds rows to recompute visits each row only once."""
     squares = "".join("        v = v * v\n" for _ in range(40))
     text = f'\n@mlafix.kernel\ndef k(y: Out[f32, "n V"], x: In[f32, "n V"]):\n    for t in grid("n"):\n        v = x[t]\n{squares}        y[t] = v / sum(v)\n'
     x, y = np.ones((1, 128256), F32), np.zeros((1, 128256), F32)

@@ -75,7 +75,7 @@ def test_rows_along_two_dims(
     check(device, load(folder, TWO_DIMS).k, outputs, [x, w, c], two_dims(x, w, c))
 
 
-# The row has just enough operations to be too long for registers, so it is processed in loops.
+# With this number of operations, rows of 65536 elements do not fit in registers, so a lane processes them in loops.
 LONG = """
 @mlafix.kernel
 def k(y: Out[f32, "n D"], peaks: Out[f32, "n"], x: In[f32, "n D"], c: In[i32, "n"]):

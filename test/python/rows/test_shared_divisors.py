@@ -1,5 +1,5 @@
-"""Rows divided by one number and stored as fp8. Results are as exact as with f32 division, at ties of fp8 and at the
-limits of f32's range."""
+"""Rows divided by one number and stored as fp8. Results equal those of f32 division and a conversion, also at ties
+of fp8 and at the limits of f32's range."""
 
 from __future__ import annotations
 

@@ -72,7 +72,8 @@ def run_in_python(text: str, rows: int, arrays: dict[str, np.ndarray], k: int) -
     """Runs the body of the kernel `text` in Python, which modifies `arrays`."""
     size = arrays["x"].shape[-1]
 
-    # past its end, a row that `load` reads into another dim is zero if it is bounded, and repeats otherwise
+    # True if rows have a bound. Then `load` with `into` gives zeros past the end of the row that it reads. A row of
+    # fixed size is repeated there.
     ends = "<=" in text[: text.index("    for t in grid")]
 
     def load(row: Any, into: str = "", first: int = 0, each: int = 1, where: bool = True) -> Any:
@@ -109,7 +110,8 @@ class Writer:
     def __init__(self, rng: np.random.Generator, dims: list[str]) -> None:
         self.rng = rng
         self.dim = self.pick(dims)
-        # The number of branches and loops that may still follow. Each keeps rows on a thread's stack, which is small.
+        # The number of branches and loops that may still follow. It is small, since each of them keeps rows on a
+        # thread's stack, which is small, too.
         self.nested = 3
         self.name = re.findall("[Dv]", self.dim)[0]
         self.lines = head(self.dim)

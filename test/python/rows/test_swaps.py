@@ -59,7 +59,7 @@ STAGES        y[t] = row
 
 def transformed(rows: np.ndarray, stages: list[int]) -> np.ndarray:
     """For each block size in `stages`, replaces each element by the sum of its partner in the neighbouring block and
-    itself, or by their difference if the element is in the second block of the two."""
+    itself. If the element is in the second block of the two, replaces it by its partner minus itself."""
     places = np.arange(rows.shape[1])
     for block in stages:
         rows = rows[:, places ^ block] + np.where(places & block, -rows, rows)

@@ -119,8 +119,8 @@ def test_the_greatest_of_each_group(tmp_path: Path, device: Device, rng: np.rand
 
 
 def test_narrow_elements_beside_others(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """A masked or selected row counts as narrow only if all values in it have a narrow dtype. A constant such as 0.1
-    does not."""
+    """top_k packs an element and its index into one word if all elements of the row come from a narrow dtype. This must
+    not happen if a mask or a selection adds f32 numbers with more bits, such as the constant 0.1."""
     text = """
 @mlafix.kernel
 def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], kept: In[bool_, "n D"]):

@@ -1,4 +1,4 @@
-"""A compiler for tests of the cache. It counts compilations, which the package's own compiler does."""
+"""A compiler for tests of the cache. It counts compilations and passes them on to the package's own compiler."""
 
 from __future__ import annotations
 

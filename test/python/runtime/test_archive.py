@@ -84,7 +84,8 @@ sys.stdout.buffer.write(pickle.dumps(test_archive._run(calls)))
 
 
 def test_every_call_runs_from_the_archive_as_it_does_compiled_for_its_heads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The calls run in a process that cannot compile. Their results are close to the results of compiled code."""
+    """The calls run in a process that cannot compile. Their results are close to those of code that is compiled for the
+    calls' number of heads."""
     monkeypatch.setattr(wheel_calls, "H", 3)
     calls = wheel_calls.calls([DIM], [DTYPE])
     path = os.pathsep.join([*sys.path, os.environ.get("PYTHONPATH", "")])

@@ -137,7 +137,7 @@ def test_a_full_disk_costs_only_time(
     def is_full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    if refused == "open":  # creating the lock file fails, too
+    if refused == "open":  # no file can be created, so creating the lock file fails, too
         monkeypatch.setattr(disk, "_open_file", lambda name, flags, folder: is_full() if flags & os.O_CREAT else os.open(name, flags, dir_fd=folder))
     elif refused == "mkdir":
         monkeypatch.setattr(os, "mkdir", is_full)

@@ -93,7 +93,7 @@ def test_list_of_the_reference_is_warmed_up(capsys: CaptureFixture[str], monkeyp
     monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
     assert main(["warmup", "--file", str(shapes), "--device", "cpu"]) == 0
     assert capsys.readouterr().err.startswith("4 ready after ")
-    assert len(list((tmp_path / "cache").rglob("*.mlafix"))) == 3  # the variant without bound names is prebuilt
+    assert len(list((tmp_path / "cache").rglob("*.mlafix"))) == 3  # the fourth, without bound names, is prebuilt
 
 
 def test_a_library_that_lacks_a_function_of_its_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture[str]) -> None:

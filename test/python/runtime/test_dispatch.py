@@ -66,8 +66,8 @@ def from_torch(tensor: torch.Tensor) -> np.ndarray:
 
 
 class Producer:
-    """A tensor that only supports DLPack. If `versioned` is false, it knows no `max_version`, like producers before
-    DLPack 1.0."""
+    """A tensor that only supports DLPack. If `versioned` is false, its __dlpack__ does not accept `max_version`, like
+    producers before DLPack 1.0."""
 
     def __init__(self, tensor: torch.Tensor, versioned: bool = True) -> None:
         self.tensor = tensor

@@ -157,7 +157,7 @@ def test_a_lock_that_is_given_up_is_free_though_a_child_has_the_file_open(folder
     while not disk._open_locks:
         time.sleep(0.001)
     (waiting,) = disk._open_locks
-    copy = os.dup(waiting)  # stands for the copy in a child that another thread forks
+    copy = os.dup(waiting)  # stands for the descriptor that a child has if another thread forks
     os.unlink("x.lock", dir_fd=folder)
     os.close(first)
     waiter.join()
@@ -167,7 +167,7 @@ def test_a_lock_that_is_given_up_is_free_though_a_child_has_the_file_open(folder
 
 
 def test_a_child_does_not_keep_what_its_parent_locked(tmp_path: Path) -> None:
-    """A lock is free once its process has ended, here by os._exit, even if a child of that process is alive."""
+    """A lock is free once the process that holds it has ended, even if a child of that process is alive."""
     cache = disk.Folder(tmp_path / "cache" / "compiler")
     said, says = os.pipe()
     stays, ends = os.pipe()

@@ -86,7 +86,7 @@ def test_binding(merge_dispatcher: MakeDispatcher) -> None:
 
 @pytest.mark.parametrize(
     "index, value, calls",
-    # torch takes milliseconds to refuse a meta tensor, so there are fewer of these calls.
+    # torch takes milliseconds to refuse a meta tensor, so the test makes only 500 calls with one.
     [(2, np.ones((1, H, D)), 10_000), (2, torch.ones(1, H, D, device="meta"), 500), (6, 7, 10_000)],
 )
 def test_wrong_calls(merge_dispatcher: MakeDispatcher, index: int, value: object, calls: int) -> None:
