@@ -9,7 +9,7 @@ import numpy as np
 
 from numerics import F32, garbage, poison, same_bits
 
-# The kinds of lses. A "faint" row has no weight beside an ordinary one.
+# The kinds of lses. EMPTY_FA2 is an empty row whose lse is +inf. A "faint" row has no weight beside an ordinary one.
 ORDINARY, EMPTY, EMPTY_FA2, FAINT, NAN, ZERO = range(6)
 
 

@@ -1,7 +1,8 @@
 """A small engine: paged KV in fp8, requests that come and go, contexts in chunks, a cascade, and ranks that share keys.
 
-A step's work on the device is a list of calls on fixed buffers. The calls are made directly (eager), or recorded and replayed. On
-a GPU, a CUDA graph replays them; elsewhere, the list does. FAULTS lists the faults that the engine can have.
+A step's work on the device is a list of calls on fixed buffers. The calls are made directly (eager), or recorded and
+replayed. On a GPU, a CUDA graph replays them. Elsewhere, replay() makes the calls of the list again. FAULTS lists the
+faults that the engine can have.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FAULTS = (
 
 
 class Calls:
-    """Makes the calls that it is given. While it records, it also keeps them for replays."""
+    """Makes the calls that are passed to do(). While `records` is true, also keeps them for replays."""
 
     def __init__(self) -> None:
         self.kept: list[Callable[[], Any]] = []
@@ -112,7 +113,7 @@ class Engine:
         for i in range(REQUESTS):
             if self.live[i] is None:
                 self.made += 1
-                # A new request has only the shared prompt in its cache. Its first step has the rest of its prompt.
+                # For a new request, the cache has only the shared prompt. The first step adds the rest of its prompt.
                 self.live[i] = SimpleNamespace(name=f"r{self.made}", length=self.prefix, pages=[1], steps=0)
                 count = 2 + draw(0, 2)
             else:

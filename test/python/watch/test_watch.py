@@ -54,8 +54,8 @@ def made(fault: str = "", *, replays: bool = False, device: str = "cpu", lines: 
 
 
 def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a compiler, all checks run whose code the wheel contains. Only the check that computes attention again
-    does not run."""
+    """Without a compiler, the checks whose code is in the wheel run. Only the check that computes attention again is
+    left out."""
     lines, tries = [], []
 
     def refuse(*_: Any, **__: Any) -> None:
@@ -593,7 +593,7 @@ def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch
 
     def merge_state_v2(v_a: Any, s_a: Any, v_b: Any, s_b: Any, v_merged: Any = None, s_merged: Any = None) -> Any:
         w_a, w_b = (torch.exp(each - torch.logaddexp(s_a, s_b))[..., None] for each in (s_a, s_b))
-        v_a.copy_(w_a * v_a + w_b * v_b)  # overwrites v_a, as v_merged may be one of the inputs
+        v_a.copy_(w_a * v_a + w_b * v_b)  # writes to v_a, since the call below passes it as v_merged, too
         return v_a, torch.logaddexp(s_a, s_b)
 
     place = "sglang.srt.layers.attention.merge_state"
@@ -603,7 +603,7 @@ def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch
     engines.register_sglang()
     own = engines.watches["sglang"]
     own.step()
-    # there are as many rows as heads, so only SGLang's layout tells the dims apart
+    # there are as many rows as heads, so the watch must know from SGLang's layout which dim of an lse is which
     rows, lse = torch.randn(2, 2, 2, 16), torch.randn(2, 2, 2)
     arguments = rows[0].clone(), lse[0], rows[1], lse[1]
     registered["sgl_kernel.merge_state_v2", "around"](merge_state_v2, *arguments, v_merged=arguments[0])

@@ -110,7 +110,8 @@ TEST(Access, kinds_conflict_as_their_accesses_do) {
   AccessKinds kinds([&](const MemoryAccess &a, const MemoryAccess &b) {
     return mayConflict(*kernel, a, b);
   });
-  // The conflicts of a kind must include kinds that are added after it.
+  // getKind() adds kinds during these loops. The conflicts of a kind must also
+  // include kinds that are added after it.
   for (const MemoryAccess &a : accesses)
     for (const MemoryAccess &b : accesses) {
       unsigned kind = kinds.getKind(a), other = kinds.getKind(b);

@@ -75,8 +75,8 @@ TEST(RowInterpreter, ops_of_several_runs_have_one_budget) {
   EXPECT_EQ(steps, 0);
 }
 
-// The test fails if the search only widens its bounds step by step: it then
-// misses the lowest number.
+// The only point has x = -2^63. A search that only widens its bounds step by
+// step misses this number.
 TEST(LinearSystem, the_lowest_number_is_a_value_of_a_point) {
   Kernel kernel("", "");
   RowModel model(*kernel, /*followsWraps=*/false);

@@ -69,7 +69,9 @@ protected:
       GTEST_SKIP() << "a sanitizer has its own operator new";
   }
 
-  /// Expects no allocation in a launch through the C interface.
+  /// Expects that launches through the C interface allocate nothing: an
+  /// ordinary launch, a launch of a bound call with new pointers, and a launch
+  /// that fails.
   void expectNone(AddBiasCall &call, uint32_t flags) {
     Unit unit = load(addBiasUnit());
     Kernel kernel = unit.kernel("add_bias");

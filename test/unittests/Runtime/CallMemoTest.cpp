@@ -53,7 +53,8 @@ struct RawCall {
   bool has[3] = {}, hasStrides[3] = {true, true, true};
 
   /// Returns the arguments, after setting their pointers to members of this
-  /// object. In a copy, they still point to members of the original.
+  /// object. The pointers are not set earlier, since those in a copy of the
+  /// object would point to members of the original.
   const mlafix_arg *packed() {
     for (int i = 0; i < 3; ++i) {
       tensors[i].sizes = sizes[i];

@@ -458,8 +458,8 @@ TEST(ThreadPool, several_threads_take_part) {
 
 TEST(ThreadPool, threads_have_a_stack_for_rows) {
   inFreshPool("2", [] {
-    // glibc gives threads this stack size if the stack size of the process is
-    // unlimited.
+    // Makes 2 MiB the default stack size of threads, as glibc does if the stack
+    // size of the process is unlimited. The pool's threads must have 8 MiB.
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 2 << 20);

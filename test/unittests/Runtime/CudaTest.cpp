@@ -48,8 +48,8 @@ TEST_F(Cuda, launches_with_geometry_parameters_and_stream) {
                                    4, biasBits}));
 }
 
-/// The driver functions that launches need. CudaDriver.def lists the same
-/// functions. If it gets another required function, a test fails.
+/// The driver functions that launches need. In CudaDriver.def, exactly these
+/// are `Required`. If another function becomes required there, a test fails.
 const std::set<std::string> launchFunctions = {
     "cuInit",
     "cuDriverGetVersion",
@@ -249,7 +249,8 @@ TEST_F(Cuda, is_prepared_once_in_relaxed_capture_mode) {
 }
 
 TEST_F(Cuda, preparing_from_many_threads_loads_once) {
-  // All threads arrive while the first one loads the image.
+  // Loading takes so long that all threads ask for the image while the first
+  // one loads it.
   fake.loadMilliseconds = 50;
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i)

@@ -21,7 +21,7 @@ namespace {
 
 const char *const kernels[] = {"add_bias", "D=4,T=f32"};
 
-/// An embedded unit, with the definitions of a header that mlafix-opt writes.
+/// An embedded unit, as a header that mlafix-opt writes defines it.
 struct Program {
   std::vector<uint8_t> bytes = cpuOnlyUnit().finish();
   mlafix_embedded embedded = {sizeof(mlafix_embedded),

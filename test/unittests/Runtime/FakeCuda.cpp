@@ -38,7 +38,7 @@ CUresult find(const std::map<std::string, CUresult> &map,
 }
 
 int ordinalOf(CUcontext context) {
-  // `contextTags` has the tags of the primary contexts, then those of the
+  // `contextTags` has the tags of four primary contexts, then those of four
   // contexts that the user created.
   return static_cast<int>(reinterpret_cast<int *>(context) - contextTags) % 4;
 }

@@ -58,9 +58,9 @@ public:
   int refusedQuestions = 0;     ///< questions about nonexistent parameters
   bool hasToolFunctions = true; ///< true if mlafix-run's memory functions exist
   std::vector<size_t> paramSizes = {8, 8, 8, 8, 8, 4};
-  /// Maps a string to the error for images that contain it. Images that
-  /// `refused` names are not loaded. Images that `refusedLazily` names are, but
-  /// requests for their functions fail, as in a driver that loads lazily.
+  /// Maps a string to the error for images that contain it. For `refused`, the
+  /// load of the image fails. For `refusedLazily`, the image is loaded, but
+  /// requests for its functions fail, as in a driver that loads lazily.
   std::map<std::string, runtime::CUresult> refused, refusedLazily;
   std::set<std::string> missingEntries;
   runtime::CUresult launchResult = runtime::cuda::success;

@@ -17,7 +17,8 @@ namespace cu = mlafix::runtime::cuda;
 
 namespace {
 
-/// The number of the parameter of kind "local", which these tests check.
+/// The index of the parameter of kind "local", which these tests check. It must
+/// be 1 if all memory that the kernel reads is on the device of the launch.
 constexpr size_t local = 6;
 
 /// Launches on device 0 with tensors in memory of different devices.

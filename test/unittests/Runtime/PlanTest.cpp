@@ -170,7 +170,7 @@ TEST_F(Plan, max_rows_counts_all_extents) {
   variant()["guards"][0]["value"] = 19;
   EXPECT_EQ(info().variant, 1u);
   variant()["geometry"] = ragged({{"arg", 0}, {"dim", 0}}, 8, 4);
-  variant()["guards"][0]["value"] = 20 * 16 - 1; // inner extent 16
+  variant()["guards"][0]["value"] = 20 * 16 - 1; // 20 rows, inner extent 16
   EXPECT_EQ(info().variant, 1u);
   variant()["guards"][0]["value"] = 20 * 16;
   EXPECT_EQ(info().variant, 0u);
@@ -200,7 +200,7 @@ TEST_F(Plan, blocks_are_halved_while_there_are_few) {
   geometry["least_threads"] = 128;
   EXPECT_EQ(blocks(200).block_x, 128u);
   EXPECT_EQ(info().grid_x, 13u) << "ceil(200 / 16)";
-  // Enough rows for 32 blocks on each of 132 multiprocessors.
+  // Enough rows for 32 blocks of 64 rows on each of 132 multiprocessors.
   int64_t enough = 32 * 132 * 64;
   EXPECT_EQ(blocks(enough / 20 * 20 + 20).block_x, 512u);
   EXPECT_EQ(blocks(enough / 2 / 20 * 20 + 20).block_x, 256u);

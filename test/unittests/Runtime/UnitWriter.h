@@ -19,8 +19,8 @@ namespace mlafix::test {
 
 using nlohmann::json;
 
-/// An editable unit. finish() returns its bytes. There, the offset and size of
-/// image I replace each "image": I of the manifest.
+/// An editable unit. finish() returns the unit's bytes, in which the offset and
+/// size of image I replace each "image": I of the manifest.
 struct UnitWriter {
   json manifest;
   std::vector<std::string> images;
