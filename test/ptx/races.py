@@ -45,19 +45,19 @@ class _Accesses:
 
     def __init__(self, size: int) -> None:
         self.thread = np.full(size, _NOBODY, np.int64)
-        self.warp = np.full(size, _NOBODY, np.int64)
+        self.block, self.warp = np.full(size, _NOBODY, np.int64), np.full(size, _NOBODY, np.int64)
         self.lanes = np.zeros(size, np.uint64)
         self.met, self.arrived, self.clock = (np.zeros(size, np.int64) for _ in range(3))
         self.is_atomic = np.zeros(size, bool)
 
     def precede(self, places: Array, threads: Array, clocks: Clocks) -> Array:
         """Returns a mask of the bytes whose last accesses all precede the current accesses of `threads`. Only cluster
-        barriers order accesses to another block's memory. They also order accesses within a block."""
+        barriers order accesses of different blocks. They also order accesses within a block."""
         first = self.thread[places]
         ordered = (first == _NOBODY) | (first == threads)
         if ordered.all():
             return ordered
-        ordered |= clocks.met[threads] > self.met[places]
+        ordered |= (self.block[places] == clocks.block[threads]) & (clocks.met[threads] > self.met[places])
         ordered |= clocks.left[threads] > self.arrived[places]
         (unknown,) = (~ordered & (self.warp[places] == clocks.warp[threads])).nonzero()
         if unknown.size:
@@ -68,7 +68,7 @@ class _Accesses:
         return ordered
 
     def put(self, places: Array, threads: Array, clocks: Clocks, is_atomic: bool) -> None:
-        self.thread[places], self.warp[places] = threads, clocks.warp[threads]
+        self.thread[places], self.block[places], self.warp[places] = threads, clocks.block[threads], clocks.warp[threads]
         self.lanes[places] = np.uint64(1) << clocks.lane[threads].astype(np.uint64)
         self.met[places], self.arrived[places] = clocks.met[threads], clocks.arrived[threads]
         self.clock[places] = clocks.known[threads, clocks.lane[threads]]
@@ -89,6 +89,7 @@ class _Accesses:
             return
         lanes = clocks.lane[threads]
         self.thread[places] = _SEVERAL
+        self.block[places[self.block[places] != clocks.block[threads]]] = _SEVERAL
         self.warp[places[self.warp[places] != clocks.warp[threads]]] = _SEVERAL
         np.bitwise_or.at(self.lanes, places, np.uint64(1) << lanes.astype(np.uint64))
         np.maximum.at(self.met, places, clocks.met[threads])

@@ -177,6 +177,13 @@ def test_a_missing_barrier_of_a_cluster_shows() -> None:
     assert any(_fails(body, seed) for seed in range(64))
 
 
+@pytest.mark.parametrize("seed", [None, *range(8)])
+def test_a_barrier_of_blocks_does_not_order_accesses_of_another_block(seed: int | None) -> None:
+    body = _CLUSTER.format(begin=_ARRIVE + _WAIT, barrier="bar.sync 0;") + _ARRIVE + _WAIT
+    with pytest.raises(PtxError, match="a race over shared memory"):
+        execute(body, 128, grid=2, seed=seed, cluster=2)
+
+
 def _fails(body: str, seed: int) -> bool:
     try:
         return execute(body, 128, grid=2, seed=seed, cluster=2).reshape(2, 64).tolist() != [[1] * 64, [0] * 64]
