@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -31,17 +32,32 @@ def flush(value: Array) -> Array:
     return np.where(np.abs(value) < np.float32(2.0**-126), np.copysign(np.float32(0), value), value).astype(np.float32)
 
 
+def _to_odd(nearest: Array, error: Array) -> Array:
+    """Rounds exact numbers to odd, so that rounding them again to a much narrower format gives the nearest number.
+    `nearest` has the exact numbers rounded to nearest, and `error` has the sign of what this rounding took away."""
+    odd = np.nextafter(nearest, np.where(error > 0, np.inf, -np.inf).astype(nearest.dtype))
+    bits = np.ascontiguousarray(nearest).view(f"uint{nearest.dtype.itemsize * 8}")
+    isEven = bits & bits.dtype.type(1) == 0
+    return np.where((error != 0) & isEven & np.isfinite(nearest), odd, nearest)
+
+
+def cast(value: Array, target: Any) -> Array:
+    """Rounds floats once to the dtype `target`. The casts of ml_dtypes round f64 by way of f32."""
+    if value.dtype == np.float64 and target.itemsize < 4:
+        nearest = value.astype(np.float32)
+        value = _to_odd(nearest, value - nearest)
+    return value.astype(target)
+
+
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """Returns the f32 fma a * b + c, rounded once. The exact product is added in f64 with rounding to odd."""
+    """Returns the fma a * b + c of f32 or 16-bit floats, rounded once. The exact product is added in f64 with rounding
+    to odd."""
     product = a.astype(np.float64) * b.astype(np.float64)
     addend = c.astype(np.float64)
     total = product + addend
     back = total - product
     error = (product - (total - back)) + (addend - back)
-    odd = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
-    isEven = (np.ascontiguousarray(total).view(np.uint64) & np.uint64(1)) == 0
-    total = np.where((error != 0) & isEven & np.isfinite(total), odd, total)
-    return total.astype(np.float32)
+    return cast(_to_odd(total, error), a.dtype)
 
 
 def _magnitude(value: Array) -> Array:
@@ -97,13 +113,28 @@ def to_integer(value: Array, kind: str, rounding: str) -> Array:
     return np.where(np.isnan(wide), 0, made).astype(TYPES[kind])
 
 
+def from_integer(value: Array, kind: str) -> Array:
+    """Rounds integers once to floats."""
+    if kind in ("f32", "f64"):
+        return value.astype(TYPES[kind])
+    return np.array([_to_odd_f32(int(x)) for x in value], np.float32).astype(TYPES[kind])
+
+
+def _to_odd_f32(value: int) -> float:
+    """Rounds an integer to odd: if one of its bits after the first 24 is set, sets the 24th."""
+    size = abs(value)
+    beyond = max(size.bit_length() - 24, 0)
+    kept = size >> beyond << beyond
+    return math.copysign(kept | (kept != size) << beyond, value)
+
+
 def narrow(value: Array, kind: str, finite: bool) -> Array:
     """Rounds floats to the nearest number of a narrower format, ties to even. With `finite`, saturates."""
     target = TYPES[kind]
     if finite:
         largest = np.float32(ml_dtypes.finfo(target).max)
         value = np.where(np.isnan(value), value, np.clip(value, -largest, largest)).astype(value.dtype)
-    return canonical(kind, value.astype(target))
+    return canonical(kind, cast(value, target))
 
 
 def _bits(value: Array) -> Array:

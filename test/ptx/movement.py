@@ -83,24 +83,13 @@ def _convert(threads: Threads, one: Instruction) -> None:
         rounding = next(part for part in one.parts if part in _ROUNDINGS)
         threads.put(one.operands[0], target, exact.to_integer(threads.get(one.operands[1], source), target, rounding))
     elif target in _FLOATS:
-        value = threads.get(one.operands[1], source)
-        if target in ("f32", "f64"):
-            made = value.astype(TYPES[target])
-        else:
-            made = np.array([_rounded(int(x), target) for x in value], TYPES[target])
-        threads.put(one.operands[0], target, made)
+        threads.put(one.operands[0], target, exact.from_integer(threads.get(one.operands[1], source), target))
     else:
         value = threads.get(one.operands[1], source)
         if "sat" in one.parts:
             info = np.iinfo(TYPES[target])
             value = np.array([min(max(int(x), int(info.min)), int(info.max)) for x in value], TYPES[target])
         threads.put(one.operands[0], target, value.astype(TYPES[target]))
-
-
-def _rounded(value: int, kind: str) -> Any:
-    """Rounds an integer to a 16-bit float by way of f64. f64 represents integers up to 2^53 exactly. Larger ones are
-    beyond the range of f16, but within that of bf16, where they may be rounded twice."""
-    return np.array(float(value)).astype(TYPES[kind])[()]
 
 
 def _pack_bytes(threads: Threads, one: Instruction) -> None:

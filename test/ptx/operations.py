@@ -141,7 +141,7 @@ def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
     floats are exact, and rounds once."""
 
     def wide(*values: Array) -> Array:
-        return np.asarray(function(*(value.astype(np.float64) for value in values))).astype(values[0].dtype)
+        return exact.cast(np.asarray(function(*(value.astype(np.float64) for value in values))), values[0].dtype)
 
     return wide
 
@@ -159,9 +159,7 @@ def _smaller(a: Array, b: Array, take: Any, keeps: bool) -> Array:
 def _compute(name: str, one: Instruction, kind: str) -> Callable[..., Array]:
     isFloat = kind in _FLOATS
     if name == "fma":
-        if kind == "f32":
-            return exact.fma
-        return _wide(lambda a, b, c: a * b + c) if kind != "f64" else (lambda a, b, c: a * b + c)
+        return exact.fma if kind != "f64" else (lambda a, b, c: a * b + c)
     if name in ("min", "max"):
         take = np.minimum if name == "min" else np.maximum
         if isFloat:

@@ -102,6 +102,31 @@ def test_fma_rounds_once(a: float, b: float, c: float, cancels: bool) -> None:
             assert abs(exact - Fraction(found)) <= abs(exact - Fraction(other))
 
 
+@pytest.mark.parametrize("tiny, nearest", [(2.0**-100, 131), (0.0, 130), (-(2.0**-100), 130)])
+def test_an_fma_of_bf16_rounds_once(tiny: float, nearest: int) -> None:
+    """The product is 130.5 / 128, in the middle of two numbers."""
+    a, b, c = (np.array([value]).astype(arithmetic.TYPES["bf16"]) for value in (1.5, 87 / 128, tiny))
+    assert float(arithmetic.fma(a, b, c)[0]) == nearest / 128
+
+
+@pytest.mark.parametrize("tiny, nearest", [(2.0**-40, 131), (0.0, 130), (-(2.0**-40), 130)])
+def test_a_cast_of_f64_to_bf16_rounds_once(tiny: float, nearest: int) -> None:
+    made = arithmetic.narrow(np.array([130.5 / 128 + tiny, -130.5 / 128 - tiny]), "bf16", False)
+    assert made.astype(float).tolist() == [nearest / 128, -nearest / 128]
+
+
+@pytest.mark.parametrize("kind, bits", [("bf16", 8), ("f16", 11)])
+@given(data=st.data())
+def test_integers_are_rounded_once_to_16_bits(kind: str, bits: int, data: st.DataObject) -> None:
+    size = data.draw(st.integers(bits + 1, 64 if kind == "bf16" else 15))
+    beyond = size - bits  # the number of bits that rounding takes away
+    kept = data.draw(st.integers(1 << bits - 1, (1 << bits) - 2))
+    rest = min(max((1 << beyond - 1) + data.draw(st.integers(-1, 1)), 0), (1 << beyond) - 1)  # the middle and its neighbours
+    up = 2 * rest > 1 << beyond or (2 * rest == 1 << beyond and kept % 2 == 1)
+    made = arithmetic.from_integer(np.array([kept << beyond | rest], np.uint64), kind)
+    assert int(float(made[0])) == kept + up << beyond
+
+
 @pytest.mark.parametrize("seed", [None, *range(8)])
 def test_threads_meet_at_barriers(seed: int | None) -> None:
     """A barrier orders stores and loads: thread i reads the value that thread (i + 33) % 64 stored, which is in the
