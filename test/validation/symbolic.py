@@ -67,6 +67,7 @@ class Machine:
         self, function: Function, floats: Floats, registers: dict[str, int], integers: dict[tuple[str, int], int], names: dict[tuple[str, int], str]
     ) -> None:
         self.function, self.floats, self.registers, self.integers, self.names = function, floats, registers, integers, names
+        self.addresses: dict[str, int] = {}  # of the tensors whose address the program has used as a number
 
     def run(self, arguments: list[Any]) -> Iterator[Path]:
         values = dict(zip(self.function.params, arguments, strict=True))
@@ -271,7 +272,7 @@ class Machine:
 
     def _do_ptrtoint(self, path: Path, rest: str) -> Any:
         _, value, _ = self._cast(path, rest)
-        return 0 if not value.base else (hash(value.base) % 997 + 1 << 40) + value.offset
+        return 0 if not value.base else self.addresses.setdefault(value.base, len(self.addresses) + 1 << 40) + value.offset
 
     def _do_fpext(self, path: Path, rest: str) -> Any:
         type_, value, target = self._cast(path, rest)
