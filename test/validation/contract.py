@@ -42,9 +42,12 @@ class Row:
         self.floats = floats
         self.inputs = {name: floats.fresh(name) for i in range(len(call.states)) for name in (f"payload {i}[0]", f"lse {i}")}
         self.payloads, self.lses = list(self.inputs.values())[::2], list(self.inputs.values())[1::2]
-        # An element that the path does not write is a free term, so claims about its value fail.
-        self.out = path.stores.get((call.out, 0)) or floats.fresh(f"{call.out}[0]")
-        self.lse = path.stores.get((call.lse, 0)) or floats.fresh(f"{call.lse}[0]")
+        self.out, self.lse = (self._result(path, (tensor, 0), call_names(call)) for tensor in (call.out, call.lse))
+
+    def _result(self, path: Path, place: tuple[str, int], names: dict[tuple[str, int], str]) -> object:
+        """Returns the value of an element of a result. An element that the path does not write keeps its old value: that
+        of a state in place, or else a free term, so that claims about it fail."""
+        return path.stores.get(place) or self.floats.fresh(names.get(place, f"{place[0]}[{place[1]}]"))
 
     def queries(self) -> Iterator[Query]:
         f = self.floats

@@ -41,6 +41,15 @@ def test_finite_states_give_no_nan(call: Call) -> None:
     assert [answer for answer in found if not answer.proved] == []
 
 
+@pytest.mark.parametrize("state, is_kept", [(0, True), (1, False)])
+def test_a_row_in_place_that_is_not_written_keeps_its_state(floats: Floats, state: int, is_kept: bool) -> None:
+    call = next(call for call in CALLS if call.kernel == "merge_state_in_place")
+    text, count = re.subn(r"^  store .*$", "", compiled(_COMPILER, call.kernel, call.bindings)[0], flags=re.MULTILINE)
+    assert count
+    found = list(answers(call, program(_COMPILER, call, text), floats, only=f"N4: only state {state}"))
+    assert {answer.proved for answer in found} == {is_kept}
+
+
 # Lowerings with one fault: the replaced text, its replacement, and the rule that the fault violates.
 _BROKEN = {
     "a dead payload is multiplied": (r"select i1 %\S+, (<1 x float> splat \(float -0)", r"select i1 false, \1", "N4"),
