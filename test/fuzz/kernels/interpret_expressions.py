@@ -109,7 +109,7 @@ class Expressions:
     def predicate(self, node: Node | None) -> Bools:
         return Bools(np.ones(self.rows, bool)) if node is None else self.eval(node)
 
-    def read(self, node: Node, tensor: str, nodes: list[Node], where: Bools) -> Value:
+    def read(self, node: Node, tensor: str, nodes: list[Node]) -> Value:
         """Returns the loaded value. Rows whose index is out of bounds get zeros, as do all rows if the tensor is
         omitted. Rows with an unknown index get unknown values."""
         index, is_row = self.index(tensor, nodes)
@@ -207,7 +207,7 @@ class Expressions:
         where = self.predicate(where_node)
         if "into" in node.attrs:
             return self.load_into(node, tensor, nodes, where)
-        value = self.read(node, tensor, nodes, where)
+        value = self.read(node, tensor, nodes)
         if where_node is None:
             return value
         other = self.eval(other_node) if other_node else self.constant(0, node)
@@ -218,7 +218,7 @@ class Expressions:
         begin, end = node.attrs.get("slice") or (0, self.size(parse_dim(shorter)[0]))
         size = end - begin
         of = Node("", Type("row", node.type.dtype, str(size)))
-        row = self.choose(where, self.read(of, tensor, nodes, where), self.constant(0, of))
+        row = self.choose(where, self.read(of, tensor, nodes), self.constant(0, of))
         shape, first = self.size_of(node), node.attrs["first"]
         places = (np.arange(shape[1]) - first) // node.attrs["each"]
         there = np.arange(shape[1]) >= first
@@ -237,12 +237,13 @@ class Expressions:
         if out not in self.tensors or lse not in self.tensors:
             return states.identity(self.rows, size, base)
         split = len(self.kernel.tensor(out).dims) - 1
-        payload = self.read(Node("", Type("row", "f32", node.type.dim)), out, nodes[:split], where)
-        value = self.read(Node("", Type("scalar", "f32")), lse, nodes[split:], where)
-        inside = np.ones(self.rows, bool)
+        payload = self.read(Node("", Type("row", "f32", node.type.dim)), out, nodes[:split])
+        value = self.read(Node("", Type("scalar", "f32")), lse, nodes[split:])
+        result = states.mask(states.make(payload, value, base), where)
         for tensor, part in ((out, nodes[:split]), (lse, nodes[split:])):
-            inside &= self.inside(tensor, self.index(tensor, part)[0])
-        return states.mask(states.mask(states.make(payload, value, base), where), Bools(inside))
+            index, _ = self.index(tensor, part)
+            result = states.mask(result, Bools(self.inside(tensor, index), integers.either(*(one.unknown for one in index))))
+        return result
 
     def base(self, name: str) -> str:
         return self.base(self.bases[name]) if name in self.bases else name
