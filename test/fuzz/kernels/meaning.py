@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import integers
 import numpy as np
 from arena import Arena
 from contents import contents
@@ -23,7 +24,7 @@ def is_told(case: Case, spoiled: Kernel) -> bool:
         for call in case.calls:
             made = contents(case.kernel, call)
             (plain, one), (other, two) = (expected(kernel, call, made, Arena(kernel, call, True)) for kernel in (case.kernel, spoiled))
-            if any(_differ(plain[name], other[name]) for name in plain) or _print_otherwise(one.printed, two.printed):
+            if any(_differ(plain[name], other[name]) for name in plain) or print_otherwise(one.printed, two.printed):
                 return True
     return False
 
@@ -39,7 +40,7 @@ def _differ(plain: Cells, other: Cells) -> bool:
     return bool((touched & np.where(is_number, (below | above) & ~(plain.nan & other.nan), ~plain.nan)).any())
 
 
-def _print_otherwise(plain: Sequence[Text], other: Sequence[Text]) -> bool:
+def print_otherwise(plain: Sequence[Text], other: Sequence[Text]) -> bool:
     for one, two in itertools.zip_longest(plain, other):
         if one is None or two is None:
             return True
@@ -49,7 +50,8 @@ def _print_otherwise(plain: Sequence[Text], other: Sequence[Text]) -> bool:
                 (low, high, nan), (lo, hi, other_nan) = value.bounds(), changed.bounds()
                 wrong = np.where(lo > hi, ~nan, ((hi < low) | (lo > high)) & ~(nan & other_nan))
             else:
-                wrong = value.v != changed.v
+                unknown = integers.either(value.unknown, changed.unknown)
+                wrong = (value.v != changed.v) & (True if unknown is None else ~unknown)
             if (surely & wrong).any():
                 return True
     return False

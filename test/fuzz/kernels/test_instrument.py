@@ -25,7 +25,8 @@ from generate import generate
 from generate_expressions import FUNCTIONS
 from generate_loads import may_be_constant
 from integers import Bools, Ints
-from interpret import Interpreter
+from interpret import Interpreter, Text
+from meaning import print_otherwise
 from memory import Cells
 from power import FIRST, PAGE, interpret, is_seen
 from render import source
@@ -338,6 +339,13 @@ def test_a_state_at_an_unknown_index_may_be_anything() -> None:
         cells = run(Kernel(tensors, [], Grid(["t"], ["n"]), body), Call({"n": 1}), x=np.array([x], np.float32), **arrays)["y"]
         assert list(cells.wrong(np.array([-np.inf], np.float32))) == [False]
         assert list(cells.wrong(np.array([x], np.float32))) == [not is_open]
+
+
+def test_printed_integers_that_may_be_anything_are_equal() -> None:
+    known, other, unknown = (Text("", [Ints(np.array([v]), np.array([is_unknown]))], np.array([True]), np.array([True]))
+                             for v, is_unknown in ((1, False), (2, False), (3, True)))  # fmt: skip
+    assert print_otherwise([known], [other])
+    assert not print_otherwise([known], [unknown]) and not print_otherwise([unknown], [known])
 
 
 def test_the_sign_of_zero_counts_at_the_ends_of_an_interval() -> None:
