@@ -460,10 +460,6 @@ class Statements(Expressions):
             lower, upper, step, spelled = self.bounds(type)
             if lower.op == "lit" and upper.op == "lit" and type == I64:
                 upper = Node("convert", I64, [self.limited(name(self.own[0][0], INDEX), INDEX)])
-        if spelled < 3 and lower.op == "lit" and lower.attrs["value"] == 0 and spelled == 1:
-            spelled = 1
-        elif spelled == 1:
-            spelled = 2
         outer, outside = dict(self.variables), dict(self.within)
         self.variables[index] = type
         if within:
