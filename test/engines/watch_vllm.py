@@ -305,20 +305,22 @@ def run_clean(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
     import torch
 
     draw = torch.Generator().manual_seed(3)
-    begin, until, round_ = watch.now, time.monotonic() + options.seconds, 0
+    begin, until, round_, requests = watch.now, time.monotonic() + options.seconds, 0, 0
     most = 150 if options.device == "cpu" else 400
     watch.choice = watch.choice._replace(poison=not options.graphs)
     while time.monotonic() < until and not watch.reports and not 0 < options.steps <= watch.now - begin:
         lengths = torch.randint(1, most, (24,), generator=draw).tolist()
         generate(llm, [ids(count, 100 * round_ + at) for at, count in enumerate(lengths)], 100)
+        requests += len(lengths)
         if options.device != "cpu":
             generate(llm, [ids(5000, round_)], 4)  # one request that is prefilled in chunks
+            requests += 1
         round_ += 1
     watch.choice = watch.choice._replace(poison=False)
     watch.finish()
     is_right = not watch.reports and watch.now - begin >= options.steps
     seconds = options.seconds - until + time.monotonic()
-    say(f"{'ok   ' if is_right else 'WRONG'} clean: {watch.now - begin} steps, {round_ * 25} requests, {len(watch.reports)} reports in {seconds:.0f} s")
+    say(f"{'ok   ' if is_right else 'WRONG'} clean: {watch.now - begin} steps, {requests} requests, {len(watch.reports)} reports in {seconds:.0f} s")
     say(*(f"      {report.line}" for report in watch.reports[:3]))
     return is_right
 
