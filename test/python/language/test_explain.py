@@ -109,6 +109,11 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
     # With least_threads, blocks are halved as long as a multiprocessor has fewer than 32 of them.
     halved = dict(facts.versions[0]["geometry"], least_threads=128)
     assert plan_grid(sizes, halved) == Grid(65536, 65536 // 8, 128)
+    # A small launch is halved until blocks have least_threads, or a row's threads: here 16.
+    small = Sizes(facts, {"n": 1})
+    assert plan_grid(small, halved) == Grid(16, 2, 128)
+    assert plan_grid(small, dict(halved, least_threads=32)) == Grid(16, 8, 32)
+    assert plan_grid(small, dict(halved, least_threads=1)) == Grid(16, 16, 16)
     clustered = dict(facts.versions[0]["geometry"], rows_per_block=1, threads=512, cluster=8)
     assert plan_grid(sizes, clustered) == Grid(65536, 8 * 65536, 512)
     read, written = bytes_moved(sizes, find_accesses(facts))
