@@ -12,19 +12,28 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, seen
            softcap: float = 0.0, alibi_slopes: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
     """Computes the attention of one sequence: q [Lq, H, D], k and v [Lk, Hk, D], seen bool [Lq, Lk]. Returns out [Lq,
     H, D], and lse [Lq, H] without the sinks."""
-    group = q.shape[1] // k.shape[1]
-    keys, values = (rows.float().repeat_interleave(group, 1) for rows in (k, v))
-    scores = torch.einsum("qhd,khd->hqk", q.float(), keys) * scale
+    out, lse = weighted(scores_of(q, k, scale, softcap, alibi_slopes), v, seen, sinks)
+    return out.to(q.dtype), lse
+
+
+def scores_of(q: torch.Tensor, k: torch.Tensor, scale: float, softcap: float, alibi_slopes: Any) -> torch.Tensor:
+    """Returns the scores [H, Lq, Lk] of all keys."""
+    scores = torch.einsum("qhd,khd->hqk", q.float(), k.float().repeat_interleave(q.shape[1] // k.shape[1], 1)) * scale
     if softcap:
         scores = softcap * torch.tanh(scores / softcap)
     if alibi_slopes is not None:
         own = torch.arange(q.shape[0])[:, None] + k.shape[0] - q.shape[0]
         scores = scores - alibi_slopes[:, None, None] * (own - torch.arange(k.shape[0])).abs()
+    return scores
+
+
+def weighted(scores: torch.Tensor, v: torch.Tensor, seen: torch.Tensor, sinks: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Computes out [Lq, H, D] in f32 and lse [Lq, H] from scores [H, Lq, Lk]."""
     scores = scores.masked_fill(~seen, -math.inf)
-    lse = torch.logsumexp(scores, 2) if k.shape[0] else scores.new_full(scores.shape[:2], -math.inf)
+    lse = torch.logsumexp(scores, 2) if v.shape[0] else scores.new_full(scores.shape[:2], -math.inf)
     total = lse if sinks is None else torch.where(lse > -math.inf, torch.logaddexp(lse, sinks[:, None].expand_as(lse)), -math.inf)
     weights = torch.where(seen, torch.exp(scores - total[..., None]), 0.0)
-    return torch.einsum("hqk,khd->qhd", weights, values).to(q.dtype), lse.T
+    return torch.einsum("hqk,khd->qhd", weights, v.float().repeat_interleave(scores.shape[0] // v.shape[1], 1)), lse.T
 
 
 def visible(q_len: int, kv_len: int, causal: bool, window: int = -1, window_size: tuple[int, int] = (-1, -1)) -> torch.Tensor:

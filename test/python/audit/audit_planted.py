@@ -16,7 +16,7 @@ from typing import Any
 
 import audit_backends
 import torch
-from audit_backends import attend, gathered, merge_all, outputs, visible
+from audit_backends import attend, gathered, merge_all, outputs, scores_of, visible, weighted
 
 Call = tuple[torch.Tensor, torch.Tensor]
 Sequence = SimpleNamespace
@@ -171,10 +171,13 @@ def softcap_of_long_keys(s: Sequence) -> None:
 
 
 @of_sequences("A14", "")
-def softcap_behind_the_mask(s: Sequence) -> None:
-    """Unmasks all keys if there is a softcap. Imitates a softcap that is applied after the mask: masked keys then have
-    the finite score -softcap, since tanh(-inf) is -1."""
-    s.seen = torch.ones(s.q.shape[0], s.k.shape[0], dtype=torch.bool) if s.softcap else None
+def softcap_behind_the_mask(s: Sequence) -> Any:
+    """Applies the softcap after the mask. Masked keys then have the finite score -softcap, since tanh(-inf) is -1."""
+    yield
+    if s.softcap:
+        scores = scores_of(s.q, s.k, s.scale, s.softcap, s.slopes).masked_fill(~s.seen, -s.softcap)
+        out, s.lse = weighted(scores, s.v, torch.ones_like(s.seen), s.sinks)
+        s.out = out.to(s.q.dtype)
 
 
 @of_sequences("A14", "")
@@ -431,10 +434,10 @@ def lse_of_16_bits(s: Sequence) -> Any:
 
 @of_sequences("A0", "lse of live rows")
 def lse_is_the_maximum(s: Sequence) -> Any:
-    """Returns an lse that is 0.5 too small. Imitates a backend that returns the maximum of the scores, which is too
-    small as well (NVIDIA/TensorRT-LLM#19112)."""
+    """Returns the maximum of the scores as the lse (NVIDIA/TensorRT-LLM#19112)."""
     yield
-    s.lse = s.lse - 0.5
+    if s.k.shape[0]:
+        s.lse = scores_of(s.q, s.k, s.scale, s.softcap, s.slopes).masked_fill(~s.seen, -math.inf).amax(2).T
 
 
 @of_sequences("A5", "", "dense")
