@@ -112,17 +112,19 @@ public:
   }
 
   /// Describes the arguments of the launch. The result points to arrays of this
-  /// object.
+  /// object. Throws std::runtime_error for a wrong or missing scalar.
   std::vector<LaunchValue> describe() const {
     std::vector<LaunchValue> values;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
       mlafix_arg_info info = kernel.arg(i);
       LaunchValue value;
       value.name = info.name;
-      if (present[i])
+      if (present[i]) {
         value.array = &arrays[i];
-      else if (info.kind != MLAFIX_ARG_TENSOR)
+      } else if (info.kind != MLAFIX_ARG_TENSOR) {
+        readScalar(info); // refuses what describeScalar() does not accept
         value.scalar = describeScalar(info, options.args.at(info.name));
+      }
       values.push_back(std::move(value));
     }
     return values;
@@ -288,19 +290,24 @@ private:
     return true;
   }
 
-  Arg makeArg(uint32_t index, std::unique_ptr<DeviceMemory> &memory) {
-    mlafix_arg_info info = kernel.arg(index);
+  /// Returns the value of an argument that is not a tensor. Throws
+  /// std::runtime_error for an argument of several tensors, which has none.
+  Arg readScalar(const mlafix_arg_info &info) const {
     if (info.kind == MLAFIX_ARG_PEERS || info.kind == MLAFIX_ARG_LIST)
       wrong(info.name,
             "expected a kernel of scalars and single tensors, got an "
             "argument of several tensors");
-    if (info.kind != MLAFIX_ARG_TENSOR) {
-      auto given = options.args.find(info.name);
-      if (given == options.args.end())
-        wrong(info.name,
-              std::string("expected --arg ") + info.name + "=VALUE, got none");
-      return parseScalar(info, given->second);
-    }
+    auto given = options.args.find(info.name);
+    if (given == options.args.end())
+      wrong(info.name,
+            std::string("expected --arg ") + info.name + "=VALUE, got none");
+    return parseScalar(info, given->second);
+  }
+
+  Arg makeArg(uint32_t index, std::unique_ptr<DeviceMemory> &memory) {
+    mlafix_arg_info info = kernel.arg(index);
+    if (info.kind != MLAFIX_ARG_TENSOR)
+      return readScalar(info);
     if (!present[index])
       return Tensor::none();
     Array &array = arrays[index];
