@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <stdexcept>
+#include <unistd.h>
 
 using namespace mlafix::bench;
 
@@ -176,6 +178,15 @@ void Meter::addRoofs(const Case &work, Runs &runs, CaseResult &result) {
     addRoof(stream, /*isDependent=*/true, runs, result.dependentRoof);
 }
 
+/// Prints a line on stderr, in place of a line that shows progress.
+static void reportLeftOut(const std::string &name,
+                          const std::string &implementation,
+                          const std::string &why) {
+  std::fprintf(stderr, "%smlafix-bench: %s: %s: left out: %s\n",
+               isatty(STDERR_FILENO) ? "\r\033[K" : "", name.c_str(),
+               implementation.c_str(), why.c_str());
+}
+
 void Meter::addImplementation(const Implementation &implementation, Runs &runs,
                               CaseResult &result) {
   // If there is no file of baselines, skip all baselines.
@@ -195,7 +206,7 @@ void Meter::addImplementation(const Implementation &implementation, Runs &runs,
     std::string why;
     auto ready = runs.buffers.prepare(units, implementation, threads, why);
     if (!ready)
-      return;
+      return reportLeftOut(result.name, implementation.name, why);
     if (!implementation.isBaseline && implementation.isDependent &&
         !ready->hasDependentLaunch())
       return;
