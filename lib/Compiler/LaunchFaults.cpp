@@ -81,10 +81,11 @@ static Error readTensor(const json::Value &value, StringRef name,
   return Error::success();
 }
 
-/// Reads the expected contents of outputs from {"tolerance": …, "out": […]}.
+/// Reads the expected contents of outputs from {"the tolerance": …, "out":
+/// […]}. No argument has a name with a space.
 static Error readExpected(KernelOp kernel, const json::Object &expected,
                           SmallLaunch &launch) {
-  launch.tolerance = expected.getNumber("tolerance").value_or(0);
+  launch.tolerance = expected.getNumber("the tolerance").value_or(0);
   for (auto [index, type] : enumerate(kernel.getArgumentTypes())) {
     StringRef name = kernel.getArgName(index);
     const json::Array *elements = expected.getArray(name);

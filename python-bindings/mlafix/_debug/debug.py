@@ -223,7 +223,7 @@ def _follow(
     if expected:
         launch["against the reference"] = {
             **{name: array.elements() for name, array in expected.items()},
-            "tolerance": max(_TOLERANCES.get(array.arg["dtype"], 1e-4) for array in expected.values()),
+            "the tolerance": max(_TOLERANCES.get(array.arg["dtype"], 1e-4) for array in expected.values()),
         }
     text = toolchain.compiler().compile(
         kernel.source,

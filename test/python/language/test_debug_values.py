@@ -231,6 +231,18 @@ def test_a_reference_and_the_line_where_both_part() -> None:
     assert [fault.question for fault in returned.faults] == ["reference"]
 
 
+def test_an_output_may_be_named_tolerance() -> None:
+    @mlafix.kernel
+    def doubled(tolerance: Out[f32, "n D"], x: In[f32, "n D"]):
+        for t in grid("n"):
+            tolerance[t] = x[t] * 2.0
+
+    x = np.ones((1, 4), F32)
+    (fault,) = doubled.debug(np.empty_like(x), x, against=lambda tolerance, x: x * 9).faults
+    assert (fault.question, fault.argument, fault.row) == ("reference", "tolerance", (0,))
+    assert not doubled.debug(np.empty_like(x), x, against=lambda tolerance, x: x * 2.00001).faults
+
+
 def test_references_that_do_not_fit() -> None:
     x = np.zeros((1, 4), F32)
     with pytest.raises(mlafix.ArgumentError, match="against: expected 1 results, one for each output, or None, got 2"):
