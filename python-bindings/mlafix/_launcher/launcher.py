@@ -17,12 +17,13 @@ from . import fake, recording
 from .frames import forget_frames, without_frames
 from .recording import recorder_of_thread, recorders
 
-# torch.Tensor and two functions of torch_state.py. They are set at the first call with a torch tensor, since this
-# module does not import torch.
+# The first call with a torch tensor sets these variables to torch.Tensor and to two functions of torch_state.py, since
+# this module does not import torch.
 _tensor: type | None = None
 _dynamo_traces: Callable[[], bool] = bool
 _must_see: Callable[[tuple[object, ...]], bool] | None = None
-# Launch options of other kernel languages. Errors about them say what to do instead.
+# Names of launch options in other kernel languages. If a caller passes one, the error says that the compiler chooses
+# blocks, warps and the grid.
 LAUNCH_WORDS = frozenset({"grid", "num_warps", "num_stages", "num_ctas", "num_threads", "maxnreg", "block", "launch_pdl"})
 _NO_TENSORS = frozenset({numpy.ndarray, int, float, bool, type(None)})
 
@@ -81,8 +82,9 @@ class Launcher:
     _is_watched: bool = False
 
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
-        """Runs a call with these arguments on the host to warn of its faults, or writes a script that repeats the call,
-        as environment variables say. Called before each launch if `_is_watched`."""
+        """Does nothing here. Kernel overrides this method: as environment variables say, it runs a call with these
+        arguments on the host to warn of the call's faults, or writes a script that repeats the call. Called before each
+        launch if `_is_watched` is true."""
 
     @cached_property
     def signature(self) -> dict[str, Any]:
@@ -99,7 +101,8 @@ class Launcher:
     _dims: Sequence[str] = ()
 
     def _check_dtypes(self, bound: dict[str, str]) -> None:
-        """Raises ArgumentError for dtypes that the kernel does not support."""
+        """Does nothing here. In library kernels with a caller's layout (library.viewed), raises ArgumentError for
+        dtypes that the kernel does not support. `bound` has the bindings of a call."""
 
     @cached_property
     def _dispatch(self) -> _runtime.Dispatcher:
@@ -165,8 +168,9 @@ class Launcher:
             CompileError, UnitError, DriverError: there is no code for these arguments.
             RankError: a rank did not take part in an earlier launch of the group.
         """
-        # The usual case: the first argument is exactly a torch.Tensor, no subclass. try_launch launches nothing and
-        # returns None if torch watches calls, if the kernel is not resolved yet, or if another argument is not plain.
+        # Fast path for the usual case: the first argument is a torch.Tensor and not a tensor of a subclass. try_launch
+        # launches nothing and returns None if torch watches calls, if this is the first call with such arguments, or if
+        # an argument is wrong or is a tensor of another kind.
         if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces() or self._is_watched or recorders) and self._dispatch.try_launch(args, stream) is not None:
             return None
         if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
@@ -249,7 +253,7 @@ class Launcher:
     del _question
 
     def _call_through_torch(self, args: tuple[object, ...], kwargs: dict[str, object], stream: object | None) -> None:
-        # Imported late, since it imports torch.
+        # torch_kernels.py is imported only here, since it imports torch.
         whole("mlafix.torch_kernels")
         from ..torch_kernels import operators
 
@@ -319,7 +323,8 @@ class Launcher:
                     raise ArgumentError(f'kernel "{self.name}": expected an argument "{name}", got none{call}')
                 given[name] = None
         for name, tensor in held:
-            # Do not inspect symbolic integers: torch.compile cannot trace that.
+            # The test for int comes first, so that hasattr is not called on a symbolic integer: torch.compile cannot
+            # trace that.
             if given[tensor] is None and not isinstance(given[name], int) and hasattr(given[name], "__dlpack__"):
                 given[name], given[tensor] = 0, given[name]
         return tuple(given[name] for name in names)
@@ -335,7 +340,7 @@ class Launcher:
 
 def _with_factors(signature: str, fixed: dict[str, str]) -> str:
     """Replaces factors of products such as "(G K)" in a signature by their values in `fixed`. A call can then derive
-    the other factor."""
+    the other factor from the size of the dim."""
     if not fixed or '"(' not in signature:
         return signature
     found: dict[str, Any] = json.loads(signature)

@@ -1,4 +1,4 @@
-"""Records which code calls need, instead of launching the calls. Implements `mlafix.compile_keys`."""
+"""Records the code that calls need, instead of launching the calls. Implements `mlafix.compile_keys`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ os.register_at_fork(after_in_child=_forget_others)
 
 
 class Recorded(Exception):
-    """Raised to end a call whose key was recorded, before anything is compiled."""
+    """Ends a call before anything is compiled, since the code or the bindings that the call needs are recorded."""
 
 
 class UnlaunchedCall:
@@ -75,7 +75,8 @@ def recording(recorder: Recorder) -> Iterator[None]:
 
 
 def record(dispatcher: Any, arguments: tuple[Any, ...]) -> None:
-    """Records the code of a call with these arguments. `dispatcher` must be new: it then checks the call as a launch
-    would, and asks for the code, which `cache.Variants` passes to the recorder. Raises ArgumentError."""
+    """Records the code of a call with these arguments. The dispatcher checks the call as a launch would, and asks for
+    the code. `cache.Variants` then calls the recorder instead of compiling. `dispatcher` must be new, since it asks
+    only once for the code of equal calls. Raises ArgumentError."""
     with contextlib.suppress(Recorded):
         dispatcher.prepare(arguments)

@@ -1,5 +1,5 @@
-"""Queries torch's state for a call, and declares kernels to torch. Used by the library's operators (ops/_torch_ops.py)
-and by users' kernels (torch_kernels.py)."""
+"""Tells whether torch must see a call, and declares kernels as torch operators. Used by the library's operators
+(ops/_torch_ops.py) and by users' kernels (torch_kernels.py)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from torch.utils._device import DeviceContext
 from ..errors import ArgumentError
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-# Queries that tell whether torch watches calls on plain tensors. These names hold them because looking them up in torch
-# costs as much as some of the queries. A caller must query `compiling` or `dynamo_traces` first: torch.compile replaces
-# these two by constants when it traces the caller, so it does not trace the other queries.
+# Functions of torch that tell whether torch watches calls on plain tensors. They are kept in variables, because looking
+# a function up in torch costs as much as calling it. A caller must call `compiling` or `dynamo_traces` first: when
+# torch.compile traces the caller, it replaces these two by constants, so that it does not trace the others.
 compiling: Callable[[], bool] = torch.compiler.is_compiling
 dynamo_traces: Callable[[], bool] = torch.compiler.is_dynamo_compiling
 dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
@@ -56,7 +56,7 @@ def must_see_any(values: tuple[object, ...]) -> bool:
 
 
 def _stands_for_another(value: object) -> bool:
-    """True if an argument or a tensor in a list is a subclass or has no memory, so that torch must see it."""
+    """True if torch must see `value`: a tensor of a subclass, a tensor without memory, or a list with such a tensor."""
     if type(value) in _PLAIN:
         return bool(value.is_meta)  # type: ignore[attr-defined]
     if type(value) in _OWN:
@@ -66,8 +66,8 @@ def _stands_for_another(value: object) -> bool:
     return hasattr(type(value), "__torch_function__")
 
 
-# The schema types of scalars that are not SymInt. An f32 is a Scalar, since torch would turn a symbolic number that is
-# passed as a float into a constant.
+# The type of a scalar argument in an operator's schema, by the argument's dtype. All other dtypes have SymInt. An f32
+# is a Scalar, since torch would turn a symbolic number that is passed as a float into a constant.
 _SCALARS = {"f32": "Scalar", "bool": "bool"}
 
 

@@ -33,8 +33,8 @@ class CallExplanation:
         bindings: the bindings of the compiled code: {"D": "128", …}.
         target: the target of the compiled code: "sm_90", "x86-64-v3".
         versions: the code versions, in the order in which a call tries them.
-        rows: the number of rows of the grid. If the grid is ragged, its inner dims are not counted. 0 if nothing is
-            launched.
+        rows: the number of rows of the grid. In a ragged grid this is the number of tokens, not multiplied by the sizes
+            of further indices, such as heads. 0 if nothing is launched.
         blocks: the number of blocks on a GPU; 0 on a CPU.
         threads: the number of threads in each block; 0 on a CPU.
         bytes_read: the bytes of the arguments that are read, if each of their elements is read once.

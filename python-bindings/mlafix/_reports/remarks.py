@@ -53,9 +53,9 @@ def parse(messages: Iterable[Sequence[object]]) -> tuple[list[Remark], list[str]
 
 
 def costs(remarks: Sequence[Remark], versions: Sequence[str]) -> list[Remark]:
-    """Returns at most three remarks that matter, those with the most bytes per row. Includes remarks about all code
-    versions, and about the first version that is not limited to short or few rows. `versions` are the entries of the code
-    versions, in order."""
+    """Returns at most three remarks that matter, those with the most bytes per row. Considers only remarks about all
+    code versions together, and about the first version that is not limited to short or few rows. `versions` are the
+    entries of the code versions, in order."""
     large = next((version for version in versions if not _FOR_SMALL_CALLS.search(version)), "")
     found = [one for one in remarks if one.matters and one.bytes and (one.subject == large or one.subject not in versions)]
     return sorted(found, key=lambda one: -one.bytes)[:_MOST_COSTS]

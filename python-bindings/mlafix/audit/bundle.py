@@ -100,8 +100,8 @@ def written(value: Any) -> str:
 
 
 def script(faults: Any, case: Any, adapter: Adapter, title: str, died: bool = False, seconds: float = 3.0, earlier: Sequence[Any] = ()) -> str:
-    """Returns a script that makes the `earlier` calls and then runs `faults(case, adapter)`. It exits with status 1 if
-    there is a fault.
+    """Returns a script that makes the `earlier` calls and then runs `faults(case, adapter)`. The script exits with
+    status 1 if there is a fault.
 
     Returns "" if the backend cannot be imported.
     """

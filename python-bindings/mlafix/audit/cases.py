@@ -1,6 +1,7 @@
-"""Describes one call of a backend: the backend, the case, its numbers and its results.
+"""Describes one call of a backend: the adapter, the case, and the call's inputs and results.
 
-This module has only plain data and functions, because scripts that show a finding contain their text.
+This module has only plain data and functions, because the scripts that an audit writes for its findings (bundle.py)
+contain their source text.
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ class Adapter:
     lse_base: str = "e"  # base of the logarithm: "e" or "2"
     lse_has_sinks: bool = False  # True if the lse includes the sinks
     causal: bool | str = True  # True: `call` takes the keyword; "always": it has no such keyword and every call is causal; False: no causal masks
-    alignment: str = "bottom-right"  # "bottom-right": the last query's own key is the last key; "top-left": the own key of query i is key i
+    # Which key is at a query's position (the query's own key). "bottom-right": the last query has the last key;
+    # "top-left": query i has key i.
+    alignment: str = "bottom-right"
     graph_safe: bool = True  # True if a call may be captured in a CUDA graph
     batch_invariant: bool = False  # True if the backend claims that a row has the same bits in every batch
     dtype: str = "float32"
     kv_dtype: str = ""  # dtype of keys and values, "float8_e4m3fn" or "float8_e5m2"; "": the same as `dtype`
     kv_scales: str = "number"  # "number": k_scale and v_scale are floats; "heads": they are tensors [Hk] f32
     default_scale: bool = False  # True if a call may omit `scale`, which is then D ** -0.5
-    alignment_bytes: int = 0  # required alignment in bytes of pointers and of rows of heads; 0: the size of the dtype
+    alignment_bytes: int = 0  # required alignment in bytes of pointers and of each head's row; 0: the size of the dtype
     shares_workspace: bool = False  # True if calls on two streams must not overlap
     device: str = "cpu"
     heads: int = 4
@@ -54,7 +57,7 @@ class Case:
 
     q_lens: tuple[int, ...] = (3, 1, 4)
     kv_lens: tuple[int, ...] = (5, 9, 4)
-    ids: tuple[int, ...] = ()  # one id per sequence, which selects its values; (): the positions 0, 1, …
+    ids: tuple[int, ...] = ()  # one number per sequence, the seed of its q, k and v; (): the positions 0, 1, …
     heads: int = 4
     kv_heads: int = 2
     dim: int = 32
@@ -203,6 +206,6 @@ def share_keys(case: Case, adapter: Adapter, made: Values) -> None:
 
 
 def shared_pages(case: Case, adapter: Adapter) -> int:
-    """Returns how many pages all requests begin with if case.pages is "shared": those that the shortest request fills.
-    Returns 0 for other contents of the block table."""
+    """If case.pages is "shared", returns the number of pages in the prefix that all requests share: the pages that the
+    shortest request fills. Otherwise returns 0."""
     return max(min(case.kv_lens, default=0), 0) // adapter.page_size if case.pages == "shared" else 0

@@ -19,7 +19,7 @@ CLAUSES: dict[str, str] = {
     "M1": "The identity", "M2": "All sides empty", "M3": "One side live", "M4": "States without weight", "M5": "NaN in a live lse",
     "M6": "Weights and sums", "M7": "One base", "M8": "Outputs that are inputs", "M9": "A sink counts once",
 }  # fmt: skip
-"""The name of each clause by its number. On docs/Contract.md the anchor of a clause is its number in lower case."""
+"""The name of each clause by its number. In docs/Contract.md the anchor of a clause is its number in lower case."""
 
 # (text, clauses, clauses): a fault whose kind contains the text breaks the first clauses in attention and the second in
 # merges.
@@ -54,13 +54,14 @@ def clauses_in(check: tuple[str, ...], merges: bool) -> list[str]:
     return [clause for clause in check if (clause[0] == "M") == merges] or list(check)
 
 
-# OF_ROWS has the texts of OF_KIND that only name the affected rows. They decide the clauses of a fault only in checks
-# whose first clause is in OF_ROWS_IN, since other checks vary more than rows.
+# OF_ROWS has the texts of OF_KIND that only say which rows are wrong. They decide the clauses of a fault only in checks
+# whose first clause is in OF_ROWS_IN. Other checks vary more than rows, and this may be the cause of wrong rows.
 OF_ROWS = ("rows without keys", "all masked")
 OF_ROWS_IN = ("C1", "C2", "C5", "C8")
 
 
-# (field, clause): wrong live rows break the clause if the smallest failing case needs another value than the default.
+# (field of Case, clause): wrong live rows break the clause if the field of the smallest failing case does not have its
+# default value.
 OF_CASE: tuple[tuple[str, str], ...] = (
     ("beyond", "C4"), ("layout", "C9"), ("lengths", "C9"), ("k_scale", "C17"), ("num_splits", "C18"), ("longer", "C18"), ("window", "C13"), ("sinks", "C14"),
     ("softcap", "C14"), ("alibi", "C14"), ("scale", "C14"),
@@ -77,8 +78,8 @@ def clauses_of_case(kind: str, case: Any) -> list[str]:
 
 
 def clauses_of(check: tuple[str, ...], kind: str, merges: bool) -> list[str]:
-    """Returns the clauses that a fault breaks: C15 if it appears after or beside another call, else at most two of its
-    kind in OF_KIND, else those of the check."""
+    """Returns the clauses that a fault breaks: C15 if it appears after or beside another call, else at most two
+    clauses that OF_KIND has for its kind, else those of the check."""
     named = [(words, states if merges else attention) for words, attention, states in OF_KIND if words in kind.partition(", after a call")[0].partition(", beside a call")[0]]
     own = [clause for words, clauses in named if words not in OF_ROWS or check[0] in OF_ROWS_IN for clause in clauses]
     if "after a call" in kind or "beside a call" in kind:

@@ -1,6 +1,7 @@
 """Detects crashes and hangs by running a function in its own process.
 
-This module has only plain functions, because scripts that show a finding contain their text.
+This module has only plain functions, because the scripts that an audit writes for its findings (bundle.py) contain the
+source text of these functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Makes the call that a case describes, in each form of attention.
 
-This module has only plain functions, because scripts that show a finding contain their text.
+This module has only plain functions and a class, because the scripts that an audit writes for its findings (bundle.py)
+contain their source text.
 """
 
 from __future__ import annotations
@@ -341,7 +342,7 @@ def call_ragged_paged(case: Case, adapter: Adapter, values: Values) -> Got:
     """Makes a ragged paged call: q [n, H, D], caches as in `call_paged`, cu_seqlens_q [B + 1], block_table [B, P],
     seq_lens [B] i32.
 
-    seq_lens counts the keys of earlier calls, too.
+    seq_lens counts all keys of a request in the cache, also those that earlier calls have stored.
     """
     memory = Memory(case, adapter)
     (q,) = packed_rows(case, adapter, values, memory, -1)

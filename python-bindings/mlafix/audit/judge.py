@@ -1,6 +1,7 @@
 """Compares the results of a call with the reference.
 
-This module has only plain functions, because scripts that show a finding contain their text.
+This module has only plain functions, because the scripts that an audit writes for its findings (bundle.py) contain the
+source text of these functions.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def written_to(got: Got) -> list[Fault]:
 
 
 def pads(got: Got, case: Case, adapter: Adapter, live: int) -> list[Fault]:
-    """Returns a fault if a padding row is neither 0 with an lse of -inf nor, in a given buffer, unchanged."""
+    """Returns a fault if a padding row has a wrong value. It must be 0 in out, and -inf or +inf in the lse. In an
+    output that the call was given, it may also be unchanged."""
     held = {"nan": math.nan, "stale": STALE}.get(case.before)
     faults = []
     for name, tensor, identity in (("out", got.out, 0.0), ("lse", got.lse, -math.inf)):
@@ -118,7 +120,7 @@ def numbers(case: Case, adapter: Adapter) -> tuple[Values, Want]:
 
 def expected(case: Case, adapter: Adapter) -> tuple[Values, Want]:
     """Returns the inputs of a case and their reference. Cases that differ only in the fields of AROUND have one entry
-    in the cache."""
+    in the cache of `numbers`, so their reference is computed once."""
     pages = case.pages if case.pages in ("shared", "equal") else "straight"
     return numbers(replace(case, pages=pages, **AROUND), replace(adapter, call=len, name="", takes=()))
 

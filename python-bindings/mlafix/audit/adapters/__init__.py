@@ -1,7 +1,7 @@
 """Ready adapters of packages. A module is imported only if the package that it adapts is installed.
 
-The modules of this folder have plain functions only, so that a script that shows a finding can contain the text of an
-adapter and need only the adapted package.
+The modules of this folder have only plain functions and classes. The scripts that an audit writes for its findings can
+thus contain the source text of an adapter, and need only the adapted package.
 """
 
 from __future__ import annotations

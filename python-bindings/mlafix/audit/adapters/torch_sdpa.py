@@ -65,7 +65,7 @@ def sdpa_cudnn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: boo
 
 
 # Adapters of torch's operators (OPERATOR, TOP_LEFT) and of the public function with a mask (MASKED):
-#   - No operator groups heads, so kv_heads equals heads.
+#   - No operator supports grouped heads (GQA), so kv_heads equals heads.
 #   - The operators take lengths from shapes, which a CUDA graph keeps, so they are not graph_safe.
 #   - With is_causal, the mask of the operators is top-left: query i sees the keys up to key i. Only the flash operator
 #     on a GPU has a bottom-right mask, which is why torch.nn.attention.bias uses that operator.

@@ -30,8 +30,8 @@ def as_pages(cache: torch.Tensor) -> torch.Tensor:
 def attention(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor,
               seq_lens: torch.Tensor, causal: bool, scale: float, window: int = -1, sinks: Any = None, softcap: float = 0.0, k_scale: float = 1.0,
               v_scale: float = 1.0, out: Any = None) -> torch.Tensor:  # fmt: skip
-    """Calls cpu_attention_with_kv_cache as CPUAttentionBackendImpl does. Copies the caches, since the operator's pages
-    of keys are [D, page_size]."""
+    """Calls cpu_attention_with_kv_cache as CPUAttentionBackendImpl does. Copies the caches, since the operator takes
+    pages of keys as [D, page_size] and the audit has them as [page_size, D]."""
     out = torch.empty_like(q) if out is None else out
     sizes = (seq_lens.shape[0], q.shape[1], k_cache.shape[2], q.shape[2])
     # Chooses `isa` as _get_attn_isa in vllm/v1/attention/backends/cpu_attn.py does, but never AMX.

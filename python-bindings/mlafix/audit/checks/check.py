@@ -1,4 +1,4 @@
-"""Defines the base class of checks, and functions that make their cases."""
+"""Defines the class of checks, and functions that make their cases."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Check:
     of_attention: Callable[[Any, Adapter], list[Fault]]
     of_states: Callable[[Any, Adapter], list[Fault]] = no_faults
     lacks: Callable[[Adapter], str] = never  # returns why the check is not applicable, or ""
-    # True if a backend may raise an exception for any case of the check. For views, and for other numbers of heads than
-    # the adapter's, a backend may raise in every check.
+    # True if a backend may raise an exception for any case of the check. If false, it may raise only for views and for
+    # other numbers of heads than the adapter's.
     refusable: bool = False
     must_return: bool = False  # True if an exception counts as an error, since a caller cannot know which calls raise it
     needs_gpu: bool = False

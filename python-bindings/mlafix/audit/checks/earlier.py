@@ -169,7 +169,8 @@ def sequences(adapter: Adapter) -> Groups:
         "other lengths of the same shapes": [base(adapter, **lengths, after="lengths", before=before) for before in ("nan", "none")]
         + [base(adapter, **lengths, causal=True, after="lengths"), base(adapter, q_lens=(1, 1, 1), kv_lens=(70, 9, 3), after="lengths")],
         "other sizes": [base(adapter, **lengths, after="sizes"), base(adapter, q_lens=(1, 1), kv_lens=(600, 30), after="sizes")],
-        # These shapes differ from those of all other cases, because a backend may keep a kernel for each shape.
+        # Each case has shapes that no other case has. The earlier call, with the other option, is thus the first call
+        # with these shapes, and a backend that keeps one kernel for each shape keeps the kernel of that call.
         "other options": [base(adapter, q_lens=(2, 5, 3 + i), kv_lens=(17 + 16 * i, 9, 4), after=option) for i, option in enumerate(OPTIONS) if takes(adapter, option)],
         "other values": [base(adapter, q_lens=(5, 4, 3), kv_lens=(9, 4, 50), after="values"), base(adapter, q_lens=(1, 4, 3), kv_lens=(9, 0, 70), after="values")],
         "200 calls": [base(adapter, q_lens=(64, 64), kv_lens=(5, 9), after="calls")],

@@ -57,7 +57,7 @@ def contents(case: Case, adapter: Adapter) -> list[Case]:
 
 
 def got_of(result: Any, adapter: Adapter) -> Got:
-    """Returns the results of a replayed call, as rows of tokens."""
+    """Converts what a backend returned to rows of tokens on the CPU."""
     out, lse = result if isinstance(result, (tuple, list)) else (result, None)
     lse = lse if adapter.returns_lse else None
     lse = lse.transpose(-1, -2) if lse is not None and adapter.lse_layout == "hn" else lse
