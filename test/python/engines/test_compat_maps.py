@@ -36,19 +36,18 @@ def tiles(rng: np.random.Generator, lengths: list[int], splits: list[int]) -> tu
 
       - the bounds of each tile's entries in the third map,
       - the bounds of each tile's final rows; the final rows of the tiles are in random order,
-      - the first row of each partial.
+      - the first row of each partial; the partials are in random order.
     """
     starts, row = {}, 0
     for tile in rng.permutation(len(lengths)).tolist():
         starts[tile], row = row, row + lengths[tile]
     final = np.array([[starts[i], starts[i] + n] for i, n in enumerate(lengths)], np.int32).reshape(-1, 2)
-    places, at = [], 1  # row 0 of the partials belongs to no tile
-    for n, count in zip(lengths, splits):
-        for _ in range(count):
-            places.append(at)
-            at += n
+    sizes = np.repeat(lengths, splits)  # the rows of each partial
+    places, at = np.zeros(sizes.size, np.int32), 1  # row 0 of the partials belongs to no tile
+    for i in rng.permutation(sizes.size).tolist():
+        places[i], at = at, at + int(sizes[i])
     indptr = np.concatenate([[0], np.cumsum(splits)]).astype(np.int32)
-    return indptr, final, np.array(places, np.int32), at
+    return indptr, final, places, at
 
 
 @pytest.mark.parametrize("lengths, splits", [
@@ -91,6 +90,7 @@ def test_aiter_reduces_each_query_of_a_tile(dtype: np.dtype, lengths: list[int],
 def test_aiter_without_a_map_of_rows_takes_tiles_in_order(queries: int, device: Device, rng: np.random.Generator) -> None:
     splits = [2, 4, 3, 2]
     indptr, _, places, count = tiles(rng, [queries] * 4, splits)
+    places.sort()  # without a map, the partials of a tile lie one after the other
     states = make_states(rng, 1, count, HEADS, DIM, F32)
     v, s = states.v[0], states.s[0]
     out, lse = device.poisoned((4 * queries, HEADS, DIM), BF16), device.poisoned((4 * queries, HEADS), F32)
