@@ -129,8 +129,8 @@ TEST(Container, a_manifest_size_that_leads_out_of_the_file_is_found) {
 TEST(Container, images_leave_no_gap_and_overlap_nothing) {
   for (int delta : {-64, -1, 1, 64}) {
     UnitWriter writer = addBiasUnit();
-    // Changes the offset of one image in the manifest that finish() writes.
-    UnitWriter fixed = writer;
+    // Takes the manifest that finish() writes, and changes the offset of one
+    // image.
     std::vector<uint8_t> bytes = writer.finish();
     json manifest = json::parse(
         bytes.begin() + 64, bytes.begin() + 64 + bytes[24] + 256 * bytes[25]);
