@@ -346,9 +346,8 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel, const MachineModel &machine) {
     return shape.loaded.contains(argument) || shape.stored.contains(argument);
   });
   kernel.getBody().walk([&](Block *block) {
-    // The tensors, loaded or stored, whose first access to a member has been
-    // counted. That access moves all members together, so accesses to the other
-    // members do not count.
+    // The tensors, loaded or stored, of which an access to a member has been
+    // counted. It moves all members, so accesses to the others do not count.
     llvm::SmallDenseSet<std::pair<Value, int>> ofMembers;
     int64_t moves = llvm::count_if(*block, [&](Operation &op) {
       std::optional<MemoryAccess> access = getPackedAccess(&op);

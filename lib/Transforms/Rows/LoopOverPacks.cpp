@@ -381,8 +381,7 @@ struct AccessClass {
 static AccessClass classify(Operation *op, AccessKinds &kinds) {
   AccessClass result{isTileOp(op), mayWrite(op), std::nullopt};
   std::optional<MemoryAccess> access = getSingleAccess(op);
-  // A buffer has rows of a single dim, which share one loop in a stage. So only
-  // accesses to arguments need a kind for mustPrecede().
+  // The rows of a buffer share a loop per stage, so only arguments need kinds.
   if (access && access->getArgument())
     result.kind = kinds.getKind(*access);
   return result;
