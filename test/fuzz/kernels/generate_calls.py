@@ -53,13 +53,13 @@ def _sliced(kernel: Kernel, dim: str) -> int:
 
 
 def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list[tuple[str, str]]) -> list[Call]:
-    """Returns calls that one compiled kernel serves: an ordinary one, and others with different sizes and layouts. Few
-    calls have no rows."""
+    """Returns calls that one compiled kernel serves: an ordinary one, and others with different sizes and layouts. The
+    grid of most calls has rows."""
     dtypes = {variable: rng.choice(_CHOICES.get(variable, FLOAT_CHOICES)) for variable in kernel.variables}
     absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.15]
     bases = {base: rng.choice(["e", "2"]) for base in kernel.bases if rng.random() < 0.4}
     bound = [rng.choice(["m", "r"])] if rng.random() < 0.04 else []
-    # All calls pass the same scalars as tensors, since the compiled code depends on which these are.
+    # A scalar that one call passes as a tensor is passed as a tensor by all calls: the compiled code depends on that.
     held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]
     turn = rng.randrange(2) if kernel.exchanges else 0
     made: list[Call] = []
@@ -115,8 +115,8 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int], is_first: 
     sizes["slots"] = rng.randint(1, 9)
     sizes["_"], sizes["k"], sizes["ranks"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED), rng.randint(1, MOST_LISTED)
     for bound in {bound_of(dim) for tensor in kernel.tensors for dim in tensor.dims if is_bounded(dim)}:
-        # The sizes include the bound and neighbours of powers of two, at which another code version may run. All other
-        # sizes are at most 300, since longer rows take long.
+        # Some calls give the dim its largest size (the bound) or a neighbour of a power of two, since another code
+        # version may run at such sizes. All other sizes are at most 300, since longer rows take long.
         most = min(bound, 300)
         sizes["r"] = rng.choice([0, 1, most - 1, most, bound, rng.randint(0, most), rng.randint(0, most)])
         if is_first:
@@ -146,11 +146,11 @@ def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
 
 
 def _moved_rows(kernel: Kernel) -> set[str]:
-    """Returns the tensors whose last dim must have stride 1, since the kernel moves whole rows of them. Omits tensors
-    whose last dim is the first factor of a product along which the kernel has rows. If a loop over a tuple names
-    several tensors, includes all of them."""
-    # Looks for rows along products only outside of branches, since the compiled kernel may lack the rows of a branch
-    # with a constant condition.
+    """Returns the tensors whose last dim must have stride 1, since the kernel moves whole rows of them. Includes all
+    tensors in the tuple of a loop. Omits tensors whose last dim is the first factor of a product along which the kernel
+    has rows: such a dim may have any stride."""
+    # The rows along products are looked for outside of branches only, since the compiled kernel may lack the rows of a
+    # branch with a constant condition.
     stored = [[*node.walk()] for s in kernel.body if isinstance(s, Store) for node in expressions(s)]
     sure = [node for nodes in stored if all(node.op != "ifexp" for node in nodes) for node in nodes]
     groups = {factors(node.type.dim)[0] for node in sure if node.type.kind == "row" and factors(node.type.dim)}

@@ -128,8 +128,8 @@ class Expressions(Loads):
         return Node("call", type, args, {"function": function.name})
 
     def operand(self, type: Type, depth: int) -> Node:
-        """Returns an operand of a row type. Instead of a row, may return a scalar; instead of a row of groups, a row
-        with one element per group."""
+        """Returns an operand for a result of this type. In place of a row, may return a scalar. In place of a row along
+        the product, may also return a row with one element per group."""
         if type.kind == "row" and type.dim == self.product and type.dtype != "M" and self.chance(0.25):
             return self.full(row("G", type.dtype), depth)
         if type.kind == "row" and self.chance(0.25):
@@ -263,7 +263,7 @@ class Expressions(Loads):
         return size if size is not None and size <= _MOST_NUMBERS else 0
 
     def row_of(self, type: Type, depth: int) -> Node:
-        """Returns a row that is listed element by element. At least one element is not a constant."""
+        """Returns a row that is listed element by element. Usually, at least one element is not a constant."""
         count = self.numbers_of(type)
         values = [self.expression(type.scalar(), min(depth, 1) if self.chance(3 / count) else 0) for _ in range(count)]
         if all(is_number(value) for value in values) and not self.chance(0.1):
@@ -271,8 +271,8 @@ class Expressions(Loads):
         return Node("row_of", type, values)
 
     def elements(self, type: Type) -> dict[str, float]:
-        """Returns {"element": weight} if a value of `type` can be an element of a row, or a row can consist of one
-        element of each group. Otherwise returns {}."""
+        """Returns {"element": weight} if an expression of this type can select one element of a row or, for a row type,
+        one element of each group of a row. Otherwise returns {}."""
         if self.pure or self.in_where or type.dtype not in ("f32", "i32", "i64", "bool") or not self.row_dims:
             return {}
         is_each = type.kind == "row" and self.product and type.dim == "G"

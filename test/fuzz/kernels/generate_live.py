@@ -58,7 +58,7 @@ def _is_dead(body: list[Statement], ran: set[int]) -> bool:
 
 
 def _change(body: list[Statement], ran: set[int], index: Node) -> bool:
-    """Changes each statement that runs although one of its blocks does not. Returns True if it changed any."""
+    """Changes the statements that run but have a block that does not run. Returns True if any statement has changed."""
     changed = False
     for s in body:
         dead = [inside for inside in read_blocks(s) if inside and id(inside) not in ran]

@@ -35,7 +35,7 @@ _MOST_INDEXING = 6  # the deepest nesting of loaded indices
 
 
 def may_be_constant(node: Node) -> bool:
-    """True if a bool may be known at compile time."""
+    """True if the value of an expression may be known at compile time."""
     if node.op in ("lit", "call", "present"):  # "present" is constant for a tensor that becomes mandatory later
         return True
     if node.op == "name":  # variables and parameters may be constant; arguments and indices are not
@@ -67,7 +67,7 @@ class Loads:
         self.indexing = 0  # the nesting depth of the current index
         self.writes: dict[str, list[Node]] = {}  # written tensor to the indices of the elements that this row owns
         self.pairs: list[tuple[str, str]] = []  # (tensor of payloads, tensor of their lses)
-        self.single: set[str] = set()  # inputs that no other statement reads
+        self.single: set[str] = set()  # inputs that were added for one purpose; no other expressions load them
         self.distinct: list[str] = []  # tables of distinct entries
         self.pure = False  # True inside an inline function, which has no tensors and no grid
         self.in_where = False  # True in a grid's predicate, which has only scalars
@@ -167,11 +167,11 @@ class Loads:
         return size % 2 == 0 and row_dim != "G"
 
     def input(self, element: str, row_dim: str, has_halves: bool = True) -> Tensor:
-        """Returns a tensor that the kernel reads. With `has_halves`, two of its elements may share a byte."""
+        """Returns an input, an existing or a new one. With `has_halves`, two elements may share a byte (f4e2m1)."""
         has_halves &= bool(row_dim)
         usable = [t for t in self.tensors if t.access == "In" and self.element(t) == element and (has_halves or t.dtype != FP4)
                   and (bool(row_dim) <= (t.dims[-1] == row_dim)) and t.name != "cu" and t.name not in self.single]  # fmt: skip
-        if self.in_where:  # leaves out tensors along the grid's dims, since segments may have no rows
+        if self.in_where:  # leaves out tensors along the grid's dims, which are empty if no segment has rows
             own = {dim for _, dim in self.own}
             usable = [t for t in usable if not own & set(t.dims)]
         if usable and (self.chance(0.65) or len(self.tensors) > 8):
@@ -271,7 +271,8 @@ class Loads:
         if guard is None or self.chance(0.3):
             extra = self.expression(BOOL, min(depth - 1, 1))
             guard = extra if guard is None else Node("logic", BOOL, [guard, extra], {"name": "and"})
-        # With a constant condition, the alternative value would stay a number, without conversion to the type.
+        # If the condition of `a if guard else b` is a constant, a literal b stays an untyped number. It is therefore
+        # converted to the type, which is not possible for rows, bytes and "M".
         converts = not row_dim and type.dtype not in ("i8", "u8", "M")
         if self.chance(0.3) and (converts or not may_be_constant(guard)):  # `a if guard else b` reads nothing if the guard is false
             other = self.expression(type, 0) if self.chance(0.5) else self.literal(type.scalar())

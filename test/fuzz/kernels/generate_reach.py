@@ -68,8 +68,9 @@ class Reach(Statements):
         """
         self.thoroughness = self.weighted({1.0: 0.96, 0.5: 0.02, 0.0: 0.02})
         self.stores_left = _STORES_OF_LONG if is_long else _STORES
-        # Maps a type to the output tensors for its values, the grid's indices in each of them, the position of the
-        # slot's index among these, and the number of slots in use.
+        # Each stored value gets a slot: an index of its own into an additional dim of an output tensor. Maps a type to
+        # the output tensors for its values, the grid's indices in each of them, the position of the slot's index among
+        # these indices, and the number of slots in use.
         self.kept: dict[Type, tuple[list[str], list[Node], list[int], list[int]]] = {}
         self.types = dict(seen)
         self.stored: set[str] = set()  # names whose values have been stored to an output
@@ -120,8 +121,9 @@ class Reach(Statements):
         return made, unread
 
     def _inner(self, body: list[Statement], known: set[str], is_loop: bool, is_elif: bool = False) -> tuple[list[Statement], set[str]]:
-        """Adds stores to a nested block. Stores unread names that are not known outside at the end of the block. For an
-        elif, may only return these names, since the other branch may assign them, too."""
+        """Adds stores to a nested block. Returns the block, and the names whose values no statement has read by its
+        end. At the end of the block, stores the values of those of these names that are not known outside of it. For an
+        elif, sometimes leaves these last stores to the caller, since the other branch may assign the names, too."""
         stored = set(self.stored)
         if is_elif and self.chance(0.4):
             (inner,) = body
@@ -220,8 +222,8 @@ class Reach(Statements):
     # -- Outputs -----------------------------------------------------------------------------------------------------
 
     def _keep(self, value: Node, is_loop: bool, sum_rate: float = 0.0) -> list[Statement]:
-        """Stores a value to an output, at a place of its own. Sometimes adds it to the place, so that every iteration
-        of a loop shows in the result."""
+        """Stores a value to an output, in a slot of its own. Sometimes adds the value to what the slot holds, so that
+        every iteration of a loop shows in the result."""
         type = value.type
         if type.kind in ("list", "sink") or type.dtype in ("i8", "u8", "M") or self.stores_left <= 0 or self.arguments() > _ARGUMENTS:
             return []
@@ -262,7 +264,7 @@ class Reach(Statements):
         return made
 
     def _slot(self, type: Type) -> tuple[list[str], list[list[Node]]]:
-        """Returns the output tensors for values of the type, and the indices of their next free place."""
+        """Takes the next free slot for a value of the type. Returns its output tensors, and the indices in each."""
         if type not in self.kept:
             self.kept[type] = self._outputs(type)
         tensors, indices, places, count = self.kept[type]

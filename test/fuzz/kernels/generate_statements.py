@@ -340,7 +340,8 @@ class Statements(Expressions):
         return made + new
 
     def reread(self, tensor: str, nodes: list[Node], type: Type) -> Node:
-        """Loads the same place again, or a row over the same dim that overlaps it."""
+        """Loads the same row or element again. Sometimes shifts or stretches the loaded row (``load(…, into=…)``), so
+        that the load overlaps the store."""
         plain = Node("load", type, list(nodes), {"tensor": tensor})
         if type.kind != "row" or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G") or factors(type.dim) or self.chance(0.7):
             return plain

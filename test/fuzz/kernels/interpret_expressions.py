@@ -20,7 +20,7 @@ from values import Value, anything_where, map_parts, shape_of, spread_to, stacke
 
 
 class Invalid(Exception):
-    """The kernel reads out of bounds or never ends, which no kernel may do. This is a fault of the generator."""
+    """The kernel has a loop of too many iterations. This is a fault of the generator."""
 
 
 class Expressions:
@@ -411,8 +411,8 @@ class Expressions:
         return stacked([self.eval(argument) for argument in node.args])
 
     def eval_element(self, node: Node) -> Value:
-        """Returns an element of a row, or of each of its groups. Returns 0 if the index is out of bounds, and an
-        unknown value if it is unknown."""
+        """Returns an element of a row, or of each of its groups. An index that is out of bounds gives 0, and an unknown
+        index gives an unknown value."""
         row, *indices = (self.eval(argument) for argument in node.args)
         rows, size = shape_of(row)
         dims = factors(node.args[0].type.dim)

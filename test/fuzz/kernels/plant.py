@@ -1,4 +1,5 @@
-"""Plants faults: replaces one operation of a kernel's source by another. The instrument must detect each kind."""
+"""Plants faults: replaces one operation of a kernel's source by another. Tests check that the fuzzer detects each
+kind of fault."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def without_ranks(text: str, turn: int) -> str:
 
 def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Arena) -> tuple[dict[str, Cells], Interpreter]:
     """Interprets the call. Returns the cells of each tensor after the call, and the interpreter, which has the printed
-    texts. Raises Invalid if the call reads out of bounds or never ends."""
+    texts. Raises Invalid if a loop has too many iterations."""
     cells: dict[str, Cells] = {}
     for name, view in arena.views.items():
         if name not in call.aliases:
@@ -200,8 +200,8 @@ def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
 
 
 def known(kernel: mlafix.Kernel, bases: dict[str, str]) -> dict[str, str]:
-    """Returns those of `bases` that the compiled kernel has. It lacks a base that only skipped branches use. If it
-    lacks another base by mistake, the default applies and the comparison fails."""
+    """Returns those of `bases` that the compiled kernel has. The kernel lacks a base that only skipped branches use. If
+    it lacks another base by mistake, the default of the base applies, so the comparison of the results fails."""
     return {name: base for name, base in bases.items() if name in kernel.signature["names"]}
 
 

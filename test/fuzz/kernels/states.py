@@ -15,7 +15,8 @@ from formats import LARGEST, TINY, f32_down, f32_up
 from integers import Bools
 
 ERROR = 4e-6  # the relative error of a merge (N10)
-FAR_ERROR = 1.6e-7 * np.log(2)  # the error of a term's weight per bit, in a merge of three or more in base e
+# The error of a term's weight per bit of its exponent, in a merge of three or more states in base e.
+FAR_ERROR = 1.6e-7 * np.log(2)
 SMALLEST = 2.0**-126  # the smallest error that is allowed
 # A weight 2^x is surely zero for x below the first number, and surely nonzero above the second one. Between them it may
 # be a subnormal number or zero.

@@ -17,7 +17,7 @@ STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
 COMPUTED = ("add", "mul")  # operations in an extent that is an expression
-OF_B = "BaseOfB"  # the Base that defaults to the base B
+OF_B = "BaseOfB"  # the name of a Base whose default is the Base "B"
 MOST_LISTED = 5  # the most tensors in a list, or ranks in a group
 
 
