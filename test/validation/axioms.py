@@ -2,8 +2,8 @@
 
 `ex2`, `lg2` and `rcp` are the GPU's approximations. PTX's manual gives error bounds and special values for them. The solver
 only knows that equal operands have equal results, and the facts below. The manual implies all of these facts but one:
-that `rcp.approx` of 1 is 1. The GPU tests check this one, since a merge with one live state must copy it (rule N4 of
-docs/Dialect.md).
+that `rcp.approx` of 1 is 1. The GPU tests check this one, since a merge with one live state must copy that state
+(rule N4 of docs/Dialect.md).
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ class Call:
 
 
 def _parts(payload: str, lse: str, count: int, row: int, step: int) -> tuple:
-    """Returns `count` consecutive states in one pair of tensors."""
+    """Returns `count` consecutive states in one pair of tensors. Their payloads are `row` elements apart, and their lses
+    `step` elements."""
     return tuple(((payload, i * row), (lse, i * step)) for i in range(count))
 
 

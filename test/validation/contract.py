@@ -10,7 +10,7 @@ from calls import Call, Program
 from solver import Floats
 from symbolic import Machine, Path
 
-# The distance to the largest lse, in base e, at which a weight is 0: the weight is then 2^x with x <= -152.
+# A state whose lse (base e) is this far below the largest lse has the weight 2^x with x < -152, which is 0 in f32.
 _FAR = 200.0
 
 
@@ -31,7 +31,7 @@ class Query:
     given: list[object]
     claim: object
     example: tuple[object, ...] = ()
-    """Concrete values of the lses for which `given` holds."""
+    """Claims that give each lse a concrete value, so that `given` holds."""
 
 
 class Row:

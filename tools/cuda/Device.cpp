@@ -1,4 +1,4 @@
-//===- Device.cpp - A device as tools take it -----------------------------===//
+//===- Device.cpp - The value of the option --device ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

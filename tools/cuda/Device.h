@@ -1,4 +1,4 @@
-//===- Device.h - A device as tools take it ---------------------*- C++ -*-===//
+//===- Device.h - The value of the option --device --------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

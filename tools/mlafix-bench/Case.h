@@ -76,8 +76,8 @@ struct Launch {
   std::string function;
   std::string bindings; ///< such as "H=128,D=128,T=bf16"; mlafix only
   std::vector<Argument> args;
-  /// For a baseline with `gridX` of 0: the total number of threads. The fastest
-  /// block size is then measured.
+  /// For a baseline with `gridX` of 0: the total number of threads. Several
+  /// block sizes are then measured, and the fastest is used.
   int64_t items = 0;
   /// For a baseline with a fixed launch: the grid, and the threads of a block.
   uint32_t gridX = 0, gridY = 1, threads = 0;
@@ -104,7 +104,8 @@ struct Implementation {
   std::string name; ///< such as "mlafix", "mlafix, dependent" or "cuda"
   bool isBaseline = false;
   bool isDependent = false; ///< uses programmatic dependent launch
-  /// For a baseline: the name of mlafix's implementation to compare with.
+  /// The name of the implementation of mlafix to compare with. It is "" for
+  /// that implementation itself.
   std::string against;
   std::vector<Launch> launches;
   /// The number of times that intermediate results are rounded to the rows'

@@ -1,4 +1,4 @@
-//===- CasesCombine.cpp - Few rows of many states, and ragged ones --------===//
+//===- CasesCombine.cpp - Split-KV combines, merges of segments -----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -24,8 +24,8 @@ std::string shaped(int64_t heads, int64_t dim) {
   return "h" + std::to_string(heads) + "_d" + std::to_string(dim);
 }
 
-/// Returns implementations by mlafix's kernel, with and without dependent
-/// launch.
+/// Returns the two implementations that launch mlafix's kernel: without and
+/// with dependent launch.
 std::vector<Implementation> ours(const Launch &launch) {
   return {{"mlafix", false, false, "", {launch}},
           {"mlafix, dependent", false, true, "", {launch}}};

@@ -58,8 +58,8 @@ using MergeTwo = std::function<Launch(const States &result, const States &left,
 /// Returns a chain of merges: the first two inputs into `result`, then each
 /// further input into `result`, as engines do today. If `result` is the first
 /// input, the chain is in place, so each replay merges the other inputs into it
-/// once more. Its payload stays a mean of the inputs, and its lse grows only
-/// with the logarithm of the number of replays.
+/// once more. The payload of the first input then stays a mean of the inputs,
+/// and its lse grows only with the logarithm of the number of replays.
 std::vector<Launch> chain(const std::vector<States> &inputs,
                           const States &result, const MergeTwo &mergeTwo) {
   std::vector<Launch> launches;

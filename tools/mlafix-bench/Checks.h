@@ -26,7 +26,7 @@ namespace mlafix::bench {
 struct States {
   View rows, lse;
   /// Returns which token of these states is merged into token t of the result.
-  /// If no function is set, token t is.
+  /// If no function is set, that is token t, too.
   std::function<int64_t(int64_t t)> token = {};
 };
 

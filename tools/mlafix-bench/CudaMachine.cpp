@@ -223,8 +223,8 @@ public:
   }
 
 private:
-  /// Loads a module of stream kernels. The driver compiles all that it loads,
-  /// so load only what is needed.
+  /// Loads a module of stream kernels. The driver compiles all kernels of a
+  /// module, so callers pass a module with only the kernels that they need.
   CUlibrary loadStreams(const std::string &text) {
     CUlibrary library = nullptr;
     cuLibraryLoadData(&library, text.c_str(), nullptr, nullptr, 0, nullptr,

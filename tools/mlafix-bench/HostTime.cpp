@@ -26,8 +26,8 @@ struct TimedLaunch {
 } // namespace
 
 /// Times batches of launches. Each round times all implementations and starts
-/// with a different one, because the clock drifts by more than their
-/// differences.
+/// with a different one, because the clock drifts by more than the
+/// implementations differ.
 static void measure(Machine &machine, std::vector<TimedLaunch> &all,
                     int rounds) {
   constexpr int batch = 100, warmUp = 5;

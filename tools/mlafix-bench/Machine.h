@@ -27,9 +27,11 @@ public:
   virtual double time() = 0;
 };
 
-/// A stream kernel. It reads `reads` streams that follow each other from `from`
-/// on, and writes one stream to `to`. Each has `bytes` bytes. If `reads` is 0,
-/// it only writes.
+/// The arguments of a stream kernel, which moves bytes to measure the roof. A
+/// stream is a range of memory here, not a CUDA stream. The kernel reads
+/// `reads` streams that follow each other from `from` on, and writes one stream
+/// to `to`. Each stream has `bytes` bytes. If `reads` is 0, the kernel only
+/// writes.
 struct Stream {
   int reads;
   const char *from;
@@ -43,8 +45,8 @@ struct StreamForms {
   std::vector<std::string> schedules = {""};
 };
 
-/// One form: indices of a shape and a schedule. Dependent launch is chosen
-/// separately.
+/// One form: the indices of a shape and a schedule in StreamForms, for launches
+/// that are dependent or not.
 struct StreamForm {
   size_t shape = 0, schedule = 0;
   bool isDependent = false;
@@ -79,7 +81,7 @@ public:
   virtual void copy(void *to, const void *from, int64_t bytes) = 0;
   virtual void fill(void *to, unsigned char byte, int64_t bytes) = 0;
 
-  /// Returns the stream to launch on, or null on the CPU.
+  /// Returns the CUDA stream to launch on, or null on the CPU.
   virtual void *stream() const = 0;
   virtual void synchronize() = 0;
   virtual std::unique_ptr<Replay> record(std::function<void()> launches) = 0;
@@ -89,8 +91,8 @@ public:
   virtual void runStream(const Stream &stream, const StreamForm &form) = 0;
   /// Returns true if a launch may start while the preceding one ends.
   virtual bool hasDependentLaunch() const { return false; }
-  /// Returns true if a launch takes time by itself, which an empty kernel
-  /// measures.
+  /// Returns true if a launch takes time even if its kernel does nothing.
+  /// launchEmpty() launches such a kernel, to measure this time.
   virtual bool hasEmptyLaunch() const { return false; }
   virtual void launchEmpty() {}
 

@@ -1,4 +1,4 @@
-//===- Measure.cpp - Time what a case's implementations take --------------===//
+//===- Measure.cpp - Times a case's implementations -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -66,9 +66,10 @@ public:
 
 std::unique_ptr<Replay> Meter::record(const std::function<void(int64_t)> &run,
                                       int64_t sets, int64_t iterations) {
-  // On the CPU, each replay calls this function, which continues with the set
-  // after the last one. A CUDA graph always replays the sets with which it was
-  // captured, so its `iterations` must be a multiple of `sets`.
+  // On the CPU, each replay calls the lambda below. It continues with the set
+  // after the one that the preceding replay used last. A CUDA graph always
+  // replays the sets with which it was captured, so its `iterations` must be a
+  // multiple of `sets`.
   auto next = std::make_shared<int64_t>(0);
   return machine.record([=] {
     for (int64_t i = 0; i < iterations; ++i)
@@ -93,7 +94,7 @@ double Meter::tryOut(const std::function<void(int64_t)> &run, int64_t sets,
   return summarize(times).median;
 }
 
-/// Returns the bytes of all streams over one set of buffers.
+/// Returns the bytes of all streams of one iteration, for one set of buffers.
 static int64_t bytesOf(const Stream &stream) {
   return stream.bytes * (stream.reads + 1);
 }

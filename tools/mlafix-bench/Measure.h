@@ -1,4 +1,4 @@
-//===- Measure.h - Time what a case's implementations take ------*- C++ -*-===//
+//===- Measure.h - Times a case's implementations ---------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

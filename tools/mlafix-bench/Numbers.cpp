@@ -1,4 +1,4 @@
-//===- Numbers.cpp - Elements as numbers, and random ones -----------------===//
+//===- Numbers.cpp - Converts and generates elements ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -25,8 +25,8 @@ template <typename T> void write(void *data, T value) {
   std::memcpy(data, &value, sizeof(T));
 }
 
-/// The number of exponent and mantissa bits of a small float like those of IEEE
-/// 754.
+/// A float format that is built like those of IEEE 754: its numbers of exponent
+/// and mantissa bits, and whether it has infinities.
 struct Format {
   int exponent, mantissa;
   bool hasInfinity;

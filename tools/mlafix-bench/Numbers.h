@@ -1,4 +1,4 @@
-//===- Numbers.h - Elements as numbers, and random ones ---------*- C++ -*-===//
+//===- Numbers.h - Converts and generates elements --------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -22,15 +22,15 @@ void fromDouble(mlafix_dtype type, double value, void *data);
 /// between the type's smallest numbers.
 double unitInLastPlace(mlafix_dtype type, double value);
 
-/// The period of random elements in a buffer. It is a multiple of every access
-/// width, but not of a row length.
+/// The random elements of a buffer repeat after this number of elements, which
+/// is a multiple of every access width, but not of a row length.
 constexpr int64_t patternPeriod = 64 * 8191;
 
-/// Returns one period of random content.
+/// Returns `patternPeriod` random elements: the pattern that fills a buffer.
 std::vector<char> makePattern(mlafix_dtype type, Content content);
 
-/// Returns the position in the pattern of element 0 of a buffer. It is a
-/// multiple of 64 and differs between buffers and sets.
+/// Returns the position in the pattern at which a buffer begins: a multiple of
+/// 64 that differs between buffers and sets.
 int64_t patternStart(int buffer, int64_t set);
 
 } // namespace mlafix::bench

@@ -76,8 +76,8 @@ static int64_t countSets(Machine &machine, const Case &work, int64_t rotate) {
   int64_t perSet = work.bytesPerSet();
   int64_t wanted =
       std::clamp<int64_t>((rotate + perSet - 1) / perSet, 2, maxSets);
-  // Use two fifths of the free memory. The roof needs as much again, and the
-  // rest is for others.
+  // Use at most two fifths of the free memory. The buffers of the roof need as
+  // much again, and the rest is left to other programs.
   int64_t most = machine.freeBytes() / 5 * 2 / perSet;
   if (most < 2)
     throw std::runtime_error("needs " + std::to_string(perSet >> 20) +
@@ -218,8 +218,9 @@ std::optional<Ready> Workload::prepare(Units &units,
 
 namespace {
 
-/// The elements of set 0. Those before the run are generated again. Those after
-/// the run are copied from the device in blocks, when they are needed.
+/// The elements of set 0 before and after a run. The values before the run are
+/// generated again. The values after the run are copied from the device in
+/// blocks, when they are needed.
 class DeviceOutcome : public Outcome {
 public:
   DeviceOutcome(Machine &machine, const Case &work, const char *base,
