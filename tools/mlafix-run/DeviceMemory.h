@@ -27,7 +27,7 @@ public:
   ~DeviceMemory();
 
   void *data() const { return address; }
-  /// Waits for the device and copies its bytes back to the host.
+  /// Waits for the device and copies the bytes back to the host.
   void download();
 
 private:

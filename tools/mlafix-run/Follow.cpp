@@ -1,4 +1,4 @@
-//===- Follow.cpp - Following the rows of a launch -----------------------===//
+//===- Follow.cpp - Interprets the rows of a launch -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -88,7 +88,8 @@ static json::Value describe(const LaunchValue &value, bool isReadByElement) {
   return object;
 }
 
-/// Formats a message as "file:line:column: message".
+/// Formats a message as "file:line:column: message", or as "message" if it has
+/// no location.
 static std::string spell(const json::Object &object) {
   std::string message = object.getString("message")->str();
   std::optional<StringRef> file = object.getString("file");

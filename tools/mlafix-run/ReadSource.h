@@ -1,4 +1,4 @@
-//===- ReadSource.h - what the compiler is given ----------------*- C++ -*-===//
+//===- ReadSource.h - reads a source and its bindings -----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

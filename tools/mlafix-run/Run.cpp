@@ -89,8 +89,9 @@ std::string describeScalar(const mlafix_arg_info &info,
 /// The arrays and scalars of one run, on the host.
 class Arguments {
 public:
-  /// Fills outputs with 0xff bytes. If `isSecond` is true, clears the highest
-  /// bit of each of their elements.
+  /// Reads the inputs and allocates the outputs. The outputs begin as 0xff
+  /// bytes. In the second run of --debug (`isSecond`), the highest bit of each
+  /// output element begins as 0.
   Arguments(const Kernel &kernel, const Options &options, bool isSecond = false)
       : kernel(kernel), options(options), isSecond(isSecond),
         arrays(kernel.numArgs()), present(kernel.numArgs(), false) {
@@ -130,10 +131,10 @@ public:
     return values;
   }
 
-  /// Reports the outputs that have elements which no row writes: the first such
-  /// element, and their number. Such an element has its initial value here and
-  /// in `second`, whose outputs had another initial value. Returns true if
-  /// there are any.
+  /// For each output with elements that no row writes, prints the first such
+  /// element and their number. An element counts as not written if it still has
+  /// its initial value both here and in `second`, whose outputs had other
+  /// initial values. Returns true if there are such elements.
   bool reportUnwritten(const Arguments &second) const {
     bool isAny = false;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
@@ -212,7 +213,7 @@ private:
         wrong(info.name, "expected " + std::to_string(info.ndim) +
                              " dims, got shape " + shapeText(arrays[i].sizes));
       for (uint32_t d = 0; d < info.ndim; ++d)
-        if (*info.dims[d]) // the launch reports sizes that differ
+        if (*info.dims[d]) // the launch reports inputs whose sizes differ
           dims.emplace(info.dims[d], arrays[i].sizes[d]);
     }
   }
