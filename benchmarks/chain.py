@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Times a decode's mask, merge and quantisation in one launch, and as separate launches.
+"""Times what follows a decode's attention in one launch, and as separate launches: blanking of rows without keys, merge
+and quantisation.
 
     python benchmarks/chain.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
@@ -9,9 +10,9 @@
     groups           fixup_merge into fp8 with a scale for each group
     groups, three    fixup_zero_kv_rows, a merge into bf16, then quantize_groups
 
-Every sequence has one token, and every fourth sequence has no keys. Lengths and starts are the same in all launches, as
-in the layers of a model. Times are microseconds, medians of rounds. In every round all calls are timed in turn, in CUDA
-graphs on a GPU, on sets of random buffers that exceed every cache.
+Every sequence has one token, and every fourth sequence has no keys. All sets of buffers share the lengths and starts
+of the sequences, as the layers of a model do. Times are microseconds, medians of rounds. In every round all calls are
+timed in turn, in CUDA graphs on a GPU, on sets of random buffers that exceed every cache.
 """
 
 from __future__ import annotations

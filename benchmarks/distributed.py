@@ -4,9 +4,10 @@
     torchrun --nproc-per-node 2 benchmarks/distributed.py [--json FILE] [--quick] [--help]
 
 Runs on GPUs over NCCL, with a process for each GPU, in CUDA graphs. Without GPUs it runs over gloo, which only shows
-that the program works. In every round all implementations of a case are timed in turn, on the same buffers. There are 2
-to 64 sets of buffers; together they exceed the last-level cache unless 64 sets are too small for that. Payloads and
-lses are random. Times are medians of rounds, on the slowest rank. Ratios are relative to the reducer.
+that the program works. In every round all implementations of a case are timed in turn. There are 2 to 64 sets of
+buffers; together they exceed the last-level cache unless 64 sets are too small for that. The implementations from
+`symmetric` on have buffers of their own, at most 8 sets. Payloads and lses are random. Times are medians of rounds, on
+the slowest rank. Ratios are relative to the reducer.
 
     reducer            mlafix.distributed.Reducer: pack, exchange, merge
     pack + exchange    the reducer without the merge
@@ -19,7 +20,7 @@ lses are random. Times are medians of rounds, on the slowest rank. Ratios are re
     copy + symmetric   the same for states in other memory
     push               the reducer with exchange="push", for states in any memory
     push fp8           the same with fp8 on the wire
-    pull by hand       pull.cu on the same memory: one launch in which ranks wait for each other's flags at the beginning and at
+    pull by hand       pull.cu on the symmetric memory: one launch in which ranks wait for each other's flags at the beginning and at
                        the end; this and the next two need equal numbers of rows on all ranks
     push by hand       push.cu: one launch that stores rows on the ranks that merge them, with a flag for each block
     push alone         push.cu: only stores the rows over the link, without flags and merge
@@ -62,7 +63,8 @@ class Case:
     """Buffers of one shape on one rank, and the implementations that are timed on them.
 
     Args:
-        tokens, heads, dim: the shape of the partial state. cut, wire: parameters of the reducer.
+        tokens, heads, dim: the shape of the partial state.
+        cut, wire: parameters of the reducer.
         device: the device of the buffers.
         quick: whether to use few sets of buffers.
         unit: see `PeerMemory`.
@@ -92,8 +94,8 @@ class Case:
         for i in range(self.sets):
             self.pack(i)
             self.exchange(i)
-        # The outputs of ag + rs. Its reduce-scatter splits the rows into contiguous parts, one for each rank. vLLM
-        # needs a copy to make the parts contiguous, which is not timed here.
+        # The outputs of `ag + rs`. The reduce-scatter gives each rank a contiguous part of the rows. vLLM first copies
+        # the rows so that the part of each rank is contiguous. That copy is not timed here.
         self.gathered = torch.empty(self.ranks.size * tokens, heads, device=device)
         self.scattered = torch.empty(tokens * heads * dim // self.ranks.size, dtype=torch.bfloat16, device=device)
         symmetric = device.type == "cuda" and wire is None and self.ranks.size > 1 and 2048 % dim == 0
@@ -137,7 +139,8 @@ class Case:
         return steps | (self.peers.steps() if self.peers is not None else {})
 
     def check(self) -> None:
-        """Compares some rows of the reducer's result with f64. Raises RuntimeError if they differ."""
+        """Compares some rows of the reducer's result with a merge in f64, and checks the results in `peers`. Raises
+        RuntimeError if they differ."""
         tokens, heads = self.reducer.owned(self.partial[0].shape[0])
         rows = slice(tokens.start, min(tokens.start + 4, tokens.stop))
         # Every rank takes part in both gathers, even if it owns none of the compared rows.
@@ -166,7 +169,7 @@ def graph_of(step: Step, sets: int, repeats: int) -> torch.cuda.CUDAGraph:
     torch.cuda.synchronize()
     dist.barrier()
     graph = torch.cuda.CUDAGraph()
-    # NCCL's watchdog queries the driver from its own thread. With thread_local, this does not invalidate the capture.
+    # NCCL's watchdog thread queries the driver. With thread_local, these queries do not invalidate the capture.
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         for _ in range(repeats):
             for i in range(sets):
@@ -190,7 +193,7 @@ def timer_of(case: Case, step: Step, device: torch.device, quick: bool) -> Calla
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 
     def replay() -> float:
-        graph.replay()  # this replay synchronises the ranks
+        graph.replay()  # not timed: this replay only synchronises the ranks
         begin.record()
         graph.replay()
         end.record()

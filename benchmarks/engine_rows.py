@@ -15,9 +15,9 @@
                         torch, as vLLM's models apply it
 
 mlafix's launches are dependent (programmatic dependent launch) unless MLAFIX_NO_DEPENDENT_LAUNCH=1. vLLM's launches are
-not dependent. SGLang's are timed both ways if they have the choice. Results are compared before anything is timed.
-Times are microseconds, medians of rounds. In every round all calls are timed in turn, in CUDA graphs on a GPU, on sets
-of random buffers that exceed every cache.
+not dependent. SGLang's functions that can launch both ways are timed both ways. Results are compared before anything is
+timed. Times are microseconds, medians of rounds. In every round all calls are timed in turn, in CUDA graphs on a GPU,
+on sets of random buffers that exceed every cache.
 """
 
 from __future__ import annotations
@@ -194,8 +194,8 @@ def zero(m: Maker, n: int, dim: int) -> Work:
 
 
 def no_indices(m: Maker, n: int, dim: int) -> Work:
-    """Makes a case in which a tenth of the tokens has no keys. vLLM blanks the rows of these tokens with
-    operators of torch, as the baseline `torch` does."""
+    """Makes a case in which a tenth of the tokens has no keys. There is no baseline of vLLM, since
+    vLLM blanks the rows of these tokens with operators of torch, as the baseline `torch` does."""
     heads, keys = 128, 2048
     work = Work(n * keys * 4 + n // 10 * heads * dim * 2)
     indices = torch.randint(0, 4096, (n, keys), generator=m.random, device=m.device, dtype=torch.int32)
@@ -244,8 +244,8 @@ CASES: dict[str, tuple[Callable[[Maker, int, int], Work], int]] = {
     "add_norm": (add_norm, 7168), "add_norm_fp8": (add_norm_fp8, 7168), "add_norm_groups": (add_norm_groups, 7168),
     "store": (store, 1024), "store_fp8": (functools.partial(store, quantised=True), 1024), "experts": (experts, 7168), "zero": (zero, 1024),
     "no_indices": (no_indices, 512), "gate": (gate, 128), "gate_heads": (functools.partial(gate, of_heads=True), 128)}
-"""By name of a case: the function that makes a set of buffers for a number of tokens (of blocks, for `zero`), and the
-number of elements in a row."""
+"""The cases by name. Each has the function that makes a set of buffers for a number of tokens (of blocks for `zero`),
+and the number of elements in a row."""
 
 
 def check(name: str, work: Work) -> None:
@@ -261,8 +261,8 @@ def check(name: str, work: Work) -> None:
     for other, results in work.results.items():
         for ours, theirs in zip(work.results["mlafix"], results):
             a, b = ours.float(), theirs.float()
-            # Allows two roundings for bf16. For fp8 it allows one step, since the scale and the element may be rounded
-            # differently.
+            # bf16 results may differ by two roundings. fp8 results may differ by one step, since the scale and the
+            # element may be rounded differently.
             allowed = {torch.bfloat16: 2.0**-6, FP8: 2.0**-3}.get(ours.dtype, 1e-5) * a.abs() + {FP8: 2.0**-8}.get(ours.dtype, 1e-2)
             wrong = int((~((a - b).abs() <= allowed) & (a != b)).sum())
             if wrong:

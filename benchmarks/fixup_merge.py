@@ -32,7 +32,8 @@ HEADS, DIM, SEQUENCES = 16, 128, 8
 
 
 def moved_bytes(tokens: int, empty: int) -> int:
-    """Returns the number of bytes that `one` reads and writes. It does not read prefixes of sequences without keys."""
+    """Returns the number of bytes that `one` reads and writes. `one` does not read prefixes of sequences without
+    keys."""
     row = HEADS * (2 * DIM + 4)
     return 3 * tokens * row - tokens * empty // SEQUENCES * row
 

@@ -4,10 +4,10 @@ a promise that makes them unnecessary.
 
     python benchmarks/guards.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-In every round both kernels of a pair are timed in turn, on the same buffers, in CUDA graphs on a GPU. Rows of 128 bf16
-elements are chosen at random from 256 MiB. Successive launches use different tables, 8 in turn. In launches of up to
-1024 rows, what all tables choose (at most 8 MiB) stays in a GPU's second-level cache. Times are microseconds per launch,
-medians of rounds. The ratio is that of the medians.
+In every round both kernels of a pair are timed in turn, on the same buffers, in CUDA graphs on a GPU. A table chooses
+rows of 128 bf16 elements at random from 256 MiB. Successive launches use 8 tables in turn. In launches of up to 1024
+rows, the rows that the 8 tables choose (at most 8 MiB together) stay in a GPU's second-level cache. Times are
+microseconds per launch, medians of rounds. The ratio is that of the medians.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ class Buffers:
 
 
 def pairs(data: Buffers) -> dict[str, tuple[mlafix.Kernel, mlafix.Kernel, Callable[[int], tuple[Any, ...]]]]:
-    """Returns by name the guarded kernel, the kernel with a promise, and a function that returns the arguments for a
-    set of tables."""
+    """Returns the pairs of kernels by name: the guarded kernel, the kernel with a promise, and a function that returns
+    their arguments with table number `i`."""
     count = data.wide[0].shape[1]
     return {
         f"merge of {count} states": (gather_merge, gather_merge_trusted, lambda i: (data.out, data.parts, data.lses, data.wide[i])),

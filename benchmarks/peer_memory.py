@@ -19,7 +19,7 @@ Step = Callable[[int], None]
 # The largest number of buffer sets. It is small, since all ranks must create the symmetric memory of each set together.
 MOST_SETS = 8
 _WORKSPACE_WORDS = 128
-# The offset of the first block's flag, in words, as push.cu has it.
+# The index of block 0's first flag among the flags of a rank, which are u64 words (push.cu).
 _FIRST_SLOT = 32
 
 
@@ -48,7 +48,7 @@ class PeerMemory:
         for partial, lse in self.inputs:
             partial.copy_(torch.randn(partial.shape, generator=random, device=device))
             lse.copy_(torch.randn(lse.shape, generator=random, device=device))
-        # Copies of the states in other memory, as an attention kernel without symmetric memory would leave them.
+        # Copies of the states outside symmetric memory, where an ordinary attention kernel leaves its results.
         self.copies = [(partial.clone(), lse.clone()) for partial, lse in self.inputs]
         self.outs = [reducer.reduce(*one) for reducer, one in zip(self.reducers, self.inputs)]
         self.pushed = [reducer.reduce(*one) for reducer, one in zip(self.pushers, self.copies)]
@@ -89,8 +89,8 @@ class PeerMemory:
             self.tables.append(torch.tensor(addresses, dtype=torch.int64, device=device))
 
     def _make_push(self, device: torch.device) -> None:
-        """Makes the pushing kernel. Each set has memory for everything that ranks send: first payloads, then lses, then
-        flags."""
+        """Makes the pushing kernel and, for each set of buffers, symmetric memory for everything that ranks send: first
+        payloads, then lses, then flags."""
         self.push_kernel = self._compile("push", "push_merge")
         self.push_alone_kernel = self._compile("push", "push_alone")
         sent = 2 * self.ranks * self.rows

@@ -4,9 +4,9 @@
     python benchmarks/python_host_time.py [--device cpu|cuda] [--calls N] [--json FILE]
 
 Times a merge of 16 x 16 x 128 bf16 torch tensors, called as an engine calls it. Prints the median in microseconds over rounds in which all
-implementations take turns, and the 10th and the 90th percentile. Then times first calls in milliseconds: of a variant that is not compiled
-yet, of one that another process stored on disk, and of a Python kernel that a new process finds on disk. On the CPU a call includes the
-merge itself.
+implementations take turns, and the 10th and the 90th percentile. Then times first calls in milliseconds: of a specialisation
+that is not compiled yet, of one that is found on disk, and of a Python kernel that a new process finds on disk. On the CPU a call
+includes the merge itself.
 """
 
 from __future__ import annotations
@@ -115,10 +115,10 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
 
 def run_rounds(implementations: Mapping[str, timeit.Timer | Callable[[], Any]], rounds: int, batch: int,
                wait: Callable[[], None]) -> dict[str, list[float]]:
-    """Returns the microseconds of one call of each implementation, a number for every round of `batch` calls.
+    """Returns the microseconds per call of each implementation: a list with one number for each round of `batch` calls.
 
-    Each round times all implementations, starting with a different one, since the host's clock varies by more than they
-    differ. Waiting for the device is not timed.
+    Each round times all implementations, starting with a different one, since the clock rate of the host varies by more
+    than the implementations differ. Waiting for the device is not timed.
     """
     times: dict[str, list[float]] = {name: [] for name in implementations}
     order = [(name, call if isinstance(call, timeit.Timer) else timeit.Timer(call, GC)) for name, call in implementations.items()]
@@ -135,7 +135,8 @@ def run_rounds(implementations: Mapping[str, timeit.Timer | Callable[[], Any]], 
 
 
 def first_calls(torch: Any, device: str, wait: Callable[[], None]) -> dict[str, dict[str, float]]:
-    """Returns the milliseconds of a first call with a new head dim: when it is compiled, and when it is found on disk."""
+    """Returns the milliseconds of three kinds of first calls: of a specialisation that is compiled, of one that is
+    found on disk, and of a Python kernel that a new process finds on disk."""
     from mlafix import cache, library
 
     found: dict[str, dict[str, float]] = {}

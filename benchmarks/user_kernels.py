@@ -141,7 +141,7 @@ def softmax_bounded(y: Out[bf16, "n v<=32768"], x: In[bf16, "n v<=32768"]):
 
 @mlafix.inline
 def turn_halves(x, t, h, first, table, position):
-    """Rotates the parts `first` and `first + 1` of a head, element by element, as pairs."""
+    """Rotates pairs of elements of a head: element i of the part `first` with element i of the part `first + 1`."""
     c, s = table[position, 0], table[position, 1]
     a, b = x[t, h, first], x[t, h, first + 1]
     x[t, h, first] = a * c - b * s

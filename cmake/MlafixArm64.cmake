@@ -12,12 +12,13 @@ set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES MLAFIX_ARM64_ROOT)
 if(MLAFIX_ARM64_ROOT)
   set(CMAKE_FIND_ROOT_PATH ${MLAFIX_ARM64_ROOT})
-  # Debian's pyconfig.h includes <aarch64-linux-gnu/python3.N/pyconfig.h>, which is in the unpacked packages.
+  # Debian's pyconfig.h includes <aarch64-linux-gnu/python3.N/pyconfig.h>. -idirafter finds this header in the unpacked
+  # packages.
   set(CMAKE_CXX_FLAGS_INIT "-idirafter ${MLAFIX_ARM64_ROOT}/usr/include")
   set(MLIR_DIR ${MLAFIX_ARM64_ROOT}/usr/lib/llvm-22/lib/cmake/mlir CACHE PATH "MLIR for AArch64")
 endif()
-# Programs come from the build machine, since they run during the build. So do the headers of nlohmann_json and of
-# Python, which are used without a library.
+# Programs come from the build machine, since they run during the build. The headers of nlohmann_json and of Python may
+# also come from there, since no library is linked with them.
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE BOTH)

@@ -36,7 +36,8 @@ function(mlafix_test_program name)
   cmake_parse_arguments(ARG "" "" "APART" ${ARGN})
   get_target_property(_sources ${name} SOURCES)
   list(LENGTH _sources _count)
-  if(NOT MLAFIX_UNITY OR _count GREATER 12) # in a smaller unity build, only one file would use the header
+  # A unity build compiles up to 12 sources as one file, which gains nothing from a precompiled header.
+  if(NOT MLAFIX_UNITY OR _count GREATER 12)
     target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <algorithm> <functional> <map> <memory> <string> <thread> <vector>)
   endif()
   # A unity build includes the sources in another file. There, GCC would warn of fixtures in anonymous namespaces.

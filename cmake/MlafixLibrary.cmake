@@ -8,7 +8,7 @@
 #
 # If a list is empty, the kernel is compiled without bindings. If a list is missing, the kernel is not compiled for that
 # purpose. In a list, "{a,b}" stands for a text with a and a text with b; the last of several braces varies fastest.
-# "$name" stands for the text of that name in "sets".
+# "$name" stands for the text with that name in the object "sets" of library.json.
 set(MLAFIX_LIBRARY ${PROJECT_SOURCE_DIR}/kernels/library.json CACHE INTERNAL "The list of the kernel library")
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MLAFIX_LIBRARY})
 

@@ -13,7 +13,7 @@ set(_mlafix_static_mlir
     MLIRSCFTransforms MLIRSideEffectInterfaces MLIRSupport MLIRTensorDialect MLIRTransformUtils MLIRTransforms
     MLIRTranslateLib MLIRUBDialect MLIRUBToLLVM MLIRVectorDialect MLIRVectorToLLVM MLIRVectorToLLVMPass MLIRVectorTransforms
     MLIRTargetLLVMIRExport MLIRGPUToNVVMTransforms MLIROptLib)
-# LLVM's archives link zlib and zstd. Their static libraries are linked, so that other machines need not have them.
+# LLVM's archives need zlib and zstd. Both are linked statically, so that other machines need not have them.
 find_library(_mlafix_zlib libz.a REQUIRED)
 find_library(_mlafix_zstd libzstd.a REQUIRED)
 
@@ -28,7 +28,7 @@ function(_mlafix_link_statically target)
     return()
   endif()
   list(REMOVE_ITEM _libs LLVM MLIR "\$<LINK_ONLY:LLVM>" "\$<LINK_ONLY:MLIR>")
-  list(FILTER _libs EXCLUDE REGEX "/libz3[.]so$") # the compiler does not use LLVM's solver
+  list(FILTER _libs EXCLUDE REGEX "/libz3[.]so$") # the compiler does not use LLVM's interface to Z3
   list(TRANSFORM _libs REPLACE "^ZLIB::ZLIB$" "${_mlafix_zlib}")
   list(TRANSFORM _libs REPLACE "^zstd::libzstd_shared$" "${_mlafix_zstd}")
   set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${_libs}")

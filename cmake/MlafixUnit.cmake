@@ -20,8 +20,8 @@
 # only one kernel. BIND takes one word for each specialisation, with commas between the bindings: "H=16,D=128,T=bf16".
 #
 # Sources in Python are compiled by a Python that has the mlafix package and its compiler. If there is no mlafix-opt,
-# this Python also compiles MLIR's syntax. It is MLAFIX_PYTHON, else Python_EXECUTABLE, else the first python3 on the
-# PATH.
+# this Python also compiles MLIR's syntax. This Python is MLAFIX_PYTHON, else Python_EXECUTABLE, else the first python3
+# on the PATH.
 #
 # mlafix_add_tvm_ffi also needs libtvm_ffi: MLAFIX_LIBTVM_FFI, else that of the package apache-tvm-ffi in this Python.
 cmake_policy(PUSH)

@@ -92,8 +92,8 @@ static LogicalResult verifyOfSlice(Operation *op, StringRef name, DimAttr dim,
                  : error << "one along " << dim.str();
 }
 
-/// Returns true if `op` accesses single elements of rows along `dim`, each by
-/// one index.
+/// Returns true if `op` accesses a single element of a row along `dim` by one
+/// index, instead of by a group and a member.
 static bool takesElements(MemoryAccessOpInterface op, DimAttr dim) {
   return llvm::any_of(op.getAccesses(), [&](const MemoryAccess &access) {
     return !access.isRow && !access.isPart() && access.getArgument() &&
@@ -180,9 +180,9 @@ static LogicalResult verifySwizzled(Operation *op, Value memref, StringRef name,
   return error << "a row along " << dim.str();
 }
 
-/// Checks that `memref[indices]` can be accessed. It must be a row along `dim`,
-/// or an element if `dim` is null, of a kernel argument whose access mode
-/// allows the operation. It may also be a buffer of such a row.
+/// Checks an access with `indices` indices to a row along `dim`, or to an
+/// element if `dim` is null. `memref` must be a kernel argument whose access
+/// mode allows the operation, or a buffer of a row along `dim`.
 static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
                                   DimAttr dim, bool writes, StringRef what,
                                   Part part = {}) {
@@ -297,7 +297,8 @@ static bool isOfIntegerVariable(Value memref) {
 }
 
 /// Checks the type of a stored value. An integer dtype variable has an unknown
-/// width, so i32 and i64 may be stored. Tensors of bytes accept any number.
+/// width, so i32 and i64 may be stored. Tensors of 8-bit integers accept i32,
+/// i64 and f32.
 static LogicalResult verifyStored(Operation *op, Value target, Type stored) {
   Type element = cast<MemRefType>(target.getType()).getElementType();
   Type value = getElementTypeOrSelf(stored);
@@ -310,8 +311,8 @@ static LogicalResult verifyStored(Operation *op, Value target, Type stored) {
 }
 
 /// Checks the type of a loaded value. A load may widen integers. If the dtype
-/// is an integer variable, i64 may be loaded whatever dtype it is bound to.
-/// Floats are then loaded as their bits.
+/// is an integer variable, i64 may be loaded whatever dtype the variable is
+/// bound to. If it is bound to a float, i64 has the bits of the float.
 static LogicalResult verifyLoaded(Operation *op, Value source, Type loaded) {
   Type element = cast<MemRefType>(source.getType()).getElementType();
   Type result = getElementTypeOrSelf(loaded);

@@ -89,7 +89,8 @@ def in_place_case(n: int, heads: int = 64, dim: int = 128, masked: bool = False)
 
 
 def states_case(ways: int, n: int, heads: int = 64, dim: int = 128) -> Case:
-    """Makes a merge of K states in one bf16 tensor [n, K, H, D] with lses [n, K, H], in further sizes for the engines."""
+    """Makes a merge of K states in one bf16 tensor [n, K, H, D] with lses [n, K, H] for the group `states`, which
+    compares engines in more sizes than the group `n_way`."""
     case = dense_case(ways, n, heads, dim)
     return Case("states/" + case.name.removeprefix("n_way/"), case.read, case.written, case.make, case.check)
 

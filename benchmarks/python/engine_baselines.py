@@ -1,8 +1,11 @@
 """Calls the kernels of the installed engines: vLLM, SGLang (sgl-kernel), FlashInfer, FlashAttention.
 
 Each call uses the engine's own layout and base; FlashInfer's lse, for example, is in base 2. Conversions are not timed.
-FlashInfer allocates its results. `flashinfer_cuda` is not a package of FlashInfer. A module with that name may bind
-`VariableLengthMergeStates` of FlashInfer's C++ headers, which no Python function of FlashInfer calls.
+Most functions of FlashInfer allocate their results.
+
+The baselines `flashinfer, C++` call a module `flashinfer_cuda`, which is not part of FlashInfer: it has to bind
+`VariableLengthMergeStates` of FlashInfer's C++ headers, since no Python function of FlashInfer calls that. If there is
+no such module, these baselines are left out.
 """
 
 from __future__ import annotations
@@ -57,7 +60,8 @@ def vllm_threshold(module: str) -> Prepare:
 
 
 def vllm_mask(t: Tensors) -> Callable[[], object]:
-    """Prepares vLLM's mask_empty_context if a set has rows, else its mask_empty_context_lse. Both are Triton kernels."""
+    """Prepares vLLM's mask_empty_context if the buffers include rows (`out`), else its mask_empty_context_lse. Both are
+    Triton kernels."""
     starts = t["query_start_loc"], t["context_start_loc"]
     if "out" in t:
         function = imported(VLLM_TRITON, "mask_empty_context")
@@ -89,7 +93,8 @@ def sglang_fixup(t: Tensors) -> Callable[[], object]:
 
 
 def sglang_combine(t: Tensors) -> Callable[[], object]:
-    """Prepares the second stage of SGLang's Triton decode, on partials in its layout [B, H, S, D]. It returns no lse."""
+    """Prepares the second stage of SGLang's Triton decode, on partials in SGLang's layout [B, H, S, D]. This stage
+    returns no lse."""
     function = imported(f"{SGLANG_OPS}.decode_attention", "_decode_softmax_reducev_fwd")
     splits, batch, queries = t["partial"].shape[:3]
     if queries != 1:
@@ -118,7 +123,7 @@ def flashinfer_pair(t: Tensors) -> Callable[[], object]:
 
 
 def flashinfer_in_place(t: Tensors) -> Callable[[], object]:
-    """Prepares FlashInfer's merge_state_in_place. It passes a mask only if the mask excludes rows."""
+    """Prepares FlashInfer's merge_state_in_place. The call passes a mask only if the mask excludes rows."""
     function = imported("flashinfer", "merge_state_in_place")
     mask = t["mask"] if not bool(t["mask"].all()) else None
     return lambda: function(t["v"], t["s"], t["v_other"], t["s_other"], mask)
@@ -161,11 +166,11 @@ def flashinfer_ragged(name: str) -> Prepare:
 
 
 FLASH_ATTN = {"flash_attn 3": "flash_attn_interface", "flash_attn 4": "flash_attn.cute.interface"}
-"""Modules of FlashAttention with a flash_attn_combine, by the names of its releases in the tables."""
+"""The modules of FlashAttention that have a flash_attn_combine, by the name of the release in the tables."""
 
 
 def flash_attn_combine(module: str) -> Prepare:
-    """Prepares FlashAttention's combine into existing outputs. It allocates the lse."""
+    """Prepares FlashAttention's combine into the existing `out`. The function allocates the lse."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported(module, "flash_attn_combine")
@@ -199,8 +204,8 @@ def baselines_of(group: str) -> dict[str, Prepare]:
 
 
 def public_calls_of(group: str) -> dict[str, Prepare]:
-    """Returns calls as an engine's backends write them, and the same calls of mlafix's drop-ins, by their names in the
-    table of host times."""
+    """For the cases of a group, returns calls as engines' backends write them, and the same calls of mlafix's drop-ins.
+    The keys are the names in the table of host times."""
 
     def call_of(function: Callable[..., Any] | tuple[str, str], names: tuple[str, ...], *last: object) -> Prepare:
         def prepare(t: Tensors) -> Callable[[], object]:

@@ -66,7 +66,7 @@ def prepare_fp8(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_in_place(t: Tensors) -> Callable[[], object]:
-    """Prepares ops.merge_state_in_place in base 2. It passes a mask only if the mask excludes rows."""
+    """Prepares ops.merge_state_in_place in base 2. The call passes a mask only if the mask excludes rows."""
     mask = t["mask"] if not bool(t["mask"].all()) else None
     return lambda: ops.merge_state_in_place(t["v"], t["s"], t["v_other"], t["s_other"], mask, base="2")
 
@@ -77,7 +77,7 @@ def prepare_fixup_rows_first(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_mask(t: Tensors) -> Callable[[], object]:
-    """Prepares ops.mask_empty_context if a set has rows, else ops.mask_empty_context_lse."""
+    """Prepares ops.mask_empty_context if the buffers include rows (`out`), else ops.mask_empty_context_lse."""
     starts = t["query_start_loc"], t["context_start_loc"]
     if "out" in t:
         return lambda: ops.mask_empty_context(t["out"], t["lse"], *starts)
@@ -99,8 +99,8 @@ def compile_to_cubin(variant: str) -> None:
 
 
 def host_cases() -> list[Case]:
-    """Makes a small case for each group of `public_calls_of`, on which the host times of the engines' functions and of mlafix's are
-    measured."""
+    """Makes a small case for each group for which `public_calls_of` has calls. The host times of the engines' functions
+    and of mlafix's drop-ins are measured on these cases."""
     return [merge_case(16, heads=16), rows_first_case(16, 16, 128), in_place_case(16, heads=16), dense_case(4, 16, heads=16),
             combine_case(*python_host_time.COMBINE), ragged_case(16, heads=16),
             fixup_case("16x1", [1] * 16, [sequence % 8 == 0 for sequence in range(16)], heads=16, rows_first=True), mask_case(4, 4, heads=16)]

@@ -26,8 +26,8 @@ def merge_dense(out: torch.Tensor, out_lse: torch.Tensor, v: torch.Tensor, s: to
 
 
 def fixup(out: torch.Tensor, lse: torch.Tensor, kv_lens: torch.Tensor, cu_seqlens: torch.Tensor) -> None:
-    """Blanks rows without keys, without reading the device from the host. Searches for the sequence of each token. The
-    lse is [H, n]."""
+    """Blanks rows without keys. Searches for the sequence of each token on the device, so that the host need not read
+    `cu_seqlens`. The lse is [H, n]."""
     tokens = torch.arange(out.shape[0], device=out.device, dtype=torch.int32)
     sequence = torch.searchsorted(cu_seqlens, tokens, right=True) - 1
     is_dead = kv_lens[sequence] <= 0
@@ -48,7 +48,7 @@ def combine(out: torch.Tensor, out_lse: torch.Tensor, partial: torch.Tensor, par
 
 
 def ragged(out: torch.Tensor, out_lse: torch.Tensor, v: torch.Tensor, s: torch.Tensor, indptr: torch.Tensor) -> None:
-    """Merges runs of states: rows [nnz, H, D], lses [nnz, H]. Sums the rows of each segment."""
+    """Merges the states of each segment: rows [nnz, H, D], lses [nnz, H]. Sums the weighted rows of a segment."""
     states = torch.arange(v.shape[0], device=v.device, dtype=torch.int32)
     segment = torch.searchsorted(indptr, states, right=True) - 1
     heads = segment[:, None].expand_as(s)

@@ -1,4 +1,5 @@
-"""Straightforward Triton kernels with one program for every row, as engines write them."""
+"""Straightforward Triton kernels, as engines write them. They have one program for every row, except
+combine_tile_kernel, which has several for a row."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ def combine_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexpr):
 
 @triton.jit
 def combine_tile_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexpr, SPLITS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Combines splits with a program for some columns of a row, which reads all splits of these columns at once."""
+    """Combines splits with one program for COLUMNS columns of a row. The program reads all splits of these columns at
+    once."""
     row = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     splits = tl.arange(0, SPLITS)
@@ -90,7 +92,7 @@ def combine_tile_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexp
 
 @triton.jit
 def ragged_kernel(out, out_lse, v, s, indptr, H: tl.constexpr, D: tl.constexpr):
-    """Merges runs of states with one program per row, which processes one state after the other."""
+    """Merges the states of each segment with one program per row. The program processes one state after the other."""
     segment = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
     lanes = tl.arange(0, D)
@@ -131,7 +133,8 @@ def prepare_combine(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_combine_tile(t: Tensors) -> Callable[[], object]:
-    """Prepares a combine of partials [S, B, 1, H, D] in tiles. A tile has enough columns for 32 KB of partials."""
+    """Prepares a combine of partials [S, B, 1, H, D] in tiles. A tile has all splits of some columns:
+    about 32 KB of partials, but at least 32 columns."""
     splits, batch, _, heads, dim = t["partial"].shape
     rows, tile = batch * heads, triton.next_power_of_2(splits)
     columns = min(dim, max(32, 8192 // tile))
@@ -140,7 +143,7 @@ def prepare_combine_tile(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_ragged(t: Tensors) -> Callable[[], object]:
-    """Prepares a merge of runs: rows [nnz, H, D], lses [nnz, H], D a power of two."""
+    """Prepares a merge of segments: rows [nnz, H, D], lses [nnz, H], D a power of two."""
     segments, heads, dim = t["out"].shape
     return lambda: ragged_kernel[(segments, heads)](t["out"], t["out_lse"], t["v"], t["s"], t["indptr"], heads, dim, num_warps=1)
 

@@ -17,8 +17,8 @@ class Unavailable(Exception):
 
 @dataclass
 class Case:
-    """Work to measure. `make` returns a set of buffers for a seed; `check` raises AssertionError if a set holds wrong
-    results."""
+    """Work to measure. `read` and `written` are the bytes that any implementation must read and write. `make` returns a
+    set of buffers with random contents. `check` raises AssertionError if a set holds wrong results."""
 
     name: str
     read: int
@@ -55,8 +55,8 @@ def close(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, what: str, 
 
 def check_merged(rows: list[torch.Tensor], weights: list[torch.Tensor], out: torch.Tensor, out_lse: torch.Tensor | None,
                  relative: float = 2**-7) -> None:
-    """Compares some tokens of a merge with f64: rows [n, H, D], lses [n, H] in base e. `out_lse` is None if the
-    implementation returns no lse."""
+    """Compares some tokens of a merge with a merge in f64 of `rows`, each [n, H, D]. `weights` are their lses, each
+    [n, H] in base e. `out_lse` is None if the implementation returns no lse."""
     some = torch.linspace(0, out.shape[0] - 1, min(out.shape[0], 16), device=out.device).long()
     lse = torch.stack([weight[some].double() for weight in weights])
     total = torch.logsumexp(lse, 0)

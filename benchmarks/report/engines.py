@@ -8,7 +8,7 @@ from typing import Any
 from results import OURS, Run, time_of, timed
 
 ENGINES = ("vllm", "sglang", "flashinfer", "flash_attn")
-"""The first word of the names of engines' implementations."""
+"""The names of engines' implementations begin with one of these words."""
 
 NAMES = {"vllm": "vLLM CUDA", "vllm, triton": "vLLM Triton", "sglang": "SGLang CUDA", "sglang, triton": "SGLang Triton",
          "flashinfer": "FlashInfer CUDA", "flashinfer, C++": "FlashInfer C++", "flashinfer, C++, dependent": "FlashInfer C++, dependent launch",
@@ -46,7 +46,8 @@ def engine_name(name: str) -> str:
 
 
 def comparisons(run: Run, prefixes: tuple[str, ...]) -> list[Comparison]:
-    """Returns the comparisons with each engine that was timed in cases with one of these name prefixes."""
+    """Returns the comparisons in the cases whose names begin with one of the prefixes, one for each engine's kernel
+    that was timed."""
     found = []
     for case in run.cases():
         ours = time_of(case, "ours")
@@ -89,7 +90,8 @@ def behind(run: Run) -> list[Comparison]:
 
 
 def ratio_of(run: Run, case: str, engine: str) -> str:
-    """Returns "1.99 x", "fails", or "" if the engine was not measured."""
+    """Returns the speedup over an engine's kernel in a case as text: "1.99 x", "fails", or "" if the engine was not
+    measured."""
     if case in failures(run, (case,)).get(engine, []):
         return "fails"
     return next((f"{one.ratio:.2f} x" for one in comparisons(run, (case,)) if one.case == case and one.engine == engine), "")

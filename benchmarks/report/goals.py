@@ -40,7 +40,7 @@ def worst(values: Iterable[Value], most: bool = False) -> Value:
 
 
 def on_gpu(ask: Callable[[Run], Value]) -> Callable[[Results], Value]:
-    """Returns a function that asks the GPU's run. It returns None if there is no such run."""
+    """Returns a function that calls `ask` on the run on the GPU. The function returns None if there is no such run."""
     return lambda results: ask(results.gpu) if results.gpu else None
 
 
@@ -62,7 +62,7 @@ def merge(n: int) -> str:
 
 
 def roof_of_large_merges(run: Run) -> Value:
-    """Returns the percentage of the roof that large merges reach."""
+    """Returns the smallest percentage of the roof that merges of 4096 and 8192 tokens reach."""
     cases = [run.case(merge(n)) for n in (4096, 8192)]
     return worst(percent_of_roof(case, "ours", "roof") for case in cases if case)
 

@@ -27,7 +27,8 @@ def bytes_text(count: float) -> str:
 
 
 def title_of(run: Run, prefix: str) -> str:
-    """Returns the caption of a picture of these cases. It says what 100 % is, and which values are missing."""
+    """Returns the caption of a picture of the cases with this prefix. The caption says what 100 % is, and which values
+    are missing."""
     cases = [case for case in run.cases(prefix) if "roof" in case]
     if all("roof_dependent" in case for case in cases):
         return f"{prefix.rstrip('/')}: percent of the faster stream roof"

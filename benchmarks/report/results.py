@@ -44,7 +44,7 @@ class Run:
         return next((case for case in self.cases() if case["name"] == name), None)
 
     def time(self, name: str, implementation: str) -> float | None:
-        """Returns the time of an implementation in a case. "ours" is the launch that users get."""
+        """Returns the time of an implementation in a case. The implementation "ours" is the launch that users get."""
         case = self.case(name)
         return time_of(case, implementation) if case else None
 

@@ -81,7 +81,8 @@ def group_table(run: Run | None, prefixes: str) -> str:
 
 
 def base_columns(cases: list[dict[str, Any]], has_dependent_launch: bool) -> list[tuple[str, list[str]]]:
-    """Returns the columns with which cases are compared, each as its name and its texts."""
+    """Returns the columns with the times of roofs or empty launches, with which the times of implementations are
+    compared. Each column is its name and the texts of its cells."""
     bases = [roof_time(case, "roof") or case.get("empty_launch_us") for case in cases]
     if not any(bases):
         return []
