@@ -31,7 +31,8 @@ struct Request {
   int64_t Context, New;
 };
 
-/// q, k and v of one request, [rows, Heads, dim], rounded to bf16.
+/// q, k and v of one request. Each is [rows, Heads, dim], with values rounded
+/// to bf16.
 struct Tensors {
   std::vector<float> Q, K, V;
 };

@@ -10,7 +10,7 @@
 // over the new tokens. Each chunk gives one piece (a partial state) of a row,
 // and so do the new tokens. A request whose context ends before a chunk has no
 // keys in that chunk. Attention does not write the request's rows of the
-// chunk's output; here these rows are NaN.
+// chunk's output. In this program, these rows hold NaN and a stale lse.
 //
 //   for each chunk:   attention -> (chunk_out, chunk_lse)
 //                     fixup_zero_kv_rows, only if some request has no keys
@@ -90,8 +90,8 @@ public:
     On.download(To.Out.data(), Out.data(), To.Out.size() * 2);
     On.download(To.Lse.data(), Lse.data(), To.Lse.size() * 4);
   }
-  /// Returns the first \p Count rows. The lse of these rows is a slice
-  /// [:, 0:Count].
+  /// Returns the first \p Count rows of the outputs. lse() returns the lses of
+  /// these rows: the slice [:, 0:Count].
   mlafix::Tensor out(int64_t Count) const {
     return mlafix::Tensor::contiguous(Out.data(), MLAFIX_BF16,
                                       {Count, Heads, VDim}, On.handle());
@@ -255,8 +255,9 @@ std::vector<Step> combine(support::Device &On, const Options &Opts,
   return Steps;
 }
 
-/// The largest errors in a comparison with f64: of `out` in units in the last
-/// place, with their bound, and of the lse.
+/// The largest errors in a comparison with f64. `Ulp` and `Bound` are the error
+/// of the output and its bound in units in the last place of bf16. `Lse` is the
+/// absolute error of the lse.
 struct Errors {
   double Ulp = 0, Bound = 0, Lse = 0;
   bool Good = true;
@@ -294,7 +295,8 @@ Errors compare(const Batch &B, const Pieces &P, const HostState &Result) {
         std::frexp(std::max(Magnitude[I], 0x1p-10), &Exponent);
         double Ulp = std::ldexp(1.0, Exponent - 8);
         double Error = std::fabs(Got - Whole.Out[I]) / Ulp;
-        // Adds 1% for f32 arithmetic in the pieces and in the merges.
+        // The bound covers only the roundings to bf16. Add 1% for the f32
+        // arithmetic in the pieces and in the merges.
         E.Good = E.Good && Error <= 1.01 * Bound; // false if Error is NaN
         if (!(Error <= E.Ulp))
           E.Ulp = Error;

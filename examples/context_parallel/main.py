@@ -23,8 +23,8 @@ import torch.distributed as dist
 from mlafix.distributed import Reducer
 
 # The allowed error for bf16, relative to the result, or to 1 if the result is smaller. The partial states and the result
-# are rounded, each by at most 2^-8 of its size. Twice their sum is allowed, since partial states may be larger than the
-# result.
+# are rounded to bf16, each with an error of at most 2^-8 of its size. Twice the sum of these two errors is allowed,
+# since partial states may be larger than the result.
 BOUND = 2.0**-6
 
 
@@ -91,8 +91,8 @@ def reference(batch: Batch) -> torch.Tensor:
 
 
 def partial_state(options: argparse.Namespace, batch: Batch, rank: int, ranks: int) -> tuple[torch.Tensor, ...]:
-    """Computes this rank's out (bf16), lse, seq_lens and query_start_loc. Rows without keys stay undefined; here they
-    are NaN."""
+    """Computes this rank's out (bf16), lse, seq_lens and query_start_loc. Rows of requests that have no keys on this
+    rank are undefined in an engine; here they are NaN."""
     out = torch.full(batch.q.shape, torch.nan, dtype=torch.bfloat16)
     lse = torch.full(batch.q.shape[:2], torch.nan)
     lens = []

@@ -1,10 +1,10 @@
-// Merges the partial attention states of all ranks. Each state lies in the memory of its rank:
+// Merges the partial attention states of all ranks, each of which lies in the memory of its rank:
 // out, out_lse = (rows[0], lses[0]) (+) … (+) (rows[ranks - 1], lses[ranks - 1]).
 //
 //   out     [n, H, D] T           written
 //   out_lse [n, H]    f32         written
-//   rows    [ranks, n, H, D] T    one tensor [n, H, D] per rank, in its memory
-//   lses    [ranks, n, H]    f32  one tensor [n, H] per rank, in its memory; in base e
+//   rows    [ranks, n, H, D] T    one tensor [n, H, D] per rank, in that rank's memory
+//   lses    [ranks, n, H]    f32  one tensor [n, H] per rank, in that rank's memory; in base e
 
 !outs = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !lses = memref<?x?xf32, strided<[?, ?], offset: ?>>

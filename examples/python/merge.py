@@ -2,7 +2,8 @@
 
     python -m mlafix explain examples/python/merge.py:merge_attn_states --target sm_90 --bind H=128,D=128,T=bf16 -o page.html
 
-Run as a program, this file prints the kernel's IR and PTX. The library's is in python-bindings/mlafix/kernels/merge.py.
+Run as a program, this file prints the kernel's IR and PTX. The library's kernel is in
+python-bindings/mlafix/kernels/merge.py.
 """
 
 from mlafix.dsl import DType, In, Out, f32, grid, index, kernel, load_state, merge, store_state

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Opens libcuda.so.1 at run time and declares its types itself, so building
-// needs no CUDA toolkit. It does not use the runtime's table of driver
+// Opens libcuda.so.1 at run time and declares the driver's types, so building
+// needs no CUDA toolkit. This file does not use the runtime's table of driver
 // functions, because the tests that use this file test that table.
 //
 //===----------------------------------------------------------------------===//
@@ -126,7 +126,8 @@ public:
     CUcontext Context;
     CHECKED(cuDevicePrimaryCtxRetain, (&Context, Handle));
     CHECKED(cuCtxSetCurrent, (Context));
-    // 1 is CU_STREAM_NON_BLOCKING: no waiting for the legacy default stream.
+    // 1 is CU_STREAM_NON_BLOCKING: the stream does not wait for the legacy
+    // default stream.
     CHECKED(cuStreamCreate, (&Stream, 1));
   }
 

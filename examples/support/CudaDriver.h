@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A table is a struct of pointers to driver functions. A macro FUNCTIONS(X)
-// lists them as X(name, (parameters)). FUNCTIONS(SUPPORT_DRIVER_MEMBER)
-// declares the pointers. FUNCTIONS(SUPPORT_DRIVER_LOAD), in a constructor, sets
-// them. All functions return a CUresult, which is an int. Building needs no
-// CUDA toolkit.
+// Macros for a table of driver functions: a struct of pointers to them. The
+// file that defines the struct lists the functions in a macro of its own,
+// LIST(X), as X(name, (parameters)). In the struct, LIST(SUPPORT_DRIVER_MEMBER)
+// declares the pointers. In the struct's constructor, LIST(SUPPORT_DRIVER_LOAD)
+// sets them. All functions return a CUresult, which is an int. Building needs
+// no CUDA toolkit.
 //
 //===----------------------------------------------------------------------===//
 

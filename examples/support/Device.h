@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Support for host programs that run on the CPU or on a GPU. The examples and
-// the conformance tests use it in addition to the runtime. A Device allocates
+// the conformance tests use this header and the runtime. A Device allocates
 // and copies memory and, on CUDA, captures graphs. libcuda is opened when it is
 // first needed, so building needs no CUDA toolkit.
 //

@@ -25,9 +25,9 @@
 namespace mlafix {
 
 /// The kind of output that compile() makes. CompilerOptions.def describes each
-/// kind. Up to MLIR, the output is text: JSON (Signature, Report, Faults), text
-/// for hosts (Header, TvmFfi), or IR after a stage of the passes. The kinds
-/// before Layout need no target, and may leave names unbound.
+/// kind. The kinds up to MLIR are text: JSON (Signature, Report, Faults),
+/// source text for hosts (Header, TvmFfi), or IR after a stage of the passes.
+/// The kinds before Layout need no target, and may leave names unbound.
 enum class Emit {
 #define MLAFIX_EMISSION(EMIT, NAME, MEANING) EMIT,
 #include "mlafix/CompilerOptions.def"
@@ -81,7 +81,7 @@ struct CompileOptions {
   std::string unitName;
   /// If true, `messages` also has what the passes decided, and why. These
   /// messages have the severity Remark and are located at the kernel and its
-  /// operations. They exist for emissions after Emit::Canonical.
+  /// operations. Only kinds of output after Emit::Canonical come with remarks.
   bool remarks = false;
   /// If true, the passes obey MLIR's command-line options, such as
   /// --mlir-print-ir-after-all. The program must have registered these options.
@@ -120,8 +120,9 @@ struct CompileResult {
 };
 
 /// Returns published numbers of a common chip for `target`
-/// (lib/Machine/Chips.def): {"multiprocessors", 132} and {"bandwidth", 4800},
-/// in GB/s of memory. Returns an empty list if they are unknown.
+/// (lib/Machine/Chips.def): the number of multiprocessors, as
+/// {"multiprocessors", 132}, and the memory bandwidth in GB/s, as {"bandwidth",
+/// 4800}. Returns an empty list if these numbers are unknown.
 std::vector<std::pair<std::string, std::int64_t>>
 chipNumbers(std::string_view target);
 
@@ -147,8 +148,8 @@ bool parseAssembler(std::string_view text, AssemblerKind &kind,
 /// also needs exactly one target.
 ///
 /// If the source is already in the LLVM dialect and has `mlafix.signature`, the
-/// passes are skipped. Emit::MLIR gives such a source. It is for one target,
-/// and no names are left to bind.
+/// passes are skipped. Emit::MLIR gives such a source. The source is for one
+/// target, and has no names left to bind.
 ///
 /// Emit::Signature gives {"name", "args", "aliases", "names"}.
 /// docs/UnitFormat.md describes the arguments. In addition, a tensor has
@@ -156,8 +157,8 @@ bool parseAssembler(std::string_view text, AssemblerKind &kind,
 /// stands for every dtype. "names" maps each name that can be bound to its
 /// default, or to null if the name must be bound.
 ///
-/// The same arguments give the same bytes. Several threads may call this
-/// function at the same time.
+/// Equal arguments give equal outputs, byte for byte. Several threads may call
+/// this function at the same time.
 CompileResult compile(std::string_view source, std::string_view name,
                       const CompileOptions &options);
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The types and constants of the CUDA driver that the runtime and the tools
-// use, so that no CUDA header is needed. They have the driver's own names. They
-// are part of the driver's ABI and never change.
+// use, so that no CUDA header is needed. The types have the driver's own names.
+// Types and values are part of the driver's ABI and never change.
 //
 //===----------------------------------------------------------------------===//
 

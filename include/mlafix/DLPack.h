@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The types of DLPack 1.x (https://dmlc.github.io/dlpack), declared here so
-// that its header is not needed to build. Layouts and values are part of the
-// ABI and do not change within a major version.
+// that DLPack's header is not needed to build. Their layouts and values are
+// part of DLPack's ABI and do not change within a major version.
 //
 //===----------------------------------------------------------------------===//
 

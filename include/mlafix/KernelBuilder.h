@@ -82,8 +82,8 @@ struct TensorArgument {
   /// single tensor.
   std::int64_t most = 0;
   /// The tiled storage, "128x4" or "8x4": tiles of 128 or 8 rows and 4 columns.
-  /// The first dim counts rows, and the other dims together count columns. If
-  /// empty, the tensor has strides.
+  /// The first dim counts rows, and the other dims together count columns. The
+  /// string is empty if the storage is not tiled.
   std::string swizzle = {};
   /// Upper bounds of dims whose size is known only at launch, so that rows may
   /// lie along them. A bound is 0 if the dim has none. A dim must have the same
@@ -157,9 +157,9 @@ public:
   bool print(std::string_view text, const Values &values,
              const SourceLocation &location);
 
-  /// Makes the row's stores to peers' tensors visible to the same row of every
-  /// rank, and the stores of that row on every rank visible to this rank. Call
-  /// it in the grid.
+  /// Exchanges a row's stores to peers' tensors between the ranks: makes the
+  /// stores of this row on every rank visible to this row on every other rank.
+  /// Call it in the grid.
   bool exchange(const SourceLocation &location);
   /// Returns 0 or 1, alternating between launches of the group. Call it in the
   /// grid.
@@ -274,8 +274,9 @@ public:
     Value group = {}, member = {}; ///< of type index, or no value
     std::int64_t begin = 0, end = 0;
   };
-  /// The place of a load or store. It is a row if there is one index less than
-  /// the tensor has dims. Otherwise it is an element.
+  /// The place of a load or store. The place is a row if there is one index
+  /// less than the tensor has dims. It is an element if there is one index per
+  /// dim.
   struct Access {
     Value tensor;
     Values indices;
@@ -305,8 +306,8 @@ public:
   ///
   /// A base is "e", "2", or an upper-case name that is bound later. `sink` says
   /// if a state includes an attention sink. Alternative states, such as the two
-  /// results of a branch, may differ in having a sink. The common state then
-  /// has a sink.
+  /// results of a branch, may differ in having a sink. The state that results
+  /// from them then has a sink.
   ///
   /// @{
   struct StateAccess {

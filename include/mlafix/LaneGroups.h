@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Chooses the lane groups of a launch, as docs/UnitFormat.md specifies under
-// "geometry". The runtime uses it, and so do pages that explain a launch.
+// "geometry". The runtime uses this header. So does mlafix.explain, which shows
+// the grid of a launch (through share_lanes() of the Python binding).
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,16 +39,17 @@ struct GroupedGrid {
   int64_t blocks;
 };
 
-/// Chooses the number of lane groups per row and the size of the blocks. There
-/// is at most one group per chunk, and there are no more threads than the
-/// multiprocessors can use.
+/// Chooses the number of lane groups per row and the size of the blocks. The
+/// number of groups is the least power of two that gives every chunk a group of
+/// its own. It is smaller if it would otherwise exceed `of.most`, or if there
+/// would be more threads than the multiprocessors can use.
 ///
 /// In a block, a group usually has one warp. A group has only a part of a warp
 /// if fewer than a quarter of the multiprocessors would otherwise get a block,
-/// or if the block would otherwise exceed `blockThreads`. If all threads are
-/// resident at once, the blocks are larger. Two of them still fit on a
-/// multiprocessor, and each multiprocessor still gets one. The results of rows
-/// do not depend on these choices.
+/// or if the block would otherwise exceed `blockThreads`. If all threads of the
+/// launch are resident at once, the blocks are larger, but two of them still
+/// fit on a multiprocessor, and each multiprocessor still gets one. The results
+/// of rows do not depend on these choices.
 ///
 /// `lanes` is the number of lanes of all rows together. `pieces` is the number
 /// of states per row, of which `of.chunk` form a chunk. `blockThreads` is the

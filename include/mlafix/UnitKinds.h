@@ -162,8 +162,8 @@ struct ParamSpec {
   bool hasRanks() const { return of == ParamOf::Peers || of == ParamOf::Group; }
   /// Returns how many 8-byte slots the parameter has for at most `ranks` ranks.
   size_t slots(size_t ranks) const {
-    // A Group parameter has three slots for the ranks, the timeout and the
-    // failure address, and then one slot per rank.
+    // A Group parameter has three slots before those of the ranks: this rank
+    // and the number of ranks (two i32), the time-out, and the failure address.
     return !hasRanks() ? 1 : of == ParamOf::Group ? 3 + ranks : ranks;
   }
 };

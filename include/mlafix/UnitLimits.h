@@ -1,4 +1,4 @@
-//===- UnitLimits.h - Most of everything that a unit may hold ---*- C++ -*-===//
+//===- UnitLimits.h - Limits of what a unit may hold ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -43,8 +43,9 @@ constexpr size_t checks = 64;      ///< conditions per kernel
 constexpr size_t checkSteps = 256; ///< steps per condition
 constexpr size_t extents = MLAFIX_MAX_DIMS;
 constexpr size_t nameBytes = 1024;
-/// The maximum length in bytes of a kernel's name in its source. The names of
-/// its code versions are longer by a suffix.
+/// The maximum length in bytes of a kernel's name in its source. It is less
+/// than nameBytes, because the entries of code versions have a suffix after
+/// this name.
 constexpr size_t kernelNameBytes = nameBytes - 64;
 constexpr int64_t threads = 1024;
 constexpr int64_t clusterBlocks = 8; ///< blocks per cluster, on any chip

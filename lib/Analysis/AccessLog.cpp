@@ -125,8 +125,9 @@ void AccessLog::add(const MemoryAccess &access, ArrayRef<int64_t> row,
     writers.insert_or_assign(place, Writer{SmallVector<int64_t>(row), access});
     return;
   }
-  // The log tracks only some elements of a row. It cannot tell whether a row
-  // has written any other element, so it reports no reads of other elements.
+  // If rows of the argument are accessed as a whole, the log tracks only some
+  // elements of each. It does not know which row of the grid has written the
+  // other elements, so it does not report a read of one.
   bool isSeen = !ofRows.contains(argument) ||
                 llvm::is_contained(getElementsOfRow(argument), element.back());
   if (kernel.getArgAccess(argument) == "write" && !isOwn && isSeen)

@@ -17,8 +17,8 @@
 
 namespace mlafix {
 
-/// Records which rows of a run read and write each element, and finds
-/// violations.
+/// Records which rows of an interpreted launch read and write each element of
+/// its tensors. Finds violations of the properties that the prover proves.
 class AccessLog {
 public:
   /// An element of a tensor: the argument's position and the element's indices.
@@ -40,12 +40,12 @@ public:
   /// in bounds.
   void add(const MemoryAccess &access, llvm::ArrayRef<int64_t> row,
            llvm::ArrayRef<int64_t> element);
-  /// Records a violation, unless one of the same question and argument is
-  /// known.
+  /// Records a violation, unless one with the same question and argument has
+  /// been recorded.
   void report(Question question, unsigned argument, mlir::Operation *op,
               llvm::ArrayRef<int64_t> row, llvm::ArrayRef<int64_t> element);
-  /// Returns all violations. Checks coverage and independence first, since they
-  /// need all accesses of the run.
+  /// Returns all violations. Checks coverage and independence first, since
+  /// these two checks need all accesses of the launch.
   std::vector<Violation> finish();
 
 private:
@@ -71,10 +71,11 @@ private:
   /// Maps an argument to the positions to track for its slices: both ends of
   /// each slice, and the element after it.
   llvm::DenseMap<unsigned, std::set<int64_t>> ends;
-  /// The arguments with a row access, rather than one of a single element, that
-  /// the run has executed.
+  /// The arguments of which the launch has accessed a row, and not only single
+  /// elements.
   llvm::SmallDenseSet<unsigned> byRows;
-  /// The arguments with a row access in the kernel, executed or not.
+  /// The arguments of which some op of the kernel accesses a row, even if the
+  /// launch does not execute this op.
   llvm::SmallDenseSet<unsigned> ofRows;
 
   /// The largest number of elements of a tensor for which coverage is checked.
@@ -90,8 +91,8 @@ bool isUniform(mlir::Value value, unsigned depth = 4);
 /// most `depth` ops.
 bool isSameNumber(mlir::Value x, mlir::Value y, unsigned depth = 4);
 /// True if the stores `a` and `b` to one argument write the same number
-/// wherever both write. This number must not depend on the row, the iteration
-/// or memory.
+/// wherever both write, and if that number does not depend on the row, the
+/// iteration or memory.
 bool writeOneNumber(const MemoryAccess &a, const MemoryAccess &b);
 
 } // namespace mlafix

@@ -45,9 +45,9 @@ static SmallVector<Value> getRowIndices(KernelOp kernel) {
   return indices;
 }
 
-/// True if `read` may execute after `write` in the same row. Both are outside
-/// of loops. Only one branch of an `scf.if` executes, so an op in one branch
-/// does not follow an op in the other.
+/// True if `read` may execute after `write` in the same row. Both must be
+/// outside of loops. Only one branch of an `scf.if` executes, so an op in one
+/// branch does not follow an op in the other.
 static bool mayFollow(Operation *write, Operation *read) {
   for (Operation *op = write; op; op = op->getParentOp())
     if (Operation *other = op->getBlock()->findAncestorOpInBlock(*read))
@@ -94,7 +94,9 @@ bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
     if (!namesRow || getLoop(access.op))
       return false;
   }
-  // Only a read of `read` after a write is harmful; reads of `written` are not.
+  // If the two arguments are one tensor, a read of `read` after a write of
+  // `written` gets another value than the caller passed. A read of `written`
+  // gets the same value as with two tensors, so it needs no check.
   for (const MemoryAccess &access : ofWritten)
     for (const MemoryAccess &other : ofRead)
       if (access.isWrite && mayFollow(access.op, other.op))

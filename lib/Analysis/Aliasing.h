@@ -12,9 +12,10 @@
 
 namespace mlafix {
 
-/// True if argument `read` may be the same tensor as argument `written` (N11).
-/// All accesses of the two arguments must use the same indices, which differ
-/// between rows, and no read may follow a write.
+/// True if argument `read` may be the same tensor as argument `written` (N11 in
+/// docs/Dialect.md): the accesses show that each row uses only its own elements
+/// of both arguments, and reads no element of `read` after it has written one
+/// of `written`. Also true if the kernel does not access one of the two.
 bool mayAlias(KernelOp kernel, unsigned written, unsigned read);
 
 /// True if a launch may pass the same tensor for `written` and `read`: they

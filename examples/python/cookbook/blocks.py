@@ -1,8 +1,8 @@
 """Copies blocks of a paged cache of any dtype. Only bits are moved, and no arithmetic is done.
 
-A target block whose id is negative or past the end is skipped, and such a source block counts as zeros. So no access
-leaves its tensor. A block has P rows of R elements; only the elements of a row need to be contiguous. A launch reads
-and writes the bytes of the named blocks.
+A target block whose id is negative or past the end is skipped. A source block with such an id counts as zeros. So no
+access leaves its tensor. A block has P rows of R elements; only the elements of a row need to be contiguous. A launch
+reads and writes the bytes of the named blocks.
 `mlafix.ops.zero_blocks` clears blocks with the two kernels that are imported here.
 """
 

@@ -3,7 +3,7 @@ states, and quantise the result to fp8.
 
 Whether a sequence has keys is a predicate of the load: rows of a sequence without keys are not read, and nothing blanks
 them first. The launch reads the two states once, writes the result, and makes a few loads from the caches for each row.
-With up to 128 tokens, however, it reads all rows before it knows which of them count. The kernels are those of
+With up to 128 tokens, however, it reads all rows before it knows which of them have keys. The kernels are those of
 `mlafix.ops.fixup_merge`, which has more scales.
 """
 

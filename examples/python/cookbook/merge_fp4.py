@@ -18,8 +18,8 @@ SIXTH = float.fromhex("0x1.555556p-3")  # 1 / 6 rounded to f32
 
 @inline
 def nvfp4(row: Any, number: Any) -> Any:
-    """Returns the scales of a row's groups, and the row scaled for e2m1. An element of `row` is about its scaled
-    element in e2m1, times scale / number."""
+    """Returns the scales of a row's groups, and the row scaled for e2m1. An element of `row` is about
+    y * scale / number, where y is the scaled element, rounded to e2m1."""
     scale = f8e4m3fn(number * (max(abs(row), along=16) * SIXTH))
     return scale, row * where(scale != 0.0, 1.0 / (scale * (1.0 / number)), 0.0)
 
@@ -40,7 +40,7 @@ def merge_fp4(q: Out[f4e2m1, "n H (G 16)"], scales: InOut[f8e4m3fn, "m H G"].swi
 @kernel
 def quantize_fp4(q: Out[f4e2m1, "n H (G 16)"], scales: InOut[f8e4m3fn, "m H G"].swizzle("128x4"), number: In[f32, "one=1"], x: In[T, "n H (G 16)"],  # type: ignore[valid-type]
                  first: index) -> None:  # fmt: skip
-    """Quantises existing rows in the same way."""
+    """Quantises the rows of x as `merge_fp4` quantises merged rows."""
     for t, h in grid("n", "H"):
         scale, elements = nvfp4(f32(x[t, h]), number[0])
         scales[first + t, h] = scale

@@ -36,7 +36,7 @@ def sample(found: Out[i32, "n"], p: In[T, "n V"], u: In[f32, "n"]) -> None:  # t
     """Finds the first index at which the running sum of the probabilities is above u times their sum, for u in [0, 1).
     The probabilities may be in any order, but not all 0.
 
-    The last running sum equals that sum bit for bit, so an index is found for every u. The running sum never falls, so
+    The last running sum equals sum(p[t]) bit for bit, so an index is found for every u. The running sum never falls, so
     the found index has a probability above 0.
     """
     for t in grid("n"):
