@@ -12,10 +12,10 @@
 
 namespace mlafix {
 
-/// Returns the base for which `name` stands: "e" or "2". Replaces the name by
-/// what `getBound` returns for it or, if that is "", by the default of the
-/// name. If the replacement is the name of another base, replaces it in the
-/// same way. Returns "" if a name has neither.
+/// Returns the base for which `name` stands: "e" or "2". A name stands for what
+/// `getBound` returns for it or, if that is "", for the name's default. Either
+/// may be the name of another base, which is resolved in the same way. Returns
+/// "" if a name is reached that is neither bound nor has a default.
 llvm::StringRef
 resolveBase(KernelOp kernel, llvm::StringRef name,
             llvm::function_ref<llvm::StringRef(llvm::StringRef)> getBound);

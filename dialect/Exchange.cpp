@@ -19,9 +19,13 @@ ExchangeOp KernelOp::getExchange() {
   return found;
 }
 
-/// Checks the order of accesses in a kernel with an exchange. Before it, peers'
-/// tensors may only be stored to, and no other tensor may be stored to. After
-/// it, peers' tensors may only be read.
+/// Checks the order of accesses in a kernel with an exchange:
+///
+///   - Stores to peers' tensors are before the exchange.
+///   - Loads of peers' tensors are after the exchange.
+///   - Stores to other tensors are after the exchange.
+///
+/// Loads of other tensors may be anywhere.
 static LogicalResult verifyOrder(KernelOp kernel, ExchangeOp exchange) {
   for (const MemoryAccess &access : collectAccesses(kernel)) {
     BlockArgument argument = access.getArgument();

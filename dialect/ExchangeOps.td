@@ -13,7 +13,8 @@ include "dialect/MlafixOpBase.td"
 def Mlafix_TurnOp : Mlafix_Op<"turn", [Pure]> {
   let summary = "0 or 1, in turn from one launch of the group to the next";
   let description = [{
-    The same on all ranks. It says which half of a peers' tensor this launch stores to: the other half may be read by a rank that has not completed the preceding launch (`mlafix.exchange`).
+    All ranks get the same value. It says which half of a peers' tensor this launch stores to, since a rank that has
+    not completed the preceding launch may still read the other half (`mlafix.exchange`).
 
     ```mlir
     mlafix.kernel @send(%staged: memref<2x2x?xf32, strided<[?, ?, ?], offset: ?>> {mlafix.dims = ["ranks", "turns", "n"], mlafix.access = "update", mlafix.peers}) {
@@ -36,11 +37,16 @@ def Mlafix_TurnOp : Mlafix_Op<"turn", [Pure]> {
 def Mlafix_ExchangeOp : Mlafix_Op<"exchange", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "what this row stored to the peers becomes visible to the same row of each rank, and theirs to this one";
   let description = [{
-    At most one in a kernel, in the grid's own block. Tensors of all ranks with access "update" are stored to before it, and read after it. What follows depends on no
-    store before it but those of the same row of all ranks. All ranks launch grids of the same extents. A launch stores where no rank may still read what an earlier launch stored: the half that
-    `mlafix.turn` says, since a rank that is past the exchange of one launch knows that all ranks have completed the preceding launch.
+    A kernel has at most one exchange, directly in the grid's body. Peers' tensors have the access "update": they are
+    stored to before the exchange, and read after it. After the exchange, a row may read only what the same row of each
+    rank stored before it. All ranks launch grids of the same extents.
 
-    On GPUs alone, where `mlafix-place-collectives` replaces it: where a rank does not come before the time-out, what is read from peers is NaN (an integer: all bits set).
+    A launch must not store where a rank may still read what an earlier launch stored. So it stores to the half that
+    `mlafix.turn` gives: a rank that is past the exchange of one launch knows that all ranks have completed the launch
+    before.
+
+    The op is for GPUs only, where `mlafix-place-collectives` replaces it. If a rank does not arrive before the
+    time-out, elements read from peers are NaN (integers: all bits set).
 
     ```mlir
     mlafix.kernel @swap(%out: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"},

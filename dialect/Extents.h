@@ -1,4 +1,4 @@
-//===- Extents.h - what a launch knows before a kernel runs -*- C++ -*-===//
+//===- Extents.h - extents of a grid known at launch ------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

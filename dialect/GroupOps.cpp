@@ -1,4 +1,4 @@
-//===- GroupOps.cpp - reductions and rows of groups -----------------------===//
+//===- GroupOps.cpp - broadcasts, reductions, scans and swaps of rows -----===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -129,10 +129,10 @@ LogicalResult ScanOp::verify() {
   return success();
 }
 
-/// Checks that the size of a row is a multiple of two blocks, so that the
+/// Checks that the size of a row is a multiple of 2 * block, so that the two
 /// blocks that change places are in the same row. If the number of elements in
-/// a group is not a power of two, groups are padded, and both blocks must be in
-/// the same group.
+/// a group is not a power of two, groups are padded, so both blocks must be in
+/// the same group. The size of a group is then checked instead of the row's.
 LogicalResult SwapOp::verify() {
   if (failed(verifyElement(*this, getType())))
     return failure();

@@ -435,9 +435,9 @@ static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
          << getDTypeName(element) << " (two elements a byte), got " << size;
 }
 
-/// Checks the static strides of a tensor in tiles by the rules by which a
-/// launch checks the strides of a call. Does nothing for a code version, whose
-/// static strides are chosen by the compiler.
+/// Checks the static strides of a tensor in tiles. A launch checks the strides
+/// of the tensor that a call passes by the same rules. Does nothing for a code
+/// version, since the compiler has chosen the static strides there.
 static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
                                  MemRefType type) {
   if (kernel.getPlanAttr())
@@ -614,15 +614,16 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
   return names;
 }
 
-/// Returns true if the chain of defaults that starts at `name` has no cycle.
-/// The chain must end with "e", "2", or a base that has no default.
+/// Returns true if `name` has a default, and the chain of defaults that starts
+/// at `name` ends with "e", "2", or a base that has no default. Returns false
+/// if the chain is a cycle or ends with another text.
 static bool isSoundBase(KernelOp kernel, StringRef name) {
   llvm::StringSet<> seen;
   StringRef text = getDefaultText(kernel, name);
   while (isBaseName(text) && text != name && seen.insert(text).second)
     text = getDefaultText(kernel, text);
-  // `text` is "" if the last base has no default. If it is still the name of a
-  // base, the defaults form a cycle.
+  // `text` is "" if the last base has no default. If `text` is still the name
+  // of a base, the defaults form a cycle.
   return isBase(text) || (text.empty() && !seen.empty());
 }
 

@@ -12,7 +12,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Describes argument `arg` for a message after "got".
+/// Describes argument `arg` by a phrase that follows "got" in a message. If the
+/// kernel has no such argument, describes the kernel instead.
 static std::string describeArg(KernelOp kernel, int64_t arg) {
   if (arg >= static_cast<int64_t>(kernel.getNumArguments()))
     return "a kernel of " + std::to_string(kernel.getNumArguments()) +

@@ -1,4 +1,4 @@
-//===- KernelLimits.cpp - what a unit can hold of a kernel ----------------===//
+//===- KernelLimits.cpp - limits of units that kernels must keep ----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,7 +13,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Returns the reason why a unit cannot contain the text, or "" if it can.
+/// Returns "" if a unit can contain `text`. Otherwise describes what is wrong
+/// with `text`, by a phrase that follows "got" in a message.
 static std::string findTextError(StringRef text) {
   if (text.size() > limits::nameBytes)
     return "one of " + std::to_string(text.size()) + " bytes";
@@ -49,7 +50,7 @@ static LogicalResult verifyTensor(KernelOp kernel, unsigned index,
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)))
-    return success(); // another check reports it
+    return success(); // TensorVerifier reports the layout
   for (int64_t stride : strides)
     if (stride < 0 && !ShapedType::isDynamic(stride))
       return fail() << "expected strides of at least 0, or dynamic ones, got "
@@ -65,8 +66,8 @@ static LogicalResult verifyTensor(KernelOp kernel, unsigned index,
   return success();
 }
 
-/// Checks the names that can be bound. A unit writes them into one text with
-/// all bindings, so they must not contain '=' or ','.
+/// Checks the names that can be bound. Lists of bindings, such as
+/// "D=128,T=bf16", contain these names, so a name must not contain '=' or ','.
 static LogicalResult verifyBindable(KernelOp kernel) {
   for (const BindableName &name : getBindableNames(kernel)) {
     StringRef text = name.name;
@@ -82,8 +83,8 @@ static LogicalResult verifyBindable(KernelOp kernel) {
 }
 
 LogicalResult mlafix::verifyLimits(KernelOp kernel) {
-  // The name of a code version is the kernel's name with a suffix, so check
-  // only the length of the kernel's name.
+  // Do not check the length of a code version's name here (a kernel with a plan
+  // is a code version): the name has a suffix that this limit leaves room for.
   StringRef name = kernel.getSymName();
   if (!kernel.getPlanAttr() && name.size() > limits::kernelNameBytes)
     return kernel.emitOpError()
@@ -91,8 +92,8 @@ LogicalResult mlafix::verifyLimits(KernelOp kernel) {
            << " bytes, got one of " << name.size() << " bytes";
   if (failed(verifyText(kernel, name, "the kernel's name", false)))
     return failure();
-  // A distributed kernel has additional arguments that units do not contain, so
-  // the limit does not apply to it.
+  // Do not count the arguments of a distributed kernel (one with a geometry),
+  // since it has additional arguments that units do not contain.
   if (!kernel.getGeometry() && kernel.getNumArguments() > MLAFIX_MAX_ARGS)
     return kernel.emitOpError()
            << "expected at most " << int(MLAFIX_MAX_ARGS) << " arguments, got "

@@ -25,17 +25,22 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
       optimisation; dims with an empty name are independent. `"(G K)"` is a product, one dim of G * K elements in groups of K: each factor is an upper-case name or a number. Such
       a dim is dynamic until its names are bound;
     - `mlafix.access`: `"read"`, `"write"` (every element is written) or `"update"` (some elements are);
-    - optionally, of one that is written, `mlafix.fill`: what elements get that no store writes, a number (`0xFF800000 : f32`), or `"identity"`, which is -inf for the lse of a
-      `mlafix.store_state` and 0 for all else. The grid must have one row for each of those that are stored (`mlafix-fill-outputs`);
-    - optionally `mlafix.dtype`: a dtype variable. The element type written is what it is until bound;
+    - optionally, for a tensor with access `"write"`, `mlafix.fill`: what elements get that no store writes. This is a
+      number (`0xFF800000 : f32`), or `"identity"`: -inf for the lse of a `mlafix.store_state`, and 0 for all else. The
+      grid must run over exactly the rows of the tensor, or over its elements if elements are stored
+      (`mlafix-fill-outputs`);
+    - optionally `mlafix.dtype`: a dtype variable. Until it is bound, the tensor has the element type of the memref;
     - optionally `mlafix.optional`: the tensor may be omitted at launch; loads of it then give zeros, states the identity, and stores do nothing
       (see `mlafix.present`). `mlafix-specialize` may bind its name: to `absent` (the access becomes `"absent"`, nothing
       in the body uses the argument, and a launch must omit it) or to `present` (it is not optional any more);
-    - optionally `mlafix.peers`, of one with access `"read"`, or `"update"` in a kernel with `mlafix.exchange`: each rank of a group has a tensor of its own, all of the same sizes, strides and dtype. The first dim counts
-      the ranks, at most 72, and each has an address of its own, so that the first stride is dynamic and means nothing. A kernel with such an argument is *collective*: all ranks launch it, and
-      `mlafix-place-collectives` has them wait for each other. It has a dense grid, and all its peers' tensors have the same first dim;
-    - optionally, of one that is only read, `mlafix.list`, a number from 1 to 72: a call passes a list of 1 to so many tensors, all of the same sizes, strides and dtype. The first dim counts
-      them, and each has an address of its own, as with `mlafix.peers`;
+    - optionally `mlafix.peers`, for a tensor with access `"read"`, or `"update"` in a kernel with `mlafix.exchange`:
+      each rank of a group has a tensor of its own, all of the same sizes, strides and dtype. The first dim counts the
+      ranks, at most 72. The tensor of each rank has its own address, so the first stride is dynamic and means nothing.
+      A kernel with such an argument is *collective*: all ranks launch it, and `mlafix-place-collectives` makes them
+      wait for each other. A collective kernel has a dense grid, and all its peers' tensors have the same first dim;
+    - optionally, for a tensor with access `"read"`, `mlafix.list`, a number from 1 to 72: a call passes a list of at
+      least one and at most that many tensors, all of the same sizes, strides and dtype. The first dim counts the
+      tensors. Each has its own address, as with `mlafix.peers`;
     - optionally `mlafix.swizzle = "128x4"` or `"8x4"`: rows, which are the first dim, and columns, which are all other dims, one behind another, lie in tiles of 128 or 8 rows and 4
       columns, as the scales of block-scaled matrix products do. With rows `pitch` elements apart, the first stride, the element at row `r` and column `c` is number
       `(r / 128 * (pitch / 4) + c / 4) * 512 + r % 32 * 16 + r % 128 / 32 * 4 + c % 4`, or in tiles of 8 rows
@@ -49,19 +54,23 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     A scalar argument (`index`, `i64`, `i32`, `f32`, `i1`) may carry `mlafix.at_most`, the name of a dim that bounds it: the launch
     refuses a value outside `[0, dim]`. The arguments' SSA names are part of the kernel: hosts bind arguments by them.
 
-    `defaults` says what a name (an upper-case dim, a dtype variable, a base of the lse) is bound to where `mlafix-specialize` is not
-    told: `attributes {defaults = {B = "e"}}`, a number for a dim, a string for the others. The default of a base may be another base,
-    `{B = "e", P = "B"}`: a `rebase` between two that are one folds.
+    `defaults` gives the values of names (upper-case dims, dtype variables, bases of the lse) for which
+    `mlafix-specialize` gets none: `attributes {defaults = {B = "e"}}`. The value is a number for a dim, and a string
+    for other names. The default of a base may be another base, `{B = "e", P = "B"}`. A `rebase` between two names with
+    the same value folds.
 
-    `most` bounds dims that are left to the launch, by their names, so that rows may lie along them: `attributes {most = {b = 1024}}`. A launch with a larger one is refused.
-    The rows have the type of so many elements, `tensor<1024xf32, #mlafix.dim<"b" most 1024>>`, and end where the dim does: elements behind its end are not read, not written and
-    not reduced. A tensor that is always given has such a dim. States do not lie along one, nor do products have one as a factor.
+    `most` gives upper bounds of lower-case dims, so that rows may lie along them: `attributes {most = {b = 1024}}`. A
+    launch with a larger size is refused. Rows along such a dim have a type with as many elements as the bound,
+    `tensor<1024xf32, #mlafix.dim<"b" most 1024>>`. Elements past the actual size of the dim are not read, not written
+    and not reduced. At least one tensor that is always given must have the dim. The dim can be neither that of a state
+    nor a factor of a product.
 
-    `bounds` decides about an access that is not proved to be in bounds. With `"guard"`, the default, it gets a bounds
-    guard (`mlafix-guard-bounds`); with `"prove"` it is an error.
+    `bounds` says what happens to an access that is not proved to be in bounds. With `"guard"`, the default, the access
+    gets a bounds guard (`mlafix-guard-bounds`). With `"prove"`, the access is an error.
 
-    `allow` lists what `mlafix-prove` and `mlafix-warn-nan` say nothing of: `"races"` (rows that may write one element, or read what another writes, also those of an example), `"bounds"` (accesses that are
-    out of bounds for some sizes) and `"nan"`: `attributes {allow = ["races"]}`.
+    `allow` lists what `mlafix-prove` and `mlafix-warn-nan` do not report: `"races"` (two rows may write the same
+    element, or one may read what the other writes, even if an example is found), `"bounds"` (accesses that are out of
+    bounds for some sizes) and `"nan"`: `attributes {allow = ["races"]}`.
 
     Besides constants, dims and arithmetic on them, promises stand before the grid: `mlafix.assume`, `mlafix.distinct`.
 
@@ -102,12 +111,13 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     /// The argument's `mlafix.access`; empty for a scalar.
     ::llvm::StringRef getArgAccess(unsigned index);
     bool isArgOptional(unsigned index);
-    /// True if each rank has a tensor of its own.
+    /// True if the argument stands for several tensors, one of each rank.
     bool isArgPeers(unsigned index);
     /// True if the argument stands for several tensors: one of each rank, or
     /// those of a list. Its first dim counts them.
     bool isArgMany(unsigned index);
-    /// The most tensors for which an argument with several tensors may stand.
+    /// The greatest number of tensors that a call may pass for an argument that
+    /// stands for several.
     int64_t getArgMost(unsigned index);
     /// True if some argument stands for a tensor of each rank.
     bool isCollective();
@@ -116,13 +126,13 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     /// True if the argument is optional and bound to `absent`, so that nothing
     /// uses it.
     bool isArgAbsent(unsigned index);
-    /// The bound that `most` gives for the dims called `dim`; none if it gives
-    /// no such bound.
+    /// The bound that the attribute `most` gives for the dims called `dim`, or
+    /// none.
     ::std::optional<int64_t> getMostOf(::llvm::StringRef dim);
     /// True if an access that is not proved to be in bounds is an error.
     bool provesBounds() { return getBounds() == "prove"; }
-    /// True if `allow` lists `kind`, which is "races", "bounds" or "nan". No
-    /// warning of this kind is then given.
+    /// True if the attribute `allow` lists `kind`, which is "races", "bounds" or
+    /// "nan". The compiler then reports nothing of this kind.
     bool allows(::llvm::StringRef kind);
     /// The layout of the plan; null without a plan.
     LayoutAttr getLayoutAttr() { return getPlanAttr() ? getPlanAttr().getLayout() : LayoutAttr(); }

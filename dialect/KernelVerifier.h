@@ -18,27 +18,31 @@ namespace mlafix {
 /// for the number, names, ranks and strides of its arguments.
 llvm::LogicalResult verifyLimits(KernelOp kernel);
 
-/// Checks the limits of units for grid extents and names that can be bound.
+/// Checks the limits of units for the number of grid extents, and for the names
+/// that can be bound.
 llvm::LogicalResult verifyGridLimits(KernelOp kernel);
 
 /// Checks the types, attributes and names of the arguments.
 llvm::LogicalResult verifyArguments(KernelOp kernel);
 
-/// Checks that a kernel has at most one exchange. Peers' tensors may only be
-/// stored to before the exchange, and only be read after it.
+/// Checks that a kernel has at most one exchange, directly in the grid's body.
+/// Checks that peers' tensors have the access "update" with an exchange and
+/// "read" without one. Stores to peers' tensors must be before the exchange.
+/// Loads of peers' tensors, and all other stores, must be after it.
 llvm::LogicalResult verifyExchange(KernelOp kernel);
 
-/// Checks that a tensor argument may have its special storage: two elements per
-/// byte, or tiles.
+/// Checks a tensor argument in which two elements share a byte, or which is
+/// stored in tiles. Accepts all other tensors.
 llvm::LogicalResult verifyStorage(KernelOp kernel, unsigned index,
                                   mlir::MemRefType type);
 
 /// Checks that each name stands for one kind of thing: a dim, a dtype, a base
-/// or an optional argument. Checks that only dims, dtypes and bases have
-/// defaults.
+/// or an optional argument. Checks that only upper-case dims, dtypes and bases
+/// have defaults, and that these defaults are valid.
 llvm::LogicalResult verifyNames(KernelOp kernel);
 
-/// Checks that guards and geometry refer to arguments that exist.
+/// Checks that guards and geometry refer to arguments that exist, and to dims
+/// that these arguments have.
 llvm::LogicalResult verifyLaunch(KernelOp kernel);
 
 } // namespace mlafix

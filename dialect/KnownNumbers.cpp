@@ -1,4 +1,4 @@
-//===- KnownNumbers.cpp - who decides a kernel's numbers ------------------===//
+//===- KnownNumbers.cpp - what is known of sizes and integers -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

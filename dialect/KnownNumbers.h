@@ -1,13 +1,13 @@
-//===- KnownNumbers.h - who decides a kernel's numbers ----------*- C++ -*-===//
+//===- KnownNumbers.h - what is known of sizes and integers -----*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// Tells which sizes and numbers of a kernel are known at compile time. An
-// upper-case name does not say that a size is known then: if the name is bound
-// to "any", only the launch knows the size.
+// Tells which sizes and integer arguments of a kernel are known at compile
+// time, and which only at launch. The size of a dim with an upper-case name may
+// be known only at launch, too, since the name may be bound to "any".
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,19 +18,22 @@
 
 namespace mlafix {
 
+/// What decides the value of a size or of an integer argument.
 enum class Decider {
-  /// The type fixes the number: the dim is a literal such as `96`, or its name
-  /// is bound to a number.
+  /// The argument's type fixes the size: the dim is a literal such as `96`, or
+  /// the dim's name is bound to a number.
   Type,
-  /// mlafix-specialize will fix the number, which has an upper-case name. The
-  /// number will be at least 1, and verifiers will run again after that.
+  /// mlafix-specialize will fix the size, since the dim has an unbound
+  /// upper-case name. The size will be at least 1. The verifiers will run again
+  /// after mlafix-specialize, and then know the size.
   Specialization,
   /// Each launch decides, since an upper-case name is bound to "any". The size
   /// may be 0.
   LaunchOfOpenName,
-  /// Each launch decides. This holds for a lower-case name (with or without a
-  /// bound), a dim without a name, and an integer argument. It also holds for
-  /// the tensor of an `or_tensor` argument, whose number no launch checks.
+  /// Each launch decides. This holds for a dim with a lower-case name (with or
+  /// without a bound), a dim without a name, and an integer argument. It also
+  /// holds for a number that a call passes in a tensor (`or_tensor` in Python).
+  /// No launch checks such a number.
   Launch,
 };
 
@@ -44,7 +47,7 @@ struct KnownNumber {
   /// The name of a dim whose size is the upper bound, or "".
   llvm::StringRef atMost = {};
 
-  /// Returns true if each launch decides the number, not the compilation.
+  /// Returns true if the number is known only at launch.
   bool isOfLaunch() const {
     return decider == Decider::Launch || decider == Decider::LaunchOfOpenName;
   }

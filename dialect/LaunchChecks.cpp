@@ -135,9 +135,10 @@ StepBuilder::Step StepBuilder::compare(arith::CmpIOp op) {
   llvm_unreachable("all predicates are handled");
 }
 
-/// Builds a quotient that is rounded up or down. It is the truncated quotient,
-/// plus or minus one if there is a remainder. For rounding up, the remainder
-/// must have the divisor's sign; for rounding down, the opposite sign.
+/// Builds a quotient that is rounded up or down, from the truncated quotient:
+///
+///   - Up: adds 1 if the remainder is not 0 and has the divisor's sign.
+///   - Down: subtracts 1 if the remainder is not 0 and has the opposite sign.
 StepBuilder::Step StepBuilder::round(Operation *op, bool isUp) {
   Step x = operand(op, 0), y = operand(op, 1), zero = addConstant(0);
   Step quotient = add("div", {x, y}), rest = add("rem", {x, y});

@@ -17,13 +17,14 @@ namespace mlafix {
 bool isLaunchCheck(AssumeOp op);
 
 /// Returns the condition of `op` as a unit stores it (docs/UnitFormat.md,
-/// "checks"). Returns null if a launch cannot compute it from integer arguments
-/// and sizes, or needs more than limits::checkSteps steps.
+/// "checks"). Returns null if a launch cannot compute the condition from
+/// integer arguments and sizes, or would need more than limits::checkSteps
+/// steps.
 mlir::DictionaryAttr buildLaunchCheck(AssumeOp op);
 
 /// Returns, as a unit stores it, the condition that the size of `dim` is at
-/// most the bound that the kernel gives for it (`most`). Returns null if the
-/// size is static.
+/// most the bound that the kernel's `most` gives for `dim`. The bound must
+/// exist. Returns null if the size is static.
 mlir::DictionaryAttr buildLaunchCheck(KernelOp kernel, llvm::StringRef dim);
 
 } // namespace mlafix

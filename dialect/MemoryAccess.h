@@ -44,8 +44,8 @@ struct MemoryAccess {
   bool isState;
   /// For a part of a row along a product: the index of the group, and the index
   /// of the element within each group. Null selects all groups, or all elements
-  /// of a group, so the part is a row if one of the two is null. An access to a
-  /// part has one index less in `indices` than the tensor has dims.
+  /// of a group, so the part is a row if one of the two is null. For a part,
+  /// `indices` has one index fewer than the tensor has dims.
   mlir::Value group = {}, member = {};
   /// True if the access is to all members of a row, each as a row of its own.
   bool allMembers = false;
@@ -61,17 +61,18 @@ struct MemoryAccess {
   bool isPart() const { return group || member; }
   /// Returns true if this access and `other` are to the same kind of part:
   /// groups, members, the same slice, or whole rows. A lane then owns the same
-  /// elements in both.
+  /// elements in both accesses. Returns false if one of them is shifted.
   bool isPartAs(const MemoryAccess &other) const;
   /// Returns the dim of the tensor's rows if it is a product, else null.
   DimAttr getProduct() const;
-  /// Returns the index of the member if the access is to one member but moves
-  /// whole groups, and with them the rows of all members. Otherwise returns
-  /// nullopt. Whole groups are moved if the index is static, and a group has a
-  /// power of two of elements and at most `kGroupBytes` bytes.
+  /// Returns the index of the member if the access is to the row of one member
+  /// but moves whole groups, and with them the rows of all members. This is so
+  /// if the index is static, and a group has a power of two of elements, which
+  /// take at most `kGroupBytes` bytes. Otherwise returns nullopt.
   std::optional<int64_t> getMovedMember() const;
   static constexpr int64_t kGroupBytes = 16;
-  /// Returns the number of bits moved per element of the row.
+  /// Returns the number of bits that the access moves per element of the row:
+  /// those of a whole group if getMovedMember() has a value.
   int64_t getMovedBits() const;
   /// Returns true if the row has one element per group of a product. The lanes
   /// of a group share its element.

@@ -57,12 +57,13 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     bool isProduct() const { return getInner() && !getPerGroup(); }
     /// True if rows have one element for each group of a product.
     bool isPerGroup() const { return getPerGroup(); }
-    /// The dim that counts the groups: the first factor of a product, or of the
-    /// dim of rows with one element per group.
+    /// The dim that counts the groups: G of a product `G x K`, and of the dim
+    /// `G per K`.
     DimAttr getGroups() const;
-    /// The second factor, the dim of one group.
+    /// The dim of one group: K of `G x K` or `G per K`.
     DimAttr getGroup() const;
-    /// The dim of rows that have one element for each group of this product.
+    /// The dim `G per K` of rows that have one element for each group of this
+    /// product `G x K`.
     DimAttr getEachGroup() const;
     /// True if the dim has been bound to a number.
     bool isBound() const;
@@ -77,19 +78,22 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     ::llvm::SmallVector<::llvm::StringRef, 2> getNames() const;
     /// This dim with a size for each name that `sizeOf` knows.
     DimAttr bind(::llvm::function_ref<::std::optional<int64_t>(::llvm::StringRef)> sizeOf) const;
-    /// Elements of a pack: the largest power of two, at most `most`, for which
-    /// no pack crosses the end of a row or group. 1 for rows of one element per
-    /// group. `most` is a power of two.
+    /// The number of elements in a pack: the largest power of two, at most
+    /// `most`, for which no pack crosses the end of a row or group. For rows of
+    /// one element per group, this is 1. `most` must be a power of two.
     int64_t getPack(int64_t most) const;
-    /// Packs of one group of a product, rounded up to a power of two so that
-    /// groups stay aligned.
+    /// The number of packs in one group of a product, rounded up to a power of
+    /// two so that groups stay aligned. `most` is as in getPack().
     int64_t getGroupPacks(int64_t most) const;
-    /// Packs of a row, with those that pad groups. A row of one element per
-    /// group has as many packs as a row along the product.
+    /// The number of packs in a row, including those that pad groups. A row of
+    /// one element per group has as many packs as a row along the product.
+    /// `most` is as in getPack().
     int64_t getPacks(int64_t most) const;
-    /// `D`, `128`, `(G 128)` or `b<=1024`, as arguments and Python spell it.
+    /// The text of the dim, as arguments and Python spell it: `D`, `128`,
+    /// `(G 128)` or `b<=1024`. The text of `G per K` is `G per K`.
     std::string getText() const;
-    /// The same as diagnostics spell it: `"D"`, `128`, `"(G 128)"`, `"b<=1024"`.
+    /// The text of the dim, as diagnostics spell it: in quotes unless the dim is
+    /// bound, `"D"`, `128`, `"(G 128)"` or `"b<=1024"`.
     std::string str() const;
   }];
 }
@@ -159,26 +163,28 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     int64_t getThreads() const { return isGrouped() ? std::min(kGroupThreads * getGroups(), kMostGrouped) : getLanes() * getRows() / getBlocks(); }
     /// True if the blocks of a cluster share a row.
     bool isClustered() const { return getBlocks() > 1; }
-    /// True if blocks that do not wait for each other have parts of a row.
+    /// True if a row is cut into parts, which blocks process without waiting for
+    /// each other.
     bool isInParts() const { return getParts() > 1; }
-    /// Elements of a part of a row along `dim`.
+    /// The number of elements in a part of a row along `dim`.
     int64_t partFor(DimAttr dim) const { return getLanes() * getPacks() * packFor(dim); }
-    /// Parts of the longest row along `dim`.
+    /// The number of parts of the longest row along `dim`.
     int64_t partsFor(DimAttr dim) const;
     /// True if the launch chooses the number of lane groups of a row.
     bool isGrouped() const { return getGroups() > 1; }
     /// Threads of each lane group in the largest block, unless all groups
     /// together would have more than kMostGrouped.
     static constexpr int64_t kGroupThreads = limits::warpThreads;
-    /// The most threads of a block with lane groups. Each thread may then have
-    /// 128 registers.
+    /// The most threads of a block with lane groups. With so few, each thread
+    /// may have 128 registers.
     static constexpr int64_t kMostGrouped = 512;
-    /// The fewest threads of a lane group within a block. With 8 threads, few
-    /// rows reach four times as many multiprocessors as with a warp.
+    /// The fewest threads of a lane group within a block. With 8 threads instead
+    /// of a warp, a launch of few rows has four times as many blocks, so it uses
+    /// up to four times as many multiprocessors.
     static constexpr int64_t kLeastGrouped = 8;
-    /// Elements of a pack of a row along `dim`.
+    /// The number of elements in a pack of a row along `dim`.
     int64_t packFor(DimAttr dim) const { return dim.getPack(getPack()); }
-    /// Packs that a lane holds of a row along `dim`.
+    /// The number of packs that a lane holds of a row along `dim`.
     int64_t packsFor(DimAttr dim) const;
     /// True if rows along `dim` have one element per group, and all lanes share
     /// each group. Each lane then holds all elements of such a row.
@@ -204,7 +210,8 @@ def Mlafix_PlanAttr : Mlafix_Attr<"Plan", "plan"> {
   let extraClassDeclaration = [{
     /// A plan with this layout, all of whose fields have their initial values.
     static PlanAttr get(LayoutAttr layout);
-    /// The value of a field. For a choice or a flag, the number of its value.
+    /// The value of a field. For a flag this is 0 or 1, for a choice the index of
+    /// the value.
     int64_t getNumber(PlanField field) const;
     bool has(PlanField flag) const { return getNumber(flag) != 0; }
     /// A copy of this plan with another value of a field, or another layout.

@@ -80,7 +80,8 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       !llvm::isPowerOf2_64(blocks))
     return emitError() << "expected a power of two of blocks, at most "
                        << limits::clusterBlocks << ", got " << blocks;
-  // If a row has several lane groups, its lanes may be in several blocks.
+  // The lanes of a row with several lane groups may be in several blocks, so
+  // the size of a block does not limit their number.
   int64_t mostLanes = groups > 1 ? INT32_MAX : limits::threads * blocks;
   if (lanes < 1 || lanes > mostLanes)
     return emitError() << "expected 1 to " << mostLanes << " lanes, got "

@@ -63,11 +63,13 @@ def Mlafix_Dialect : Dialect {
 
     Of upstream dialects a kernel may use, on scalars and rows:
 
-    - `arith`, but for `arith.remf`, which CPUs have not. Values of bf16, f16 and fp8 are moved and converted alone: arithmetic is f32.
+    - `arith`, except `arith.remf`, which CPUs do not have. Values of bf16, f16 and fp8 are only moved and converted:
+      arithmetic is in f32.
     - of `math`: `exp`, `exp2`, `log`, `log2`, `sqrt`, `rsqrt`, `sin`, `cos`, `erf`, `tanh`, `fma`, `absf`, `absi`, `floor`, `ceil`, `roundeven`, `trunc`, `copysign`, `ctlz`
       and `ctpop`. Others are an error, unless they fold.
 
-    They have a result for all operands in a kernel, the same on every target: `mlafix-define-edge-cases` in [Passes.md](Passes.md) says which.
+    In a kernel, these ops have a result for all operands, the same on every target: `mlafix-define-edge-cases` in
+    [Passes.md](Passes.md) says which.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::tensor::TensorDialect"

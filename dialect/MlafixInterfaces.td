@@ -13,13 +13,13 @@ include "mlir/IR/OpBase.td"
 def Mlafix_MemoryAccessOpInterface : OpInterface<"MemoryAccessOpInterface"> {
   let cppNamespace = "::mlafix";
   let description = [{
-    An op of a row's program that reads or writes tensors: which, where, and under which predicate. Every such op of the dialect
-    implements it; what a grid reads to find its rows is no access of a row.
+    Tells which tensors an op reads or writes, at which indices, and under which predicate. Every op of the dialect in a row's program
+    that accesses tensors implements this interface. A grid op does not, although a ragged grid reads tensors to find its rows.
   }];
   let methods = [
     InterfaceMethod<[{
-      The accesses of the op, in the order of its operands: one for a row or a scalar, two for a state in memory, whose payload and
-      lse are each an access. A predicate that is false prevents all of them.
+      Returns the accesses of the op, in the order of its operands: one for a row or a scalar, and two for a state in memory, since
+      the payload and the lse are each an access. If the predicate is false, no access happens.
     }], "::llvm::SmallVector<::mlafix::MemoryAccess, 2>", "getAccesses">
   ];
 }

@@ -18,9 +18,10 @@ def Mlafix_StateType : TypeDef<Mlafix_Dialect, "State"> {
     2, or a name that `mlafix-specialize` binds to one of them (N8). While being merged it is a triple (running maximum,
     sum, unnormalised accumulator), all f32 (N7), so a chain of merges normalises once, at the store.
 
-    `sink` says that an attention sink may be among the states that were merged: a logit beside the scores, mostly
-    without a value (a payload of zeros). Without it, none is. A merge takes at most one operand with a sink, so that a
-    sink counts once. The verifiers alone read it: `mlafix-specialize` takes it out of the types.
+    `sink` says that an attention sink may be among the states that were merged. An attention sink is a logit beside the
+    scores, usually without a value (its payload is zeros). In a type without `sink`, no merged state is a sink. A merge
+    takes at most one operand with `sink` in its type, so that a sink counts once. Only verifiers read `sink`, so
+    `mlafix-specialize` removes it from the types.
 
     ```mlir
     !mlafix.state<"D", e>

@@ -84,8 +84,8 @@ static void printArgReduceTypes(OpAsmPrinter &printer, Operation *, Type source,
   printRowAndResult(printer, source, result);
 }
 
-/// Parses a list of types: those of the values, and then as many types of the
-/// indices.
+/// Parses the result types of a mlafix.top_k: a list whose first half has the
+/// types of the values, and whose second half has those of the indices.
 static ParseResult parseTopKTypes(OpAsmParser &parser,
                                   SmallVectorImpl<Type> &values,
                                   SmallVectorImpl<Type> &indices) {
@@ -103,8 +103,9 @@ static void printTopKTypes(OpAsmPrinter &printer, Operation *, TypeRange values,
   printer << values << ", " << indices;
 }
 
-/// Parses one type if all operands and the result have it. Otherwise parses the
-/// type of each operand and the result.
+/// Parses the types of a mlafix.merge: either one type, which all operands and
+/// the result have, or `(`, the type of each operand, `)`, `->` and the type of
+/// the result.
 static ParseResult
 parseMergeTypes(OpAsmParser &parser, SmallVectorImpl<Type> &states,
                 Type &result,

@@ -13,13 +13,15 @@ include "dialect/MlafixOpBase.td"
 def Mlafix_AssumeOp : Mlafix_Op<"assume", [MemoryEffects<[MemWrite]>]> {
   let summary = "a promise that a condition holds";
   let description = [{
-    Before the grid, the condition is on integer arguments and on sizes of tensors that are always given. A launch
-    checks it and is refused with the text, "expected n % 16 == 0, got n = 20", if it does not hold. In the grid it is
-    about values that rows read or compute, which no launch can check: the proofs believe it for all that comes after it
-    in its block, and say so (`mlafix-prove`: promised). A row for which it does not hold may do anything.
-    `mlafix-guard-bounds` takes it out.
+    Before the grid, the condition is about integer arguments and sizes of tensors that are always given. Each launch
+    checks the condition. If it does not hold, the launch is refused with a message that contains the text, such as
+    "expected n % 16 == 0, got n = 20".
 
-    Folds: a condition that is always true goes.
+    In the grid, the condition is about values that rows read or compute, so no launch can check it. The proofs rely on
+    the condition for all ops after the `mlafix.assume` in its block, and say so (`mlafix-prove`: promised). A row for
+    which the condition does not hold may do anything. `mlafix-guard-bounds` removes the op.
+
+    Folds: an op whose condition is always true is erased.
 
     ```mlir
     mlafix.kernel @gather(%out: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"},
@@ -50,8 +52,9 @@ def Mlafix_AssumeOp : Mlafix_Op<"assume", [MemoryEffects<[MemWrite]>]> {
 def Mlafix_DistinctOp : Mlafix_Op<"distinct", [HasParent<"KernelOp">, MemoryEffects<[MemWrite]>]> {
   let summary = "a promise that the entries of a table are distinct";
   let description = [{
-    No two entries of the table that are at least 0 are equal: rows that store to the elements that it names store to different ones. Negative entries, which padding has, may repeat.
-    The proofs believe it, and say so (`mlafix-prove`: promised). Stands before the grid; `mlafix-guard-bounds` takes it out.
+    No two entries of the table that are at least 0 are equal. So two rows that use different entries as indices store
+    to different elements. Negative entries, as in padding, may repeat. The proofs rely on the promise, and say so
+    (`mlafix-prove`: promised). The op stands before the grid; `mlafix-guard-bounds` removes it.
 
     ```mlir
     mlafix.kernel @scatter(%out: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["m"], mlafix.access = "update"},

@@ -45,7 +45,7 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
     Arg<AnyMemRef, "source", [MemRead]>:$source, Variadic<Index>:$indices, Optional<I1>:$predicate, Optional<Mlafix_Scalar>:$other,
     Optional<Index>:$group, Optional<Index>:$member, OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$end);
   let results = (outs Mlafix_Value:$result);
-  // Loads a whole row, or an element.
+  // Builds a load of a whole row or of an element, not of a part or a slice.
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source, "::mlir::ValueRange":$indices, "::mlir::Value":$predicate, "::mlir::Value":$other), [{
     build($_builder, $_state, result, source, indices, predicate, other, /*group=*/{}, /*member=*/{}, /*begin=*/{}, /*end=*/{});
   }]>];

@@ -15,12 +15,15 @@ def Mlafix_RowOp : Op<Mlafix_Dialect, "row", [
     AttrSizedOperandSegments, NoRegionArguments, SingleBlockImplicitTerminator<"EndRowOp">]> {
   let summary = "the program of one row, of which this thread does its lane's share";
   let description = [{
-    What a grid's body becomes on a GPU, for the passes between the one that shares the grid out over threads and
-    `mlafix-inline-rows`. `lane` is this thread's place among the lanes of its row; it is missing if a row has one lane.
-    `mask` has the lanes of the row within their warp; it is missing if they never synchronise. With `whole_warps`
-    either all rows of a warp exist or none, so that where every row comes, all threads of the warp do. In a layout of
-    lane groups, `groups` are this thread's group, the number of groups of its block, the threads of a group, and this
-    thread's number among them.
+    On a GPU, the body of a grid becomes this op. It exists from the pass that distributes the grid over threads up to
+    `mlafix-inline-rows`.
+
+    - `lane`: this thread's number among the lanes of its row. It is missing if a row has one lane.
+    - `mask`: the lanes of the row within their warp, as bits. It is missing if the lanes never synchronise.
+    - `whole_warps`: in each warp, either all rows exist or none. So either all threads of a warp reach an op directly
+      in the body, or none does.
+    - `groups`, in a layout with lane groups: this thread's group, the number of groups of its block, the number of
+      threads of a group, and this thread's number among them.
 
     ```mlir
     mlafix.row lane %i mask %zero {
@@ -55,9 +58,9 @@ def Mlafix_PushOp : Op<Mlafix_Dialect, "push", [
     TypesMatchWith<"type of 'value' matches element type of 'memref'", "memref", "value", "::llvm::cast<::mlir::MemRefType>($_self).getElementType()">]> {
   let summary = "stores a value into the shared memory of one block of the cluster";
   let description = [{
-    `memref` is shared memory of this thread's own block; what is stored to is the same place in that of block `block` of the cluster. To be
-    executed once all blocks of the cluster have begun, and before they meet for the last time. For GPUs;
-    `mlafix-kernels-to-nvvm` lowers it.
+    `memref` is shared memory of this thread's own block. The op stores to the same place in the shared memory of block
+    `block` of the cluster. It must be executed after all blocks of the cluster have begun, and before their last
+    cluster barrier. The op is for GPUs; `mlafix-kernels-to-nvvm` lowers it.
 
     ```mlir
     %partials = memref.alloca() : memref<8xf32, #gpu.address_space<workgroup>>
@@ -72,8 +75,8 @@ def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {
   let summary = "the lines of a cache that a small tensor takes";
   let description = [{
     A number that a launch passes (the parameter `lines` of docs/UnitFormat.md): the number of lines of 128 bytes that
-    the grid's blocks prefetch, one each, from the tensor's first element on. 0 if it is not contiguous along its last
-    dim, takes more than 128 KiB, or would gain nothing.
+    the grid's blocks prefetch, one each, from the tensor's first element on. The number is 0 if the tensor is not
+    contiguous along its last dim or takes more than 128 KiB, or if a prefetch would gain nothing.
 
     ```mlir
     %lines = mlafix.table_lines %lse : memref<?x?xf32, strided<[?, ?], offset: ?>>
@@ -87,8 +90,9 @@ def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {
 def Mlafix_SizeReciprocalOp : Op<Mlafix_Dialect, "size_reciprocal", [Pure]> {
   let summary = "what divides by a size that is known at the launch";
   let description = [{
-    A number that a launch passes (the parameter `reciprocal` of docs/UnitFormat.md), of the size s of a tensor's dim. With m in its lower 32 bits and e in the upper ones,
-    x / s is (2 x m >> 32) >> e for every x from 0 to 2^31 - 1.
+    A number that a launch passes (the parameter `reciprocal` of docs/UnitFormat.md) for dividing by s, the size of a
+    tensor's dim. The number has m in its lower 32 bits and e in the upper ones. The quotient x / s, rounded down, is
+    (2 x m >> 32) >> e for every x from 0 to 2^31 - 1.
 
     ```mlir
     %reciprocal = mlafix.size_reciprocal %out dim 1 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -102,9 +106,11 @@ def Mlafix_SizeReciprocalOp : Op<Mlafix_Dialect, "size_reciprocal", [Pure]> {
 def Mlafix_WaitPeersOp : Op<Mlafix_Dialect, "wait_peers"> {
   let summary = "tells the other ranks that this one has come, and waits for them";
   let description = [{
-    To be executed by every thread of a collective kernel once the preceding grid has completed, before the first access of a peer's memory. The first block tells all ranks
-    that what the preceding grids wrote can be read; each block waits until all ranks have said so. False, alike in all threads of a block, if a rank has not come before the launch's time-out, or
-    if an earlier launch of the group failed so. For GPUs; `mlafix-kernels-to-nvvm` lowers it.
+    Every thread of a collective kernel must execute the op after the preceding grid has completed, and before the first
+    access to a peer's memory. The first block tells all ranks that they can read what the preceding grids wrote. Each
+    block waits until all ranks have said the same. The result is the same in all threads of a block. It is false if a
+    rank did not arrive before the launch's time-out, or if an earlier launch of the group failed in this way. The op is
+    for GPUs; `mlafix-kernels-to-nvvm` lowers it.
 
     ```mlir
     %arrived = mlafix.wait_peers : i1
@@ -117,10 +123,11 @@ def Mlafix_WaitPeersOp : Op<Mlafix_Dialect, "wait_peers"> {
 def Mlafix_ReleasePeersOp : Op<Mlafix_Dialect, "release_peers"> {
   let summary = "tells the other ranks that this one has read their memory, and waits until they have read its own";
   let description = [{
-    To be executed by every thread after the last access of a peer's memory. The last block to get here tells all ranks,
-    and waits for all, so that the grid is complete once nobody reads what the next one may overwrite. False in all
-    threads of a block if a rank had not come by the time the block had read everything. A rank that knows of that does
-    not wait for the others, so the block may have read what was written since.
+    Every thread must execute the op after the last access to a peer's memory. The last block to execute it tells all
+    ranks that this rank has read their memory, and waits until all ranks have said the same. So no rank still reads
+    what the next grid may overwrite once this grid is complete. The result is the same in all threads of a block. It is
+    false if a rank had not arrived by the time the block had read everything. A rank that knows of such a failure does
+    not wait for the others, so the block may have read memory that was overwritten too early.
 
     ```mlir
     %valid = mlafix.release_peers %p : i1
@@ -134,8 +141,10 @@ def Mlafix_ReleasePeersOp : Op<Mlafix_Dialect, "release_peers"> {
 def Mlafix_BeginExchangeOp : Op<Mlafix_Dialect, "begin_exchange"> {
   let summary = "which launch of the group this is, and whether rows may be sent";
   let description = [{
-    To be executed by every thread of a kernel with `mlafix.exchange` once the preceding grid has completed, before the first store to a peer's memory. `turn` is 0 or 1, alike on all ranks.
-    `sends` is false if an earlier launch of the group has failed: then nothing is to be stored to the peers. For GPUs; `mlafix-kernels-to-nvvm` lowers it.
+    Every thread of a kernel with `mlafix.exchange` must execute the op after the preceding grid has completed, and
+    before the first store to a peer's memory. `turn` is 0 or 1, the same on all ranks. `sends` is false if an earlier
+    launch of the group has failed: nothing must then be stored to the peers. The op is for GPUs;
+    `mlafix-kernels-to-nvvm` lowers it.
 
     ```mlir
     %turn, %sends = mlafix.begin_exchange : index, i1
@@ -148,8 +157,10 @@ def Mlafix_BeginExchangeOp : Op<Mlafix_Dialect, "begin_exchange"> {
 def Mlafix_EndExchangeOp : Op<Mlafix_Dialect, "end_exchange"> {
   let summary = "tells the other ranks that this block's rows are there, and waits for theirs";
   let description = [{
-    To be executed by every thread after the block's last store to a peer's memory, before the first load of what the peers stored. Each block tells the same block of all ranks, and waits for it. False,
-    alike in all threads of a block, if a rank has not come before the launch's time-out, or if an earlier launch of the group failed so.
+    Every thread must execute the op after the block's last store to a peer's memory, and before the first load of what
+    the peers stored. Each block tells the block with the same number on every rank that its rows are there, and waits
+    until these blocks have said the same. The result is the same in all threads of a block. It is false if a rank did
+    not arrive before the launch's time-out, or if an earlier launch of the group failed in this way.
 
     ```mlir
     %arrived = mlafix.end_exchange %p : i1
@@ -163,8 +174,10 @@ def Mlafix_EndExchangeOp : Op<Mlafix_Dialect, "end_exchange"> {
 def Mlafix_PredicatedLoadOp : Op<Mlafix_Dialect, "predicated_load", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "a load that takes no branch, and stays where it is";
   let description = [{
-    What is at `pointer` if `condition` holds, else any value: 1, 2, 4 or 8 words of 32 bits. LLVM and ptxas would move another load to its uses.
-    `mlafix-kernels-to-nvvm` makes it of loads that a thread issues before it waits for other ranks; `mlafix-overlap-grids` replaces it by PTX.
+    If `condition` holds, the result is the value at `pointer`, of 1, 2, 4 or 8 words of 32 bits. Otherwise it is any
+    value. LLVM and ptxas do not move this load; they would move an ordinary load to its uses. `mlafix-kernels-to-nvvm`
+    creates the op for loads that a thread issues before it waits for other ranks. `mlafix-overlap-grids` replaces it by
+    PTX.
 
     ```mlir
     %pointer = llvm.mlir.zero : !llvm.ptr<1>

@@ -122,9 +122,9 @@ static LogicalResult maskOfMask(MaskOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// Rewrites the mask q of a load with predicate p as a load with predicate (p
-/// and q). The load must have no other use, and nothing may be written in
-/// between.
+/// Rewrites mask(s, q), where s is loaded with predicate p, as a load with
+/// predicate (p and q). The load must have no other use, and no op between the
+/// load and the mask may write memory.
 static LogicalResult sinkMaskIntoLoad(MaskOp op, PatternRewriter &rewriter) {
   auto load = op.getState().getDefiningOp<LoadStateOp>();
   if (!load || !load->hasOneUse() || load->getBlock() != op->getBlock())
