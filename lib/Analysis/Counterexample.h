@@ -46,8 +46,8 @@ private:
   std::optional<int64_t> find(llvm::ArrayRef<Var> vars,
                               llvm::ArrayRef<int64_t> row) const;
   /// Returns the value of the unknown `value` in `row`. If the point does not
-  /// determine it, uses `other` to pick a possible value. Records a comparison
-  /// of floats in `compared`.
+  /// determine the value, uses `other` to pick a possible one. If `value`
+  /// compares two floats, records the comparison in `compared`.
   int64_t choose(mlir::Value value, llvm::ArrayRef<int64_t> row, int64_t other);
   bool haveFloats() const;
 

@@ -94,8 +94,8 @@ findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
   return place;
 }
 
-/// True if the stores that findPlainPlace() matches cover the tensor, as in
-/// most kernels. Counts only stores with constants at the same positions.
+/// True if stores that findPlainPlace() matches, all with constants at the same
+/// positions, cover the tensor. This holds for most kernels.
 bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
   auto grid = dyn_cast<ForallOp>(kernel.getGrid());
   std::set<std::vector<int64_t>> places;

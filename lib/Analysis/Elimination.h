@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides cheaply whether most of the prover's constraint sets are empty.
-// Solves equalities, and eliminates columns as long as this adds no
-// constraints. The sets that remain are small.
+// Decides at low cost, for most of the prover's constraint sets, if they are
+// empty. Solves equalities, and eliminates columns as long as this adds no
+// constraints. A set that is then still undecided is small.
 //
 //===----------------------------------------------------------------------===//
 

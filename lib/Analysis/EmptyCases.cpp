@@ -18,7 +18,7 @@ using namespace mlafix;
 using F = FloatClass;
 
 /// The most values to evaluate in all cases of a kernel together. Evaluating
-/// them takes a few hundred microseconds.
+/// this many takes a few hundred microseconds.
 static constexpr unsigned kBudget = 8192;
 static constexpr unsigned kMostChoices = 64;
 /// The greatest depth of an expression.
@@ -175,8 +175,8 @@ void EmptyCases::runBlock(Block &block) {
 
 /// True if an earlier iteration, in this or another case, began with the same
 /// choices made before the loop and the same carried values. Gives the carried
-/// values fresh symbols, which keep the classes of the values, and which of the
-/// values are equal, but not the relations decided so far.
+/// values fresh symbols. Equal values still have equal symbols, and all keep
+/// their classes, but the relations decided so far no longer apply.
 bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
                          MutableArrayRef<Number> carried) {
   std::vector<unsigned> head(start);
@@ -187,7 +187,7 @@ bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
     auto same = llvm::find(before, number.symbol);
     unsigned first = same - before.begin();
     Symbol old = symbol(number);
-    old.payload = nullptr; // this iteration's lses are not those of the row
+    old.payload = nullptr; // this iteration reads the lses of another row
     llvm::append_range(head,
                        std::initializer_list<unsigned>{
                            first, old.cls.bits, unsigned(number.lses),

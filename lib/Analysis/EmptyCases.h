@@ -44,8 +44,8 @@ struct MadeNaN {
   std::string message() const;
 };
 
-/// Returns the ops that make a NaN of empty rows, if a store may write this
-/// NaN. The list is incomplete if there are too many cases.
+/// Returns the ops that make a NaN because a row is empty, if a store may write
+/// this NaN. The list is incomplete if there are too many cases.
 std::vector<MadeNaN> findMadeNaNs(KernelOp kernel);
 
 class EmptyCases {
@@ -66,8 +66,8 @@ private:
     /// The ops that made the value, if it is NaN, as a set of positions in
     /// `found`.
     std::uint64_t origins = 0;
-    /// The load, if this is a loaded row or the result of a function or a
-    /// multiplication of one. Else null.
+    /// If the value is a loaded payload, or a product or a function of one, the
+    /// load of this payload. Otherwise null.
     LoadOp payload = nullptr;
   };
   struct Decision {

@@ -212,7 +212,7 @@ void SmallLaunches::add(ArrayRef<Violation> violations) {
 
 void SmallLaunches::runLaunch(const SmallLaunch &launch) {
   std::vector<std::pair<int64_t, int64_t>>
-      path; // (digit, number of digits) pairs
+      path; // (drawn digit, number of digits) of each draw
   size_t at = 0;
   bool isRandom = false;
   auto draw = [&](int64_t count) -> int64_t {

@@ -13,7 +13,9 @@
 
 namespace mlafix {
 
-/// Collects the printed texts, odd values and broken promises of a launch.
+/// Collects what a replayed launch prints, the promises that it breaks, and the
+/// odd values that it stores: NaNs and infinities that the kernel made, and
+/// values that differ from the reference.
 class LaunchWatch {
 public:
   /// The largest number of printed texts that are kept. Further texts are only
@@ -28,15 +30,15 @@ public:
   /// Records the first entry that equals an earlier one.
   void check(DistinctOp op, const SmallLaunch &launch);
   void print(PrintOp op, llvm::ArrayRef<int64_t> row, const RowValues &values);
-  /// Records an odd value, unless one of the same question and argument is
-  /// known.
+  /// Records an odd value, unless one for the same question and argument is
+  /// already recorded.
   void add(OddValue one);
 
   /// Moves all findings into `replay`.
   void finish(Replay &replay);
 
 private:
-  /// Records a broken promise, unless one of the same op is known.
+  /// Records a broken promise, unless one of the same op is already recorded.
   void addBroken(BrokenPromise broken);
 
   std::vector<BrokenPromise> broken;

@@ -61,9 +61,8 @@ std::optional<Linear> mlafix::add(const Linear &x, const Linear &y,
 }
 
 namespace {
-/// How a constraint relates to an earlier one: the earlier one implies it
-/// (Implied), it implies the earlier one (Implies), or both cannot hold
-/// (Contradicts).
+/// How a constraint c relates to an earlier one, e. Implied: e implies c.
+/// Implies: c implies e. Contradicts: c and e cannot both hold.
 enum class Entailment { None, Implied, Implies, Contradicts };
 } // namespace
 

@@ -59,8 +59,8 @@ unsigned LinearSystem::getColumn(Var var, unsigned instance) {
   constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
   // If constraints define a variable, they imply its range, so the range is not
   // added. Sizes get no upper bound unless one is needed to exclude overflow.
-  // Elimination can then drop a size together with all constraints on it, and
-  // only the bounds by rows and quotients remain for the indices of an element.
+  // Elimination can then drop a size together with all constraints on it. The
+  // indices of an element are then bounded only by grid indices and quotients.
   bool isDefined = variable.kind == Variable::Loop
                        ? !variable.definition.isAlways()
                        : variable.kind == Variable::Grid ||
@@ -109,8 +109,8 @@ LinearSystem::Row::getFixed() const {
   return std::pair(column, -form.constant * coefficient);
 }
 
-/// True if `a` and `b` fix one column at different values: the presence of an
-/// optional argument, for example.
+/// True if `a` and `b` fix the same column at different values. The column may
+/// stand for the presence of an optional argument, for example.
 bool LinearSystem::contradict(const Disjunct &a, const Disjunct &b) {
   for (const Row &x : a)
     if (auto fixed = x.getFixed())
@@ -143,7 +143,8 @@ void LinearSystem::restrict(const Condition &condition, unsigned instance) {
     disjuncts = std::move(product);
 }
 
-/// Drops disjuncts without a point, unless the budget does not allow it.
+/// Drops disjuncts without a point. Keeps all disjuncts if there are too many
+/// of them, or if the system exceeds the budget.
 void LinearSystem::dropEmpty(std::vector<Disjunct> &cases) const {
   if (cases.size() > Budget::candidates || isOverBudget())
     return;
@@ -346,7 +347,8 @@ PresburgerSet LinearSystem::getSet() const {
   return set;
 }
 
-/// True if symbolic lexmin is cheap for the locals that are not divisions.
+/// True if symbolic lexmin can eliminate the locals that are not divisions at
+/// low cost.
 static bool isSoonSolved(const IntegerPolyhedron &set) {
   unsigned numDims = set.getNumDimVars(), numLocals = set.getNumLocalVars();
   if (numLocals <= 1 || set.getLocalReprs().hasAllReprs())

@@ -135,9 +135,9 @@ private:
 std::optional<std::vector<SparseRow>>
 getSparseRows(const mlir::presburger::IntegerRelation &set);
 /// Returns `set` minus `other`. If the difference has more than
-/// `Budget::pieces` disjuncts, returns only some of them, which are not empty.
-/// Does not subtract disjuncts of `other` with locals that are not quotients.
-/// Returns nullopt if the budget runs out.
+/// `Budget::pieces` disjuncts, returns only some of them, none of which is
+/// empty. Does not subtract disjuncts of `other` with locals that are not
+/// quotients. Returns nullopt if the budget runs out.
 std::optional<mlir::presburger::PresburgerSet>
 subtract(const mlir::presburger::PresburgerSet &set,
          const mlir::presburger::PresburgerSet &other, Work &work);

@@ -44,8 +44,8 @@ LseValues::LseValues(KernelOp kernel) : kernel(kernel), dependent(1) {
     if (Value argument = kernel.getBody().getArgument(i);
         isa<MemRefType>(argument.getType()) && isLseName(kernel.getArgName(i)))
       lseTensors.insert(argument);
-  // Most kernels leave lses to the state ops and load none themselves. Their
-  // values need no numbers.
+  // Most kernels load lses only as parts of states. The values of these kernels
+  // need no numbers.
   bool isLoaded = loads && llvm::any_of(lseTensors, [](Value lse) {
                     return llvm::any_of(lse.getUsers(), [](Operation *user) {
                       return isa<LoadOp>(user);

@@ -27,7 +27,7 @@ enum class Question {
   OneWriter,
   /// No row reads an element that another row writes.
   Independence,
-  /// No row reads an element of an output that it has not written.
+  /// A row that reads an output reads only elements that it has written itself.
   WrittenFirst,
   /// Every access lies inside its tensor.
   Bounds,
@@ -81,8 +81,8 @@ struct OpenIndex {
 };
 
 /// The proofs about a kernel whose states are not lowered yet. Names of sizes
-/// may be bound or not. This is an MLIR analysis, so passes that change nothing
-/// share it.
+/// may be bound or not. MLIR caches this analysis until a pass changes the
+/// kernel.
 class KernelProofs {
 public:
   /// Answers every applicable question for every argument. `op` must be a

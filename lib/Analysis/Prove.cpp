@@ -265,8 +265,9 @@ private:
       mlir::emitWarning(warning.op->getLoc()) << warning.message;
   }
 
-  /// Reports a violation that a run found. Returns true unless the answers
-  /// exclude it.
+  /// Reports a violation that a run found. If the answers exclude the
+  /// violation, reports an error and returns false. Otherwise reports a remark
+  /// and returns true.
   static bool isExpected(KernelOp kernel, const Violation &violation,
                          ArrayRef<Answer> answers) {
     Location loc = violation.op ? violation.op->getLoc() : kernel.getLoc();

@@ -316,8 +316,8 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
       if (!why && isRagged)
         why = keepBySegments(apart, a, b);
       if (why) {
-        // Keep the first reason. It is that of an outer grid index, which keeps
-        // segments apart.
+        // Keep the reason of the outermost grid index that relies on a promise:
+        // in a ragged grid, usually the segment.
         if (answer.verdict != Verdict::Promised)
           answer.reason = *why;
         answer.verdict = Verdict::Promised;
