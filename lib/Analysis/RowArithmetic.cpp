@@ -219,7 +219,8 @@ std::optional<Linear> ValueBuilder::remainder(const Linear &x,
 }
 
 /// Models a division by a constant as a floor division. A truncating division
-/// is one only if its dividend is not negative, so others are not modelled.
+/// equals a floor division if its dividend is not negative; otherwise, it is
+/// not modelled.
 std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
   Linear x = operand(op, 0), y = operand(op, 1);
   bool roundsDown = isa<arith::FloorDivSIOp>(op) || isNegativeFree(x);
@@ -289,8 +290,8 @@ std::optional<Linear> ValueBuilder::iterations(arith::SelectOp op) {
       division ? getInteger(division.getRhs()) : std::nullopt;
   Result room = add(model.getValue(upper), model.getValue(lower), -1);
   Result distance = plus(room, -1);
-  // If the dividend may overflow, its form in the model is not `distance`. With
-  // a step of at least 2, the count cannot overflow.
+  // Give up if the dividend may overflow: its form in the model is then not
+  // `distance`. Give up if the step is 1, too: the count may then overflow.
   if (!step || *step < 2 || !distance ||
       !(model.getValue(division.getLhs()) == *distance))
     return std::nullopt;

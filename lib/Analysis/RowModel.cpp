@@ -593,8 +593,9 @@ static bool isInBranchesOf(Operation *op, Operation *parent) {
   return own == parent;
 }
 
-/// Returns an unknown in the range of the element type. Loads of one element
-/// share the unknown of the first load, if nothing writes the element.
+/// Returns an unknown in the range of the element type and of the `else` value.
+/// Loads of one element share the unknown of the first load, if nothing writes
+/// the element.
 Linear RowModel::buildLoad(LoadOp load) {
   BlockArgument source = getKernelArgument(load.getSource());
   if (!source || isRowTile(load.getType()))
@@ -626,8 +627,8 @@ Linear RowModel::buildLoad(LoadOp load) {
       source.getUsers(), [](Operation *user) { return isa<DistinctOp>(user); });
   if (!isDistinct)
     return Linear::of(addUnknown(load, all));
-  // `distinct` holds for entries but not for the `else` value, so keep the two
-  // apart.
+  // `distinct` holds for entries but not for the `else` value, so each of them
+  // gets a variable of its own.
   Linear entry = Linear::of(addUnknown(load, range));
   return chooseLinear(load, load.getPredicate(), entry, other);
 }

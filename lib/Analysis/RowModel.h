@@ -75,8 +75,8 @@ struct Variable {
   bool isLaunch = false;
   /// True if the variable is an unknown or depends on one.
   bool isUncertain = false;
-  /// True for a loop over the elements of a slice, or over groups, within one
-  /// access. All iterations of such a loop have the same condition.
+  /// True for the index of a loop over the elements of a slice, or over groups,
+  /// within one access. The access has the same condition in all iterations.
   bool isOfAccess = false;
 };
 

@@ -251,8 +251,9 @@ OddOrigin RowValues::findOrigin(Operation *op, OddFloat kind, int64_t bits,
     }
   if (found)
     return *found;
-  // NaN and infinities are intended, so they count as inputs, in constants, in
-  // loaded values, in states, and in log(0), which is the lse of no keys.
+  // NaN and infinities are intended if they are constants, are loaded, come
+  // from states, or result from log(0), the lse of no keys. They then count as
+  // inputs.
   bool isMeant =
       op->getNumOperands() == 0 || isa<LoadOp>(op) ||
       llvm::any_of(op->getOperandTypes(), llvm::IsaPred<StateType>) ||

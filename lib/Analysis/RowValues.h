@@ -85,8 +85,9 @@ public:
   /// its ends, followed by the counts of NaN and of infinite elements.
   void write(llvm::raw_ostream &stream, mlir::Value value) const;
 
-  /// Records where a NaN and an infinity among the elements of `result` come
-  /// from. Prefers the first one that the kernel made to the first one overall.
+  /// Records where the NaNs and the infinities among the elements of `result`
+  /// come from: one origin for each of the two kinds. Prefers that of the first
+  /// element that the kernel made to that of the first element overall.
   void noteOrigins(mlir::Operation *op, mlir::Value result,
                    llvm::ArrayRef<int64_t> elements);
   /// Returns the origin of a NaN or an infinity (`kind`) in `value`.

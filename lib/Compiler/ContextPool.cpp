@@ -29,12 +29,14 @@ static ContextPool &pool() {
   return made;
 }
 
-/// The number of uses after which a context is destroyed. A hundred kernels
-/// retain a few megabytes.
+/// The number of uses after which a context is destroyed. A context that has
+/// compiled a hundred kernels retains a few megabytes.
 static constexpr unsigned maximalUses = 100;
 /// The most idle contexts to keep. Further ones would stay unused.
 static constexpr size_t maximalIdle = 8;
-/// The most pass managers per context. Few processes compile for more targets.
+/// The most pass managers that a context keeps. There is about one per target,
+/// and few processes compile for more than eight targets. At this limit, a new
+/// one replaces them all.
 static constexpr size_t maximalPasses = 8;
 
 ContextLease::ContextLease() {

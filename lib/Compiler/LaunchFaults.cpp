@@ -82,7 +82,7 @@ static Error readTensor(const json::Value &value, StringRef name,
 }
 
 /// Reads the expected contents of outputs from {"the tolerance": …, "out":
-/// […]}. No argument has a name with a space.
+/// […]}. No argument can be called "the tolerance", since that has a space.
 static Error readExpected(KernelOp kernel, const json::Object &expected,
                           SmallLaunch &launch) {
   launch.tolerance = expected.getNumber("the tolerance").value_or(0);

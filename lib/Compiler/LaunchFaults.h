@@ -19,7 +19,7 @@ namespace mlafix {
 /// […]}, with "elements": […] in row-major order if the kernel reads it element
 /// by element. An omitted tensor is null. A scalar is its value. The optional
 /// entry "against the reference" holds the expected contents of outputs:
-/// {"tolerance": …, NAME: […]}.
+/// {"the tolerance": …, NAME: […]}.
 ///
 /// Returns {"faults", "printed", "printed_more", "unknown_rows", "is_whole"}.
 /// Each fault is {"question", "argument", "element", "row", "message"} and the

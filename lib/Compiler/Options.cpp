@@ -74,7 +74,7 @@ bool mlafix::parseBindings(std::string_view text, Bindings &bindings,
   SmallVector<StringRef> items;
   StringRef(text).split(items, ',');
   for (StringRef item : items) {
-    // A C++17 lambda cannot capture a structured binding.
+    // Use std::tie, because a C++17 lambda cannot capture a structured binding.
     StringRef name, value;
     std::tie(name, value) = item.trim().split('=');
     if (name.empty() || value.empty()) {
