@@ -15,8 +15,8 @@ namespace mlafix {
 
 /// Answers all questions of docs/Proofs.md about a kernel whose states are not
 /// lowered. Returns {"kernel", "microseconds", "args", "warnings"}, and
-/// "promises" if the author made any. A location is the members that
-/// addLocation() adds.
+/// "promises" if the author made any. Where an object below has a location, it
+/// has the members that addLocation() adds.
 ///
 /// Each element of "args" is {"name", "answers"} of a tensor argument. It also
 /// has "guarded" if some accesses are not proved in bounds: the "dim" and the

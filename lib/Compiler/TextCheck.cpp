@@ -235,8 +235,7 @@ void Check::open(char bracket) {
   ++depth;
 }
 
-/// Closes the level whose counterpart `bracket` is. A '<' or '>' may be a
-/// comparison, so:
+/// Closes the level that `bracket` ends. A '<' or '>' may be a comparison, so:
 ///
 ///   - levels of a '<' without a '>' are closed with the level around them
 ///   - a `bracket` without an open counterpart is ignored

@@ -433,9 +433,9 @@ static Value widenPower(ShapedBuilder s, Value byte) {
 //===----------------------------------------------------------------------===//
 
 /// Narrows by `cvt.rn.satfinite.e4m3x2.f32` or its e5m2 form. Keeps the two
-/// bytes of each result together as an i16. If they were separated, they would
-/// be reassembled from words of which half is undefined, on which ptxas 13.0
-/// crashes for sm_90 and sm_100.
+/// bytes of each result together as an i16. Separate bytes would be joined
+/// again by way of words with an undefined half, and such words crash ptxas
+/// 13.0 for sm_90 and sm_100.
 static Value narrowByInstruction(OpBuilder &b, Location loc, Format format,
                                  Value x) {
   Type i8 = b.getI8Type(), i16 = b.getI16Type();

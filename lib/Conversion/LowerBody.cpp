@@ -251,8 +251,8 @@ Value BodyLowering::buildTableBase(Location loc, BlockArgument argument,
 }
 
 /// Joins the indices of dim `dim` and the next dim to one index (i64). Dim
-/// `dim` is packed (isGuardedPacked). If a guard limits the rows to fewer than
-/// 2^31, the size of the next dim fits in 32 bits, so one widening
+/// `dim` is packed (isGuardedPacked). If a guard limits the number of rows to
+/// less than 2^31, the size of the next dim fits in 32 bits, so one widening
 /// multiplication suffices.
 Value BodyLowering::joinPacked(Location loc, unsigned arg, unsigned dim,
                                Value index, Value next) {
@@ -438,10 +438,10 @@ static bool isScratch(MemRefType type) {
   return isa_and_present<ScratchAttr>(type.getMemorySpace());
 }
 
-/// Decides if all exchanges between lanes use the same shared memory. They do
-/// if there is not enough memory for each, or if separate memory would reduce
-/// the number of resident blocks. Reports an error if the memory does not
-/// suffice even then.
+/// Decides if all exchanges between lanes use the same shared memory in turn.
+/// They do if a block does not have enough memory to give each exchange its
+/// own, or if that would reduce the number of resident blocks. Reports an error
+/// if even the common memory does not fit into a block.
 LogicalResult BodyLowering::planSharedMemory() {
   int64_t own = 0, scratch = 0, most = 0;
   memref::AllocaOp largest;

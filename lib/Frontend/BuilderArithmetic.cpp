@@ -298,7 +298,8 @@ KernelBuilder::Value KernelBuilder::fma(Value a, Value b, Value c,
   Value product = impl->wrap(x);
   if (!matchOperands(*impl, "fma", product, c, x, z, location))
     return {};
-  // `x` is now broadcast to the type of all operands. Broadcast `y`, too.
+  // `x` now has the type to which all operands are broadcast. Broadcast `y` to
+  // this type, too.
   if (!matchOperands(*impl, "fma", b, impl->wrap(x), y, again, location))
     return {};
   if (domainOf(x, impl->isUnsigned(a)) != Domain::Float)

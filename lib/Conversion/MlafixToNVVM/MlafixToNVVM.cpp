@@ -70,8 +70,9 @@ static void beginCluster(KernelOp kernel) {
   }
 }
 
-/// Marks tables (one value per rank) as passed by value (`byval`). Code may
-/// then index the memory of the kernel's parameters.
+/// Marks parameters that are tables (one value per rank) as passed by value
+/// (`byval`), so that code can index a table in the memory of the kernel's
+/// parameters.
 static void passTablesByValue(LLVM::LLVMFuncOp function,
                               ArrayRef<ParamAttr> params,
                               unsigned addressSpace) {

@@ -28,7 +28,8 @@ static bool mayStore(Operation *op) {
 
 /// Returns the unconditional loads in `guard` that may move before it. If the
 /// stores in `guard` go to the memory of other ranks (`toPeers`), no load reads
-/// what they write. Otherwise, a load must precede all stores in `guard`.
+/// what they write, so all loads may move. Otherwise, only the loads before the
+/// first store may.
 static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
   SmallVector<LLVM::LoadOp> loads;
   for (Operation &op : *guard.thenBlock()) {
