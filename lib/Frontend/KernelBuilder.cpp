@@ -747,8 +747,9 @@ bool KernelBuilder::beginElse(const Values &values,
   return true;
 }
 
-/// Returns the result types of a branch. Where a value of the second half is a
-/// state with a sink, widens the first half's value to a state with a sink.
+/// Returns the result types of a branch. `values` are those of its second half.
+/// Where such a value is a state with a sink and that of the first half has
+/// none, widens the first half's value to a state with a sink.
 static SmallVector<Type> joinBranches(Impl &impl, scf::IfOp branch,
                                       const KernelBuilder::Values &values) {
   Operation *yield = branch.thenBlock()->getTerminator();

@@ -54,7 +54,7 @@ template <typename Entry> static std::string listNames(ArrayRef<Entry> table) {
 }
 
 static Error replaceNumber(MachineModel &model, StringRef text) {
-  // C++17 lambdas cannot capture structured bindings.
+  // Use std::tie, because a C++17 lambda cannot capture a structured binding.
   StringRef name, value;
   std::tie(name, value) = text.split('=');
   const Number *number =

@@ -228,8 +228,9 @@ static LogicalResult checkSize(Operation *op, DimAttr dim) {
 }
 
 /// True if `op` requires all lanes of a row to be in one block: it uses shared
-/// memory, or it has a row along a product or with one element per group, whose
-/// elements are distributed over lanes in another way.
+/// memory, or it has a row along a product or with one element per group. The
+/// elements of these rows are distributed over lanes in another way than those
+/// of other rows.
 static bool keepsToBlock(Operation *op) {
   auto isOther = [](Type type) {
     if (!isRowTile(type))
@@ -346,8 +347,9 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel, const MachineModel &machine) {
     return shape.loaded.contains(argument) || shape.stored.contains(argument);
   });
   kernel.getBody().walk([&](Block *block) {
-    // The tensors, loaded or stored, of which an access to a member has been
-    // counted. It moves all members, so accesses to the others do not count.
+    // The tensors, loaded or stored, for which an access to a member has been
+    // counted. One such access moves all members, so accesses to the other
+    // members do not count.
     llvm::SmallDenseSet<std::pair<Value, int>> ofMembers;
     int64_t moves = llvm::count_if(*block, [&](Operation &op) {
       std::optional<MemoryAccess> access = getPackedAccess(&op);
@@ -388,8 +390,8 @@ KernelOp mlafix::cloneCodeVersion(KernelOp kernel, StringRef suffix,
   return clone;
 }
 
-/// True if lanes hold halfBytePacks: two elements share a byte, and rows are
-/// long enough.
+/// True if each lane should hold halfBytePacks packs: two elements of a row
+/// share a byte, and rows are long enough.
 static bool holdsHalfBytes(const MachineModel &machine, const RowShape &shape,
                            int64_t pack) {
   return shape.leastPack() > 1 &&

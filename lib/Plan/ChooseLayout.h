@@ -104,9 +104,9 @@ struct RowShape {
   }
   /// Returns the element width (in bits) for which packs are chosen, so that a
   /// pack is one access. If rows are read from other ranks, it is the width of
-  /// the widest of them, since that path is the slowest. Otherwise it is the
-  /// greatest width such that narrower rows, whose accesses are narrower too,
-  /// make up at most `percent` of all bits moved.
+  /// the widest of them, since the link to other ranks is the slowest path.
+  /// Otherwise it is the greatest width such that narrower rows, whose accesses
+  /// are narrower too, make up at most `percent` of all bits moved.
   int64_t packedBits(int64_t percent) const;
   /// Returns the least number of elements per pack: 2 if two elements of some
   /// row share a byte, else 1.
@@ -213,7 +213,7 @@ PlanAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,
 PlanAttr chooseParts(mlir::MLIRContext *context, const MachineModel &machine,
                      const RowShape &shape, int64_t pack);
 
-/// Returns the number of elements of the longest row that one block holds.
+/// Returns the number of elements of the longest row that fits in one block.
 /// Returns 0 if a row of `needed` packs takes no cluster.
 int64_t getMostInBlock(mlir::MLIRContext *context, const MachineModel &machine,
                        const RowShape &shape, int64_t needed, int64_t pack);

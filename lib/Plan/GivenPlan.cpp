@@ -13,9 +13,9 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The layout fields that a user may set. The elements of a pack are not among
-/// them, since the guards rely on that number. Nor are the packs of a lane,
-/// which follow from the number of lanes.
+/// The layout fields that a user may set. A user may not set the number of
+/// elements in a pack, since the guards rely on it, or the number of packs per
+/// lane, since it follows from the number of lanes.
 static constexpr PlanFieldSpec layoutFields[] = {
     {"lanes", 1, 1, 1024, {}},
     {"rows", 1, 1, 1024, {}},
@@ -48,7 +48,7 @@ static std::string listNames() {
 llvm::Expected<GivenPlan> GivenPlan::parse(ArrayRef<std::string> texts) {
   GivenPlan plan;
   for (StringRef text : texts) {
-    // A C++17 lambda cannot capture a structured binding.
+    // Use std::tie, because a C++17 lambda cannot capture a structured binding.
     StringRef path, value;
     std::tie(path, value) = text.trim().split('=');
     StringRef version, name = path.trim();

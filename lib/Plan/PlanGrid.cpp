@@ -171,8 +171,9 @@ void GridPlanner::planGroups(ForallOp forall) {
 }
 
 /// Returns the number of segments whose predicates a thread evaluates at once
-/// before the scan. Predicates of a few ops then wait for memory together.
-/// Predicates of many ops are bound by the ops themselves.
+/// before the scan. If predicates have few ops, the loads of several predicates
+/// then wait for memory together. Predicates of many ops are not bound by
+/// memory, so they gain nothing.
 static int64_t countSegmentsAhead(RaggedForallOp grid,
                                   const MachineModel &machine) {
   // Limits compile time on any machine: each segment has its own copy of the
@@ -186,8 +187,8 @@ static int64_t countSegmentsAhead(RaggedForallOp grid,
 /// Sets the fields of a ragged grid. If rows are only stored, they are
 /// scattered: all blocks together then write a small contiguous window of
 /// memory. On an H200, a fill of 268 MB takes 60 us if a block writes 4 KB at a
-/// time, and 64 us with 32 KB. If rows are loaded, blocks wait, so more blocks
-/// have more loads in flight.
+/// time, and 64 us with 32 KB. If rows are loaded, blocks wait for memory. Such
+/// a grid gets more blocks, which have more loads in flight.
 void GridPlanner::planRagged(RaggedForallOp grid) {
   Block &body = grid.getBody().front();
   bool isAllScalars = storesScalarsAlone(body, findIndexStores(body));
@@ -225,8 +226,9 @@ static bool streamsListedRows(LayoutAttr layout, const MachineModel &machine) {
   return elements * int64_t(sizeof(float)) <= machine.streamedRowBytes;
 }
 
-/// Fails if a launch cannot start blocks with the planned number of threads, or
-/// if a multiprocessor cannot hold the planned number of blocks.
+/// Fails if 'least_threads' cannot be reached by halving blocks, or is not a
+/// number of whole warps and whole rows. Fails if a multiprocessor cannot hold
+/// 'resident' blocks.
 LogicalResult GridPlanner::checkBlock() {
   int64_t threads = layout.getThreads(), least = get(PlanField::LeastThreads),
           resident = get(PlanField::Resident);

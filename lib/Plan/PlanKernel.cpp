@@ -322,10 +322,12 @@ static int64_t getWidestPack(const MachineModel &machine,
   return 8 * machine.accessBytes / shape.packedBits(machine.narrowPercent);
 }
 
-/// Plans the versions for dense rows, with the widest accesses. One is for
-/// calls out of place. If outputs may alias inputs, another is for calls in
-/// place. If lanes share the loops of a row, few rows have a version with more
-/// lanes, which occupy more multiprocessors.
+/// Plans the versions for dense rows, with the widest accesses:
+///
+///   - `dense` is for calls out of place, unless outputs are also inputs.
+///   - `few_dense` exists if lanes of `dense` share the loops of a row. It is
+///     for few rows. More lanes per row then occupy more multiprocessors.
+///   - `place` exists if outputs may alias inputs. It is for calls in place.
 static void planDense(KernelOp kernel, const MachineModel &machine,
                       const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
@@ -434,8 +436,8 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
                                    machine.streamedBytes),
                     GuardAttr::get(context, GuardKind::BeyondCache, moved)});
   // Without aliases, all calls are out of place, so this version serves all of
-  // them as `any`. With aliases, it is `apart`. If batching gains nothing, it
-  // is erased below, since `any` then serves all calls.
+  // them and is called `any`. With aliases, it is called `apart`. It is erased
+  // below if batching gains nothing, since `any` then serves all calls as well.
   KernelOp apart = addCodeVersion(aliases.empty() ? "any" : "apart", {});
   if (!reason.empty())
     remark::missed(kernel.getLoc(),
@@ -692,8 +694,8 @@ void PlanKernelPass::runOnOperation() {
                             "thread's program";
       return signalPassFailure();
     }
-    // Code versions are inserted before their kernel, so all ops between these
-    // two are then its versions.
+    // Code versions are inserted before their kernel, so once the kernel is
+    // erased, all ops between `before` and `after` are its versions.
     Operation *before = kernel->getPrevNode(), *after = kernel->getNextNode();
     FailureOr<GivenPlan> given = readGiven(kernel);
     if (failed(given))

@@ -83,8 +83,8 @@ static int64_t countRowRegisters(KernelOp kernel) {
   return most;
 }
 
-/// True if a loop loads rows, and its first iteration does not depend on loaded
-/// values.
+/// True if a loop loads rows, and its lower bound is not computed from loaded
+/// values. The rows of its first iteration can then be prefetched.
 static bool loadsInLoop(KernelOp kernel) {
   return kernel
       .walk([](Operation *op) {
@@ -126,12 +126,11 @@ static bool reducesRows(KernelOp kernel) {
 }
 
 /// Returns the number of blocks for which a multiprocessor has registers. A
-/// kernel that holds one pack of each row is bound by latency, which as many
-/// warps as possible hide. Unless a number of blocks is required, some
-/// assemblers use more registers than needed, and fewer warps fit. If a thread
-/// reduces rows and needs more than residentRegisters, counts at least
-/// crowdedRegisters for it, because with more warps each thread would have too
-/// few registers.
+/// kernel that holds one pack of each row is bound by latency, so it needs as
+/// many warps as possible. Without a required number of blocks, some assemblers
+/// use more registers than needed, and fewer warps fit. If a thread reduces
+/// rows and needs more than residentRegisters, counts at least crowdedRegisters
+/// for it, because with more warps each thread would have too few registers.
 static int64_t countFittingBlocks(KernelOp kernel,
                                   const MachineModel &machine) {
   LayoutAttr layout = kernel.getLayoutAttr();

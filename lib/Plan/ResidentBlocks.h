@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A plan states how many blocks a multiprocessor must hold. Alternatively, it
-// lets the number follow from registers, which are known after code generation.
+// A plan states how many blocks a multiprocessor must hold, or lets this number
+// follow from the registers of a thread, which code generation determines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@
 
 namespace mlafix {
 
-/// Returns the field `resident` for `version` with this layout.
+/// Returns the value of the plan's field `resident` for `version`, if it has
+/// this layout.
 int64_t planResident(KernelOp version, LayoutAttr layout,
                      const MachineModel &machine);
 
@@ -27,8 +28,8 @@ int64_t planResident(KernelOp version, LayoutAttr layout,
 int64_t getResidentBlocks(KernelOp kernel);
 
 /// Returns `variant` with the number of blocks that fit into a multiprocessor
-/// if each thread takes `registers`. If its geometry does not need that number,
-/// returns `variant` unchanged.
+/// if each thread takes `registers`. Returns `variant` unchanged if its
+/// geometry does not ask for this number.
 VariantAttr fitBlocks(VariantAttr variant, const MachineModel &machine,
                       int64_t registers);
 

@@ -26,9 +26,9 @@ namespace mlafix::runtime {
 
 struct PreparedKernel;
 
-/// An argument in the form that the kernel needs. Its fields are not
-/// initialised, because that would cost time in every launch, which has a Call
-/// with MLAFIX_MAX_ARGS of them on its stack.
+/// An argument in the form that the kernel needs. Every launch has a Call with
+/// MLAFIX_MAX_ARGS of these structs on its stack. To save time, their fields
+/// are not initialised.
 struct CallArg {
   /// False if a tensor is omitted or its data pointer is null.
   bool present;
