@@ -25,8 +25,8 @@ struct Mark {
 };
 
 /// `latest` has the latest collective of each rank of `group`. `before` has
-/// those of the group that was here before it, for which the collectives of
-/// `group` wait.
+/// those of the group whose collectives came before. The collectives of `group`
+/// wait for those in `before`.
 struct Order {
   uint64_t group = 0;             ///< GroupRank::group of `latest`
   unsigned long long capture = 0; ///< id of the capture of `latest`; 0: none

@@ -44,7 +44,7 @@ bool hasAll(unsigned bits, unsigned wanted) {
 }
 
 /// Returns the mask of register sets that the operating system saves (XCR0), or
-/// 0 if the processor cannot tell.
+/// 0 if XGETBV, the instruction that reads this mask, is not enabled.
 unsigned savedRegisters() {
   constexpr unsigned osxsave = bit(27);
   if (!hasAll(cpuid(1).ecx, osxsave))

@@ -178,7 +178,7 @@ mlafix_status validatePlans(const Call &call) {
 }
 
 /// Sets the parameter of kind Local for callers that launch the kernel
-/// themselves. The library's own launches determine its value again.
+/// themselves. When the library launches a plan, it determines the value again.
 mlafix_status setLocal(mlafix_device device, Plan &plan) {
   if (plan.rows == 0 || plan.variant->local < 0)
     return MLAFIX_OK;

@@ -50,8 +50,9 @@ template <typename Holds> bool allOf(uint64_t args, Holds holds) {
 bool isAligned(const Call &call, uint32_t index, uint64_t bytes) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &arg = call.args[index];
-  // A stride in bytes may overflow below. Its low bits are right nevertheless,
-  // and only these matter, since `bytes` is a power of two.
+  // The product of a stride and an element's size may overflow. Its low bits
+  // are right nevertheless, and only these matter, since `bytes` is a power of
+  // two.
   uint64_t bits = reinterpret_cast<uintptr_t>(arg.data);
   if (!arg.hasShape)
     return true; // an omitted tensor is never accessed

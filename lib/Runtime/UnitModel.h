@@ -35,8 +35,8 @@ inline bool isMany(int32_t kind) {
 }
 
 /// An argument of a kernel. The fields that every launch reads come first and
-/// are adjacent, so that they take few cache lines. The driver evicts these
-/// from the caches between launches.
+/// are adjacent, so that they take few cache lines. A launch has to fetch these
+/// lines again, because the driver evicts them between launches.
 struct ArgDesc {
   int32_t kind = 0;          ///< the mlafix_arg_kind that a call must pass
   int32_t dtype = 0;         ///< a tensor's mlafix_dtype
