@@ -29,8 +29,8 @@ _NO_TENSORS = frozenset({numpy.ndarray, int, float, bool, type(None)})
 
 
 def _for_torch(values: tuple[object, ...]) -> bool:
-    """True if a call must go through torch's dispatcher, because torch watches calls, or because one of `values` is a
-    tensor of a subclass or without memory. `values` are arguments of the call."""
+    """True if a call with the arguments `values` must go through torch's dispatcher: a compiler, tracer, mode or
+    transform of torch watches calls, or one of `values` is a tensor of a subclass or without memory."""
     global _tensor, _dynamo_traces, _must_see
     for value in values:
         if type(value) in _NO_TENSORS:
@@ -82,9 +82,9 @@ class Launcher:
     _is_watched: bool = False
 
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
-        """Does nothing here. Kernel overrides this method: as environment variables say, it runs a call with these
-        arguments on the host to warn of the call's faults, or writes a script that repeats the call. Called before each
-        launch if `_is_watched` is true."""
+        """Called before each launch if `_is_watched` is true. Does nothing here. Kernel overrides this method. If
+        environment variables ask for it, the override runs the call on the host and warns of the call's faults, or
+        writes a script that repeats the call."""
 
     @cached_property
     def signature(self) -> dict[str, Any]:
@@ -101,8 +101,8 @@ class Launcher:
     _dims: Sequence[str] = ()
 
     def _check_dtypes(self, bound: dict[str, str]) -> None:
-        """Does nothing here. In library kernels with a caller's layout (library.viewed), raises ArgumentError for
-        dtypes that the kernel does not support. `bound` has the bindings of a call."""
+        """Does nothing here. library.viewed replaces this method: the replacement raises ArgumentError if `bound`, the
+        bindings of a call, has a dtype that the library's kernel does not support."""
 
     @cached_property
     def _dispatch(self) -> _runtime.Dispatcher:
@@ -175,8 +175,8 @@ class Launcher:
             return None
         if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
             return self._call_through_torch(args, kwargs, stream)
-        # This check comes after the call through torch. Otherwise torch.compile would trace the check, and recompile
-        # when another thread begins to record.
+        # This check must not precede the call through torch. Otherwise torch.compile would trace the check, and
+        # recompile when another thread begins to record.
         if recorders and recorder_of_thread():
             return self._record_key(args, kwargs)
         try:
@@ -246,8 +246,8 @@ class Launcher:
         name of the tensor argument)."""
         return self._held_numbers
 
-    # torch.compile calls these methods while it traces, and keeps their results as constants. The attribute is the mark
-    # that torch.compiler.assume_constant_result sets; calling that function would import torch.
+    # Marks these methods so that torch.compile calls them while it traces, and keeps their results as constants. Sets
+    # the attribute that torch.compiler.assume_constant_result would set, since using that function would import torch.
     for _question in (torch_operator, _torch_arguments, _torch_numbers):
         setattr(_question, "_dynamo_marked_constant", True)
     del _question

@@ -60,8 +60,8 @@ def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mappin
     """True if a kernel that was compiled with `bindings` can run a call with the bindings `asked`.
 
     The code of the kernel does not depend on names of `asked` that `bindings` lacks, so these may have any value. Names
-    of `bindings` that `asked` lacks must be bound to their defaults. A default may be another name of `bindings`: it
-    then is the value of that name.
+    of `bindings` that `asked` lacks must be bound to their defaults. If a default is itself a name of `bindings`, the
+    value of that name is the default.
     """
 
     def default(name: str) -> object:

@@ -43,7 +43,8 @@ os.register_at_fork(after_in_child=_forget_others)
 
 
 class Recorded(Exception):
-    """Ends a call before anything is compiled, since the code or the bindings that the call needs are recorded."""
+    """Raised to end a call before anything is compiled, once the code or the bindings that the call needs are
+    recorded."""
 
 
 class UnlaunchedCall:

@@ -13,8 +13,9 @@ from ..errors import ArgumentError
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 # Functions of torch that tell whether torch watches calls on plain tensors. They are kept in variables, because looking
-# a function up in torch costs as much as calling it. A caller must call `compiling` or `dynamo_traces` first: when
-# torch.compile traces the caller, it replaces these two by constants, so that it does not trace the others.
+# a function up in torch costs as much as calling it. A caller must test `compiling` or `dynamo_traces` before the other
+# functions. When torch.compile traces the caller, the result of these two is the constant True, so torch.compile does
+# not trace the calls of the others.
 compiling: Callable[[], bool] = torch.compiler.is_compiling
 dynamo_traces: Callable[[], bool] = torch.compiler.is_dynamo_compiling
 dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack

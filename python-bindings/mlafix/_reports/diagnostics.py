@@ -19,8 +19,8 @@ _OPERATION = re.compile(r"^'[a-z]+\.[a-z_.]+' op ")
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "neg": "-"}
 _SIGN = re.compile(rf"(?<=for ')({'|'.join(_SIGNS)})(?=')|(?<=by )(add|sub|mul|div)f\b")
 
-# The warnings issued so far, as (text, file, line). Python's own registries do not suffice to show a warning once,
-# since every change of a filter clears them.
+# The warnings issued so far, as (text, file, line). Python's own records of issued warnings (__warningregistry__) do
+# not suffice to show a warning once, since every change of a filter clears these records.
 _given: set[tuple[str, str, int]] = set()
 
 
@@ -92,8 +92,8 @@ def _is_told_once(text: str, file: str, line: int) -> bool:
 
 
 def _fits(pattern: re.Pattern[str] | str | None, text: str) -> bool:
-    """True if `text` matches one field of a warning filter. None matches any text. The filters with which Python starts
-    contain strings instead of compiled patterns."""
+    """True if `pattern`, a field of a warning filter, matches `text`. None matches any text. The filters with which
+    Python starts have strings instead of compiled patterns. A string must equal `text`."""
     return pattern is None or (text == pattern if isinstance(pattern, str) else pattern.match(text) is not None)
 
 

@@ -1,4 +1,4 @@
-"""Audits a backend of attention: which rows are wrong, on which calls, and the call that repairs them.
+"""Audits a backend of attention: finds wrong rows, the calls that give them, and the mlafix call that repairs them.
 
     from mlafix.audit import audit
     report = audit(attention)

@@ -21,8 +21,7 @@ CLAUSES: dict[str, str] = {
 }  # fmt: skip
 """The name of each clause by its number. In docs/Contract.md the anchor of a clause is its number in lower case."""
 
-# (text, clauses, clauses): a fault whose kind contains the text breaks the first clauses in attention and the second in
-# merges.
+# (text, clauses of attention, clauses of merges): the clauses that a fault breaks if its kind contains the text.
 OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("a given ", ("C16",), ("M8",)),
     (" was written", ("C9",), ("M8",)),
@@ -54,14 +53,15 @@ def clauses_in(check: tuple[str, ...], merges: bool) -> list[str]:
     return [clause for clause in check if (clause[0] == "M") == merges] or list(check)
 
 
-# OF_ROWS has the texts of OF_KIND that only say which rows are wrong. They decide the clauses of a fault only in checks
-# whose first clause is in OF_ROWS_IN. Other checks vary more than rows, and this may be the cause of wrong rows.
+# OF_ROWS has the texts of OF_KIND that only say which rows are wrong. In checks whose first clause is in OF_ROWS_IN,
+# these texts decide the clauses of a fault, as others do. Other checks vary more than rows, and the rows may be wrong
+# because of that, so there a fault breaks the clauses of the check.
 OF_ROWS = ("rows without keys", "all masked")
 OF_ROWS_IN = ("C1", "C2", "C5", "C8")
 
 
-# (field of Case, clause): wrong live rows break the clause if the field of the smallest failing case does not have its
-# default value.
+# (field of Case, clause): wrong live rows break the clause if the field differs from its default in the smallest
+# failing case.
 OF_CASE: tuple[tuple[str, str], ...] = (
     ("beyond", "C4"), ("layout", "C9"), ("lengths", "C9"), ("k_scale", "C17"), ("num_splits", "C18"), ("longer", "C18"), ("window", "C13"), ("sinks", "C14"),
     ("softcap", "C14"), ("alibi", "C14"), ("scale", "C14"),
@@ -78,8 +78,8 @@ def clauses_of_case(kind: str, case: Any) -> list[str]:
 
 
 def clauses_of(check: tuple[str, ...], kind: str, merges: bool) -> list[str]:
-    """Returns the clauses that a fault breaks: C15 if it appears after or beside another call, else at most two
-    clauses that OF_KIND has for its kind, else those of the check."""
+    """Returns the clauses that a fault breaks. This is C15 if the fault appears after or beside another call. Otherwise
+    these are at most two clauses that OF_KIND has for `kind`, or the clauses of the check if OF_KIND has none."""
     named = [(words, states if merges else attention) for words, attention, states in OF_KIND if words in kind.partition(", after a call")[0].partition(", beside a call")[0]]
     own = [clause for words, clauses in named if words not in OF_ROWS or check[0] in OF_ROWS_IN for clause in clauses]
     if "after a call" in kind or "beside a call" in kind:

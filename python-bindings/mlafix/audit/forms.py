@@ -27,7 +27,7 @@ STALE = 7.0  # stands for the result of an earlier call in a given out or lse
 
 @contextmanager
 def poisoned_memory() -> Iterator[None]:
-    """Makes torch fill new tensors with NaN, which then marks elements that a backend allocates but does not write."""
+    """Makes torch fill new tensors with NaN, so that elements that a backend allocates but does not write are NaN."""
     mode, fills = torch.get_deterministic_debug_mode(), torch.utils.deterministic.fill_uninitialized_memory
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # hides torch's warnings about non-deterministic operators
@@ -165,7 +165,7 @@ def is_planned(call: Any) -> bool:
 
 @cache
 def made(call: Any) -> Any:
-    """Returns the single instance of a class in this process. Returns any other object as it is."""
+    """If `call` is a class, returns the only instance of it in this process. Returns any other object as it is."""
     return call() if isinstance(call, type) else call
 
 
@@ -193,7 +193,7 @@ def planned(adapter: Adapter, arguments: Any, given: dict[str, Any]) -> dict[str
 
 def finish(adapter: Adapter, memory: Memory, arguments: Any, given: dict[str, Any]) -> Got:
     """Makes the call and returns its results as rows of tokens. If the backend returned other tensors than the given
-    out and lse, the result has both."""
+    out or lse, `Got.given` has the given ones."""
     result = invoke(adapter, arguments, given)
     out, raw = result if isinstance(result, (tuple, list)) else (result, None)
     out, raw = given.get("out") if out is None else out, given.get("lse") if raw is None else raw

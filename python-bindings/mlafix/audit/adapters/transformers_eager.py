@@ -15,9 +15,9 @@ from ..cases import Adapter
 
 
 def visible_keys(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int, seq_lens_k: torch.Tensor) -> torch.Tensor:
-    """Returns the mask of visible keys, bool [B, 1, Lq, Lk]. Each query has an own key: the last query of a sequence
-    has the sequence's last key, and the query before it the key before that. With `causal`, a query sees no key after
-    its own. If `window` is not negative, the query sees its own key and `window` keys on each side of it."""
+    """Returns the mask of visible keys, bool [B, 1, Lq, Lk]. Each query has a key of its own: the last query of a
+    sequence has the sequence's last key, the query before it the second-to-last key, and so on. With `causal`, a query
+    sees no key after its own. If `window` is not negative, a query sees its own key and `window` keys on each side."""
     key, lengths = torch.arange(k.shape[1]), seq_lens_k[:, None, None]
     own = torch.arange(q.shape[1])[:, None] + lengths - q.shape[1]
     seen = (key < lengths).expand(-1, q.shape[1], -1)

@@ -52,8 +52,9 @@ class CachedAttention:
 
     def store(self, k: torch.Tensor, v: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, slot_mapping: torch.Tensor, k_scale: float = 1.0,
               v_scale: float = 1.0) -> None:  # fmt: skip
-        """Calls cpu_attn_reshape_and_cache for k and for v. Passes both as values, because the operator's pages of
-        values have the element order of the audit's caches, and its pages of keys do not."""
+        """Calls cpu_attn_reshape_and_cache once for k and once for v. Each call uses only the cache of values, and
+        zeros as the cache of keys: the operator's pages of values have the element order of the audit's caches, and
+        its pages of keys do not."""
         kind = FP8.get(k_cache.dtype, "auto")
         for rows, cache, scale in ((k, k_cache, k_scale), (v, v_cache, v_scale)):
             pages = as_pages(cache)

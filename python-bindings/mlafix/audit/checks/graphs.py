@@ -30,8 +30,8 @@ class Recorded:
         return q.new_zeros((*q.shape[:-1], self.value_dim)), None
 
     def copy_into(self, other: Recorded) -> None:
-        """Copies the tensors of this call into the tensors of `other`, which may be larger. The indices of an element
-        stay the same. Numbers are not copied, since a graph keeps the numbers of its capture."""
+        """Copies the tensors of this call into those of `other`, which may be larger: an element [i, j] becomes the
+        element [i, j] there. Numbers are not copied, since a graph keeps the numbers of its capture."""
         pairs = list(zip(self.arguments, other.arguments))
         pairs += [(value, other.given[name]) for name, value in self.given.items() if isinstance(value, torch.Tensor)]
         for source, target in pairs:
