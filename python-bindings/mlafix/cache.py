@@ -114,8 +114,8 @@ class Variants:
         return self._chosen(self.unit_of_call(bindings, target_of(device_type, ordinal)), bindings)
 
     def _chosen(self, unit: _runtime.Unit, bindings: Mapping[str, str]) -> _runtime.Unit | _runtime.KernelInfo:
-        """Returns the unit. If the unit has a single kernel, which leaves a name open that the call binds, returns that
-        kernel instead: a look-up in the unit with the call's bindings would not find it."""
+        """Returns the unit. If the unit has a single kernel and this kernel leaves a name open that the call binds,
+        returns the kernel instead: a look-up in the unit with the call's bindings would not find it."""
         kernel = unit.kernels[0]
         is_found = all(name in kernel.bindings for name, value in bindings.items() if value not in ("present", "absent"))
         return unit if is_found or len(unit.kernels) > 1 else kernel

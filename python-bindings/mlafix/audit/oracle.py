@@ -44,8 +44,8 @@ class Want:
 
 
 def own_keys(adapter: Adapter, q_len: int, kv_len: int) -> torch.Tensor:
-    """Returns the index of each query's own key, [Lq, 1]: the key at the query's position in the sequence, with which a
-    causal mask ends. An index below 0, or of Lk and more, means that the query has no such key."""
+    """Returns the index of each query's own key, [Lq, 1]: the key at the query's position in the sequence. A causal
+    mask hides the keys after it. An index below 0, or of Lk or more, means that the query has no key of its own."""
     return torch.arange(q_len)[:, None] + (kv_len - q_len if adapter.alignment == "bottom-right" else 0)
 
 

@@ -69,7 +69,7 @@ def mark(outcome: Outcome, known: set[str]) -> str:
 
 
 def causes(outcome: Outcome) -> set[str]:
-    """Returns the numbers of earlier checks that this check's remarks name as having found the same cause."""
+    """Returns the numbers of the earlier checks that found the same cause, according to the outcome's remarks."""
     return {match[1] for remark in outcome.remarks if (match := re.search(r", as (A[0-9]+)$", remark))}
 
 

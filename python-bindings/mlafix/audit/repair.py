@@ -95,8 +95,8 @@ def layout_of(adapter: Adapter) -> Any:
 
 
 def blank_masked(adapter: Adapter) -> Call:
-    """Returns the backend with a call of ops.fixup_zero_kv_rows after it. The call blanks the rows that see no key: it
-    gets them as segments without keys (`segments`)."""
+    """Returns the backend with a call of ops.fixup_zero_kv_rows after it. The call blanks the rows that see no key,
+    because its arguments describe these rows as segments without keys (`segments`)."""
 
     def call(*tensors: torch.Tensor, **given: Any) -> tuple[Any, Any]:
         from ..ops import fixup_zero_kv_rows

@@ -28,8 +28,8 @@ from .server import run_job
 from .shrink import shrink
 from .worker import Limits, finding_of, packed, unpacked
 
-# After MOST_DEATHS deaths or MOST_HANGS hangs the audit gives up on a backend. Fewer hangs are allowed because each
-# takes more than its time limit.
+# After MOST_DEATHS deaths or MOST_HANGS hangs the audit gives up on a backend. Fewer hangs are allowed, because the
+# audit waits for each until a time limit has passed.
 MOST_DEATHS, MOST_HANGS = 6, 3
 DEATHS = ("crash", "hang")  # kinds of findings in which the backend's process was killed or died
 SHRINK_SECONDS = 2.0  # seconds to shrink a crash; each smaller case runs in its own process
@@ -173,8 +173,8 @@ class Run:
             finding.script_status = self.script_status(finding)
 
     def tell_once(self, outcomes: dict[str, Outcome]) -> None:
-        """Leaves a dependence on earlier calls as a finding only in A15. In other checks, turns each finding whose
-        script fails only after earlier calls into a remark.
+        """Makes A15 the only check with findings about a dependence on earlier calls. In other checks, turns each
+        finding whose script fails only after earlier calls into a remark.
 
         If A15 has no finding about earlier calls, runs A15 again without the known findings of other checks, since A15
         reports a fault with a known cause only as a remark. If A15 still has none, changes nothing.

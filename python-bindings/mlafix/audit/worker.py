@@ -49,8 +49,8 @@ class BrokenContext(Exception):
 
 
 class Clock:
-    """Measures CPU time in seconds, or a third of the wall time if that is more. On a busy machine CPU time changes
-    less than wall time."""
+    """Measures CPU time in seconds, since wall time varies more on a busy machine. If a third of the wall time is more
+    than the CPU time, returns that third."""
 
     def __init__(self) -> None:
         self.begin = self.now()
@@ -238,7 +238,8 @@ class CheckRun:
             return
         known = self.known.setdefault(plain_kind(fault.kind), [])
         is_of_all = fault.kind == "dtype of the lse"  # the dtype does not depend on the case
-        # If the kind of fault is already known, such a dtype and a warning about a replay become remarks at once.
+        # If a finding has the same kind of fault, a wrong dtype of the lse and a warning about a replay become remarks
+        # at once.
         if known and (is_of_all or fault.kind.startswith("replay ") and fault.severity == "warning"):
             outcome.remarks.append(f"{fault.kind}, as {known[0].check}")
             return
@@ -319,8 +320,8 @@ def has_period(length: int, cause: Cause) -> bool:
     return length >= most and (length - most) % cause.period == 0
 
 
-# Fields that a fault needs if they do not have their default in the fault's smallest case. Shrinking has tried the
-# default of most of these fields, and has kept it if the fault stayed.
+# Fields that a fault needs if their values in the fault's smallest case are not the defaults. Shrinking has tried the
+# default of most of these fields, and has kept the default if the fault stayed.
 NEEDED = ("causal", "window", "sinks", "softcap", "alibi", "k_scale", "v_scale", "scale", "longer", "beyond", "layout", "lengths", "pages", "num_splits",
           "magnitude", "shift", "peaks", "pad_rows", "pad_requests", "pad_length", "empty", "nan_lse", "payload", "after")  # fmt: skip
 
