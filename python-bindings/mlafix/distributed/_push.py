@@ -18,9 +18,9 @@ from .blocks import block_size, blocks_in
 
 ExchangeName = Literal["auto", "pull", "push"]
 
-# The smallest and largest block, in bytes, for which pushing is faster than pulling, by compute capability. On (9, 0)
-# pushing was faster for all sizes measured with two and four H100s and H200s (docs/Distributed.md). For more ranks this
-# is a guess.
+# The sizes in bytes of the smallest and the largest block for which pushing is faster than pulling, by compute
+# capability. On (9, 0) pushing was faster for all sizes, measured with two and four H100s and H200s
+# (docs/Distributed.md). For more ranks the sizes are a guess.
 EVERYTHING, NOTHING = (0, 1 << 62), (1, 0)
 PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): EVERYTHING}
 
@@ -74,8 +74,8 @@ class Push:
             scales = [one.scales for one in blocks if one.scales is not None]
             return Staged(of_all([one.rows for one in blocks]), of_all([one.lses for one in blocks]), of_all(scales) if scales else None)
 
-        # The cached function is not a method, because a cached method would form a reference cycle. SymmetricBackend
-        # says why there must be none.
+        # The cached function is not a method, because a cached method would form a reference cycle. A comment in
+        # SymmetricBackend says why symmetric memory must not be part of one.
         self._staged = functools.lru_cache(maxsize=64)(staged)
 
     @staticmethod

@@ -103,10 +103,10 @@ class SymmetricBackend:
     """Merges through symmetric memory, in the order of the ranks.
 
     A call that pulls launches a collective kernel that reads the partial states of all ranks from symmetric memory. If
-    the call's own partial state is not in the memory that `inputs` returns, another launch first copies it there. If it
-    is there and the call has both `seq_lens` and `query_start_loc`, another launch first masks its lses in place. A
-    call that pushes takes one launch, wherever its partial state is: a collective kernel stores each rank's rows to the
-    ranks that merge them (`Push`).
+    this rank's partial state is not in the memory that `inputs` returns, another launch first copies the state there.
+    If the state is there and the call has both `seq_lens` and `query_start_loc`, another launch first masks the state's
+    lses in place. A call that pushes takes one launch, wherever its partial state is: a collective kernel stores each
+    rank's rows to the ranks that merge them (`Push`).
 
     Args:
         ranks: the group, of at least 2 ranks on one node.

@@ -43,8 +43,8 @@ class CollectiveRanks:
 
 
 # The tag of all gloo messages of mlafix, "mlaf" in ASCII. It distinguishes them from messages of the group's other
-# users, whose default tag is 0. A separate group would also do so, but all processes of the job, even those of other
-# groups, would have to create it.
+# users, whose default tag is 0. A separate group would keep the messages apart, too, but all processes of the job, even
+# those of other groups, would have to create that group.
 TAG = 0x6D6C6166
 
 

@@ -20,8 +20,8 @@ class Arguments:
 
     def by_name(self, node: ast.Call, built_in: BuiltIn, required: str, optional: str = "") -> dict[str, ast.expr]:
         """Maps the names of a call's arguments to their nodes. `required` and `optional` list names, separated by
-        spaces. A call passes required arguments by position or by name, and optional ones by name. It may pass an
-        optional argument by position if the name has a leading "/"."""
+        spaces. A call passes required arguments by position or by name, and optional ones by name. If a name in
+        `optional` begins with "/", a call may also pass that argument by position."""
         names, extra = required.split(), optional.split()
         found: dict[str, ast.expr] = {}
         if len(node.args) > len(names) + sum(name.startswith("/") for name in extra):

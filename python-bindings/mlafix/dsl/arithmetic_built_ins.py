@@ -107,7 +107,7 @@ class ArithmeticBuiltIns:
     call_cummax = call_cumsum
     call_cummin = call_cumsum
 
-    # -- Python's own ------------------------------------------------------------------------------------------------
+    # -- Python's own functions --------------------------------------------------------------------------------------
 
     def extreme(self, node: ast.Call, function: Any) -> Any:
         name = function.__name__
@@ -133,8 +133,8 @@ class ArithmeticBuiltIns:
         return self.ctx.wrap(self.ctx.builder.reduce(op, row.value, along, self.ctx.at(node)))
 
     def row_along(self, node: ast.Call, usage: str, what: str, dtypes: tuple[str, ...] = ("f32", "i32")) -> tuple[Dyn, str]:
-        """Returns the row that a call reduces or scans, and the call's argument `along`: the name or size of the second
-        factor of the row's dim, along which each group lies. A call without `along` gets ""."""
+        """Returns the row that a call reduces or scans, and the call's argument `along`, or "" if the call has none.
+        `along` is the name or the size of the second factor of the row's dim: each group lies along this factor."""
         other = [keyword for keyword in node.keywords if keyword.arg != "along"]
         if len(node.args) != 1 or other:
             got = f"an argument '{other[0].arg}'" if other else f"{len(node.args)} arguments"

@@ -43,7 +43,7 @@ class Context:
         # The number of inline calls around the current statement.
         self.depth = 0
         # The grid's indices by name, each with the dim that it runs along ("" if its extent is not a dim's name). None
-        # before the grid.
+        # until the grid is translated.
         self.indices: dict[str, tuple[Dyn, str]] | None = None
         # The number of branches and loops around the current statement, including those around inline calls.
         self.levels = 0
