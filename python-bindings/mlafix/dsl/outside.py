@@ -38,8 +38,7 @@ class Outside:
     def __init__(self, function: types.FunctionType, options: Options) -> None:
         self._source = Source(function)
         self.digest = digest(function, options)
-        # Maps (function's name, outside name) to (description of the value for the digest, description of
-        # the value for messages).
+        # Maps (function's name, outside name) to two descriptions of the value: (for the digest, for messages).
         self._meanings = dict(_meanings(self._source))
         self.watched = list(_watches(self._source))
 
@@ -99,8 +98,8 @@ def _parts(value: Any) -> list[Any]:
 def _meanings(source: Source) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     for one, is_inline in _functions(source):
         for node, value in names_of(one, is_inline):
-            # The names that an inline function uses have entries of their own. So the entry of the
-            # function has only its text.
+            # The names that an inline function uses have entries of their own, so the entry of the function describes
+            # only the function's text.
             meaning = describe_text(value) if is_inline_function(value) else describe(value)
             yield (one.name, ast.unparse(node)), (meaning, shown(value))
 

@@ -119,7 +119,7 @@ def _block(function: types.FunctionType) -> tuple[_Definition, int] | None:
             end = number
             break
         has_begun = has_begun or text.startswith(("def ", "async def "))
-    # Wrap an indented definition in a block to keep its columns.
+    # Parses an indented definition inside an `if` block, so that its columns stay those of the file.
     is_indented = lines[0][0] in " \t"
     try:
         found: Sequence[ast.AST] = ast.parse("if True:\n" * is_indented + "".join(lines[:end])).body

@@ -16,7 +16,8 @@ from typing import Any
 
 class Finder:
     """A finder in sys.meta_path for the modules for which functions wait (`when_imported`). It asks the other finders
-    for the module, and makes the loader that they return call the waiting functions after it has run the module."""
+    for a loader of the module, and changes this loader: it then also calls the waiting functions, after it has run the
+    module."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[], object]]] = {}

@@ -41,8 +41,8 @@ def _row(engine: str, seam: Seam, version: str, read: source.Read) -> Row:
 
 def _misfit(engine: str, seam: Seam, read: source.Read) -> str:
     if seam.kind == "operator":
-        # A wheel contains the schemas of its operators only in machine code. So check vLLM's Python function, which has
-        # the same arguments in another order; `unknown` ignores the order.
+        # A wheel contains the schemas of its operators only in machine code, so this checks the Python function of
+        # vLLM that calls the operator. It has the same arguments in another order, which `unknown` ignores.
         return unknown(source.signature(read, "vllm._custom_ops", seam.function), seam.parameters)
     own = source.signature(read, seam.module, seam.attribute)
     return unknown(own, seams.MERGE_KERNEL) if seam.kind == "kernel" else misfit(own, inspect.signature(seams.drop_in(engine, seam.function)))

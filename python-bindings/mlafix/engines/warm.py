@@ -41,8 +41,8 @@ def warm(wanted: Iterable[Request], device: str, log: Log) -> None:
     """Prepares calls on a device. Afterwards, a call that would have to compile is refused, and the engine's own
     function makes it.
 
-    Logs each call that cannot be prepared. Permits compiling again at its start, since an engine may load a second
-    model, such as a draft model.
+    Logs each call that cannot be prepared. An engine may load a second model, such as a draft model, so this function
+    first permits compiling again.
     """
     ready = 0
     _env.forbid_compiling(False)

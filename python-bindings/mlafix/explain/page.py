@@ -104,8 +104,8 @@ _NARROW = re.compile(r"rows of ([\w, ]+) are moved (\d+) bytes? at a time")
 
 
 def _narrow(facts: Facts) -> dict[str, Remark]:
-    """Maps the name of each argument whose rows the first code version moves by narrow accesses to the remark that says
-    so."""
+    """Returns the arguments whose rows the first code version moves by narrow accesses: maps the name of each to the
+    remark that reports the accesses."""
     found: dict[str, Remark] = {}
     for remark in facts.remarks:
         if remark.subject == facts.versions[0]["entry"] and (match := _NARROW.match(remark.text)):
