@@ -53,7 +53,7 @@ NEGATIVE_LENGTH, FALLING_OFFSETS, SLOT_OUT_OF_RANGE, PAGE_OUT_OF_RANGE, OTHER_LE
 """Classes of faults. A class is the index of the flag that it sets."""
 
 MERGED_FROM = 8
-"""The largest number of sides, the states that a merge combined, that `check_merge` reads."""
+"""The largest number of sides that `check_merge` reads. A side is one of the states that a merge combined."""
 
 
 @inline
@@ -181,14 +181,14 @@ def check_merge(
         what, expected = class_of(largest, number, present(lse), True, is_live_row, math.inf), 0.0
         if what == 0 and is_live_row and present(lse) and is_other_lse(number, lse_of(whole), lse_tolerance):
             what = i32(OTHER_LSE)
-        # The largest magnitude of the weighted mean is at least `largest - distance`. So a row within this bound is
-        # right, and the larger bound below is computed only for other rows.
+        # `largest - distance` is a lower bound for the largest magnitude of the weighted mean. A row whose distance is
+        # small relative to this bound is right, so the more expensive bound below is computed only for other rows.
         is_near = not is_live_row or distance <= tolerance * (largest - distance)
         if live and (what != 0 or not is_near):
             expected = max(abs(payload(whole)))
-            # If sides cancel, the result is smaller than the sides, and the rounding error is relative to their size.
-            # So the bound uses the weighted mean of their magnitudes. A side without weight adds nothing to this mean,
-            # even if the side's payload is NaN.
+            # If sides cancel, the result is smaller than the sides, but its rounding error is relative to the sides. So
+            # the bound uses the weighted mean of the sides' magnitudes. A side without weight adds nothing to this
+            # mean, even if the side's payload is NaN.
             spread = identity("D", base=B)
             for i in range(len(sides)):
                 side = load_state(sides[i][t, h], side_lses[i][h, t], where=read, base=B)

@@ -320,7 +320,7 @@ def merge_masked_states(scaling: Scaling) -> Any:
     kv_lens[s] > 0. Rows outside all sequences, and their scales, stay unchanged. `halvings`: see `segment_of`."""
     of = scaling.dim
 
-    @kernel(allow={"bounds"})  # kv_lens[t] may be out of bounds, where a load gives 0.
+    @kernel(allow={"bounds"})  # A load of kv_lens[t] may be out of bounds. It then gives 0.
     def merge_masked_states(
         to: result(scaling, some=True),
         out_lse: InOut[f32, "n H"] | None,

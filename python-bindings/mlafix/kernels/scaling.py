@@ -225,7 +225,8 @@ def gated(row, lse, gate):
 @inline
 def turned(row, position, to):
     """Rotates the pairs of a row by the angles of the row's position. If the table has no such position, the pairs
-    become zeros. Adding 0.0 turns a rotated -0.0 into +0.0, so that rows of empty states keep their bits."""
+    become zeros. Rotating a pair of zeros may give -0.0. Adding 0.0 makes it +0.0, so that rows of empty states keep
+    their bits."""
     block = to.how.turned // 2 if to.how.halves else 1
     each = 1 if to.how.halves else 2
     known = 0 <= position < shape("angles")

@@ -93,7 +93,8 @@ def zero_tails(c0: InOut[E, "m0 a0 s0 b0 k0 K"], c1: InOut[E, "m1 a1 s1 b1 k1 K"
 
 @inline
 def behind(t, end, pad):
-    """Returns the value that replaces row t if it is not read: `pad` past the sequence's end, 0 if `x` has no such row."""
+    """Returns the value of elements for which no row t is read: `pad` if t is past the sequence's end (`end`), else 0,
+    since row t is then out of bounds."""
     return pad if t >= end else 0
 
 

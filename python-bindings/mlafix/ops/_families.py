@@ -35,8 +35,8 @@ class KeyedKernel(Dict[Key, Kernel]):
         super().__init__()
         self.kernel = kernel
         self.stored = stored
-        # `try_launch` of the kernel's C++ dispatcher, for each launch key. It returns None for a call whose code has
-        # not been resolved by an ordinary call.
+        # `try_launch` of the kernel's C++ dispatcher, for each launch key. It launches nothing and returns None unless
+        # an ordinary call has resolved the code for such arguments.
         self.fast: dict[Key, TryLaunch] = {}
         FAMILIES[kernel] = self
 

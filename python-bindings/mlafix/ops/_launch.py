@@ -23,8 +23,8 @@ from ._families import KeyedKernel, Key, TryLaunch
 from ._operators import FAKE, OPERATORS, Operator
 from ._types import Bound, Operation, P, R
 
-# torch.Tensor, and functions that say whether torch traces or intercepts calls. They are set when the first tensor is
-# met. This module does not import torch: a caller with a tensor has already imported it.
+# torch.Tensor, and functions that say whether torch traces or intercepts calls. This module does not import torch, so
+# they are set by register_torch_operators, at the latest in the first call with a tensor.
 _tensor: type | None = None
 _compiling: Callable[[], bool] = bool
 _dynamo_traces: Callable[[], bool] = bool
