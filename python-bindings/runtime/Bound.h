@@ -35,8 +35,9 @@ public:
   /// dtype, sizes, strides and device of the old one. An integer is taken as
   /// the address of such a tensor. Throws ArgumentError.
   void setPointers(nanobind::handle args);
-  /// Returns what a launch passes to the driver, for graphs that are built by
-  /// hand, and facts about the code versions.
+  /// Returns what a launch passes to the driver, so that a caller can add the
+  /// launch to a graph by hand. Also says which code version is launched, and
+  /// why the others are not.
   nanobind::typed<nanobind::dict, nanobind::str, nanobind::any>
   launchInfo() const;
 

@@ -41,8 +41,8 @@ public:
 
   // The garbage collector visits `resolve` and `watches` (traverseDispatcher).
   nanobind::object resolve;
-  /// The names that the kernel uses but does not define. Each call checks that
-  /// they have not changed.
+  /// The names that the kernel uses but does not define, such as globals. Each
+  /// call checks that they still stand for the same objects.
   Watches watches;
 
 private:

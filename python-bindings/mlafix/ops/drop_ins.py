@@ -53,8 +53,8 @@ def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stre
 def mask_rows_without_keys(lse: Array, seq_lens: Array, query_start_loc: Array, *, stream: Stream = None) -> None:
     """Sets the lses `[n, H]` of padding and of tokens whose request has no keys to -inf."""
     bounds = query_start_loc.shape[0]
-    # The number of steps of the binary search for the request of a token. A symbolic count gives 0, since only tensors
-    # without memory have one, and the kernel does not run on these.
+    # The number of steps of the binary search for the request of a token. It is 0 if the size is a symbol: only tensors
+    # without memory have such a size, and the kernel does not run on them.
     halvings = bounds.bit_length() if isinstance(bounds, int) else 0
     launch(library.kernel("mask_rows_without_keys"), (lse, seq_lens, query_start_loc, halvings), stream)
 
@@ -88,8 +88,8 @@ def merge_stats_blocks(out: Array, rows: Array, stats: Array, scale: float, *, s
 
 @operation(writes=("out",))
 def lens_of_rank_between(out: Array, lens: Array, starts: Array | None, rank: int, ranks: int, interleave: int, *, stream: Stream = None) -> None:
-    """Counts, for each i, how many of the lens[i] tokens from place starts[i] of a context on lie on a rank. Without
-    `starts`, the tokens begin at place 0. All arrays are `[n]`."""
+    """Counts the tokens of contexts that lie on a rank. In context i, counts among the lens[i] tokens that begin at
+    place starts[i], or at place 0 without `starts`. All arrays are `[n]`."""
     launch(library.kernel("lens_of_rank_between"), (out, lens, starts, rank, ranks, interleave), stream)
 
 

@@ -383,7 +383,7 @@ def _register(engine: str, install: Callable[[Seam, Watch, Log], None]) -> None:
         if choice is None or engine in watches:
             return
         watch = watches[engine] = Watch(choice, say=log.logger.error, json=_env.watch_report() or None)
-        watch.rest()  # ignores calls before the first step, which belong to no request
+        watch.rest()  # ignores calls before the first step, since they belong to no request
         layers = {"attention", "cache"} if "cache" in choice.seams else {"attention"}  # attention's seams check the pages that a layer reads
         chosen = choice.seams | layers if choice.seams & layers else choice.seams
         wanted = [seam for seam in (VLLM if engine == "vllm" else SGLANG) if seam.seam == "step" or seam.seam in chosen]

@@ -85,7 +85,7 @@ class Watch:
         self.first_row = 0
         """The number, within the batch, of the token in row 0. Not 0 if a seam's tensors hold only a part of the batch."""
         self.last_rows = 0
-        """The address of the rows that `states` checked last; 0 if it is forgotten."""
+        """The address of the rows that `states` checked last in the current layer; 0 if there are none."""
         self._say = say or (lambda line: print(line, file=sys.stderr, flush=True))
         self._json = Path(json) if json else None
         self._places: list[Place] = []
@@ -145,8 +145,8 @@ class Watch:
         return self.now % self.choice.every == 0
 
     def wants(self, seam: str, tensor: Any) -> bool:
-        """True if the seam is chosen, and either the step is checked or a graph is being captured. In replays, the
-        number of live rows on the device decides."""
+        """True if the seam is chosen, and either the step is checked or a graph is being captured. A replay of the
+        graph always launches the check. In steps that are not checked, the number of live rows on the device is 0."""
         return seam in self.choice.seams and (self.samples or _captures(tensor))
 
     def finish(self) -> Report | None:
