@@ -55,8 +55,8 @@ struct ExchangeApi {
   void *allocate;
   void *toManaged;
   void *fromManaged;
-  // Null if the framework has no such function. Makes `out` point to the memory
-  // of `object`, which stays the owner.
+  // Makes `out` point to the memory of `object`, which still owns the memory.
+  // The pointer is null if the framework has no such function.
   int (*view)(void *object, Tensor *out);
   int (*currentStream)(int32_t deviceType, int32_t deviceId, void **stream);
 };

@@ -40,7 +40,8 @@ bool findShape(const ArgSpec &spec, const CallArgs &call,
   for (uint32_t i = shape.ndim; i-- > 0;) {
     uint32_t dim = wanted.order.empty() ? i : wanted.order[i];
     shape.strides[dim] = stride;
-    // All sizes are those of inputs, so their product is assumed to fit.
+    // Each size is the size of an input, so the product is assumed to fit in 64
+    // bits.
     stride *= shape.sizes[dim] ? shape.sizes[dim] : 1;
   }
   return canAllocate(shape.dtype);

@@ -14,15 +14,15 @@ namespace mlafix::python {
 
 /// A placeholder among a call's arguments for an output to allocate.
 struct NewTensor {
-  /// A mlafix_dtype. 0 stands for the dtype in the kernel's signature, or for
-  /// that of argument `like` if the signature has a variable.
+  /// A mlafix_dtype. 0 stands for the dtype in the kernel's signature. If that
+  /// is a dtype variable, 0 stands for the dtype of argument `like` or, without
+  /// `like`, for the dtype to which other arguments bind the variable.
   int32_t dtype = 0;
-  /// The index of an argument that gives the dtype, or -1. If that argument has
-  /// the output's dims, it also gives the output's strides, as in
-  /// torch.empty_like.
+  /// The index of an argument, or -1. If the argument has the output's dims, it
+  /// also gives the output's strides, as in torch.empty_like.
   int32_t like = -1;
-  /// The caller's dims in the order in memory, the outermost first. An empty
-  /// vector stands for the caller's order of dims.
+  /// The output's dims in their order in memory, the outermost first. Dims are
+  /// numbered as the caller sees them. Empty if memory has the same order.
   std::vector<uint8_t> order;
 
   NewTensor(const std::string &dtype, int32_t like, nanobind::object order);

@@ -82,7 +82,8 @@ static bool isReadOnlyBuffer(PyObject *object) {
 }
 
 /// True if the attribute `name`, an array interface of numpy or numba, says
-/// that the memory is read-only. Its "data" is a pair (address, is read-only).
+/// that the memory is read-only. The item "data" of an array interface is a
+/// pair (address, is read-only).
 static bool isReadOnlyInterface(PyObject *object, const char *name) {
   nb::object interface = nb::steal(PyObject_GetAttrString(object, name)), data;
   if (interface.is_valid() && PyDict_Check(interface.ptr()))

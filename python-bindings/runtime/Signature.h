@@ -17,8 +17,9 @@
 
 namespace mlafix::python {
 
-/// A dim of a tensor argument: `dim` counts the dims of argument `arg` in the
-/// kernel's order. -1 stands for none.
+/// Refers to a dim of a tensor argument: `arg` is the index of the argument,
+/// and `dim` the index of the dim in the kernel's order. Both are -1 if there
+/// is no such dim.
 struct DimSource {
   int32_t arg = -1, dim = -1;
 };
@@ -59,7 +60,7 @@ struct ArgSpec {
 
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
   /// True if a call passes several tensors for the argument: those of all
-  /// ranks, or a list. The first of `dims` counts them.
+  /// ranks, or a list. The size of the first of `dims` is their number.
   bool isMany() const {
     return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
   }

@@ -66,8 +66,9 @@ struct Conversion {
   /// The stream that waits for the work of producers with __dlpack__. Null is
   /// the legacy default stream.
   void *producerStream = nullptr;
-  /// The DLPack table of the first CUDA tensor whose type has one. It tells the
-  /// framework's current stream. Null if no CUDA tensor has a table.
+  /// The DLPack table of C functions of the first CUDA tensor whose type has
+  /// one. readStream() asks it for the framework's current stream. Null if no
+  /// CUDA tensor has a table.
   const dlpack::ExchangeApi *streamApi = nullptr;
   /// True if a torch tensor on a CUDA device was read through its attributes,
   /// since torch has no table or the tensor's type is a subclass.

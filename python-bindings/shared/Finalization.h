@@ -59,10 +59,10 @@ private:
 };
 
 /// Marks that this thread is in a function of this module that releases the
-/// lock or calls Python code. When the interpreter ends, it waits until such
-/// functions return. From then on, a thread that calls such a function sleeps
-/// instead, unless it is the thread that ends the interpreter. Constructed and
-/// destroyed with the lock held.
+/// lock or calls Python code. When the interpreter begins to end, it waits
+/// until running functions of this kind return. If another thread then calls
+/// such a function, that thread sleeps until the process is gone. Constructed
+/// and destroyed with the lock held.
 class Call {
 public:
   Call() {
