@@ -1,4 +1,4 @@
-//===- FixupRun.cpp - one checked call of the fixup -----------------------===//
+//===- FixupRun.cpp - one checked fixup_zero_kv_rows ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -68,8 +68,8 @@ FixupRun::FixupRun(Device &On, FixupSetup S)
 }
 
 uint32_t FixupRun::payloadBits(int64_t T, int64_t H, int64_t I) const {
-  // Live rows contain arbitrary bits, including NaN. No kernel may write to
-  // them.
+  // Rows with keys contain arbitrary bits, including NaN. The kernel must not
+  // change these rows.
   uint32_t Bits = uint32_t(hash((T * Setup.H + H) * Setup.D + I + 1));
   return Setup.Type == Float::F32 ? Bits : Bits & 0xffff;
 }

@@ -1,4 +1,4 @@
-//===- FixupRun.h - one checked call of the fixup ---------------*- C++ -*-===//
+//===- FixupRun.h - one checked fixup_zero_kv_rows --------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -29,8 +29,8 @@ struct FixupSetup {
   std::vector<int32_t> CuSeqlens;
 };
 
-/// One call of fixup. Live rows contain values that must stay the same, bit for
-/// bit. Rows without keys contain poison before the call.
+/// One call of fixup_zero_kv_rows. Rows without keys contain poison before the
+/// call. All other rows contain values that must stay the same, bit for bit.
 class FixupRun {
 public:
   FixupRun(Device &On, FixupSetup Setup);

@@ -65,7 +65,7 @@ TEST_P(FixupTable, every_layout_and_mix_of_segments) {
       FixupRun Run(device(), S);
       Run.run();
       ASSERT_TRUE(Run.check()) << "style " << int(How);
-      // Running fixup a second time changes nothing.
+      // A second call blanks the same rows again, and changes nothing.
       Run.run();
       ASSERT_TRUE(Run.check()) << "second run, style " << int(How);
     }

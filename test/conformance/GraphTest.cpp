@@ -123,7 +123,7 @@ TEST(Graph, fixup_then_merge_in_place_in_one_graph) {
 }
 
 // A graph may capture the very first launch of a unit. That launch loads the
-// unit's code, which must not break the capture.
+// unit's code. Loading during a capture must not break the capture.
 TEST(Graph, first_launch_of_a_unit_may_be_captured) {
   MLAFIX_NEEDS_CUDA();
   MergeRun Run(device(), ofHead(16, 128, 64));

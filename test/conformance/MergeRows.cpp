@@ -117,7 +117,7 @@ void apply(RowKind Kind, Float Type, RowSides &Row) {
     Row.SuffixLse = Row.PrefixLse - 1000;
     Row.InSuffix = AllInf;
     return;
-  default: // BothLive and HugeLse differ only in the center of the lses
+  default: // BothLive and HugeLse: fillRow has chosen the lses already
     return;
   }
 }

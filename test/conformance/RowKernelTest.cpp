@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compares RMSNorm and softmax (kernels/examples) with f64. These kernels test
-// loads, row reductions, arithmetic and stores, with rows in a pack, in
-// registers and in loops.
+// Compares RMSNorm and softmax (kernels/examples) with f64. The kernels test
+// loads, row reductions, arithmetic and stores. The rows are shorter than a
+// pack (3 elements), are held in registers (576), or are long (7168).
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Enqueues other work than mlafix's kernels on the device under test: copies,
-// fills, events and foreign kernels. Failures throw std::runtime_error.
+// Enqueues work that is not mlafix's on the device under test: memory copies,
+// memsets, events and foreign kernels. Failures throw std::runtime_error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 
 namespace conformance {
 
-/// The kinds of foreign kernels, which mlafix did not make. Each stores
-/// to[i] = ~from[i] for 32-bit elements.
+/// The kinds of foreign kernels: hand-written PTX, not compiled by mlafix. Each
+/// kernel stores to[i] = ~from[i] for 32-bit elements.
 enum class Foreign {
   Plain, ///< The kernel does not use dependent launch.
   /// The kernel lets the next grid start long before it stores (sm_90 and

@@ -299,7 +299,7 @@ def tidy(case: Case) -> None:
     kernel.promises = [p for p in kernel.promises if isinstance(p, Assume) or p.table in names]
     kept = [t for t in kernel.tensors if t.name in names or t.name in kernel.grid.extents]
     products = {d for d in (*dims, *(d for t in kept for d in t.dims)) if factors(d)}
-    dims |= products | {factors(product)[0] for product in products}  # a call derives the other factor
+    dims |= products | {factors(product)[0] for product in products}  # a call computes J of (G J) from these two
     dims |= {parse_dim(d)[0] for t in kept for d in t.dims if is_bounded(d)}
     for dim in dims - {""}:
         if not any(parse_dim(d)[0] == dim for t in kept if not t.optional for d in t.dims):

@@ -220,7 +220,8 @@ def fma(a: Floats, b: Floats, c: Floats) -> Floats:
     # zero before the sum.
     product = _unless_zero(mul(a, b), a, b)
     loose = add(widened(product, (2.0**-23, TINY)), c)
-    # A product beyond the range of f32 is not infinite before the sum, either, so the result may be anything.
+    # Nor is a product beyond the range of f32 rounded to infinity before the sum. Infinite bounds of `product` do not
+    # tell how large the exact product is, so the result may then be anything.
     low, high, _ = product.bounds()
     beyond = np.broadcast_to((np.isinf(low) | np.isinf(high)) & (low <= high), loose.shape)
     loose = select(Bools(beyond), Floats.anything(loose.shape), loose)

@@ -14,7 +14,7 @@ from formats import TINY, f32, f32_down, f32_up, round_to
 FUNCTION = (4e-6, TINY)
 ANGLE = (0.0, 2e-7)
 _LARGEST_ANGLE = 2.0**23
-_MOST = 1 + 2.0**-22  # the smallest f32 that is at least 1 + ANGLE
+_MOST = 1 + 2.0**-22  # the smallest f32 that is at least 1 + 2e-7, where 2e-7 is the error in ANGLE
 _ERF = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -109,8 +109,8 @@ def rsqrt(x: Floats) -> Floats:
     if ((lo <= 0) & (lo <= hi)).any():  # rsqrt is -inf at -0.0 and inf at +0.0
         minus_zero = (lo <= 0) & (hi >= 0) & np.signbit(lo)
         low = np.where(minus_zero, -INF, np.where(hi > 0, 1 / np.sqrt(np.where(hi > 0, hi, 1)), INF))
-        # The maximum is at +0.0, or at the lower bound if that is positive. Of negative numbers rsqrt is NaN, which no
-        # bound includes.
+        # The maximum is at +0.0, or at the lower bound if that is positive. Negative numbers do not affect the bounds,
+        # since rsqrt is NaN for them.
         high = np.where(lo > 0, 1 / np.sqrt(np.where(lo > 0, lo, 1)), np.where((hi > 0) | ((hi == 0) & ~np.signbit(hi)), INF, -INF))
         return widened(Floats.between(low, high, nan | (lo < 0)), FUNCTION)
     only_nan = lo > hi

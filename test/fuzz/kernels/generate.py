@@ -174,7 +174,7 @@ class Generator(Reach):
                 where = self.chosen() if self.chance(0.85) else self.expression(BOOL, 2)
                 self.variables, self.within, self.row_dims = outer
                 self.in_where = False
-                # An inline function only knows its arguments, so a predicate with tensors or scalars is none.
+                # Only a predicate without tensors and scalars can be an inline function, which sees only its arguments.
                 inline = all(n.op not in ("load", "shape", "present") and n.attrs.get("name") not in {s.name for s in self.scalars} for n in where.walk())
         return Grid(indices, self.extents, bool(self.segment_index), where, inline)
 
@@ -191,8 +191,8 @@ class Generator(Reach):
     # -- Ranks that store to each other -----------------------------------------------------------------------------------
 
     def sends(self) -> list[Any]:
-        """Returns statements by which every rank stores a row or an element to each rank, and then reads what some rank
-        stored to this one. This process is rank 0."""
+        """Returns statements by which every rank stores a row or an element to each rank, and then reads what one
+        of the ranks stored to it. This process is rank 0."""
         half, to, got = self.fresh("half"), self.fresh("to"), self.fresh("v")
         type = self.pick([row("D"), row("D"), F32, I32])
         dims = [dim for _, dim in self.own] + ([type.dim] if type.dim else [])
@@ -216,7 +216,7 @@ class Generator(Reach):
     # -- Promises ----------------------------------------------------------------------------------------------------
 
     def promise(self, kernel: Kernel, made: list[Call]) -> None:
-        """Adds a promise before the grid that is true for all calls."""
+        """Adds, before the grid, a promise that holds for all calls."""
         given = {d for t in kernel.tensors if not t.optional for d in t.dims if not factors(d) and "=" not in d and d[0].islower() and d != "b1"}
         bound = {dim for call in made for dim in call.bound}
         found = [(Node("shape", INDEX, [], {"dim": parse_dim(d)[0]}), [call.sizes[parse_dim(d)[0]] for call in made]) for d in sorted(given) if parse_dim(d)[0] not in bound]
@@ -255,7 +255,7 @@ class Generator(Reach):
         dims |= {scalar.at_most for scalar in kernel.scalars if scalar.at_most}
         dims |= {parse_dim(dim)[0] for tensor in kernel.tensors for dim in tensor.dims if is_bounded(dim)}
         if self.product and any(self.product in tensor.dims for tensor in kernel.tensors) | bool(dims & {self.product, "G"}):
-            dims |= {self.product, "G"}  # a call derives the other factor of a product
+            dims |= {self.product, "G"}  # a call computes the other factor of the product from these two
         for dim in sorted(dims):  # sorted, since the iteration order of a set differs between processes
             self.give(kernel, dim)
         for node in kernel.nodes():  # types name a dim without its fixed size
