@@ -486,7 +486,7 @@ class Expressions(Loads):
         return Node(self.pick(["ifexp", "where"]), type, [condition, *states])
 
     def bare_sink(self, type: Type, depth: int) -> Node:
-        """Returns a sink without a dim, as an operand of a merge. It may name its base."""
+        """Returns a sink without a dim, as an operand of a merge. The sink's base may be spelled out."""
         base = self.pick(["", "", "e", "2"])
         return Node("sink", Type("sink", "", type.dim, base or type.base), [self.lse(depth)], {"says": base})
 

@@ -58,14 +58,14 @@ class Loads:
         self.tensors: list[Tensor] = []
         self.scalars: list[Scalar] = []
         self.variables: dict[str, Type] = {}  # names in scope
-        self.within: dict[str, set[str]] = {}  # index name to the dims for which the index is in bounds
+        self.within: dict[str, set[str]] = {}  # by name of an index: the dims for which the index is in bounds
         self.row_dims: list[str] = []
         self.product = ""  # the dim in `row_dims` that is a product; its groups lie along "G"
         self.inner = ""  # the dim of one group: the product's second factor, or a name for it if the factor is a number
         self.own: list[tuple[str, str]] = []  # (index of the grid, dim along which it runs)
         self.other_dims: list[str] = []  # other dims that tensors may have
         self.indexing = 0  # the nesting depth of the current index
-        self.writes: dict[str, list[Node]] = {}  # written tensor to the indices of the elements that this row owns
+        self.writes: dict[str, list[Node]] = {}  # by written tensor: the indices of the elements that this row owns
         self.pairs: list[tuple[str, str]] = []  # (tensor of payloads, tensor of their lses)
         self.single: set[str] = set()  # inputs that were added for one purpose; no other expressions load them
         self.distinct: list[str] = []  # tables of distinct entries
@@ -171,7 +171,7 @@ class Loads:
         has_halves &= bool(row_dim)
         usable = [t for t in self.tensors if t.access == "In" and self.element(t) == element and (has_halves or t.dtype != FP4)
                   and (bool(row_dim) <= (t.dims[-1] == row_dim)) and t.name != "cu" and t.name not in self.single]  # fmt: skip
-        if self.in_where:  # leaves out tensors along the grid's dims, which are empty if no segment has rows
+        if self.in_where:  # leaves out tensors along the grid's dims: such tensors are empty if no segment has rows
             own = {dim for _, dim in self.own}
             usable = [t for t in usable if not own & set(t.dims)]
         if usable and (self.chance(0.65) or len(self.tensors) > 8):

@@ -18,7 +18,8 @@ _KEPT = {("i32", "f32"), ("i32", "i64"), ("i32", "index"), ("index", "i64"), ("i
 _STORES = 120
 _TOGETHER = 5  # the number of integers that one store combines
 _STORES_OF_LONG = 6
-# A kernel may have 64 arguments. The other 8 are for tensors that are added later, for lses and for sizes of dims.
+# Stores add no argument to a kernel with more arguments than this. A kernel may have 64 arguments. The remaining 8 are
+# for tensors that are added later, for lses and for sizes of dims.
 _ARGUMENTS = 56
 _AT_ONCE = 0.6  # the share of assigned values that are stored immediately; the others are stored only if no statement reads them
 
@@ -68,9 +69,9 @@ class Reach(Statements):
         """
         self.thoroughness = self.weighted({1.0: 0.96, 0.5: 0.02, 0.0: 0.02})
         self.stores_left = _STORES_OF_LONG if is_long else _STORES
-        # Each stored value gets a slot: an index of its own into an additional dim of an output tensor. Maps a type to
-        # the output tensors for its values, the grid's indices in each of them, the position of the slot's index among
-        # these indices, and the number of slots in use.
+        # Each stored value gets a slot: an index of its own into an additional dim of an output tensor. For each type,
+        # `kept` has the output tensors for values of this type, the grid's indices in each tensor, the position of the
+        # slot's index among these indices, and the number of slots in use.
         self.kept: dict[Type, tuple[list[str], list[Node], list[int], list[int]]] = {}
         self.types = dict(seen)
         self.stored: set[str] = set()  # names whose values have been stored to an output
@@ -122,8 +123,8 @@ class Reach(Statements):
 
     def _inner(self, body: list[Statement], known: set[str], is_loop: bool, is_elif: bool = False) -> tuple[list[Statement], set[str]]:
         """Adds stores to a nested block. Returns the block, and the names whose values no statement has read by its
-        end. At the end of the block, stores the values of those of these names that are not known outside of it. For an
-        elif, sometimes leaves these last stores to the caller, since the other branch may assign the names, too."""
+        end. If the block defines such a name, stores its value at the end of the block. For an elif, sometimes leaves
+        the stores at the end to the caller, since the other branch may define the names, too."""
         stored = set(self.stored)
         if is_elif and self.chance(0.4):
             (inner,) = body
@@ -151,7 +152,7 @@ class Reach(Statements):
     def _hoist(self, statement: Statement, is_loop: bool) -> list[Statement]:
         """Gives names to hidden operands and stores them. The statement then uses the names."""
         made: list[Statement] = []
-        named: dict[int, tuple[Node, Node]] = {}  # id of a node to (node, replacement)
+        named: dict[int, tuple[Node, Node]] = {}  # by id of a node: the node and its replacement
 
         def visit(shared: Node, hidden: float, is_guarded: bool) -> Node:
             if id(shared) in named:

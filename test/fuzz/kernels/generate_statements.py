@@ -222,7 +222,7 @@ class Statements(Expressions):
             where = guard if where is None else where if guard is None else Node("binary", BOOL, [where, guard], {"name": "and"})
             return store(index)
         if fixed is not None and fixed <= 4 and self.chance(0.8):
-            # The branch is always taken. It makes one statement of all stores.
+            # The branch is always taken. It serves only to return all stores as one statement.
             order = self.rng.sample(range(fixed), fixed)
             return If(lit(True, BOOL), [store(lit(i, INDEX)) for i in order], [])
         index = self.fresh("r")

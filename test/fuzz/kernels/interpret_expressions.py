@@ -29,7 +29,7 @@ class Expressions:
     Args:
         kernel, call: the kernel and its arguments.
         tensors: the cells of each passed tensor; tensors that alias share cells.
-        bases: name of a base to its value, "e" or "2".
+        bases: the value of each base by name, "e" or "2".
     """
 
     def __init__(self, kernel: Kernel, call: Call, tensors: dict[str, Cells], bases: dict[str, str]) -> None:
@@ -222,7 +222,7 @@ class Expressions:
         shape, first = self.size_of(node), node.attrs["first"]
         places = (np.arange(shape[1]) - first) // node.attrs["each"]
         there = np.arange(shape[1]) >= first
-        if is_bounded(shorter) and "slice" not in node.attrs:  # past its end, a row along a bounded dim is not repeated
+        if is_bounded(shorter) and "slice" not in node.attrs:  # elements past the end of the loaded row are 0
             there &= places < size
         if size == 0:
             return self.constant(0, node)

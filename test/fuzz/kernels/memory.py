@@ -19,8 +19,8 @@ class Cells:
         dtype: a storage dtype.
         initial: the contents before the call, in that dtype.
         moved: True if the kernel only moves elements. Their bits are then stored as integers.
-        of_variable: True if the dtype was bound to a dtype variable. A body that only moves such elements keeps the
-            infinities of f8e5m2, so a stored infinity need not saturate.
+        of_variable: True if the dtype was bound to a dtype variable. If a kernel only moves such elements, a stored
+            infinity of f8e5m2 may stay one. Other stores saturate it.
     """
 
     def __init__(self, dtype: str, initial: np.ndarray, moved: bool = False, of_variable: bool = False) -> None:

@@ -125,7 +125,7 @@ def _twice(node: Node) -> Node:
 
 
 def _other_element(node: Node) -> Node:
-    """Selects another of the elements that top_k finds. If it finds only one, changes the result by one."""
+    """Selects another of the elements that top_k finds. If top_k finds only one, changes the value or index by one."""
     count, which, at = node.attrs["top"]
     node.attrs["top"] = (count, which, (at + 1) % count)
     return node if count > 1 else _more(node)

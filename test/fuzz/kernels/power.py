@@ -95,8 +95,8 @@ def measure(each: int, kinds: list[str], jobs: int, where: str, late: Any, limit
 
 
 def _interpret_all(power: Power, jobs: int, late: Any) -> None:
-    """Interprets, for each kind of fault, the first kernels in which it can be planted. The kernels without a fault
-    count as right."""
+    """Interprets, for each kind of fault, the first kernels in which it can be planted. Does not check the kernels
+    without the fault: they count as right."""
     power.kinds = [kind for kind in power.kinds if kind not in plant.REFUSED]
     size = 4 * jobs
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:

@@ -29,7 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "python" / "rows"))
 import refused  # noqa: E402
 
 _MOST_SHOWN = 4
-# The target for which kernels are compiled that CPUs do not support.
+# The target for kernels that CPUs do not support: they are compiled for it, but not run.
 _ANY_GPU = "sm_90"
 # Refusals that docs/Limits.md allows: rows that are too long, or too many at once.
 _LIMITS = re.compile("error: expected (rows of at most|at most .* bytes of rows)")
@@ -212,7 +212,7 @@ class Runner:
         where: "cpu", "torch", "ptx" or "cuda:0".
         text_rate: one of this many cases also runs from its text in MLIR's syntax; 0: none does.
         target: only compile, for this target or for several comma-separated ones.
-        calls: the number of calls for each case. The first one depends on the case's number.
+        calls: the most calls of a case that are made. If a case has more calls, its number decides which are made.
     """
 
     def __init__(self, where: str, text_rate: int, folder: Path, target: str = "", calls: int = 4) -> None:

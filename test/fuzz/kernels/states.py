@@ -36,7 +36,7 @@ class Term:
         lo, hi: [rows], bounds of the lse in f64. If lo exceeds hi, the lse is NaN.
         unknown: [rows], a mask of rows where the term makes any result possible.
         shift: [rows], an error of the lse that this term shares with all terms of its group.
-        group: identifies the rebase that converted this term together with others; None if no rebase did.
+        group: identifies the rebase that converted the lses of this term and of others; None if there was none.
     """
 
     __slots__ = ("payload", "lo", "hi", "unknown", "shift", "group")
@@ -262,7 +262,9 @@ def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, 
     for term, w, is_gone, is_maybe, far_error in zip(state.terms, weight[..., None], gone[..., None], maybe[..., None], far[..., None]):
         lo, hi, nan = term.payload.bounds()
         finite = np.isfinite(lo) & np.isfinite(hi) & ~nan
-        # A payload that is surely NaN or infinite enters the mean. One that may be either makes the result unknown.
+        # A payload that is surely NaN, or surely one infinity, enters the mean with this value. The result is unknown
+        # if a payload is only possibly NaN or infinite, or if the mean may leave out a term whose payload is not
+        # finite.
         point = (lo > hi) | ((lo == hi) & ~nan)
         anything |= ~is_gone & ~finite & (~point | is_maybe)
         middle = np.where(finite, lo / 2 + hi / 2, np.where(lo > hi, np.nan, lo))

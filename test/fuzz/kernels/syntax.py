@@ -312,8 +312,8 @@ class Kernel:
     grid: Grid
     body: list[Statement]
     inlines: list[Inline] = dataclasses.field(default_factory=list)
-    variables: dict[str, str] = dataclasses.field(default_factory=dict)  # name of a dtype variable to its default, or "" without one
-    bases: dict[str, str] = dataclasses.field(default_factory=dict)  # name of a Base to its default
+    variables: dict[str, str] = dataclasses.field(default_factory=dict)  # by name of a dtype variable: its default, or ""
+    bases: dict[str, str] = dataclasses.field(default_factory=dict)  # by name of a Base: its default
     promises: list[Assume | Distinct] = dataclasses.field(default_factory=list)  # before the grid
 
     @property
@@ -362,15 +362,15 @@ class Call:
     """The arguments of a kernel's call.
 
     Args:
-        sizes: dim to size.
+        sizes: the sizes by dim.
         absent: the omitted optional tensors.
-        dtypes: dtype variable to dtype.
-        bases: Base to the value that specialize binds.
+        dtypes: the dtypes by dtype variable.
+        bases: the values that specialize binds, by Base.
         scalars: the values of scalar arguments.
         held: the scalars that are passed as tensors.
         layouts: the layouts of tensors, contiguous by default.
         seed: the seed of the tensors' contents.
-        values: tensor to explicit contents (the bits of its elements in order).
+        values: explicit contents by tensor: the bits of its elements in order.
         aliases: {"y": "x"} if the written tensor y shares the memory of the read tensor x.
         bound: dynamic dims that specialize binds to their sizes.
         turn: 0 or 1, for kernels whose ranks store to each other.
@@ -386,7 +386,7 @@ class Call:
     values: dict[str, list[int]] = dataclasses.field(default_factory=dict)
     aliases: dict[str, str] = dataclasses.field(default_factory=dict)
     bound: list[str] = dataclasses.field(default_factory=list)
-    kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # tensor to the kind of its contents (contents.py)
+    kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # by tensor: the kind of its contents (contents.py)
     held: list[str] = dataclasses.field(default_factory=list)
     turn: int = 0
 
