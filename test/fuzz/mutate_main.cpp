@@ -198,7 +198,8 @@ private:
 
 static bool run(std::string input) {
   current = std::move(input);
-  // AddressSanitizer detects reads past the end of an exact copy.
+  // Copies the input to a buffer of exactly its size, so that AddressSanitizer
+  // detects reads past its end.
   std::vector<uint8_t> bytes(current.begin(), current.end());
   return LLVMFuzzerTestOneInput(bytes.data(), bytes.size()) == 0;
 }

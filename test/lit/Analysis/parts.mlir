@@ -140,7 +140,7 @@ mlafix.kernel @short(%x: !rows {mlafix.dims = ["n", "(3 K)"], mlafix.access = "w
 
 // -----
 
-// Each branch of an unknown flag stores member 0 of all pairs. Member 1 is stored after the branches.
+// A loaded flag selects a branch, and both branches store member 0 of all pairs. Member 1 is stored after the branches.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
 // expected-remark @below {{x: coverage: proved}}

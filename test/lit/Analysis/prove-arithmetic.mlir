@@ -189,7 +189,8 @@ mlafix.kernel @transpose(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}
   }
 }
 
-// A wrong rotation, with the remainder of 2 instead of 3: of six elements, two are left out and two are written twice.
+// A wrong rotation of groups of 3, with remainders by 2 instead of 3: one element of each group is written twice, and
+// another one is left out.
 mlafix.kernel @fold(%y: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -4,7 +4,7 @@
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !flags = memref<?xi1, strided<[?], offset: ?>>
 
-// Each of the two branches of an unknown flag writes the row.
+// A loaded flag selects one of two branches, and both branches write the row.
 // expected-remark @below {{out: coverage: proved}}
 // expected-remark @below {{out: one writer: proved}}
 // expected-remark @below {{out: bounds: proved}}

@@ -193,8 +193,8 @@ mlafix.kernel @splits(%out: !mat {mlafix.dims = ["n", "k"], mlafix.access = "wri
   }
 }
 
-// A weight of 0 multiplies a row of gamma. It is not the payload of an empty state, so the product is 0. The kernel
-// @algebra scales an lse, but leaves the merge to states.
+// The weight 0 of an empty state multiplies a row of gamma. This row is not the payload of the state, so the product is
+// 0. The kernel @algebra scales an lse, but the merge itself is an operation on states.
 mlafix.kernel @other_rows(%out: !mat {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %gamma: !mat {mlafix.dims = ["one", "D"], mlafix.access = "read"},
     %x: !mat {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

@@ -1,5 +1,5 @@
-// Conversions from and to fp8 e5m2, which has infinities. A store clamps values to the finite range, since
-// MLIR's folds of conversions do not. The lowering removes the clamp if the target's conversion saturates.
+// Conversions from and to fp8 e5m2, which has infinities. A store clamps values to the finite range, since MLIR's folds
+// of conversions do not clamp them. The lowering removes the clamp if the target's conversion saturates.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_89},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=CONVERT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64},mlafix.kernel(mlafix-distribute))" | FileCheck %s --check-prefix=BOUNDS
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX

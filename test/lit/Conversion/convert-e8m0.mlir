@@ -1,7 +1,7 @@
 // Conversions of f8e8m0, whose values are exponents of f32, use integers on every target. A store clamps values, since
-// MLIR's folds of conversions do not. The lowered conversion saturates, so the lowering removes the clamp. A row with
-// one element per group may have any stride. A load whose predicate is false gives 0, which f8e8m0 cannot represent, so
-// a select gives the 0 after the conversion to f32.
+// MLIR's folds of conversions do not clamp them. The lowered conversion saturates, so the lowering removes the clamp. A
+// row with one element per group may have any stride. A load whose predicate is false gives 0, which f8e8m0 cannot
+// represent, so a select gives the 0 after the conversion to f32.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute))" | FileCheck %s --check-prefix=BOUNDS
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=powers --target=sm_100 --emit=ptx -o - | FileCheck %s --check-prefix=PTX

@@ -85,7 +85,7 @@ mlafix.kernel @product(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = 
   }
 }
 
-// The mask of a predicated load has one bit per byte, which is half the number of elements.
+// The mask of a predicated load has one bit per byte, so it has half as many bits as the row has elements.
 // CHECK-LABEL: llvm.func @wide_dense
 // CHECK: llvm.intr.masked.load {{.*}} : (!llvm.ptr<1>, vector<2xi1>, vector<2xi8>) -> vector<2xi8>
 // WIDE-LABEL: .entry wide_dense

@@ -1,6 +1,6 @@
 // Conversions between fp8 and f32 (N7 in docs/Dialect.md) use NVIDIA's instructions if the target has them, and integer
-// arithmetic elsewhere. The first operand of the narrowing instruction is the upper byte. The pairs of bytes that the instruction
-// gives are not split, since ptxas 13.0 crashes on words with a half that was never written.
+// arithmetic elsewhere. The narrowing instruction makes a pair of bytes of two numbers. The first number becomes the
+// upper byte. Pairs are not split into bytes, since ptxas 13.0 crashes on words with a half that was never written.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_89},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=CONVERT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=INTEGERS
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64},mlafix.kernel(mlafix-distribute),mlafix-to-cpu,cse)" | FileCheck %s --check-prefix=INTEGERS

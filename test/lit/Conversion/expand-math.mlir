@@ -1,4 +1,4 @@
-// Operations that would become library calls are expanded. Operations that the processor has stay.
+// Operations that would become library calls are expanded. Operations for which the processor has instructions are not.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(llvm.func(mlafix-expand-math))" | FileCheck %s
 
 module attributes {mlafix.target = "x86-64-v3"} {

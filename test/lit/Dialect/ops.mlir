@@ -1,7 +1,7 @@
 // Every op, type and attribute is printed and parsed without a change, in the custom and the generic form.
 // RUN: %mlafix-opt %s | %mlafix-opt | FileCheck %s
 // RUN: %mlafix-opt %s --mlir-print-op-generic | %mlafix-opt | FileCheck %s
-// The proofs accept all ops, including a lane's buffer.
+// The proofs accept all ops, including accesses to the buffer of a lane.
 // RUN: %mlafix-opt %s --mlafix-prove -o /dev/null
 
 !rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -137,7 +137,7 @@ mlafix.kernel @lanes(%x: memref<?x128xf32, strided<[?, 1], offset: ?>> {mlafix.d
     // CHECK: mlafix.row lane %{{.*}} mask %m {
     // CHECK-NEXT: %[[BUFFER:.*]] = memref.alloca()
     // CHECK-NEXT: %[[V:.*]] = mlafix.load %x
-    // A lane's buffer contains its elements of a row.
+    // The buffer contains the eight elements of the row that one lane holds.
     // CHECK-NEXT: mlafix.store %[[V]], %[[BUFFER]][] : tensor<128xf32, #mlafix.dim<128>>, memref<8xf32>
     // CHECK-NEXT: mlafix.load %[[BUFFER]][] : memref<8xf32> -> tensor<128xf32, #mlafix.dim<128>>
     // CHECK-NEXT: }

@@ -5,7 +5,8 @@
 !rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
-// The output may be the input. A copy has no scalars to compute in batches, so there is no code version @copy_apart.
+// A call may be in place: @copy_any accepts it, @copy_streamed does not. A code version @copy_apart for calls out of
+// place would only serve to compute scalars in batches. A copy has no scalars, so there is none.
 // CHECK: @copy_streamed
 // CHECK-SAME: guards = [#mlafix.guard<align, args = [0], bytes = 16>, #mlafix.guard<beyond_cache, args = [0, 1]>, #mlafix.guard<distinct, args = [0, 1]>]
 // CHECK-SAME: layout = <lanes = 1, packs = 6, pack = 16, rows = 1>
@@ -61,8 +62,8 @@ mlafix.kernel @scale(
 !rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
-// There are no batches of rows if a row may read what another row writes. Besides
-// @running_streamed, one code version is enough if no output can be an input.
+// The scalars of rows are not computed in batches, since the kernel loads and stores %s: a row might read what the
+// scalars of another row wrote. No output can be an input, so one code version besides @running_streamed is enough.
 // CHECK-NOT: rows = 16
 // CHECK: @running_streamed
 // CHECK-NOT: rows = 16
