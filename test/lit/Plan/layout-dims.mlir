@@ -16,7 +16,7 @@
 // PTX-DAG: ld.global.v4.b32
 // PTX-DAG: st.global.b16
 // PTX-DAG: st.global.v4.b32
-// Each row has its own loop.
+// On a CPU, each of the two rows has its own loop.
 // CPU-LABEL: mlafix.kernel @k_any(
 // CPU: vector.load {{.*}} : memref<?x33xbf16, {{.*}}, vector<1xbf16>
 // CPU: vector.load {{.*}} : memref<?x2048xbf16, {{.*}}, vector<16xbf16>

@@ -10,8 +10,8 @@
 !lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !state = !mlafix.state<"D", e>
 
-// Two loops, where one begins with the result of the other. A row of 256 elements would have two packs per lane, but
-// the chunks of 512 threads would then not fit, so a lane has one pack.
+// A kernel with two merge loops; the second begins with the result of the first. A row of 256 elements would have two
+// packs per lane, but the chunks of 512 threads would then not fit into shared memory, so a lane has one pack.
 // CHAINED: layout = <lanes = 16, packs = 1, pack = 8, rows = 1, groups = 32>
 // LONG: layout = <lanes = 32, packs = 1, pack = 8, rows = 1, groups = 32>
 mlafix.kernel @chained(

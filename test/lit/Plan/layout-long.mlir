@@ -89,7 +89,7 @@ mlafix.kernel @of_two_registers(%y: !ints {mlafix.dims = ["n", "V"], mlafix.acce
   }
 }
 
-// The blocks of a ragged grid stay on their multiprocessors, so they may have all 1024 threads.
+// In a ragged grid, a block stays on its multiprocessor until the grid ends, so it may have all 1024 threads.
 !starts = memref<?xi32, strided<[?], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @ragged_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 2, pack = 8, rows = 1>
@@ -108,8 +108,8 @@ mlafix.kernel @ragged(%y: !half {mlafix.dims = ["n", "V"], mlafix.access = "writ
   }
 }
 
-// A longer row is distributed over the eight blocks of a cluster. A multiprocessor holds 1024 threads here, too: four
-// blocks of 256.
+// A row of 128256 elements is too long for one block. It is distributed over the eight blocks of a cluster. A
+// multiprocessor holds four such blocks of 256 threads.
 // RUN: %mlafix-opt %s --kernel=vocabulary --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=CLUSTER
 !logits = memref<?x128256xbf16, strided<[?, 1], offset: ?>>
 !words = tensor<128256xf32, #mlafix.dim<128256>>

@@ -2,8 +2,8 @@
 // each other. A row that 1024 lanes hold with two packs each is processed by one block.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80})" | FileCheck %s
-// The last part may have fewer packs. If a user's plan only gives lanes, a lane keeps its number of packs, and the
-// number of parts follows.
+// The last part may have fewer packs. If a user's plan only gives `lanes`, the number of packs per lane stays the same,
+// and the number of parts is computed from both.
 // RUN: %mlafix-opt %s --kernel=copied --target=sm_90 --emit=layout --mlafix-plan=dense.lanes=128,fast.parts=10 | FileCheck %s --check-prefix=GIVEN
 // RUN: %mlafix-opt %s --kernel=copied --target=sm_90 --emit=layout --mlafix-plan=dense.parts=1,dense.lanes=1024 | FileCheck %s --check-prefix=ONE
 // RUN: not %mlafix-opt %s --kernel=waits --target=sm_90 --emit=layout --mlafix-plan=dense.parts=2 2>&1 | FileCheck %s --check-prefix=JOINED

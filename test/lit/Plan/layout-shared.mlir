@@ -52,7 +52,8 @@ mlafix.kernel @divided(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "wr
   }
 }
 
-// Two packs of f32 have 8 divisions, which are too few to share a check.
+// The two packs of f32 that a lane would have need 8 divisions. These are too few for mlafix-lower-divisions to check
+// their operands together, so a lane has one pack.
 // CHECK: @divided_f32_dense({{.*}}layout = <lanes = 32, packs = 1, pack = 4,
 !f32s = memref<?x128xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @divided_f32(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
@@ -67,7 +68,7 @@ mlafix.kernel @divided_f32(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = 
   }
 }
 
-// A division of a row by a row shares no work between elements.
+// A division of a row by a row shares no work between elements, so a lane has one pack.
 // CHECK: @by_a_row_dense({{.*}}layout = <lanes = 16, packs = 1, pack = 8,
 mlafix.kernel @by_a_row(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
                         %z: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {

@@ -66,7 +66,8 @@ mlafix.kernel @scaled(
 
 // -----
 
-// If the lanes of a row never wait for each other, their number need not be a power of two, so none is idle.
+// If the lanes of a row never wait for each other, their number need not be a power of two. A row of 12 packs then has
+// 12 lanes, and no lane is idle.
 // CHECK-LABEL: @d96_bf16_bf16_dense
 // CHECK-SAME: layout = <lanes = 12, packs = 1, pack = 8, rows = 24>
 // CHECK-LABEL: @d96_bf16_bf16_fast

@@ -1,5 +1,6 @@
-// ptxas (12.9 to 13.4) combines a maximum with 0, the roundings and the packing of bytes into F2IP with .RELU, which an
-// H100 refuses. A minimum that changes no byte prevents this. Other packings of bytes have no such minimum.
+// ptxas (12.9 to 13.4) combines a maximum with 0, the roundings and the packing of bytes into the instruction F2IP with
+// .RELU, which an H100 refuses. The compiler adds a minimum that changes no byte, so that ptxas does not do this. Bytes
+// that do not come from a maximum with 0 get no such minimum.
 
 // RUN: %mlafix-opt %s --kernel=rectified --specialize=D=128 --target=sm_90 --emit=ptx | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=scaled --specialize=D=128 --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=PLAIN

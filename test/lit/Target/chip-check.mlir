@@ -1,4 +1,5 @@
-// An operation that a chip lacks is an error at its place in the source. LLVM alone would end the process.
+// If a chip lacks an operation, the compiler prints an error at the location of the operation. LLVM alone would end the
+// process.
 
 // RUN: split-file %s %t
 // RUN: not %mlafix-opt %t/dependent.mlir --target=sm_89 --emit=ptx 2>&1 | FileCheck %t/dependent.mlir --check-prefix=DEPENDENT

@@ -51,7 +51,7 @@
 // CHECK: bar.red.and.pred
 // CHECK-NOT: ld.{{(global|relaxed|acquire)}}
 // CHECK: st.release.sys.global.b64 [%{{.*}}+2048], %[[EPOCH]];
-// The last block that arrives here increments the number of the collective in memory. Nothing waits for this.
+// The last block that arrives here increments the collective's number in memory. No block waits for the increment.
 // CHECK: fence.acq_rel.gpu;
 // CHECK: atom.global.add.u64
 // CHECK: st.relaxed.gpu.global.b64 [%[[OWN]]+8], 0;

@@ -1,7 +1,7 @@
 // On request, PTX contains the source line of each instruction. All variants refer to one file number.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --specialize=D=128 --line-info | FileCheck %s
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --specialize=D=128 | FileCheck %s --check-prefix=WITHOUT
-// Without directives, label numbers and comments, the code equals the code without line information.
+// The same code is generated with and without line information, apart from directives, label numbers and comments.
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --specialize=D=128 --line-info | grep -v "\.loc\|\.file\|debug\|^//\|^\$L__tmp\|^\$L__func\|^[[:space:]]*//" | grep -v "^[[:space:]]*[{}]*$" | sed "s/BB[0-9]*_/BB_/; s/[[:space:]]*\/\/.*//" > %t.with
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --specialize=D=128 | grep -v "^//\|^[[:space:]]*//" | grep -v "^[[:space:]]*[{}]*$" | sed "s/BB[0-9]*_/BB_/; s/[[:space:]]*\/\/.*//" > %t.without
 // RUN: diff %t.with %t.without

@@ -1,5 +1,5 @@
-// The distance between tensors of a list is unknown, also in the code for dense rows, which knows the distances between
-// the rows of other tensors.
+// The code for dense rows knows the distance between the rows of a tensor, but not the distance between the tensors of
+// a list.
 // RUN: %mlafix-opt %s --specialize=D=128 --target=sm_90 --variant=dense --emit=distributed | FileCheck %s
 
 // CHECK: mlafix.kernel @sum_dense(

@@ -1,6 +1,6 @@
-// ptxas 12.9 and 13.0 replace a comparison of -|x| with a constant by a constant. This also happens in a 64-bit minimum
-// or maximum, which contains a comparison. The compiler writes the negation as ~|x| + 1, which ptxas does not
-// recognise.
+// ptxas 12.9 and 13.0 replace a comparison of -|x| with a constant by a constant result. They also do so if a 64-bit
+// minimum or maximum contains the comparison. The compiler therefore writes the negation as ~|x| + 1, which ptxas does
+// not recognise.
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

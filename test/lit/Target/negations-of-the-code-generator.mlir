@@ -1,5 +1,6 @@
 // LLVM's code generator turns a product or a quotient by -8 into a negation. In a maximum of three integers, ptxas 13.0
-// dropped such a negation (random kernel 150212). So this negation becomes ~x + 1, too, as in negations.mlir.
+// dropped such a negation (random kernel 150212). The compiler therefore also writes this negation as ~x + 1 (see
+// negations.mlir).
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

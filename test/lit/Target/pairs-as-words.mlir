@@ -1,6 +1,6 @@
-// ptxas 12.9 and 13.0 lose one of two pairs of fp8 that are stored as a word and used again after a branch that may
-// reload them. Pairs therefore pass branches as words. An empty line of inline assembly keeps LLVM from replacing a
-// loaded pair by a stored one.
+// ptxas 12.9 and 13.0 may lose one of two pairs of fp8. They do so if the pairs are stored as one word and used again
+// after a branch that may reload the pairs. Branches therefore yield the word and not the pairs. An empty line of
+// inline assembly keeps LLVM from replacing a loaded pair by a stored one.
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
 // CHECK: cvt.rn.satfinite.e4m3x2.f32 %[[P0:rs[0-9]+]],

@@ -38,8 +38,8 @@
 // CHECK-NOT: bra
 // CHECK: ld.acquire.sys.global.b64
 // CHECK: st.release.sys.global.b64 [%{{.*}}+256]
-// The kernel polls each rank's flag until the rank has arrived. After some polls, it also checks the clock and the
-// failure flag, until the time-out.
+// The kernel polls each rank's flag until the rank has arrived. After some polls, the kernel also checks the failure
+// flag, and whether the clock has reached the time-out.
 // CHECK: ld.acquire.sys.global.b64 %[[FLAG:.*]], [{{.*}}+256]
 // CHECK-NEXT: setp.lt.u64 %{{.*}}, %[[FLAG]]
 // CHECK-NOT: {{ld\.|globaltimer}}

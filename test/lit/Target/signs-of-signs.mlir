@@ -1,5 +1,5 @@
-// A copysign that takes the sign of a negation is computed on bits (see signs.mlir), also if the operand of the
-// negation is itself such a copysign.
+// A copysign that takes the sign of a negation is computed on bits (see signs.mlir). The same holds if the operand of
+// the negation is another such copysign.
 
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
 // CHECK: .entry

@@ -2,12 +2,13 @@
 // kernels). Kernels that spill are therefore assembled with -O1, and if they still spill, with more registers.
 // REQUIRES: ptxas
 
-// With two blocks of 512 threads per multiprocessor, a thread has 64 registers. The loop needs more, except at -O1.
+// With two blocks of 512 threads per multiprocessor, a thread has 64 registers. The loop needs more registers, except
+// at -O1.
 // RUN: %mlafix-opt %kernels/combine_split_kv.mlir --specialize=H=16,D=64,T=f32,O=bf16 --target=sm_90 --emit=cubin -o %t --resource-usage --mlafix-remarks 2>&1 | FileCheck %s --check-prefix=FEWER --implicit-check-not="more registers"
 // FEWER: remark: combine_split_kv_dense on sm_90: the assembler spilled registers, where ptxas 13.0 may compute a wrong address: assembled again with -O1 [missed: spills]
 // FEWER: combine_split_kv_dense sm_90: {{[3-6][0-9]}} registers, 0 bytes local
 
-// With four such blocks, a thread has 32 registers, too few even at -O1.
+// With four blocks of 512 threads per multiprocessor, a thread has 32 registers. These are too few even at -O1.
 // RUN: %mlafix-opt %kernels/combine_split_kv.mlir --specialize=H=16,D=64,T=f32,O=bf16 --target=sm_90 --mlafix-plan=resident=4 --emit=cubin -o %t --resource-usage --mlafix-remarks 2>&1 | FileCheck %s --check-prefix=BOUND
 // BOUND: remark: combine_split_kv_dense on sm_90: the assembler spilled registers, where ptxas 13.0 may compute a wrong address: assembled again with -O1 [missed: spills]
 // BOUND: remark: combine_split_kv_dense on sm_90: {{.*}}: assembled again with more registers [missed: spills]

@@ -34,7 +34,7 @@
 // SHARED: call.uni (retval0), helper
 // SHARED-NOT: {{\.version|\.func}}
 
-// A global that is used also brings the function that it refers to.
+// A variant that uses a global also needs the function that the initial value of the global refers to.
 // TABLE: .global {{.*}} table = helper;
 // TABLE: .func {{.*}} helper(
 // TABLE: .entry first(

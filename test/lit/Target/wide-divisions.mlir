@@ -1,6 +1,6 @@
-// LLVM computes the sum of a loop's counter as a 65-bit product, and the number of iterations as a 65-bit division. CPU
-// code must not call the compiler's runtime library for these. NVPTX's code generator has no such library, and must not
-// fail.
+// LLVM computes the sum of a loop's counter as a 65-bit product, and the number of iterations by a 65-bit division. CPU
+// code must compute both without a call of the compiler's runtime library. NVPTX's code generator has no such library,
+// and must not fail.
 
 // RUN: split-file %s %t
 // RUN: %mlafix-opt %t/rows.mlir --specialize=D=1 --target=x86-64-v4 --emit=object -o %t.o

@@ -1,4 +1,5 @@
-// Accesses of 32 bytes need PTX 8.8. Without them, the PTX version is the lowest one that supports the chip.
+// Accesses of 32 bytes need PTX 8.8. For code without such accesses, the PTX version is the lowest one that supports
+// the chip.
 
 // RUN: %mlafix-opt %s --target=sm_100 --emit=ptx | FileCheck %s --check-prefix=SM100
 // RUN: %mlafix-opt %s --target=sm_120 --emit=ptx | FileCheck %s --check-prefix=SM100

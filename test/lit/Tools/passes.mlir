@@ -1,4 +1,5 @@
-// Without an option of the compiler, mlafix-opt works like mlir-opt for its dialects.
+// Without options of the compiler (--emit, --target, …), mlafix-opt works like mlir-opt for the dialects that mlafix
+// uses.
 
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(canonicalize)' | FileCheck %s
 // RUN: %mlafix-opt --help | FileCheck %s --check-prefix=HELP

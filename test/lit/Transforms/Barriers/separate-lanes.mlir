@@ -63,8 +63,8 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
-  // The load in the inner loop conflicts with the store after the inner loop, of the same and of the preceding
-  // iteration of the outer loop. So lanes wait before and after the store.
+  // The store after the inner loop conflicts with the load in the inner loop, in the same and in the next iteration of
+  // the outer loop. So lanes wait before and after the store.
   // CHECK-LABEL: @nested_loops
   // CHECK: scf.for
   // CHECK: scf.for
@@ -213,8 +213,8 @@ module attributes {mlafix.target = "sm_80"} {
 
 // -----
 
-// A slice is loaded and stored by the same lanes. Another slice of the same size that overlaps it is loaded by other
-// lanes.
+// The same lanes load and store a slice. Other lanes load another slice of the same size that overlaps the first, so
+// lanes wait in between.
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !half = tensor<64xf32, #mlafix.dim<64>>
 module attributes {mlafix.target = "sm_80"} {

@@ -164,8 +164,8 @@ mlafix.kernel @small_sum(%z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "w
   }
 }
 
-// A small quotient also matters if the row is stored without narrowing. The dividends are exponentials and have no
-// sign, so the check need not remove it.
+// A small quotient also matters if the row is stored without narrowing. The dividends are exponentials, which are never
+// negative, so the check uses their bits without clearing the sign.
 // CHECK-LABEL: mlafix.kernel @powers_fast
 // CHECK: math.exp
 // CHECK-NOT: arith.andi %{{.*}} : vector<4xi32>

@@ -106,8 +106,8 @@ mlafix.kernel @clamped(%y: !floats {mlafix.dims = ["n", "512"], mlafix.access = 
   }
 }
 
-// A lane that searches for the index of the maximum converts its elements one by one, so it need not keep the elements
-// that were widened as words for the exponentials.
+// A lane converts the elements of a row one by one to find the index of the maximum. So it need not keep the elements
+// that were widened, two at a time, for the exponentials.
 // RUN: %mlafix-opt %s --kernel=best --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=BEST
 // BEST-LABEL: .entry best_dense(
 // BEST-COUNT-32: shl.b32 %{{r[0-9]+}}, %{{r[0-9]+}}, 16;

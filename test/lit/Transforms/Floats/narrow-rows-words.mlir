@@ -92,7 +92,7 @@ mlafix.kernel @moved(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// Words that both branches yield are widened after the branches.
+// If both branches yield words, the words are widened after the branches.
 // RUN: %mlafix-opt %s --kernel=joined --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=JOINED
 // JOINED-LABEL: .entry joined_dense(
 // JOINED: ld.global.v4.b32
@@ -152,7 +152,8 @@ mlafix.kernel @either(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// fp8 times a number under a mask: words of four elements are masked, and the number is replaced by 1.
+// A row of fp8 is multiplied by a number and masked. Words of four elements are masked, and the number is replaced by 1
+// where the mask applies.
 // RUN: %mlafix-opt %s --kernel=scaled --target=sm_90 --mlafix-plan=lanes=16 --emit=ptx --variant=dense | FileCheck %s --check-prefix=SCALED
 // SCALED-LABEL: .entry scaled_dense(
 // SCALED: selp.b32 {{.*}}-2139062144,

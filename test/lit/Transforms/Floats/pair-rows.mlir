@@ -60,7 +60,7 @@ mlafix.kernel @mixed(
   }
 }
 
-// A reduction needs the order of memory, too (N9).
+// A reduction needs the elements in the order of memory, too (N9 of docs/Dialect.md).
 // CHECK-LABEL: llvm.func @reduced_any
 // CHECK-NOT: to vector<8xi32>
 // CHECK: llvm.return

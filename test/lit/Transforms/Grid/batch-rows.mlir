@@ -1,6 +1,6 @@
 // The scalars of four rows along the outer extent are computed at once, as vectors, for each index of a strip of the
-// inner extent. Then all these rows are moved. Rows that do not fill a batch are processed one by one. The target
-// limits the number of indices in a strip, and the bytes of the buffers for its scalars.
+// inner extent. Then all rows of the strip are moved. Rows that do not fill a batch are processed one by one. The
+// target limits the number of indices in a strip, and the size of the buffers for the scalars of a strip.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefixes=CHECK,ALL
 // RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["stripRows=8", "rangeRows=64"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefixes=CHECK,EIGHT
 // RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["batchBytes=128"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefixes=CHECK,BYTES

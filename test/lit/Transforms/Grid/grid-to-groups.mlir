@@ -1,4 +1,4 @@
-// A dense grid whose rows have merge loops that groups of lanes share. Only the first group executes the ops after the
+// Groups of lanes share the merge loops of the rows of a dense grid. Only the first group executes the ops after the
 // last of these loops.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 // RUN: sed 's/attributes {guards.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=dense})" | FileCheck %s --check-prefix=PLAN

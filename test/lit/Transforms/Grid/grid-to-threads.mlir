@@ -51,7 +51,7 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // Blocks that do not wait for each other process parts of a row.
+  // Several blocks process the parts of one row, without waiting for each other.
   // CHECK-LABEL: mlafix.kernel @parts
   // CHECK-SAME: geometry = #mlafix.grid<[<arg = 0, dim = 0>] parts <value = 4>, rows_per_block = 1, threads = 256, least_threads = 256>
   // CHECK: %[[PART:.*]] = arith.remui %{{.*}}, %c4_i32
@@ -69,7 +69,7 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // The launch computes the number of parts from the row's size. There is at least one.
+  // The launch computes the number of parts from the size of the row. The number is at least 1, also for an empty row.
   // CHECK-LABEL: mlafix.kernel @ends
   // CHECK-SAME: geometry = #mlafix.grid<[<arg = 0, dim = 0>] parts <arg = 0, dim = 1, per = 4096>, rows_per_block = 1
   // CHECK: %[[SIZE:.*]] = memref.dim

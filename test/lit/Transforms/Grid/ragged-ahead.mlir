@@ -1,5 +1,5 @@
-// In a ragged grid, a thread evaluates the predicates of 8 segments at once before the scan of the predicates, and of
-// fewer segments if a predicate has many operations.
+// In a ragged grid, before the scan of the predicates, a thread evaluates the predicates of 8 segments at once. If a
+// predicate has many operations, it evaluates those of fewer segments.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 // RUN: sed 's/attributes {.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80 variant=any})" | FileCheck %s --check-prefix=PLAN
 

@@ -1,5 +1,6 @@
-// If a ragged grid only stores its rows, and there are at least 8192, neighbouring blocks process neighbouring heads of
-// a token. If rows are loaded, one block processes all heads of a token, so that its loads overlap.
+// If the rows of a ragged grid only store, and the grid has at least 8192 rows, neighbouring blocks process
+// neighbouring heads of a token. If rows are loaded, one block processes all heads of a token, so that the block's
+// loads overlap.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,canonicalize))" | FileCheck %s
 // RUN: sed 's/attributes {.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any})" | FileCheck %s --check-prefix=PLAN
 

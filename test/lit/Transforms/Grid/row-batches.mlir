@@ -5,7 +5,7 @@
 !rows = memref<?x48x32xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<48x?xf32, strided<[?, ?], offset: ?>>
 
-// Rows that are too large for the caches are prefetched 32 rows (2 KB) ahead of the loads.
+// If the rows are too large for the caches, the kernel prefetches each row 32 rows (2 KB) before it loads the row.
 // CHECK-LABEL: mlafix.kernel @scale_streamed
 // CHECK: scf.for %{{.*}} = %c0 to %c16
 // CHECK: %[[AHEAD:.*]] = arith.addi %{{.*}}, %c32

@@ -143,8 +143,8 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // Rows that are stored with another width than they are loaded with keep their order, and the scalars of such a
-  // kernel are not prefetched. An lse [n, H] is not prefetched either, since a block loads only few of its lines.
+  // If rows are loaded and stored with different widths, they keep their order, and the kernel's scalars are not
+  // prefetched. An lse [n, H] is not prefetched either, since a block loads only few of its lines.
   // CHECK-LABEL: mlafix.kernel @narrowed
   // CHECK-NOT: extract_strided_metadata
   // CHECK-NOT: table_lines

@@ -1,5 +1,5 @@
-// Integer arithmetic, conversions and loops get a defined result for all operands. Ops that already have one stay
-// unchanged.
+// Integer arithmetic, conversions and loops get a defined result for all operands. Ops whose results are always defined
+// stay unchanged.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-define-edge-cases))" --split-input-file --verify-diagnostics | FileCheck %s
 // Folding the result gives defined constants, and never poison.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-define-edge-cases),canonicalize)" --split-input-file --verify-diagnostics | FileCheck %s --check-prefix=FOLDED --implicit-check-not=ub.poison
@@ -28,7 +28,7 @@ mlafix.kernel @shifts(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, 
     // CHECK-NEXT: arith.shrui
     // CHECK: %[[LOGICAL:.*]] = arith.select
     %logical = arith.shrui %left, %k exact : i32
-    // Copies of the sign fill the free bits.
+    // An arithmetic right shift by 32 or more gives copies of the sign.
     // CHECK: %[[BY:.*]] = arith.minui %k
     // CHECK-NEXT: %[[SIGN:.*]] = arith.shrsi %[[LOGICAL]], %[[BY]] : i32
     %sign = arith.shrsi %logical, %k : i32
@@ -121,7 +121,8 @@ mlafix.kernel @conversions(%y: !ints {mlafix.dims = ["n"], mlafix.access = "writ
     %u = arith.fptoui %x : f32 to i32
     // CHECK: arith.addi %{{.*}}, %{{.*}} : i32
     %s = arith.addi %i, %u overflow<nsw> : i32
-    // No fast-math flag may override N9 and N10 of docs/Dialect.md.
+    // The pass removes fast-math flags, since they would allow results other than those of N9 and N10 in
+    // docs/Dialect.md.
     // CHECK: arith.divf %{{.*}}, %{{.*}} : f32
     %f = arith.sitofp %s : i32 to f32
     %g = arith.divf %f, %x fastmath<fast> : f32
@@ -142,7 +143,8 @@ mlafix.kernel @loops(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %
     %c1 = arith.constant 1 : i32
     %c2 = arith.constant 2 : i32
     %zero = arith.constant 0 : i32
-    // A loop whose 64-bit index grows by 1 ends when the index equals the bound, so it stays unchanged.
+    // The index of this loop is 64 bits wide and grows by 1, so it cannot overflow before it equals the bound. The loop
+    // stays unchanged.
     %first = arith.constant 1 : index
     // CHECK: %[[ONE:.*]] = scf.for %{{.*}} = %c0 to %dim step %c1
     %one = scf.for %i = %c0 to %n step %first iter_args(%s = %zero) -> (i32) {
@@ -207,7 +209,7 @@ mlafix.kernel @never(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %
 
 !floats = memref<?xf32, strided<[?], offset: ?>>
 
-// A sine or cosine of an angle beyond 2^23 is NaN, also if it folds.
+// A sine or cosine of an angle beyond 2^23 is NaN, also if the angle is a constant and the op folds.
 // CHECK-LABEL: @angle
 // CHECK: %[[MOST:.*]] = arith.constant 0x4B000000 : f32
 // CHECK: %[[LE:.*]] = arith.cmpf ole, %a, %[[MOST]]

@@ -25,8 +25,8 @@ mlafix.kernel @predicate(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
   }
 }
 
-// A payload is filled with 0 and its lse with -inf. The added stores have their indices in the order of the other
-// stores.
+// A payload is filled with 0 and its lse with -inf. The added store uses its indices in the same order as the kernel's
+// own store.
 // CHECK-LABEL: mlafix.kernel @states
 // CHECK-DAG: %[[EMPTY:.+]] = arith.constant 0xFF800000 : f32
 // CHECK-DAG: %[[ZERO:.+]] = arith.constant 0.000000e+00 : f32

@@ -1,4 +1,5 @@
-// The default of a base may be another base, even if no state has that base. A rebase between equal bases folds away.
+// The name of a base may have the name of another base as its default, even if no state has that other base. A rebase
+// between equal bases folds away.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96})" | FileCheck %s --check-prefixes=CHECK,ONE
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,B=2})" | FileCheck %s --check-prefixes=CHECK,TWO
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,P=2})" | FileCheck %s --check-prefixes=CHECK,BOTH

@@ -1,5 +1,5 @@
-// A dim that only absent arguments have needs no size if nothing depends on the length of its rows, for example if the
-// kernel only stores the lse of a state. The kernel is then not bound to a size of the dim.
+// A dim that only absent arguments have needs no size if nothing depends on the length of rows along this dim, for
+// example if the kernel only stores the lse of a state. The specialisation then has no binding of the dim.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=v=absent})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=v=absent,D=64})" | FileCheck %s --check-prefix=GIVEN
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=v=present})" 2>&1 | FileCheck %s --check-prefix=PRESENT

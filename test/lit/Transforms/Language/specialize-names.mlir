@@ -1,4 +1,4 @@
-// A base of an lse is bound like other names. A name may have a default. A dynamic dim may be bound, too.
+// The name of a base is bound like other names. A name may have a default. A dynamic dim may be bound, too.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16})" | FileCheck %s --check-prefixes=CHECK,DEFAULT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,B=2,k=4})" | FileCheck %s --check-prefixes=CHECK,BOUND
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,B=10})" 2>&1 | FileCheck %s --check-prefix=BASE
@@ -29,7 +29,7 @@ mlafix.kernel @sum(
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
-    // A body that loads i64 works for integers of every width.
+    // A body that loads i64 from a tensor with an integer dtype variable works for integers of every width.
     // CHECK: mlafix.load %lens{{.*}} -> i64
     %len = mlafix.load %lens[%t] : !ints -> i64
     %j = arith.index_cast %len : i64 to index

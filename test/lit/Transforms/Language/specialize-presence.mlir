@@ -3,7 +3,7 @@
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,w=absent,w_lse=absent,lse=absent,scale=absent})" | FileCheck %s --check-prefix=ABSENT --implicit-check-not=mlafix.present
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,E=64,I=i8,w=present,w_lse=present,lse=present,scale=present})" | FileCheck %s --check-prefix=PRESENT --implicit-check-not=mlafix.present --implicit-check-not=mlafix.optional
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,E=64,I=i8})" | FileCheck %s --check-prefix=OPEN
-// Other passes accept the pass's output. An argument that is bound cannot be bound again.
+// Other passes accept the specialised kernel. An argument that is bound cannot be bound again.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=96,T=f16,w=absent,w_lse=absent,lse=absent,scale=absent})" -o %t.mlir
 // RUN: %mlafix-opt %t.mlir --pass-pipeline="builtin.module(canonicalize)" | FileCheck %s --check-prefix=AGAIN
 // RUN: not %mlafix-opt %t.mlir --pass-pipeline="builtin.module(mlafix-specialize{bindings=w=present})" 2>&1 | FileCheck %s --check-prefix=TWICE

@@ -1,5 +1,6 @@
-// A row along G that is broadcast over groups, or results from their reduction, gets a type that marks it (`4 per
-// 128`). So do the rows that arithmetic, loops and branches combine with it. Other rows keep their type.
+// Some rows along G are broadcast over groups, or result from the reduction of groups. The pass gives them a type that
+// says so (`4 per 128`). It gives the same type to the rows that arithmetic, loops and branches combine with them.
+// Other rows keep their type.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows))" | FileCheck %s
 
 !x = memref<?x512xf32, strided<[?, 1], offset: ?>>

@@ -96,7 +96,7 @@ mlafix.kernel @late_read(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
 // -----
 
 !mat = memref<?x2xf32, strided<[?, 1], offset: ?>>
-// All elements of a row are loaded before the first is stored.
+// All elements of a row are loaded before the first one is stored, so `in` and `out` may be the same tensor.
 // CHECK: aliases = {{\[\[}}0, 1]]
 mlafix.kernel @elements_of_a_row(%out: !mat {mlafix.dims = ["n", "two"], mlafix.access = "write"},
                                  %in: !mat {mlafix.dims = ["n", "two"], mlafix.access = "read"}) {
@@ -114,7 +114,7 @@ mlafix.kernel @elements_of_a_row(%out: !mat {mlafix.dims = ["n", "two"], mlafix.
 // -----
 
 !mat = memref<?x2xf32, strided<[?, 1], offset: ?>>
-// The second element is loaded after a store.
+// The second element is loaded after the first is stored, so a call in place is not allowed.
 // CHECK: aliases = []
 mlafix.kernel @elements_in_turn(%out: !mat {mlafix.dims = ["n", "two"], mlafix.access = "write"},
                                 %in: !mat {mlafix.dims = ["n", "two"], mlafix.access = "read"}) {
@@ -132,7 +132,7 @@ mlafix.kernel @elements_in_turn(%out: !mat {mlafix.dims = ["n", "two"], mlafix.a
 // -----
 
 !mat = memref<?x?xf32, strided<[?, 1], offset: ?>>
-// The indices of a row are exchanged, so a row reads what another one writes.
+// A row loads with its two indices exchanged, so it reads an element that another row writes.
 // CHECK: aliases = []
 mlafix.kernel @turned(%out: !mat {mlafix.dims = ["n", "n"], mlafix.access = "write"},
                       %in: !mat {mlafix.dims = ["n", "n"], mlafix.access = "read"}) {

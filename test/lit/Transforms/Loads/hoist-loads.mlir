@@ -1,5 +1,5 @@
-// Loads move before other arithmetic, together with the arithmetic of their addresses. A load stays after a store that
-// may write what it reads.
+// Loads, and the arithmetic of their addresses, move before other arithmetic. A load stays after a store that may write
+// what the load reads.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-hoist-loads))" | FileCheck %s
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"},
                  %i: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
@@ -84,8 +84,8 @@ mlafix.kernel @branches(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims 
   }
 }
 
-// A load moves across an exchange between lanes, so that rows of a loop's next iterations are loaded while the first is
-// reduced.
+// A load moves across an exchange between lanes, so the rows of a loop's next iterations are loaded while the row of
+// the first is reduced.
 // CHECK-LABEL: @exchanges
 mlafix.kernel @exchanges(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"}, %mask: i32) {
   %c0 = arith.constant 0 : index

@@ -50,7 +50,8 @@ llvm.func @plain(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %isRow: i1) {
   llvm.return
 }
 
-// A load of a row stays after a store, so the instruction does not move.
+// A row is loaded after a store. The load cannot move before the store, so the instruction does not move behind the
+// load.
 // CHECK-LABEL: llvm.func @stored
 // CHECK: nvvm.griddepcontrol launch_dependents
 // CHECK-NOT: inline_asm

@@ -2,9 +2,9 @@
 // the row at that address before the wait, if the launch says that all inputs of the kernel are in the memory of its
 // own device.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefixes=CHECK,MANY
-// With two rows of 16 bytes per thread, the first 1 MB belongs to 32768 threads.
+// Each thread prefetches two rows of 16 bytes, so the first 1 MB belongs to 32768 threads.
 // RUN: sed 's/early_bytes = 2883584, early_threads = 40960/early_bytes = 1048576, early_threads = 1/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefixes=CHECK,FEW
-// With 0 bytes, nothing is prefetched. The wait still comes after the addresses.
+// If the plan says `early_bytes = 0`, nothing is prefetched. The wait still comes after the addresses.
 // RUN: sed 's/early_bytes = 2883584/early_bytes = 0/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefix=NONE --implicit-check-not=prefetch.global
 // NONE: llvm.ptrtoint
 // NONE: griddepcontrol.wait

@@ -56,7 +56,8 @@ mlafix.kernel @dim(
   }
 }
 
-// A state that is not loaded is masked. Other loads of an iteration happen only if the iteration exists.
+// The states of this loop are made from an lse and not loaded. A state whose iteration does not exist is masked, and
+// its lse is not loaded.
 // CHECK-LABEL: @made
 // CHECK: mlafix.merge_loop
 // CHECK: mlafix.load %s[%{{.*}}, %{{.*}}] if
@@ -81,7 +82,7 @@ mlafix.kernel @made(
   }
 }
 
-// The initial state of the loop has a weight, too.
+// The initial state of the loop has a weight, too, so the search for the largest lse starts with the lse of this state.
 // CHECK-LABEL: @begun
 // CHECK: %[[INIT:.*]] = mlafix.load_state
 // CHECK: %[[LEAST:.*]] = mlafix.max_of %[[INIT]]

@@ -12,7 +12,7 @@ mlafix.kernel @ahead(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%n) {
     mlafix.row groups(%g, %gs, %gt, %me) {
-      // The first chunk is loaded, without masks if all of it exists.
+      // The first chunk is loaded without masks if it is complete.
       // CHECK: %[[FIRST:.*]]:2 = scf.if %{{.*}} -> (vector<4xf32>, vector<4xf32>)
       // CHECK-NEXT: vector.load %x
       // CHECK-NEXT: vector.load %x
@@ -21,7 +21,7 @@ mlafix.kernel @ahead(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"},
       // CHECK: scf.for %{{.*}} = %c0 to %n step %{{.*}} iter_args({{.*}}, %[[V:[^ ]*]] = %[[FIRST]]#0, %[[W:[^ ]*]] = %[[FIRST]]#1, %[[NEXT:[^ ]*]] =
       // CHECK-NOT: vector.maskedload
       // CHECK: arith.addf %[[V]], %[[W]]
-      // The last iteration's loads for the next chunk are masked off, since nothing reads them.
+      // In the last iteration, no chunk follows, so all loads for the next chunk are masked off.
       // CHECK: %[[IS_ANY:.*]] = arith.cmpi slt, %[[NEXT]], %n : index
       // CHECK: %[[AHEAD:.*]]:2 = scf.if %[[IS_ANY]] -> (vector<4xf32>, vector<4xf32>)
       // CHECK-COUNT-2: vector.load %x

@@ -57,9 +57,9 @@ mlafix.kernel @shared(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-// A merge loop of one f32 finds the largest number of all groups. The lanes of a group share its chunks, and combine
-// their results in an element of shared memory that starts with -inf. If there is only one group, its lanes exchange
-// their results instead.
+// A merge loop of one f32 finds the largest number of all groups. The lanes of a group share the chunks of the group,
+// and combine their results in an element of shared memory that starts with -inf. If there is only one group, its lanes
+// exchange their results instead.
 // CHECK-LABEL: mlafix.kernel @largest
 mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
     attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, collected_chunks = 2, added_chunks = 8>} {
@@ -75,8 +75,8 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
     nvvm.griddepcontrol wait
     mlafix.row groups(%g, %gs, %gt, %me) {
       // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
-      // The initial value may be the result of an earlier loop, which only the first group has. The others begin with
-      // -inf.
+      // The initial value may be the result of an earlier loop, which only the first group has. The other groups begin
+      // with -inf.
       // CHECK: arith.cmpf uno, %m, %m
       // CHECK: arith.select
       // CHECK: %[[BEGIN:.*]] = arith.select

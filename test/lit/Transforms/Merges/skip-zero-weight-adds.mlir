@@ -1,5 +1,5 @@
-// A state with weight 0 does not change the sum. On GPUs without arithmetic on pairs, its addition gets a predicate.
-// Other targets mask its payload.
+// A state with weight 0 does not change the sum. On GPUs without arithmetic on pairs, the addition of such a state is
+// predicated off. On other targets, its payload is masked.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=sm_100},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s --check-prefix=MASKED
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s --check-prefix=MASKED

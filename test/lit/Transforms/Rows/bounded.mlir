@@ -33,7 +33,8 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
-  // A row that is read into another one ends at the size of its own dim, and is not repeated.
+  // A row of `lens` is shorter than the row that it is read into. Elements beyond the size of its dim `b` are not
+  // loaded, and its elements are not repeated.
   // CHECK-LABEL: mlafix.kernel @cumulate
   mlafix.kernel @cumulate(%c: !ints {mlafix.dims = ["c"], mlafix.access = "write"}, %lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"})
       attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 2, pack = 4, rows = 1>>, most = {b = 40, c = 41}} {

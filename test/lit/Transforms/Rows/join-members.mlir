@@ -33,12 +33,12 @@ mlafix.kernel @apart(%x: !rows {mlafix.dims = ["n", "(64 2)"], mlafix.access = "
   mlafix.forall (%t) in (%n) {
     %p = arith.cmpi ult, %t, %k : index
     %a = mlafix.load %x[%t] member %c0 : !rows -> !part
-    // One member is stored twice.
+    // The next two stores are to the same member, so they stay separate.
     mlafix.store %a, %x[%t] member %c1 : !part, !rows
     mlafix.store %a, %x[%t] member %c1 : !part, !rows
-    // The stores have different predicates.
+    // The next store has a predicate and the preceding one has none, so they stay separate.
     mlafix.store %a, %x[%t] member %c0 if %p : !part, !rows
-    // A load is between the stores.
+    // The next store follows a load of the row, so it stays separate from the store before the load.
     %b = mlafix.load %x[%t] member %c0 : !rows -> !part
     mlafix.store %b, %x[%t] member %c1 if %p : !part, !rows
     %branch = scf.if %p -> !part {

@@ -60,8 +60,8 @@ module attributes {mlafix.target = "x86-64-v3"} {
 
 // -----
 
-// A scan combines the totals of packs as a tree. For each bit of the number of packs (6, so 3 bits), it keeps the total
-// of the last complete left half. A scan does not end a stage, so there is one loop over packs.
+// A scan combines the totals of packs as a tree. For each bit of the number of packs (6, so 3 bits), the scan keeps the
+// total of the last complete left half. A scan does not end a stage, so there is one loop over packs.
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<96xf32, #mlafix.dim<96>>
 module attributes {mlafix.target = "x86-64-v3"} {

@@ -1,5 +1,5 @@
-// Parts of rows along a product. A group is accessed as a row at an offset. Members of pairs are extracted from wide
-// accesses of whole pairs.
+// Tests accesses to groups and members of rows along a product. A group is accessed as a row at an offset. If members
+// are adjacent in pairs, whole pairs are loaded and stored, and the members are extracted from them.
 // RUN: %mlafix-opt %s --kernel=halves --specialize=K=64 --target=sm_90 --emit=distributed --variant=dense | FileCheck %s --check-prefix=HALVES
 // RUN: %mlafix-opt %s --kernel=halves --specialize=K=64 --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=HALVES-PTX
 // RUN: %mlafix-opt %s --kernel=halves --specialize=K=64 --target=x86-64-v3 --emit=distributed --variant=any | FileCheck %s --check-prefix=HALVES-CPU
@@ -85,7 +85,8 @@ mlafix.kernel @pairs(%x: !rows {mlafix.dims = ["n", "(K 2)"], mlafix.access = "u
   }
 }
 
-// One member of two is stored element by element. One member of three is also loaded element by element.
+// Every second element is loaded in packs, but stored element by element. Every third element is also loaded element by
+// element.
 // EVEN-PTX-LABEL: .entry even_dense(
 // EVEN-PTX-COUNT-4: ld.global.b64
 // EVEN-PTX-NOT: st.global.v

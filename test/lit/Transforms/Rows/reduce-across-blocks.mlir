@@ -1,6 +1,6 @@
-// The blocks of a cluster reduce the packs of their lanes and store the partial results to the shared memory of all
-// blocks. Each block signals that it has started, since the other blocks may store to its shared memory only after its
-// start. After a cluster barrier, each block reads its own shared memory.
+// Each block of a cluster reduces the packs of its lanes and stores the partial results to the shared memory of all
+// blocks. Before that, each block signals that it has started, since other blocks may only store to its shared memory
+// once it has. After a cluster barrier, each block reads its own shared memory.
 // RUN: %mlafix-opt %s --kernel=sums --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=IR
 
@@ -58,7 +58,7 @@ mlafix.kernel @sums(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x
   }
 }
 
-// In a loop, the memory is used again, so a second barrier follows the reads.
+// In a loop, every iteration uses the same shared memory, so a second barrier follows the reads.
 // IR-LABEL: mlafix.kernel @in_a_loop_dense(
 // IR: scf.for
 // IR: mlafix.push

@@ -1,5 +1,5 @@
-// A row that is too long for a buffer is loaded and computed again. Its reduction keeps the partial results of four
-// packs at a time, and the result of every four packs.
+// A row that is too long for a buffer is loaded and computed again for each use. Its reduction keeps the partial
+// results of up to four packs, and the combined result of every four packs.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
 
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
