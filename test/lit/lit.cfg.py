@@ -33,7 +33,7 @@ for name in ("CUDA_HOME", "CUDA_PATH", "MLAFIX_NVJITLINK", "MLAFIX_PTXAS", "HOME
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
-# Features.
+# Features that tests require with REQUIRES.
 if config.mlafix_sanitize:
     config.available_features.add("sanitizer")
 for name in ("mlafix-run", "mlafix-bench"):

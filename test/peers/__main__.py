@@ -1,4 +1,4 @@
-"""Runs the engines' own tests over `mlafix.compat`.
+"""Runs the engines' own tests on the drop-ins of `mlafix.compat`.
 
     python test/peers --vllm DIR --sglang DIR --flashinfer DIR --flash-attention DIR --cache-dit DIR --tensorrt-llm DIR
                       [--json FILE] [--markdown FILE]

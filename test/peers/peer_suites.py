@@ -1,4 +1,4 @@
-"""Lists the engines' own test files that run over `mlafix.compat`, and the tests selected from them."""
+"""Lists the engines' own test files that run on the drop-ins of `mlafix.compat`, and the tests selected from them."""
 
 from __future__ import annotations
 

@@ -78,7 +78,8 @@ class Blocks:
         self.random = None if seed is None else random.Random(seed)
         self.held = np.zeros(count, bool)
         self.steps = 0
-        # The first instruction of each basic block. Groups of threads that are at the same one continue as one group.
+        # The first instruction of each basic block. A group of threads stops at such an instruction, so that threads
+        # that arrive there separately can continue as one group.
         self.leaders = {0, *entry.labels.values()}
         for i, one in enumerate(entry.code):
             if one.parts[0] in _BRANCHES or _is_meeting(one):

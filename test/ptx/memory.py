@@ -56,7 +56,7 @@ class Memory:
 
 
 class PerThread:
-    """Shared or local memory: a row of bytes for each block or each thread.
+    """Shared or local memory. Each block has a row of bytes of shared memory, and each thread a row of local memory.
 
     Args:
         owners: the row of each thread.

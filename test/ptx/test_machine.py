@@ -104,7 +104,7 @@ def test_fma_rounds_once(a: float, b: float, c: float, cancels: bool) -> None:
 
 @pytest.mark.parametrize("tiny, nearest", [(2.0**-100, 131), (0.0, 130), (-(2.0**-100), 130)])
 def test_an_fma_of_bf16_rounds_once(tiny: float, nearest: int) -> None:
-    """The product is 130.5 / 128, in the middle of two numbers."""
+    """The product is 130.5 / 128, halfway between two bf16 numbers."""
     a, b, c = (np.array([value]).astype(arithmetic.TYPES["bf16"]) for value in (1.5, 87 / 128, tiny))
     assert float(arithmetic.fma(a, b, c)[0]) == nearest / 128
 

@@ -1,5 +1,5 @@
-// If the lanes of a row exchange values or wait for each other, their number must be a power of two. Other numbers are
-// only for rows whose lanes do neither.
+// If the lanes of a row exchange values or wait for each other, their number must be a power of two. Otherwise, any
+// number of lanes is allowed.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-distribute))"
 
 !rows = memref<?x96xf32, strided<[96, 1], offset: ?>>

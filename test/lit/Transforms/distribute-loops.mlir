@@ -20,7 +20,7 @@ mlafix.kernel @center(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "upda
     // CHECK-NEXT: vector.store %[[V]], %[[KEPT]][%[[I]]]
     // CHECK: memref.store %{{.*}}, %[[SUMS]]
     %v = mlafix.load %x[%t] : !rows -> !tile
-    // Of the 257 partial sums, the first round adds 128 pairs and keeps the last sum as it is.
+    // There are 257 partial sums. The first round adds 128 pairs and keeps the last sum as it is.
     // CHECK: scf.for %{{.*}} = %c0 to %c128 step %c1
     // CHECK: memref.load %[[SUMS]][%c256]
     // CHECK: scf.for %{{.*}} = %c0 to %c64 step %c1

@@ -1,4 +1,5 @@
-// Passes decide with the machine model of the target. The option `machine` replaces numbers of this model.
+// Passes read numbers, such as the bytes that a block should move, from the machine model of the target. The option
+// `machine` replaces numbers of this model.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=fast})" | FileCheck %s --check-prefix=H200
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=fast machine=blockBytes=4096})" | FileCheck %s --check-prefix=BYTES
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=fast machine=minBlockThreads=64,maxBlockThreads=64})" | FileCheck %s --check-prefix=THREADS

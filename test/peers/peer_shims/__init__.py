@@ -1,4 +1,5 @@
-"""Modules that replace an engine, so that its own tests run over `mlafix.compat` and the engine need not be built.
+"""Modules that replace an engine, so that its own tests run on the drop-ins of `mlafix.compat`. The engine need not be
+built.
 
 Each engine has a module with `install(checkout)`, which puts modules into `sys.modules` before the tests are imported.
 These modules contain mlafix's functions. Functions with which a test only compares results (the engine's Triton

@@ -54,7 +54,7 @@ def combine(outputs: torch.Tensor, lses: torch.Tensor, return_lse: bool = False,
 
 
 def lse_lanes(dtype: torch.dtype) -> int:
-    """Returns the number of payload elements that have the size of an f32 lse. A packed row has its lse at the end."""
+    """Returns how many payload elements are as large as an f32 lse. A packed row has its lse at the end."""
     return 4 // dtype.itemsize
 
 

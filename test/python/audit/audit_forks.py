@@ -21,8 +21,9 @@ def forked(work: Callable[[], object], file: Path) -> tuple[int, str]:
         child = os.fork()
     if not child:
         status = 1
-        # The server is no child of the fork, so poll() would say that the server has ended. But the server runs as long
-        # as the test's process, which waits for the fork. So poll() is replaced by one that says so.
+        # In the fork, poll() would report that the server has ended, since the server is no child of the fork. But the
+        # server runs as long as the test's process, which waits for the fork. So poll() is replaced by a function that
+        # always reports that the server runs.
         shared.poll = lambda: None  # type: ignore[method-assign]
         try:
             sys.stdout = sys.stderr = file.open("w", buffering=1)

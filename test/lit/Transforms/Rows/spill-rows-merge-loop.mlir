@@ -1,6 +1,6 @@
 // If rows are processed in loops over packs, mlafix.merge_loop becomes an scf.for that merges each chunk, with the
-// accumulator in a buffer. Rows are not processed in loops if the unrolled code is short, or if lane groups share the
-// running merge, since a lane of a group has few packs. Then mlafix.merge_loop stays.
+// accumulator in a buffer. In two cases, rows are not processed in loops, and mlafix.merge_loop stays: the unrolled
+// code is short, or lane groups share the running merge, so that a lane has few packs.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s
 // RUN: sed 's/unrolledInstructions=64/unrolledInstructions=4096/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s --check-prefix=SHORT
 // RUN: sed 's/lanes = 16, packs = 4, pack = 4, rows = 8/lanes = 32, packs = 2, pack = 4, rows = 1, groups = 4/; s/unrolledInstructions=64/unrolledInstructions=8/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows,mlafix-loop-over-packs,mlafix-rows-to-packs))" | FileCheck %s --check-prefix=GROUPS

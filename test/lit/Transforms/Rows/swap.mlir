@@ -1,5 +1,5 @@
-// A swap exchanges neighbouring blocks of elements: within a pack, between lanes of a warp, between warps through
-// shared memory, or, without any instruction, between the packs of a lane.
+// A swap exchanges neighbouring blocks of elements. Blocks may be exchanged within a pack, between lanes of a warp, or
+// between warps through shared memory. A swap of whole packs of a lane needs no instruction.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-rows-to-packs))" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>

@@ -1,5 +1,5 @@
-// If the code for all packs of a row is too long, the row is processed in loops over packs. Each reduction that others
-// depend on ends a loop. A row of two packs stays unrolled if the code of the loops would be no shorter.
+// If the code for all packs of a row is too long, the row is processed in loops over packs. A reduction ends a loop if
+// another reduction depends on it. A row of two packs stays unrolled if the code of the loops would be no shorter.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
 // RUN: sed 's/packs = 2, pack = 4/packs = 8, pack = 1/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s --check-prefix=EIGHT
 

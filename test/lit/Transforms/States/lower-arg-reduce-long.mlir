@@ -1,7 +1,7 @@
 // On a GPU, each lane that holds the extreme of a long row searches its own elements for the extreme's smallest index.
-// A reduction finds the smallest of these indices. Lanes do not search in short rows, on a CPU, or if a lane has many
-// elements. If the elements are bf16 and the target has instructions that convert bf16, the limit is higher: lanes
-// search in every row whose elements the lanes of a cluster can hold.
+// A reduction finds the smallest of these indices. Lanes do not search in short rows, on a CPU, or if a lane has more
+// elements than a limit. For bf16 elements on a target with instructions that convert bf16, the limit is higher, so
+// lanes search in every row whose elements the lanes of a cluster can hold.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90}),canonicalize,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90 machine=byLaneElements=8192}),canonicalize,cse)" | FileCheck %s --check-prefix=ALL
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=x86-64-v3}),canonicalize,cse)" | FileCheck %s --check-prefix=ALL

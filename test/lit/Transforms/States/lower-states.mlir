@@ -159,7 +159,7 @@ mlafix.kernel @optional_and_scaled(
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !bytes
   mlafix.forall (%t, %h) in (%n, %n) {
-    // A state of an omitted tensor is the identity. The load needs both tensors.
+    // A load of a state gives the identity unless both tensors, the rows and the lses, are present.
     // CHECK: %[[X:.*]] = mlafix.present %x
     // CHECK: %[[LSE:.*]] = mlafix.present %lse
     // CHECK: %[[BOTH:.*]] = arith.andi %[[LSE]], %[[X]]
@@ -344,7 +344,7 @@ mlafix.kernel @softmax(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "wri
 !col = memref<?xf32, strided<[?], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 
-// If the maximum is that of another row, the largest term may be subnormal itself, so no term may be flushed.
+// If the maximum of another row is subtracted, the largest term may be subnormal itself, so no term may be flushed.
 // CHECK-LABEL: @another
 // CHECK: math.exp %{{.*}} :
 mlafix.kernel @another(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
