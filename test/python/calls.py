@@ -51,7 +51,7 @@ class Right:
                     **{"out": self.out(), **more})
 
     def record(self, *shape: int) -> dict[str, Any]:
-        """Returns the arrays to which a check writes."""
+        """Returns the arrays to which the kernels `check_*` write what they find."""
         return dict(record=self.device.put(np.zeros(shape, np.int64)), flags=self.ints(*[0] * 16))
 
     def offsets(self) -> dict[str, Any]:

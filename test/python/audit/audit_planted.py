@@ -189,7 +189,8 @@ def softcap_before_the_scale(s: Sequence) -> None:
 
 @of_sequences("A14", "lse of live rows")
 def alibi_of_absolute_positions(s: Sequence) -> Any:
-    """Adds a constant to the bias of each row, which changes only the lse."""
+    """Adds slope * (the query's position) to the bias of all keys of a row. This number is the same for all keys, so it
+    changes only the row's lse."""
     yield
     if s.slopes is not None:
         own = torch.arange(s.q.shape[0])[:, None] + s.k.shape[0] - s.q.shape[0]

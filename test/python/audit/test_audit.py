@@ -1,5 +1,5 @@
-"""`mlafix.audit` finds a planted fault of each class, writes a script that fails with it, and proposes a repair.
-Correct backends have no findings."""
+"""Tests that `mlafix.audit` finds a planted fault of each class, writes a script that fails with it, and proposes a
+repair. Correct backends must have no findings."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def test_right_backend_has_no_finding() -> None:
 
 
 def test_closure_is_audited_in_a_fork(tmp_path: Path) -> None:
-    """A backend that is a closure is audited in a fork, with one thread. A fork lacks the threads of its parent
-    process, so with more threads OpenMP would wait for them."""
+    """A backend that is a closure is audited in a fork, with one thread. With more threads, OpenMP would wait for
+    threads of the parent process, which the fork lacks."""
     seen, before = tmp_path / "threads", torch.get_num_threads()
 
     def backend(q: Any, k: Any, v: Any, *, cu_seqlens_q: Any, cu_seqlens_k: Any, causal: bool, scale: float, out: Any = None, lse: Any = None) -> Any:

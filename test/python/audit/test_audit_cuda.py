@@ -1,5 +1,4 @@
-"""`mlafix.audit` on a GPU: captured calls, host synchronisation and broken contexts. These tests need torch and a
-GPU."""
+"""Tests `mlafix.audit` on a GPU: captured calls, host synchronisation and broken contexts. Needs torch and a GPU."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The output of an audit: cards, JSON, pages, comparisons and scripts. Also tests the command, the pytest plugin, and
-errors."""
+"""Tests the output of audits (cards, JSON, pages, comparisons, scripts), the command, the pytest plugin, and errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Verdicts of audits: which findings count, which are confirmed, how causes are told apart, and the texts of claims and
-comparisons."""
+"""Tests the verdicts of audits: which findings count, which are confirmed, and how causes are told apart. Also tests
+the texts of claims and comparisons."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def statuses(report: Report) -> dict[str, str]:
 
 
 def test_finding_of_a_slow_backend_is_no_hang() -> None:
-    """A slow backend that has a finding is not reported as hanging, since the timing of its repair ends after half a
-    second, even before 20 calls are made."""
+    """A slow backend that has a finding is not reported as hanging. The audit times calls of the repaired backend for
+    half a second at most, even if this is too short for 20 calls."""
     limits = Limits(check=1.0, total=1.0, case=10.0, first=600.0, shrink=0.0)
     report = audited(odd.slow_and_stale, "A1", limits=limits)
     (finding,) = report.findings

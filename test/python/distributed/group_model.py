@@ -2,9 +2,9 @@
 
 The model is written from the description of the protocol, not from the code that emits the accesses. One step is one
 access to a flag or to a row of a rank's memory. Flags are sequentially consistent. A block's threads are modelled as
-one thread, which polls the ranks in order. A launch reads its number from the workspace, so it may be a launch of a
-replayed graph. Between two launches a rank overwrites its rows. In the model, a row contains the number of the launch
-that wrote it.
+one thread, which polls the ranks in order. A launch reads its number from the workspace, as a launch of
+a replayed graph must. Between two launches a rank overwrites its rows. In the model, a row contains the number of the
+launch that wrote it.
 
 A wait may time out at any moment, up to `Model.timeouts` times. The model thus assumes nothing about the speed of a rank.
 """

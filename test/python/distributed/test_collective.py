@@ -1,4 +1,5 @@
-"""Kernels that read tensors of all ranks: the language, calls on the CPU, and the arguments of a launch on a GPU."""
+"""Tests kernels that read tensors of all ranks: their language, their calls on the CPU, and the arguments of a launch
+on a GPU."""
 
 from __future__ import annotations
 

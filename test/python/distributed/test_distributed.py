@@ -1,5 +1,5 @@
-"""`mlafix.distributed` over several processes. Results are compared with f64. Bits are equal on all ranks and for all
-groups, and all ranks raise an error together."""
+"""Tests `mlafix.distributed` with several processes. Results must be close to a reference in f64, and their bits equal
+on all ranks and for all groups. All ranks raise an error together."""
 
 from __future__ import annotations
 

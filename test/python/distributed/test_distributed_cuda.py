@@ -1,5 +1,5 @@
-"""`mlafix.distributed` over NCCL with two or more GPUs. Tests that results are like f64, that their bits depend neither
-on the cut nor on the kind of group, and that calls work in graphs and in two streams."""
+"""Tests `mlafix.distributed` over NCCL with two or more GPUs: results are close to a reference in f64, their bits
+depend neither on the cut nor on the kind of group, and calls work in graphs and in two streams."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Drop-ins for context parallelism over several processes. Results are compared with f64; names, shapes and errors are
-the engines'."""
+"""Tests drop-ins for context parallelism with several processes. Results must be close to a reference in f64. Names,
+shapes and errors are those of the engines."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""`mlafix.distributed` over symmetric memory, with two or more GPUs of one node. Tests that results are like f64 and
-have the same bits as over NCCL, that calls work in graphs and with late ranks, and that errors name an absent rank."""
+"""Tests `mlafix.distributed` over symmetric memory, with two or more GPUs of one node. Results must be close to a
+reference in f64, and have the same bits as over NCCL. Calls must work in graphs and with late ranks, and errors must
+name an absent rank."""
 
 from __future__ import annotations
 
@@ -108,16 +109,16 @@ def test_two_reducers_in_two_streams(pool: RankPool, exchange: str, rng: np.rand
 def test_two_reducers_that_are_ready_in_different_orders(
     pool: RankPool, exchange: str, captured: bool, tokens: int, rng: np.random.Generator
 ) -> None:
-    """With 1024 tokens each launch fills a GPU. Without an order, two launches could deadlock: each would occupy the
-    GPU that the other's peer needs."""
+    """With 1024 tokens, each launch fills a GPU. Without an order, two collectives could deadlock: each would fill the
+    GPU of one rank, and wait for its launch on the other rank, whose GPU the other collective fills."""
     options = SYMMETRIC | {"exchange": exchange, "timeout": 3.0}
     form = Form(BF16, 128, 32, "e", False)
     check_two_streams(pool, RANKS, rng, options, form=form, tokens=(tokens,) * 3, idle=100_000_000, captured=captured)
 
 
 def test_calls_that_push_and_pull_in_turns(pool: RankPool, rng: np.random.Generator) -> None:
-    """One reducer pushes small calls and pulls large ones, another does the reverse. The launches of a reducer that
-    push and those that pull share one counter."""
+    """One reducer pushes small calls and pulls large ones, another does the reverse. All launches of a reducer share
+    one counter, whether they push or pull."""
     form = Form(BF16, 128, 16, "e", False)
     cases = [make_case(rng, form, RANKS, tokens, "requests") for tokens in (16, 3, 9, 16, 16, 1, 7, 16, 2, 2, 16)]
     for pushes in (True, False):

@@ -1,4 +1,4 @@
-"""The protocol by which ranks wait for each other, tested in all orders of the steps of small groups
+"""Tests the protocol by which ranks wait for each other. A search tries all orders of the steps of small groups
 (group_model.py)."""
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def test_a_stream_is_an_order() -> None:
 
 @each_pair
 def test_without_an_order_they_may_wait_for_ever(kinds: tuple[str, str]) -> None:
-    """Without an order, two launches that leave room end, unless dependent launches take that room. Two launches that
-    fill the GPU can deadlock."""
+    """Without an order, two launches that leave room on the GPU end, unless dependent launches take this room. Two
+    launches that fill the GPU can deadlock."""
     assert search(StreamModel(two(*kinds, 1), ordered=False)) > 10
     for launches in (two(*kinds, 2), two(*kinds, 1, more=2)):
         with pytest.raises(Broken, match="wait for each other for ever"):

@@ -1,5 +1,5 @@
-"""The reducer's backend over symmetric memory, with all ranks in one process on the CPU: the rows that it reads, copies
-and masks."""
+"""Tests the reducer's backend over symmetric memory: the rows that it reads, copies and masks. All ranks are in one
+process on the CPU."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_states_that_are_there_are_not_copied(cut: str, masks: str, rng: np.rand
         lse.copy_(call.lse)
         backend._copy = None  # type: ignore[assignment, method-assign]
         calls.append((call._replace(partial=partial, lse=lse), owned))
-    # Each call masks only its own rank's lses, so in one process the first round merges unmasked ones. The second round
-    # is checked.
+    # Each call masks only its own rank's lses, and the calls of a round run one after the other. So the first round
+    # merges lses of other ranks that are not masked yet. Only the results of the second round are checked.
     for backend, (call, _) in [*zip(backends, calls)] * 2:
         backend.reduce(call)
     check(case, results_of(calls))

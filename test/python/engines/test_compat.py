@@ -250,7 +250,7 @@ def test_vllm_masks_take_offsets_of_any_integer_dtype(dtype: type, device: Devic
 def test_vllm_masks_payloads_of_any_rank(shape: tuple[int, ...], dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
     lse = garbage(rng, (2, 6), F32)
     out = np.ascontiguousarray(rng.integers(1, 100, shape, f"u{dtype.itemsize}")).view(dtype)
-    # Three payloads are masked: one that is contiguous, one with gaps between rows, and one whose inner dims are not
+    # Three payloads are masked: a contiguous one, one with gaps between its rows, and one whose inner dims are not
     # evenly spaced.
     gaps = np.zeros((*shape[:-1], shape[-1] + 8), dtype)[..., : shape[-1]] if len(shape) > 1 else out.copy()
     gaps[...] = out

@@ -100,8 +100,8 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ring_attention.update_out_and_lse, {"out": None, "lse": None, "block_out": ROWS, "block_lse": LSE_HN}),
 ]  # fmt: skip
 
-# Drop-ins that are not in CALLS. Those over ranks are tested in test_compat_ranks.py, test_distributed_drop_ins.py and
-# test_distributed_errors.py, and SDPAMerger in test_compat_chunks.py.
+# Drop-ins that are not in CALLS. test_compat_ranks.py, test_distributed_drop_ins.py and test_distributed_errors.py test
+# the drop-ins for several ranks, and test_compat_chunks.py tests SDPAMerger.
 OVER_RANKS = {"torch_context_parallel.SDPAMerger", "vllm.get_direct_dcp_a2a_workspace", "vllm.get_direct_dcp_q_gather_workspace",
               "vllm.get_direct_dcp_kv_gather_workspace",
               "vllm.cp_lse_ag_out_rs", "vllm.cp_lse_ag_out_ar", "vllm.dcp_a2a_lse_reduce", "vllm.DirectDCPA2AWorkspace",
