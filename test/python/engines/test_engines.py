@@ -140,8 +140,8 @@ def test_names_choose(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch)
 
 def test_one_of_two_modules_is_replaced_if_the_version_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the engine's version is unknown and two modules have a function, only the function of the first module is
-    replaced. One of the modules may import the function from the other. If both were replaced, it would get a stand-in
-    for the stand-in."""
+    replaced. One of the modules may import the function from the other. If both were replaced, the importing module
+    would get a stand-in for the stand-in."""
 
     def mask_dcp_empty_shards_(lse: Any, seq_lens: Any, query_start_loc: Any) -> None:
         lse.fill_(7.0)
@@ -307,8 +307,9 @@ def test_the_plugin_never_raises(monkeypatch: pytest.MonkeyPatch, caplog: pytest
 
 def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                                     caplog: pytest.LogCaptureFixture) -> None:
-    """The plugin itself imports no module of the engine. If a module is imported later, its function is replaced then,
-    and a module that imports this function gets mlafix's. A module whose import fails still fails in the same way."""
+    """The plugin itself imports no module of the engine. The function of a module that is imported later is replaced as
+    soon as the module is imported. Modules that then import this function get the replacement. A module whose import
+    fails still fails in the same way."""
     for folder in ("vllm", "vllm/v1", "vllm/v1/attention", "vllm/v1/attention/ops"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "__init__.py").write_text("")

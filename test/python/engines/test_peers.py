@@ -1,5 +1,5 @@
-"""Tests test/peers, which runs the engines' own tests over mlafix.compat: the tests run, their outcomes are reported
-correctly, and docs/Peers.md has the results."""
+"""Tests test/peers, which runs the engines' own tests on the drop-ins of mlafix.compat: the tests run, their outcomes
+are reported correctly, and docs/Peers.md has the results."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ def test_outcomes_are_told_as_they_were(tmp_path: Path) -> None:
 
 
 def test_a_part_of_two_engines_cases_whose_failures_are_the_engines_own(tmp_path: Path) -> None:
-    """A test that fails over the engine's own function, too, is counted as a fault of the engine. A test that expects
-    an error of the engine is skipped. Results of several machines become one table each."""
+    """A test that also fails with the engine's own function is counted as a fault of the engine. A test that expects an
+    error of the engine is skipped. Results of several machines become one table each."""
     vllm = checkout(tmp_path / "vllm", "tests/distributed/test_dcp_a2a.py", DOMINANT)
     helix = checkout(tmp_path / "helix", "tests/unittest/_torch/thop/parallel/test_helix_postprocess.py", HELIX)
     made = peers("--tensorrt-llm", helix, "--vllm", vllm, "--on-cpu", "--every", 2, "--jobs", 1, "--json", tmp_path / "one.json")

@@ -1,4 +1,5 @@
-"""The programs of benchmarks/python print what they should, detect wrong results, and call the baselines correctly."""
+"""Tests that the programs of benchmarks/python print what they should, detect wrong results, and call the baselines
+correctly."""
 
 from __future__ import annotations
 

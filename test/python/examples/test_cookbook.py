@@ -166,9 +166,9 @@ def test_swiglu_of_two_halves(cookbook: dict[str, ModuleType], device: Device, r
 
 
 def test_rows_beside_pairs_are_moved_in_wide_accesses(cookbook: dict[str, ModuleType]) -> None:
-    """The elements of pairs, x[t, h, :, 0] and x[t, h, :, 1], are moved together in wide accesses. No row of this
-    kernel is along the whole product (K 2). So rows along K, such as those of the table, are no rows of one element a
-    group, but ordinary rows, and are moved in wide accesses, too."""
+    """The elements of pairs, x[t, h, :, 0] and x[t, h, :, 1], are moved together in wide accesses. The kernel has no
+    row along the whole product (K 2). Rows along K, such as those of the table, are therefore ordinary rows, and not
+    rows of one element a group. They are moved in wide accesses, too."""
     ptx = cookbook["rope"].apply_rope_pairs.ptx(target="sm_90", H=128, K=64, T="bf16", C="bf16")
     dense = ptx.split(".entry apply_rope_pairs_dense(")[1].split(".entry")[0]
     assert dense.count("ld.global.v4.b32") == 2 and dense.count("st.global.v4.b32") == 2 and "ld.global.v2.b32" in dense

@@ -1,5 +1,5 @@
-"""docs/PythonTutorial.md, docs/Python.md and docs/language: their code runs and prints what the pages state, and they
-list all built-ins."""
+"""Tests that the code of docs/PythonTutorial.md, docs/Python.md and docs/language runs and prints what these pages
+state, and that the pages list all built-ins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel of docs/llms.txt runs, and the messages that the page explains are the package's."""
+"""Tests that the kernel of docs/llms.txt runs, and that the messages that the page explains are the package's."""
 
 from __future__ import annotations
 

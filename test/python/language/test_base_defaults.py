@@ -1,4 +1,4 @@
-"""The base of an lse may default to the base of another lse."""
+"""Tests bases of an lse that default to the base of another lse."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_two_rows_that_write_one_element():
 
 
 def test_a_kernel_that_the_compiler_refuses():
-    """`debug` also runs a kernel that the compiler refuses. It shows the fault that the error predicts."""
+    """`debug` also runs a kernel that the compiler refuses, and shows the fault that the error predicts."""
     out, x = np.zeros((3, 8), np.float32), np.ones((3, 8), np.float32)
     with pytest.raises(mlafix.CompileError, match="expected every element of 'out' to be written"):
         flagged(out, x, np.array([True, False, True]))
@@ -123,7 +123,8 @@ def test_conditions_on_floats_are_followed():
     out, x = np.zeros((3, 8), np.float32), np.ones((3, 8), np.float32)
     sizes = np.float32([0.5, np.inf, -np.inf])
     assert only(live_rows.debug(out, x, sizes, 1.0)).element == (1, 0)
-    # The compiler refuses the kernel because of other launches. This launch has no fault.
+    # The compiler refuses the kernel, since some launches leave elements unwritten. This launch writes all elements, so
+    # it has no fault.
     report = live_rows.debug(out, x, np.float32([0, -np.inf, 0.5]), 1.0)
     assert report.faults == () and "expected every element of 'out' to be written" in report.refused
 

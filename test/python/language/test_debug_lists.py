@@ -57,7 +57,7 @@ def lists(*shapes):
 
 
 def test_an_access_beyond_the_list_and_beyond_a_tensor():
-    """In a fault's element, the index into the list comes first. Indices may also be read from a list."""
+    """In the `element` of a fault, the index into the list comes first. Indices may also be read from a list."""
     out, parts, rows = np.zeros((3, 8), np.float32), lists(*[(2, 8)] * 3), [np.int32([9, 9, 9]), np.int32([0, 1, 1])]
     fault = only(gathered.debug(out, parts, np.int32([0, 3, 2]), tuple(rows)))
     assert (fault.question, fault.argument, fault.element, fault.row) == ("bounds", "parts", (3, 1), (1,))

@@ -1,4 +1,5 @@
-"""Deeply nested text, as in generated code (triton#646), either compiles or is an error that shows its line."""
+"""Tests that deeply nested text, as in generated code (triton#646), either compiles or is an error that shows its
+line."""
 
 from __future__ import annotations
 

@@ -109,7 +109,8 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
     # With least_threads, blocks are halved as long as a multiprocessor has fewer than 32 of them.
     halved = dict(facts.versions[0]["geometry"], least_threads=128)
     assert plan_grid(sizes, halved) == Grid(65536, 65536 // 8, 128)
-    # A small launch is halved until blocks have least_threads, or a row's threads: here 16.
+    # The blocks of a small launch are halved until they have least_threads threads or, if this is more, the threads of
+    # one row (here 16).
     small = Sizes(facts, {"n": 1})
     assert plan_grid(small, halved) == Grid(16, 2, 128)
     assert plan_grid(small, dict(halved, least_threads=32)) == Grid(16, 8, 32)

@@ -1,4 +1,4 @@
-"""Errors of the language underline an expression and state what is allowed."""
+"""Tests that errors of the language underline an expression and state what is allowed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Random kernels give the same results on the CPU as the same text run by Python. Mangled kernels compile or raise a
-CompileError."""
+"""Tests that random kernels give the same results on the CPU as the same text run by Python, and that mangled kernels
+compile or raise a CompileError."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Kernels on operands at the limits of their range. Loops, shifts, divisions and conversions have a result for all
-operands, the same on each device. Omitted arguments read as zeros where Python.md says so."""
+"""Tests kernels on operands at the limits of their range. Loops, shifts, divisions and conversions have a result for
+all operands, the same on each device. Omitted arguments read as zeros where Python.md says so."""
 
 from __future__ import annotations
 
@@ -380,8 +380,8 @@ def looks_ahead(y: Out[i32, "n"], c: In[i32, "m"]):
 
 
 def test_memory_that_an_inline_function_would_not_read_is_not_read(tmp_path: Path) -> None:
-    """The load of the inline function has the condition as its predicate. The results alone would not show an
-    unpredicated load, since its value is not selected."""
+    """An inline function is called in one branch of a conditional expression. Its load has the condition as its
+    predicate. The results alone would not show an unpredicated load, since its value is not selected."""
     kernel = load(tmp_path, LOOKS_AHEAD).looks_ahead
     (line,) = [line for line in kernel.ir("canonical").splitlines() if "mlafix.load" in line]
     assert " if %" in line, line

@@ -1,4 +1,4 @@
-"""With MLAFIX_LINE_INFO, GPU code refers to the lines of the Python file that contains the kernel."""
+"""Tests that with MLAFIX_LINE_INFO, GPU code refers to the lines of the Python file that contains the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kernel.remarks shows the compiler's decisions for a kernel in Python, at the lines of the Python file."""
+"""Tests kernel.remarks, which shows the compiler's decisions for a kernel at the lines of the Python file."""
 
 from __future__ import annotations
 
@@ -148,7 +148,8 @@ def test_remarks_name_rows_that_are_read_again_and_loops_over_scalars() -> None:
 
 
 def test_remarks_name_loops_that_arithmetic_bounds() -> None:
-    """Four queries of a key take more operations for each byte than memory hides; one query does not."""
+    """With four queries per key, the arithmetic for each loaded byte takes longer than loading it. With one query, it
+    does not, so there is no remark."""
     said = [line for line in attend_in_groups.remarks("sm_90", K=8, D=128).splitlines() if "[arithmetic]" in line]
     assert said and all("operations for each byte of the rows that it loads" in line and "matrix products" in line for line in said)
     assert [line.split(": ")[1] for line in costs(attend_in_groups.remarks("sm_90", K=8, D=128))] == ["attend_in_groups_dense"]

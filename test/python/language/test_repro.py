@@ -1,4 +1,4 @@
-"""With `MLAFIX_PRINT_REPRO`, a launch is written as a script that makes the same call."""
+"""Tests `MLAFIX_PRINT_REPRO`, with which each launch is written as a script that makes the same call."""
 
 from __future__ import annotations
 

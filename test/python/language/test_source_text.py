@@ -1,4 +1,4 @@
-"""A kernel runs the text that Python imported, or raises an error. This holds even if its file changes between the
+"""Tests that a kernel runs the text that Python imported, or raises an error, even if its file changes between the
 import and the kernel's first call."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Coverage is proved for many stores to one output: unrolled elements, slices, chains of branches, and indices with //
-and %."""
+"""Tests that coverage is proved for many stores to one output: unrolled elements, slices, chains of branches, and
+indices with // and %."""
 
 from __future__ import annotations
 

@@ -89,8 +89,8 @@ class Draw:
     # -- Arrays -------------------------------------------------------------------------------------------------------
 
     def array(self, name: str, values: np.ndarray, *, row: bool = False, plain: bool = False) -> Slot:
-        """Makes an array of a call anywhere in memory. With `row`, its last dim is contiguous; with `plain`, all of it
-        is."""
+        """Makes an array of a call anywhere in memory. With `row`, its last dim is contiguous; with `plain`, the whole
+        array is."""
         values = np.asarray(values)
         strides, span = self._strides(values.shape, row, plain)
         offset, item = int(self.rng.integers(0, 9)), values.dtype.itemsize
