@@ -1,5 +1,5 @@
-"""Wrong calls of the public functions. Each raises an ArgumentError with the caller's argument, the expected value and
-the actual one."""
+"""Tests wrong calls of the public functions. Each must raise an ArgumentError with the caller's argument, the expected
+value and the actual one."""
 
 from __future__ import annotations
 

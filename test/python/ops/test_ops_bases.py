@@ -1,4 +1,4 @@
-"""Merges in which prefix, suffix and result have log-sum-exps of different bases."""
+"""Tests merges in which the lses of prefix, suffix and result have different bases."""
 
 from __future__ import annotations
 

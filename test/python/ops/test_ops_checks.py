@@ -1,5 +1,5 @@
-"""The functions that check states, merges, attention, blocks and metadata. Their findings are compared with numpy in
-f64."""
+"""Tests the functions that check states, merges, attention, blocks and metadata. Their findings must equal those of
+numpy in f64."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def test_keys_that_tokens_see(kind: str, causal: bool, device: Device) -> None:
 
 def test_few_rows_are_read_before_the_count_of_live_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """If results have at most 2^20 elements and the count of live rows is on the device, the kernel reads all rows
-    before the count, and then checks only the live ones. From larger results it reads only as many rows as the count
-    says."""
+    before it reads the count, and then checks only the live rows. From larger results it reads only as many rows as the
+    count says."""
     given: list[tuple] = []
     monkeypatch.setattr(ops.checks, "launch", lambda _, arguments, __: given.append(arguments))
     count = np.array([5], np.int32)

@@ -1,4 +1,4 @@
-"""The contract of merging, checked for every function that merges states."""
+"""Tests the contract of merging (N1 to N13 of docs/Dialect.md) for every function that merges states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Attention residuals: rows of earlier layers are mixed by the softmax of scores that the kernel computes."""
+"""Tests attention residuals (`ops.mix_depth`): rows of earlier layers are mixed by the softmax of scores that the
+kernel computes."""
 
 from __future__ import annotations
 

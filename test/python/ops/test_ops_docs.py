@@ -1,4 +1,4 @@
-"""The pages of the operations, which scripts/gen-op-docs writes: their examples run, and every function is on a
+"""Tests the pages of the operations, which scripts/gen-op-docs writes: their examples run, and every function is on a
 page."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`ops.combine_experts` adds weighted rows that a map selects. Results are compared with f64."""
+"""Tests `ops.combine_experts`, which adds weighted rows that a map selects, against f64."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Calls on plain torch tensors take a fast path that allocates outputs in C++. Its results equal those of the general
-path."""
+"""Tests the fast path that calls on plain torch tensors take, which allocates outputs in C++. Its results must equal
+those of the general path."""
 
 from __future__ import annotations
 

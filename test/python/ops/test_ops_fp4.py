@@ -1,5 +1,5 @@
-"""NVFP4 results of merges, and scales in tiles of 128 x 4: the bits equal those of a merge followed by a quantiser,
-padding is cleared, and launches may share a tile."""
+"""Tests NVFP4 results of merges, and scales in tiles of 128 x 4: the bits equal those of a merge followed by a
+quantiser, padding is cleared, and launches may share a tile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merges with an output gate, which multiplies merged rows by the sigmoid of a gate. Results are compared with f64."""
+"""Tests merges with an output gate, which multiplies merged rows by the sigmoid of a gate, against f64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Lses and logits at the limits of f32, in each base and between bases. No finite lse becomes an empty state or NaN."""
+"""Tests lses and logits at the limits of f32, in each base and between bases. No finite lse may become an empty state
+or NaN."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""MXFP4 results of merges have the bits of a merge followed by a quantiser. Tests both rules for scales, and scales in
-rows and in tiles."""
+"""Tests that MXFP4 results of merges have the bits of a merge followed by a quantiser, with both rules for scales, and
+with scales in rows and in tiles."""
 
 from __future__ import annotations
 

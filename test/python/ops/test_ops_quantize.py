@@ -1,5 +1,5 @@
-"""Functions that only quantise rows have the bits of the engines' quantisers in f32. Scales may have every layout that
-the scales of a merge may have."""
+"""Tests that functions that only quantise rows give the bits of the engines' quantisers in f32. Scales may have every
+layout that the scales of a merge may have."""
 
 from __future__ import annotations
 

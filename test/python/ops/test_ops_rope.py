@@ -1,4 +1,4 @@
-"""Merges that also rotate the result by the angles of positions, and quantise it, in one launch."""
+"""Tests merges that also rotate the result by the angles of positions, and quantise it, in one launch."""
 
 from __future__ import annotations
 

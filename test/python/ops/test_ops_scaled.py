@@ -1,5 +1,5 @@
-"""Merges into formats with a scale per group have the bits of a merge followed by a quantiser. Tests every layout of
-scales."""
+"""Tests that merges into formats with a scale per group have the bits of a merge followed by a quantiser, in every
+layout of scales."""
 
 from __future__ import annotations
 
@@ -359,8 +359,8 @@ def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.G
 
 @pytest.mark.parametrize("dim, words", [(128, False), (512, False), (512, True)])
 def test_the_code_for_dense_calls_has_wide_accesses_and_no_barriers(dim: int, words: bool) -> None:
-    """Loads have 16 bytes. A division by a scale is a product with two corrections, and a fallback for numbers out of
-    range. If scales are powers of two, the division is only a product."""
+    """Loads have 16 bytes. A division by a scale becomes a product with two corrections, and numbers out of range are
+    really divided. If scales are powers of two, the division is only a product."""
     kernel = merge.merge_attn_states(Scaling(is_power=words))
     bindings = {"H": 128, "G": dim // 128, "K": 128, "P": 128, "Q": 1, "T": "bf16", "S": "f8e8m0" if words else "f32", "out_lse": "present"}
     ptx = kernel.ptx("sm_90", **bindings).partition("_dense(")[2].partition(".entry")[0]

@@ -1,4 +1,4 @@
-"""`apply_sink` adds the logit of an attention sink to a row and its lse. Results are compared with f64, also for empty
+"""Tests `apply_sink`, which adds the logit of an attention sink to a row and its lse, against f64. Also tests empty
 rows, infinite logits and rows in place."""
 
 from __future__ import annotations

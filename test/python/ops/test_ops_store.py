@@ -1,4 +1,4 @@
-"""`ops.store_rows` stores rows into the slots of a paged cache bit for bit, and writes nothing else."""
+"""Tests that `ops.store_rows` stores rows into the slots of a paged cache bit for bit, and writes nothing else."""
 
 from __future__ import annotations
 

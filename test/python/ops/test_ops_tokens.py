@@ -1,4 +1,4 @@
-"""Functions of `mlafix.ops` for blocks of a cache, for ragged and padded rows, and for rotary embedding."""
+"""Tests functions of `mlafix.ops` for blocks of a cache, for ragged and padded rows, and for rotary embedding."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> n
 
 @pytest.fixture(params=["of a length", "in chunks"])
 def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs a test twice: with kernels for the length of its rows, and with kernels that move chunks. Installations
-    without a compiler have only the latter."""
+    """Runs a test twice: with kernels that are compiled for the length of the rows, and with kernels that move rows of
+    any length in chunks. Installations without a compiler have only the latter."""
     if request.param == "of a length":
         return
     launch = tokens.launch
@@ -160,8 +160,8 @@ def test_vllm_48085_calls_in_a_row_clear_their_own_blocks(device: Device, rng: n
 
 
 def test_vllm_50276_a_block_may_be_longer_than_what_is_cleared_of_it(device: Device, rng: np.random.Generator) -> None:
-    """vLLM #50276: in packed views, the stride between blocks exceeds a page. The bytes next to a page must not change,
-    also those of the last block."""
+    """vLLM #50276: in packed views, the stride between blocks exceeds a page. The bytes before and after a page must
+    not change, also in the last block."""
     slab = bits(rng, (5, 96), np.dtype(np.uint8))
     whole = device.put(slab.copy())
     ops.zero_blocks(whole[:, 32:64], device.put(np.array([4, 1])))

@@ -1,5 +1,6 @@
-"""Arrays that must not change are refused as outputs: jax's arrays (cupy#2095, MatX#1157), and arrays that a Python
-protocol marks as read-only. An object without memory is an error of the argument that it was passed for (jax#8082)."""
+"""Tests that arrays that must not change are refused as outputs: jax's arrays (cupy#2095, MatX#1157), and arrays that a
+Python protocol marks as read-only. An object without memory is an error of the argument that it was passed for
+(jax#8082)."""
 
 from __future__ import annotations
 

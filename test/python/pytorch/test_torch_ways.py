@@ -1,4 +1,4 @@
-"""Every function of `mlafix.ops` and `mlafix.compat` in each way in which torch may handle a call.
+"""Tests every function of `mlafix.ops` and `mlafix.compat` in each way in which torch may handle a call.
 
 For each way, all functions are in one graph. `test_torch_programs.py` tests them one by one, for several shapes, under
 torch.compile with the backends eager and aot_eager.
