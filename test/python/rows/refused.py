@@ -74,9 +74,8 @@ def functions(cubin: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def cubins(data: bytes) -> Iterator[bytes]:
-    """Yields each cubin in `data`, a file or a block of an archive. What is yielded also has all bytes that follow the
-    cubin. They do no harm, since functions() reads only the cubin's own sections. A cubin starts at a multiple of 16
-    bytes."""
+    """Yields each cubin in `data`, which is a file or a block of an archive. A cubin starts at a multiple of 16 bytes.
+    The bytes that follow the cubin are yielded with it, but functions() reads only the cubin's own sections."""
     at = data.find(_ELF)
     while at >= 0:
         if at % 16 == 0:
@@ -97,7 +96,7 @@ def search(data: bytes) -> list[Found]:
 
 
 def _contents(path: Path) -> Iterator[bytes]:
-    """Yields the bytes of a file. If the file is an archive, yields its blocks of GPU code."""
+    """Yields the bytes of a cubin or a unit, or each block of GPU code in an archive."""
     from mlafix._files import archive as _archive
 
     if path.suffix != _archive.SUFFIX:
@@ -111,8 +110,8 @@ def _contents(path: Path) -> Iterator[bytes]:
 
 
 def main(paths: list[str]) -> int:
-    """Prints the refused instructions of the files. Returns the exit status: 1 if there is a refused instruction, or if
-    no instruction was found in the files, else 0. Archives with CPU code only do not count as files here."""
+    """Prints the refused instructions of the files and returns the exit status. The status is 1 if there is a refused
+    instruction, or if no instruction at all was found. If all files are archives without GPU code, the status is 0."""
     looked = bad = files = 0
     for path in paths:
         blocks = list(_contents(Path(path)))

@@ -194,8 +194,8 @@ elements may end within a pack."""
 
 
 def by_tree(row: np.ndarray) -> np.ndarray:
-    """Returns the sums of f32 rows in the order of N9's tree: neighbours are added first, then pairs of these sums, and
-    so on."""
+    """Returns the sums of f32 rows in the order that the language defines (N9): neighbours are added first, then pairs
+    of these sums, and so on."""
     while row.shape[-1] > 1:
         even, odd = row[..., 0::2], row[..., 1::2]
         row = np.concatenate([even[..., : odd.shape[-1]] + odd, even[..., odd.shape[-1] :]], axis=-1)
@@ -310,7 +310,7 @@ def test_rows_through_control_flow_in_place(device: Device, kernels: ModuleType,
         around.check()
         results.append((device.get(mine).copy(), device.get(last).copy()))
     assert all(a.tobytes() == b.tobytes() for a, b in zip(*results))
-    np.testing.assert_array_equal(results[0][0][2], y[2])  # row 2 (k = 2) is not stored
+    np.testing.assert_array_equal(results[0][0][2], y[2])  # the kernel does not store row 2 (k = 2)
 
 
 @pytest.mark.parametrize("size", [0, 1, 64, 4097, 4096, 8192, 8999, 9000])
@@ -330,8 +330,8 @@ def test_long_rows(device: Device, kernels: ModuleType, rng: np.random.Generator
 
 
 def bounds_of(kernel: mlafix.Kernel, target: str, **bound: Any) -> list[int]:
-    """Returns the bounds of a kernel's code versions for shorter rows. The target "cpu" stands for this machine's
-    CPU."""
+    """Returns the bounds below the declared one for which the kernel has code versions of their own. The target "cpu"
+    stands for this machine's CPU."""
     target = _runtime.device_target("cpu") if target == "cpu" else target
     entries = [version["entry"] for version in json.loads(kernel.compile(target, **bound).manifest)["kernels"][0]["code"][0]["variants"]]
     return sorted({int(found[1]) for entry in entries if (found := re.search(r"_most(\d+)_", entry))})
@@ -373,11 +373,11 @@ def test_which_kernels_have_them(kernels: ModuleType) -> None:
         assert bounds_of(kernels.cumulate, target, I="i32") == []  # a grid of one row gets no such versions
         assert bounds_of(kernels.stepped, target, v=4096) == []
         assert bounds_of(kernels.sliced, target) == steps[-2:]  # the slice ends at element 200, so 128 is no bound
-        # the slice is of a row along D, so it rules out no bound
+        # the slice is of a row along D, so it rules out no bound of v
         assert bounds_of(kernels.beside_a_slice, target, D=4096) == steps
-        # rows of y begin with 1000 zeros, so a bound is at least 1000
+        # the kernel writes 1000 zeros at the beginning of each row of y, so a bound below 1000 is useless
         assert bounds_of(kernels.read_late, target, D=16) == steps[-1:]
-        # rows along D have 1024 elements, so smaller bounds gain nothing
+        # the rows along D have 1024 elements, so a bound of v below 1024 gains nothing
         assert bounds_of(kernels.beside, target, D=1024) == steps[-1:]
         assert bounds_of(kernels.beside, target, D=4096) == []
 
@@ -402,7 +402,7 @@ def test_optional_tensors_and_rows_read_into_others(device: Device, kernels: Mod
         kernels.optional(y, device.put(np.ones((2, 3), np.float32)) if given else None, into)
         row = np.array([1.0, 2.0, 3.0]) * (2 if given else 1)
         np.testing.assert_array_equal(device.get(y), np.broadcast_to(row, (2, 3)))
-        # `into` has each element of y twice (each=2), and zeros around them, since a bounded row is not repeated
+        # each=2 puts each element of y twice into the row. A bounded row is not repeated, so zeros are around them.
         np.testing.assert_array_equal(device.get(into), np.broadcast_to([0, 0, *np.repeat(row, 2), 0, 0, 0, 0], (2, 12)))
 
 

@@ -1,5 +1,5 @@
 """Rows shared by the blocks of a thread-block cluster, such as rows of a vocabulary. Results are compared with numpy in
-f64. Sums must have the same bits as sums in the order of N9's tree."""
+f64. Sums must have the bits of sums in the order that the language defines (N9), which is a tree of pairs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def one_between(x: InOut[f32, "n V"], total: Out[f32, "n"]):
         total[t] = max(x[t])
 """
 
-# Adds the kernels sums, entropy and softmax again, as ends_…, for a dim whose size is only known at the launch.
+# Adds copies of the kernels sums, entropy and softmax, ends_sums etc. Their rows are along a dim whose size is only
+# known at the launch.
 TEXT += "".join(
     f"\n@mlafix.kernel{one}"
     for one in TEXT.replace('"n V"', '"n v<=151936"').replace('"V"', '"v"').replace("def ", "def ends_").split("@mlafix.kernel")
@@ -187,7 +188,7 @@ def test_cross_entropy_and_the_greatest(kernels: ModuleType, device: Device, rng
     ("sums", 0, 50304), ("sums", 2, 50304), ("sums", 2, 65544), ("sums", 2, 151936), ("ends_sums", 1, 50304),
 ])  # fmt: skip
 def test_bits_of_sums(kernels: ModuleType, device: Device, rng: np.random.Generator, kernel: str, size: int, rows: int) -> None:
-    """Sums follow the order of the tree, which is the same for every layout (N9)."""
+    """Numbers are added in the order of a tree of pairs, which is the same for every layout (N9)."""
     x = rng.standard_normal((rows, size)).astype(np.float32)
     found = [device.poisoned((rows,), dtype) for dtype in (F32, F32, F32, np.int32)]
     getattr(kernels, kernel)(*found, device.put(x))
@@ -225,8 +226,9 @@ def test_the_three_greatest(kernels: ModuleType, device: Device, rng: np.random.
 
 @pytest.mark.parametrize("turn", range(4))
 def test_reductions_in_loops(kernels: ModuleType, device: Device, rng: np.random.Generator, turn: int) -> None:
-    """The blocks of a cluster exchange data in the same memory in each iteration, and the number of iterations differs
-    by row. The PTX interpreter runs the blocks in a random order, so that a missing wait for another block shows."""
+    """The blocks of a cluster use the same memory for their exchange in each iteration, and the number of iterations
+    differs between rows. The PTX interpreter runs the blocks in a random order, so the test fails if a block does not
+    wait for another one."""
     x, c = whole(rng, (4, 65544)), np.array([0, 1, 2, 4], np.int32)
     total, given = device.poisoned((4,), F32), device.put(x.copy())
     kernels.repeated(total, given, device.put(c))

@@ -42,9 +42,8 @@ CASES = [
 
 
 def is_held(text: str, a: str, b: str) -> bool:
-    """Returns whether the test can fold `text` for the operands a and b. For arithmetic that may overflow, Python's
-    integer result must fit i32, since a folded result that does not fit its type is a compile error. All operands are
-    possible for other expressions, for divisions by zero, and for shifts by a negative number."""
+    """Returns whether `text` surely compiles for the constants a and b. A folded result of arithmetic must fit i32.
+    Other expressions, divisions by zero and shifts by a negative number compile for all constants."""
     if text not in ("a + b", "a - b", "a * b", "a // b", "a << b", "-a", "abs(a)") or ("//" in text and b == "0"):
         return True
     if "<<" in text and int(b) < 0:

@@ -121,8 +121,8 @@ def test_rows_by_numbers(tmp_path: Path, device: Device, rng: np.random.Generato
 
 
 def near_halfway(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns 24-bit integer significands x, and for each of them the index of a significand s in the argument such
-    that x / s is nearly halfway between two floats.
+    """Returns 24-bit integer significands x, and for each x the index of an element of `s` by which the quotient of x
+    is nearly halfway between two floats.
 
     The halfway point is an odd integer m of 25 bits with 2^shift x - m s = c and 0 < |c| <= 3.
     """

@@ -184,8 +184,8 @@ def test_specials_convert_on_the_cpu(kernels: Kernels, rng: np.random.Generator,
 
 @pytest.mark.parametrize("source, chip", [*((source, chip) for source in STORED for chip in ("sm_75", "sm_90")), ("bf16", "sm_80"), ("f32", "sm_80")])
 def test_every_pair_compiles_and_assembles_for_gpus(kernels: Kernels, source: str, chip: str) -> None:
-    """sm_100 converts like sm_90, so it is not tested. sm_80 differs from sm_75 only in conversions between bf16 and
-    f32."""
+    """Tests sm_75 and sm_90 for all pairs. sm_80 differs from sm_75 only in conversions between bf16 and f32, so it is
+    tested with these sources only. sm_100 converts like sm_90, so it is not tested."""
     floats, rest = halves(source)
     for targets in (floats,) if (chip, source) == ("sm_80", "f32") else (floats, rest):
         unit = kernels(source, targets).compile(chip, D=16)

@@ -88,8 +88,8 @@ def many(q: Out[f32, "n (G K)"], scales: Out[f32, "n G"], parts: In[f8e4m3fn, "k
         q[t] = row
 """
 
-# Pairs of the number of groups and the size of a group. Groups are aligned or not, and lie within a pack or exceed the
-# elements of one lane. Some rows are processed in loops.
+# Pairs of the number of groups and the size of a group. Some groups are aligned, some are shorter than a pack, and some
+# have more elements than one lane holds. Some rows are processed in loops.
 SHAPES = [(4, 128), (3, 64), (5, 96), (1, 64), (9, 7), (7, 1), (1, 1), (32, 2), (56, 128), (2, 4096), (512, 16), (100, 33), (3, 1000)]
 
 
@@ -99,7 +99,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def tree(rows: np.ndarray) -> np.ndarray:
-    """Returns the sum along the last dim in the order of N9's tree."""
+    """Returns the sum along the last dim in the order that the language defines (N9): neighbours are added first."""
     while rows.shape[-1] > 1:
         if rows.shape[-1] % 2:
             rows = np.concatenate([rows, np.full((*rows.shape[:-1], 1), -0.0, np.float32)], -1)

@@ -258,8 +258,8 @@ def test_rows_that_loops_carry_are_kept(kernels: ModuleType, device: Device, rng
 
 
 def test_what_loops_carry_needs_no_room_on_the_callers_stack(kernels: ModuleType, tmp_path: Path) -> None:
-    """Rows that loops carry are not kept on the caller's stack. They would overflow the small stack that a server's
-    thread may have."""
+    """Rows that loops carry are not kept on the caller's stack, since they would overflow the small stack that a
+    server's thread may have."""
     script = f"""
 import runpy, sys, threading
 import numpy as np
@@ -331,7 +331,8 @@ def test_an_index_is_an_i32(kernels: ModuleType, tmp_path: Path) -> None:
 
 
 def test_long_chains_of_rows_compile(tmp_path: Path) -> None:
-    """2^40 paths lead to the first row. The analysis that finds rows to recompute visits each row only once."""
+    """Each of 40 rows uses the preceding one twice, so 2^40 paths lead from the last row to the first. The analysis
+    that finds rows to recompute visits each row only once."""
     squares = "".join("        v = v * v\n" for _ in range(40))
     text = f'\n@mlafix.kernel\ndef k(y: Out[f32, "n V"], x: In[f32, "n V"]):\n    for t in grid("n"):\n        v = x[t]\n{squares}        y[t] = v / sum(v)\n'
     x, y = np.ones((1, 128256), F32), np.zeros((1, 128256), F32)
@@ -343,8 +344,8 @@ def test_long_chains_of_rows_compile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [96, 1000, 4096])
 def test_extremes_are_the_first_of_equals_and_nan(device: Device, kernels: ModuleType, size: int) -> None:
-    """Equal extreme elements lie in one pack, in several packs, and at the ends of packs. The lower index may be at a
-    higher place within its pack."""
+    """Of equal extreme elements, the first counts. They lie in one pack, in several packs, and at the ends of packs. In
+    some rows, the first one is further from the beginning of its pack than the other."""
     places = [(5, 40), (31, 32), (15, 16), (63, 64), (33, 65), (0, size - 1), (size - 2, size - 1)]
     x = np.zeros((2 * len(places) + 3, size), np.float32)
     for row, (a, b) in enumerate(places):

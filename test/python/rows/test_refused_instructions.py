@@ -113,8 +113,8 @@ def test_users_kernels(tmp_path: Path) -> None:
 
 
 def test_the_library() -> None:
-    """Assembles one unit of each kernel in a wheel, for D = 128 and bf16. The units take turns among the chips from
-    sm_89 on. scripts/test-wheels checks the whole wheel."""
+    """Assembles one unit of each kernel in a wheel, for D = 128, bf16 and one chip. The chips from sm_89 on take turns
+    from unit to unit. scripts/test-wheels checks the whole wheel."""
     folder = ROOT / "scripts" / "wheel"
     sys.path.insert(0, str(folder))
     make_archive = pytest.importorskip("make_archive", reason="the sources have no scripts")

@@ -13,7 +13,7 @@ from sources import load
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-# V is fixed by the call's binding; the size of w is only known at the launch.
+# Each kernel exists for two dims: the size of V is bound at compile time, that of w is only known at the launch.
 TEXT = "".join(
     """
 @mlafix.kernel

@@ -81,7 +81,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 def reduced(x: np.ndarray, kind: str = "add") -> np.ndarray:
-    """Reduces the last dim in the order of N9's tree: neighbours first."""
+    """Reduces the last dim in the order that the language defines (N9): neighbours are combined first, then pairs."""
     combine, neutral = KINDS[kind]
     while x.shape[-1] > 1:
         if x.shape[-1] % 2:
@@ -91,8 +91,8 @@ def reduced(x: np.ndarray, kind: str = "add") -> np.ndarray:
 
 
 def scanned(x: np.ndarray, kind: str = "add") -> np.ndarray:
-    """Scans the last dim. In each block of N9's tree, the elements of the second half are combined with the total of
-    the first half."""
+    """Scans the last dim in the order that the language defines (N9). Blocks have 2, 4, 8, … elements. In each block,
+    the elements of the second half are combined with the total of the first half."""
     combine, _ = KINDS[kind]
     x, index, bit = x.copy(), np.arange(x.shape[-1]), 1
     while bit < len(index):
@@ -178,7 +178,7 @@ def test_groups_are_scanned(kernels: ModuleType, device: Device, rng: np.random.
     assert_same_bits(spread.reshape(parts.shape), parts + before[..., None])
     np.testing.assert_array_equal(most.reshape(parts.shape), np.maximum.accumulate(y.reshape(parts.shape), -1))
     want, index, bit = in_groups, np.arange(count), 1
-    while bit < count:  # groups in the second half of a block add the total of the first half
+    while bit < count:  # in each block of 2 * bit groups, the second half adds the total of the first
         behind = (index & bit) != 0
         want[:, behind] = want[:, (index[behind] & -bit) - 1, -1:] + want[:, behind]
         bit *= 2

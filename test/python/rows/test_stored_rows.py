@@ -110,8 +110,8 @@ class Writer:
     def __init__(self, rng: np.random.Generator, dims: list[str]) -> None:
         self.rng = rng
         self.dim = self.pick(dims)
-        # The number of branches and loops that may still follow. It is small, since each of them keeps rows on a
-        # thread's stack, which is small, too.
+        # The number of branches and loops that may still follow. Each of them keeps rows on a thread's small stack, so
+        # there can only be a few.
         self.nested = 3
         self.name = re.findall("[Dv]", self.dim)[0]
         self.lines = head(self.dim)

@@ -58,8 +58,8 @@ STAGES        y[t] = row
 
 
 def transformed(rows: np.ndarray, stages: list[int]) -> np.ndarray:
-    """For each block size in `stages`, replaces each element by the sum of its partner in the neighbouring block and
-    itself. If the element is in the second block of the two, replaces it by its partner minus itself."""
+    """Takes one step for each block size in `stages`. A step pairs the elements a and b at the same place of two
+    neighbouring blocks, and replaces a by a + b and b by a - b."""
     places = np.arange(rows.shape[1])
     for block in stages:
         rows = rows[:, places ^ block] + np.where(places & block, -rows, rows)
@@ -121,8 +121,8 @@ def into(y: Out[f32, "n D"], x: In[T, "m Z"], at: In[i32, "n"]):
     (512, 32, 448, 2), (512, 32, 448, 1), (512, 64, 448, 1), (96, 8, 0, 2), (40, 6, 17, 3), (33, 5, 0, 1), (64, 3, 64, 1), (8192, 16, 1024, 2),
     (64, 64, -1, 1), (64, 128, -64, 1), (40, 6, -17, 3), (33, 5, -1, 2)])  # fmt: skip
 def test_rows_read_into_longer_ones(tmp_path: Path, device: Device, rng: np.random.Generator, size: int, short: int, first: int, each: int) -> None:
-    """Each element is repeated, and so is the whole row. A row that is not read, because of its predicate or an index
-    out of bounds, is all zeros."""
+    """The result repeats each element of the short row `each` times, and begins the short row again after its end. If
+    the row is not read, because of its predicate or an index out of bounds, the result is all zeros."""
     kernel = load(tmp_path, INTO.replace("FIRST", str(first)).replace("EACH", str(each))).into
     for dtype in (F32, BF16, F16):
         x, at = rng.normal(0, 1, (6, short)).astype(np.float32).astype(dtype), np.array([0, 5, 3, 6, -1, 2], np.int32)

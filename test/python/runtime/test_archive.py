@@ -32,7 +32,7 @@ DIM, DTYPE = 128, "bf16"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns a folder that contains an archive for this machine's CPU."""
     made: Path = tmp_path_factory.mktemp("archive")
-    # the units of a wheel's build, if there was one; otherwise they are compiled
+    # takes the units from a wheel's build if there was one, and compiles them otherwise
     of_wheel = Path(mlafix.__file__).parents[2] / "wheel-units" / "made"
     make_archive._units[:] = make_archive.wanted([DIM], [DTYPE])
     folders = make_archive.Folders(of_wheel if of_wheel.is_dir() else made / "units", None)
@@ -107,8 +107,8 @@ def test_a_call_that_the_archive_has_not_says_so(archived: Path) -> None:
 
 
 def test_a_call_in_another_base_does_not_run_code_for_the_default(archived: Path) -> None:
-    """A call in another base raises an error if the archive lacks its code. The code for the default base must not run,
-    even if it is loaded."""
+    """A call whose lse is not in the default base raises an error if the archive lacks code for this base. The code for
+    the default base is already loaded here, but must not run."""
     rows, lse = np.zeros((1, 3, DIM), wheel_calls.DTYPES[DTYPE]), np.zeros((1, 3), np.float32)
     call = {"prefix": rows, "prefix_lse": lse, "suffix": rows, "suffix_lse": lse, "kv_lens": np.ones(1, np.int32), "cu_seqlens": np.arange(2, dtype=np.int32)}
     assert np.allclose(ops.fixup_merge(**call)[1], np.log(2))
@@ -135,8 +135,8 @@ def test_numbers_of_heads_share_a_unit(archived: Path) -> None:
 
 @pytest.mark.parametrize("call", ((ops.pack_rows, 8), (ops.unpack_rows, 4), (ops.zero_blocks, 1)), ids=lambda call: call[0].__name__)
 def test_moving_rows_is_available_as_a_call_runs_it(archived: Path, call: tuple[Any, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the archive has the code that moves rows in chunks, calls are available and use it. Otherwise they are not
-    available."""
+    """If the archive has the code that moves rows in chunks, a call is available and uses this code. Without an
+    archive, the call is not available."""
     function, chunk = call
     rows, starts = np.ones((2, 2, 5 * chunk), np.float32), np.array([0, 2, 3], np.int32)
     given = {"pack_rows": {"x": rows[0], "starts": starts, "length": 2}, "unpack_rows": {"padded": rows, "starts": starts, "out": rows[0].copy()},

@@ -106,8 +106,8 @@ def test_one_variant_is_made_alone(source: str) -> None:
 
 
 def test_what_was_compiled_before_has_no_influence() -> None:
-    """Compiling the same kernel again gives the same code, although passes are reused and an op may have the address
-    that an op of an earlier kernel had."""
+    """Compiling the same kernel again gives the same code. Passes are reused, and an op may have the address that an op
+    of an earlier kernel had, so a pass must not remember ops by their addresses."""
     names = ("merge_states", "merge_states_ragged", "combine_split_kv", "merge_states_mapped", "merge_attn_states")
     bound = {name: {"H": "4", "D": "64", "T": "f16", **({"O": "f16"} if name in names[2:4] else {})} for name in names}
     made = {(name, _compiler.compile((KERNELS / f"{name}.mlir").read_text(), name, specializations=[bound[name]], targets=["sm_90"], emit="lowered"))

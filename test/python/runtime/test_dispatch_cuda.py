@@ -223,8 +223,8 @@ def test_no_leak(dispatch: _runtime.Dispatcher) -> None:
     torch.cuda.synchronize()
     allocated = torch.cuda.memory_allocated()
     lost = []
-    # The free memory of the whole GPU is measured. Other processes may take some of it in some rounds; a leak would
-    # show in every round.
+    # The free memory is that of the whole GPU, and other processes may take some of it in some rounds. A leak would
+    # show in every round, so the least loss counts.
     for _ in range(5):
         free = torch.cuda.mem_get_info()[0]
         for _ in range(20_000):

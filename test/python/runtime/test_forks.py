@@ -167,7 +167,7 @@ def test_a_lock_that_is_given_up_is_free_though_a_child_has_the_file_open(folder
 
 
 def test_a_child_does_not_keep_what_its_parent_locked(tmp_path: Path) -> None:
-    """A lock is free once the process that holds it has ended, even if a child of that process is alive."""
+    """A lock is free once the process that locked it has ended, even if a child of that process is still alive."""
     cache = disk.Folder(tmp_path / "cache" / "compiler")
     said, says = os.pipe()
     stays, ends = os.pipe()
@@ -209,7 +209,7 @@ def test_calls_import_modules_of_the_package_while_forks_wait() -> None:
     package = Path(mlafix.__file__).parent
     for path in sorted(package.rglob("*.py")):
         if path.relative_to(package).parts[0] in ("compat", "distributed", "explain", "__main__.py"):
-            continue  # exempt: used by ranks that wait for each other, or in programs with one thread
+            continue  # these modules are used by ranks that wait for each other, or in programs with one thread
         for node in ast.walk(ast.parse(path.read_text())):
             blocks = [getattr(node, name) for name in ("body", "orelse") if isinstance(getattr(node, name, None), list)]
             for block in () if isinstance(node, ast.Module) else blocks:

@@ -54,7 +54,7 @@ def test_all_take_turns_and_each_goes_first() -> None:
     times = runpy.run_path(str(SCRIPT))["run_rounds"](implementations, 6, 2, lambda: waits.append(len(calls)))
     assert {name: len(each) for name, each in times.items()} == {"a": 6, "b": 6, "c": 6}
     # In its turn, an implementation is called once without timing and twice with it. Before and after the timed calls,
-    # the GPU is awaited.
+    # run_rounds() waits for the GPU.
     turns = [calls[i:i + 3] for i in range(0, len(calls), 3)]
     assert all(len(set(turn)) == 1 for turn in turns)
     assert all({turn[0] for turn in turns[i:i + 3]} == {"a", "b", "c"} for i in range(0, len(turns), 3))

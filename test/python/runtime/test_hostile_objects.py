@@ -20,7 +20,7 @@ EXITS = [SystemExit, KeyboardInterrupt, GeneratorExit]
 
 
 class Producer:
-    """Answers DLPack's methods with the given objects. An answer that is an exception is raised."""
+    """Returns the given objects from DLPack's methods. If an object is an exception, the method raises it."""
 
     def __init__(self, device: object = (1, 0), capsule: object = None) -> None:
         self.answers = {"device": device, "capsule": capsule}

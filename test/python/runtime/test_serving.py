@@ -288,7 +288,7 @@ def compare_keys() -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cache.Variants, "unit_of_call", asks)
             program.run(*program.make(4, 5, 80))
-        # A dispatcher requests a key only once, so a key may come from the call of an earlier function.
+        # A dispatcher requests a key only once, so an earlier function's call may have requested some of `keys`.
         ever.update(asked)
         assert keys and set(asked) <= set(keys) <= ever, f"{name}: {keys}, {asked}"
 
