@@ -1,4 +1,5 @@
-"""Loads Python kernels from a text that is written to a file. Names the folder of the library's MLIR texts."""
+"""Helpers of tests that write the text of a Python kernel to a file and load it. KERNELS is the folder of the library's
+MLIR texts."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _numbers = itertools.count()
 
 
 def load(folder: Path, text: str, header: str = HEADER) -> ModuleType:
-    """Returns a module whose file contains `text` after imports of the built-ins."""
+    """Writes `text`, after imports of the built-ins, to a new file in the folder. Returns the file as a module."""
     name = f"made_kernels_{next(_numbers)}"
     path = folder / f"{name}.py"
     path.write_text(header + text)

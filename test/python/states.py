@@ -23,11 +23,11 @@ class States:
 
 def make_states(rng: np.random.Generator, k: int, n: int, heads: int, dim: int, dtype: np.dtype, *,
                 kinds: np.ndarray | None = None, faults: bool = True, present: np.ndarray | None = None) -> States:
-    """Returns random states with every kind of row. `kinds` [K, n, H] gives the kind of each row. Without `faults`, no
-    lse is NaN.
+    """Returns random states. `kinds` [K, n, H] is the kind of each row. If it is None, the kinds are random, and no lse
+    is NaN unless `faults` is set.
 
-    Payloads of rows that contribute nothing are garbage (N5): empty rows, faint rows beside an ordinary one, and rows
-    that are not `present`, bool [K, n, H].
+    Payloads that contribute nothing to a merge are garbage (N5 in docs/Dialect.md). These are the payloads of empty
+    rows, of faint rows beside an ordinary one, and of rows for which `present`, bool [K, n, H], is false.
     """
     shape = (k, n, heads)
     there = np.ones(shape, bool) if present is None else present
@@ -49,8 +49,8 @@ LAYOUTS = ("contiguous", "padded", "transposed", "strided")
 
 
 def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
-    """Copies an array into a larger buffer, whose other elements are poison. If there are three dims or more, the last
-    one stays contiguous."""
+    """Copies an array into a larger buffer, whose other elements are poison, or into a contiguous array. If the array
+    has three dims or more, the last dim stays contiguous."""
     if layout == "contiguous" or array.ndim < 2:
         return array.copy(order="C")
     lead, rest = array.shape[:-1], array.shape[-1]

@@ -125,7 +125,7 @@ def test_a_wrong_scalar_or_dtype(scale: Any, change: dict[int, Any], error: Any,
 
 
 def test_a_tensor_of_bool_is_read_as_bytes_but_not_written() -> None:
-    """A kernel may store bytes other than 0 and 1, which are no values of a bool."""
+    """A kernel may store bytes other than 0 and 1, which are no values of a bool. So an output must not be of bool."""
     copy_bytes = tvm_ffi.load_module(os.environ["MLAFIX_TEST_BYTES"]).copy_bytes
     flags, out = torch.tensor([[True, False, True, True]]), torch.full((1, 4), 7, dtype=torch.uint8)
     copy_bytes(out, flags)

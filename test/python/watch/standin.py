@@ -96,7 +96,7 @@ class Engine:
                 cache.view(torch.uint8)[1] = rows.to(self.device).to(FP8).view(torch.uint8)
 
     def has(self, fault: str) -> bool:
-        """Returns true if the engine was made with this fault; `flag` tells whether it is active."""
+        """Returns true if the engine was made with this fault. While the fault is active, `flag` is true."""
         return self.fault == fault
 
     # -- The host: requests, pages, metadata --------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class Engine:
         self.calls.do(call)
 
     def forward(self) -> None:
-        """Does all work of a step that is on the device."""
+        """Does the part of a step that runs on the device."""
         w = self.watch
         self.do(self.prepare)
         if w is not None:
@@ -235,7 +235,7 @@ class Engine:
             target.copy_(narrow.float() * scale)
             flat = cache.view(torch.uint8).view(PAGES * PAGE, KV_HEADS, DIM)
             live = (self.slots >= 0)[:, None, None]
-            # Padding has slot -1. It writes slot 0 of page 0, which no sequence uses.
+            # The slot of a padding token is -1. Such tokens write to slot 0 of page 0, which no sequence uses.
             places = self.slots.clamp(min=0)
             flat[places] = torch.where(live, narrow.view(torch.uint8), flat[:1])
 
@@ -290,7 +290,7 @@ class Engine:
             self.do(lambda: [tensor.fill_(math.nan) for tensor in to])
 
     def merge(self, layer: int, name: str, to: Any, sides: Any, seam: str = "merge") -> None:
-        """Merges two or more states by the engine's own code."""
+        """Merges two or more states by code of this engine, not of mlafix."""
 
         def run() -> None:
             lses = torch.stack([lse for _, lse in sides])

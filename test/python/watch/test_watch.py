@@ -54,8 +54,8 @@ def made(fault: str = "", *, replays: bool = False, device: str = "cpu", lines: 
 
 
 def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a compiler, the checks whose code is in the wheel run. Only the check that computes attention again is
-    left out."""
+    """Without a compiler, the check that computes attention again is left out. All other checks run, since the wheel
+    has their code."""
     lines, tries = [], []
 
     def refuse(*_: Any, **__: Any) -> None:
@@ -73,8 +73,8 @@ def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: p
 
 
 def test_keys_of_tokens_are_counted_once_for_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Visible keys are counted once for all layers of a step. They are counted again for other lengths, in a new step,
-    in a capture, when a layer repeats, and when torch has changed the lengths."""
+    """The keys that each token sees are counted once for all layers of a step. They are counted again for other
+    lengths, in a new step, in a capture, when a layer repeats, and when torch has changed the lengths."""
     counted: list[Any] = []
     own, rows = Watch(Choice(frozenset(SEAMS))), torch.zeros(3, 2, 8)
     monkeypatch.setattr(ops, "visible_keys", lambda out, lens, *_, **__: (out.fill_(1), counted.append(lens)))
@@ -461,8 +461,8 @@ def test_vllms_attention_for_cpus_is_watched(fresh: None, monkeypatch: pytest.Mo
 
 
 class SecondRunner:
-    """A model runner that imitates vLLM's second one. Its batch has the requests in another order than the scheduler,
-    and all layers share its block tables."""
+    """Imitates the second of vLLM's two model runners (vllm.v1.worker.gpu). Its batch has the requests in another order
+    than the scheduler, and all layers share its block tables."""
 
     speculator = None
     kv_cache_config = types.SimpleNamespace(num_blocks=8)
@@ -483,8 +483,8 @@ def two_requests(device_lens: tuple[int, ...]) -> Any:
 
 
 def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Dummy runs are no steps. Requests are named in the batch's order, and wrong lengths on the device are found. Rows
-    of a part of the batch belong to the requests of that part."""
+    """Dummy runs do not count as steps. Reports name the requests in the batch's order, and wrong lengths on the device
+    are found. If a check sees only a part of the batch, its rows belong to the requests of that part."""
     layer = module(monkeypatch, "vllm.model_executor.layers.attention.mla_attention")
 
     class MLAAttention:
@@ -521,7 +521,7 @@ def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pyt
     flash.flash_attn_varlen_func(broken[2:], broken[2:], broken[2:], torch.tensor([0, 1]).int(), seqused_k=torch.tensor([6]).int())
     own.layer = ""
     layer.MLAAttention().forward_impl(broken, None, None, None, metadata, torch.zeros(3, 32))
-    # without lengths, this seam checks nothing; vLLM's later seams check the rows
+    # forward_impl() has no lengths, so this seam checks nothing. The later seams of vLLM check these rows.
     assert own.finish() is None and own.first_row == 0
     runner().execute_model(two_requests((6, 3)))
     own.first_row = 1
@@ -625,8 +625,8 @@ class Mode:
 
 
 def test_sglang_gives_requests_pages_and_contexts(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows belong to the requests of SGLang's step. Pages are checked before they are read, and rows afterwards. A
-    request without keys in a chunk has zeros and an lse of -inf."""
+    """The watch knows the requests of SGLang's step, and to which of them a row belongs. It checks pages before they
+    are read, and the rows afterwards. A request without keys in a chunk must have zeros and an lse of -inf."""
     own = Watch(say=lambda line: None, sample=1)
     batch = types.SimpleNamespace(rids=["a", "b"], forward_mode=Mode("extend"), extend_seq_lens_cpu=[3, 2], seq_lens_cpu=torch.tensor([3, 6]), input_ids=torch.zeros(5))
     layer = types.SimpleNamespace(layer_id=7, tp_q_head_num=2)

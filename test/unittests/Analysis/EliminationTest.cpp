@@ -140,8 +140,8 @@ TEST(Elimination, answers_are_those_of_presburger) {
     solved += left.isEmpty() || left.getRows().empty();
     ASSERT_EQ(hasPoint(system.rows), !isEmpty) << "of seed " << seed;
   }
-  // Many systems are empty and many are not, and elimination alone decides most
-  // of them.
+  // The test means something only if many systems are empty, many are not, and
+  // elimination alone decides most of them.
   EXPECT_GT(empty, 1000u);
   EXPECT_LT(empty, 3000u);
   EXPECT_GT(solved, 3000u);
@@ -161,8 +161,8 @@ TEST(IntegerPoints, answers_are_those_of_presburger) {
   EXPECT_LT(empty, 3500u);
 }
 
-/// Adds 0 <= x - divisor * column <= divisor - 1: `column` is the quotient of
-/// x.
+/// Adds 0 <= x - divisor * column <= divisor - 1, so that `column` is the
+/// quotient x / divisor.
 void addQuotient(std::vector<SparseRow> &rows, unsigned x, unsigned column,
                  int64_t divisor) {
   rows.push_back(least({{x, 1}, {column, -divisor}}, 0));
@@ -170,8 +170,8 @@ void addQuotient(std::vector<SparseRow> &rows, unsigned x, unsigned column,
 }
 
 // The system asks for two different numbers up to 10^6 whose remainders by
-// eight divisors have equal sums. MLIR's algorithm takes half a minute for it.
-// This search must end when its budget is spent.
+// eight divisors have equal sums. MLIR's algorithm takes half a minute for this
+// system. hasPoint() must end when its budget is spent.
 TEST(IntegerPoints, a_search_ends_with_its_work) {
   std::vector<SparseRow> rows;
   SparseRow sum = equal({}, 0);

@@ -120,8 +120,9 @@ TEST(SetDifference, points_are_those_of_the_first_set_alone) {
   EXPECT_LT(empty, 360u);
 }
 
-// Set i contains the points where x + y + i is a multiple of `count`. The work
-// must be linear in the number of sets.
+// Subtracts sets from a half-plane. Set i contains the points where x + y + i
+// is a multiple of `count`, so `count` sets contain all points. The work must
+// be linear in the number of sets.
 TEST(SetDifference, sets_that_differ_in_a_remainder_are_taken_one_by_one) {
   auto takes = [](int64_t count, int64_t isMissing) {
     PresburgerSpace space = PresburgerSpace::getSetSpace(2);

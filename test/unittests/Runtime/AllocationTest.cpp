@@ -31,8 +31,8 @@
 static thread_local int allocations = 0;
 
 #if MLAFIX_OWN_NEW
-// noinline: GCC would inline only one of new and delete, and then warn of a
-// mismatch.
+// Without noinline, GCC would inline only one of new and delete, and warn that
+// they do not match.
 __attribute__((noinline)) void *operator new(size_t size) {
   ++allocations;
   if (void *memory = std::malloc(size ? size : 1))
@@ -107,7 +107,7 @@ protected:
 
 TEST_F(Allocation, the_counter_counts) {
   EXPECT_EQ(countAllocations([] {
-              // Volatile, so that the compiler keeps it.
+              // Volatile, so that the compiler keeps the allocation.
               int *volatile pointer = new int;
               delete pointer;
             }),

@@ -72,8 +72,8 @@ struct RawCall {
 
 class CallMemo : public testing::Test {
 protected:
-  /// Returns a unit of add_bias with an additional variant, which comes first.
-  /// It requires that `out` and `in` start at different addresses.
+  /// Returns a unit of add_bias with an additional first variant, for calls
+  /// whose `out` and `in` start at different addresses.
   static UnitWriter guardedUnit() {
     UnitWriter writer = addBiasUnit();
     json &variants = writer.kernel()["code"][1]["variants"];
@@ -183,8 +183,8 @@ TEST_F(CallMemo, knows_where_tensors_may_lie_on_each_other) {
 TEST_F(CallMemo, does_not_know_what_a_check_or_the_plan_would_look_at) {
   ASSERT_EQ(call.launch(kernel), MLAFIX_OK);
   auto changed = [&](auto change) {
-    // After many unknown calls, the memo skips its look-up. One known call
-    // makes it look up the next call again.
+    // The memo stops looking up calls after many unknown ones. This known call
+    // makes the memo look up the next call, `other`.
     EXPECT_TRUE(isKnown(call));
     RawCall other = call;
     change(other);
@@ -232,8 +232,8 @@ TEST_F(CallMemo, knows_the_last_few_calls) {
     ASSERT_EQ(withLimit(limit).launch(kernel), MLAFIX_OK);
   for (int64_t limit = 0; limit < 4; ++limit)
     EXPECT_TRUE(isKnown(withLimit(limit))) << limit;
-  // Many different calls replace the known ones in the memo, which then skips
-  // its look-up. After them, a repeated call is soon known again.
+  // These 100 calls replace the known ones in the memo. The memo then stops
+  // looking up calls, but soon knows a repeated call again.
   for (int i = 0; i < 100; ++i) {
     RawCall other = call;
     other.args[3].value.f32 = static_cast<float>(i);

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each test makes one mistake in a call of add_bias (UnitWriter.h). It expects
+// Most tests make a mistake in a call of add_bias (UnitWriter.h). They expect
 // an error that names the argument, and no launch.
 //
 //===----------------------------------------------------------------------===//
@@ -309,8 +309,8 @@ TEST_F(Check, messages_that_are_cut_off_end_with_a_whole_character) {
     std::string message = mlafix_last_error();
     EXPECT_GT(message.size(), 2000u);
     EXPECT_TRUE(isUtf8(message)) << message;
-    // With a long path, the message is truncated in the prefix "unit \"…\": "
-    // or after it.
+    // A long path makes the message too long. The message is then truncated in
+    // its prefix "unit \"…\": " or after the prefix.
     for (int length : {300, 660, 680, 700}) {
       std::string path = wideText(shift, length);
       mlafix_unit *none = nullptr;
@@ -452,7 +452,7 @@ TEST_F(Check, undecided_layouts_need_the_callers_word) {
   expectWrong({"\"out\"", "\"in\"", "MLAFIX_LAUNCH_ASSUME_DISJOINT"});
   call.launch(kernel, nullptr, MLAFIX_LAUNCH_ASSUME_DISJOINT);
   EXPECT_EQ(wide[35], 1.5f);
-  // The flag does not permit an overlap that is certain.
+  // A call whose tensors certainly overlap fails in spite of this flag.
   call.args[1] = Tensor::strided(wide.data() + 1, MLAFIX_F32, {3, 4}, {16, 1});
   expectError(MLAFIX_INVALID_ARGUMENT, {"overlap"}, [&] {
     call.launch(kernel, nullptr, MLAFIX_LAUNCH_ASSUME_DISJOINT);

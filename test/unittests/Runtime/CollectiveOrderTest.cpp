@@ -18,8 +18,8 @@ void *stream(uintptr_t number) {
 
 class CollectiveOrder : public Peers {
 protected:
-  /// Launches on stream `on` in group `of` ('A', 'B', …). Returns the driver
-  /// calls about streams.
+  /// Launches on stream `on` in group `of` ('A', 'B', …). Returns the launch
+  /// and the waits and records of events that the runtime asks the driver for.
   std::vector<std::string> work(char of, void *on, uint32_t rank = 2) {
     workspaces[0] = reinterpret_cast<void *>(uintptr_t(of) * 128);
     group.rank = rank;

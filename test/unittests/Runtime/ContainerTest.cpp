@@ -138,7 +138,7 @@ TEST(Container, images_leave_no_gap_and_overlap_nothing) {
     offset = offset.get<int64_t>() + delta;
     std::string text = manifest.dump();
     if (text.size() != bytes[24] + 256u * bytes[25])
-      continue; // with another number of digits, all offsets would move
+      continue; // another number of digits would move all images
     std::copy(text.begin(), text.end(), bytes.begin() + 64);
     fixChecksum(bytes);
     expectError(MLAFIX_BAD_UNIT, {"gap"},
@@ -213,7 +213,8 @@ TEST(Container, options_of_an_older_caller_are_shorter) {
   std::vector<uint8_t> bytes = addBiasUnit().finish();
   mlafix_load_options options = MLAFIX_LOAD_OPTIONS_INIT;
   options.verify = [](void *, const void *, size_t) { return 0; };
-  // The size of an older header's struct, with the flags but without `verify`.
+  // The size of the struct in an older version of the C header, which has the
+  // flags but not `verify`.
   options.struct_size = 8;
   EXPECT_NO_THROW(Unit::load(bytes.data(), bytes.size(), &options));
   options.struct_size = 0;

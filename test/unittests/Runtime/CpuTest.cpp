@@ -136,8 +136,8 @@ TEST_F(Cpu, a_bound_exports_a_function_to_call) {
 }
 
 #if defined(__aarch64__)
-/// Returns the control register for floats (FPCR). `flushingMode` is the set of
-/// its bits that flush subnormals to zero and replace every NaN by the default
+/// Returns the control register for floats, FPCR. The bits of FPCR in
+/// `flushingMode` flush subnormals to zero and replace every NaN by the default
 /// NaN.
 unsigned floatMode() {
   uint64_t mode;
@@ -149,8 +149,8 @@ void setFloatMode(unsigned mode) {
 }
 constexpr unsigned flushingMode = 3 << 24, modeBits = ~0u, defaultMode = 0;
 #else
-/// Returns the control register for floats (MXCSR). `flushingMode` is the set
-/// of its bits that flush subnormals to zero. The lowest six bits of MXCSR are
+/// Returns the control register for floats, MXCSR. The bits of MXCSR in
+/// `flushingMode` flush subnormals to zero. The lowest six bits of MXCSR are
 /// status flags, so `modeBits` leaves them out.
 unsigned floatMode() { return _mm_getcsr(); }
 void setFloatMode(unsigned mode) { _mm_setcsr(mode); }

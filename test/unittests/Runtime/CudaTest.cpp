@@ -48,8 +48,8 @@ TEST_F(Cuda, launches_with_geometry_parameters_and_stream) {
                                    4, biasBits}));
 }
 
-/// The driver functions that launches need. In CudaDriver.def, exactly these
-/// are `Required`. If another function becomes required there, a test fails.
+/// The driver functions that launches need. A test fails if CudaDriver.def says
+/// `Required` for any other function.
 const std::set<std::string> launchFunctions = {
     "cuInit",
     "cuDriverGetVersion",

@@ -21,7 +21,7 @@ namespace {
 
 const char *const kernels[] = {"add_bias", "D=4,T=f32"};
 
-/// An embedded unit, as a header that mlafix-opt writes defines it.
+/// An embedded unit, defined as in a header that mlafix-opt writes.
 struct Program {
   std::vector<uint8_t> bytes = cpuOnlyUnit().finish();
   mlafix_embedded embedded = {sizeof(mlafix_embedded),
@@ -125,7 +125,7 @@ TEST(Embedded, damaged_bytes_are_refused) {
               [&] { check(mlafix_embedded_load(&program.embedded, nullptr)); });
 }
 
-/// Returns the C interface's tensor of a view.
+/// Returns a view as a tensor of the C interface.
 mlafix_tensor on(const detail::Descriptor &descriptor) {
   return *static_cast<const mlafix_tensor *>(descriptor);
 }

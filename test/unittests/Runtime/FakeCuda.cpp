@@ -43,8 +43,8 @@ int ordinalOf(CUcontext context) {
   return static_cast<int>(reinterpret_cast<int *>(context) - contextTags) % 4;
 }
 
-// Returns PTX, or the text after the header of a fake cubin. Both end with a
-// NUL, since the driver is not told the size.
+// Returns PTX, or the text after the header of a fake cubin. The driver does
+// not get the size of the data, so both end with a NUL.
 std::string readImage(const void *data) {
   auto *bytes = static_cast<const char *>(data);
   if (std::memcmp(bytes,
@@ -296,8 +296,8 @@ CUresult fakeMemcpyDtoH(void *to, CUdeviceptr from, size_t size) {
 }
 CUresult fakeCtxSynchronize() { return cuda::success; }
 
-/// Returns a fake driver function by name. Besides the functions of the
-/// runtime's table, this finds those that only the tools call.
+/// Looks up a fake driver function by name, in the runtime's table and among
+/// the functions that only the tools call.
 CUresult fakeGetProcAddress(const char *name, void **function, int, uint64_t,
                             int *) {
   const CudaDriver &table = fake().table();

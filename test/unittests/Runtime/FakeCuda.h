@@ -49,7 +49,7 @@ public:
   FakeCuda();
   ~FakeCuda();
 
-  /// Answers of the fake driver.
+  /// What the fake driver answers. Tests may change these.
   int numDevices = 2;
   int computeCapability = 90;
   int multiprocessors = 132;

@@ -127,7 +127,8 @@ TEST(Fork, a_child_prepares_launches_and_logs_while_other_threads_did) {
     hammer.add([] {
       Unit other = load(cpuOnlyUnit());
       AddBiasCall call(4);
-      // Prepares the kernel, which writes to the log.
+      // The first launch prepares the kernel. The runtime then writes to the
+      // log.
       call.launch(other.kernel("add_bias"));
       call.launch(other.kernel("add_bias"));
     });

@@ -17,8 +17,9 @@ namespace cu = mlafix::runtime::cuda;
 
 namespace {
 
-/// The index of the parameter of kind "local", which these tests check. It must
-/// be 1 if all memory that the kernel reads is on the device of the launch.
+/// The index of the parameter of kind "local". These tests check that this
+/// parameter is 1 if all memory that the kernel reads is on the device of the
+/// launch, and 0 if not.
 constexpr size_t local = 6;
 
 /// Launches on device 0 with tensors in memory of different devices.

@@ -210,11 +210,10 @@ protected:
     return prepared && prepared->memo.recall(packed.data(), packed.size(),
                                              cuda(0), 0, plan);
   }
-  /// Returns true if the call is known after `what` is set to `value`. Restores
-  /// `what`.
+  /// Returns true if the call is known while `what` is `value`.
   template <typename T> bool isKnownWith(T &what, const T &value) {
-    // After many unknown calls, the memo skips its look-up. This known call
-    // makes it look up the next call again.
+    // The memo stops looking up calls after many unknown ones. This known call
+    // makes the memo look up the next call.
     EXPECT_TRUE(isKnown());
     T was = what;
     what = value;

@@ -177,7 +177,8 @@ TEST_F(Plan, max_rows_counts_all_extents) {
 }
 
 TEST_F(Plan, a_distinct_guard_compares_where_two_tensors_begin) {
-  // Arguments 0 and 1 may be the same tensor.
+  // The first variant requires that arguments 0 and 1 begin at different
+  // addresses.
   variant()["guards"] =
       json::array({{{"kind", "distinct"}, {"args", json::array({0, 1})}}});
   EXPECT_EQ(info().variant, 0u);
@@ -208,9 +209,9 @@ TEST_F(Plan, blocks_are_halved_while_there_are_few) {
   EXPECT_EQ(info().grid_x, (enough / 4 / 20 * 20 + 20 + 15) / 16);
 }
 
-/// Returns a geometry with lane groups. Argument 4 is the number of rows, which
-/// have `lanes` lanes each. Each row merges as many states ("pieces" in the
-/// manifest) as argument 0 has rows, 20.
+/// Returns a geometry with lane groups. Argument 4 is the number of rows. Each
+/// row has `lanes` lanes and merges 20 states, which is the number of rows of
+/// argument 0. The manifest calls the states "pieces".
 json groups(int64_t lanes) {
   return {{"kind", "groups"},
           {"extents", {{{"arg", 4}}}},
@@ -288,8 +289,9 @@ TEST_F(GroupPlan, blocks_are_large_if_each_multiprocessor_has_one) {
     call.args[4] = rows;
     return info().block_x;
   };
-  // The block size doubles once there are enough rows that each of 132
-  // multiprocessors gets a block of the larger size: 8 rows, then 16.
+  // The block size doubles once there are enough rows for a block of the larger
+  // size on each of 132 multiprocessors. Blocks of 256 threads have 8 rows,
+  // those of 512 threads 16.
   EXPECT_EQ(plan(132 * 8 - 1, 1024), 128u);
   EXPECT_EQ(plan(132 * 8, 1024), 256u);
   EXPECT_EQ(info().grid_x, 132u);
@@ -480,8 +482,8 @@ TEST_F(Plan, a_plan_counts_each_element_once) {
   mlafix_launch_info out = info();
   EXPECT_EQ(out.bytes_read, 20u * 4 * 4) << "what is omitted has none";
   EXPECT_EQ(out.bytes_written, 20u * 4 * 4);
-  // The memory runs at 2619 MHz, with two transfers per cycle of 5120 bits
-  // each.
+  // The fake device's memory clock is 2619 MHz. Each cycle has two transfers of
+  // 5120 bits.
   EXPECT_EQ(out.bandwidth, int64_t(2) * 2619000000 * 5120 / 8);
 }
 

@@ -90,8 +90,8 @@ std::string test::fakeCubin(const std::string &text) {
   return elf + text;
 }
 
-/// Returns the "code" of add_bias for each target. It refers to the images of
-/// addBiasUnit.
+/// Returns the manifest's "code" of add_bias, which refers to the images of
+/// addBiasUnit by their indices.
 static json addBiasCode() {
   json rows = {{"kind", "rows"},
                {"extents", {{{"arg", 0}, {"dim", 0}}}},

@@ -46,9 +46,9 @@ void fixChecksum(std::vector<uint8_t> &bytes);
 ///   - 4: limit, scalar index, at most n
 ///
 /// The kernel computes out = in + bias, and `in` may be the same tensor as
-/// `out`. It has code for machineCodeTarget, sm_90 and sm_80. Each GPU target
-/// has a cubin and PTX, both with the variants add_bias_aligned (16 bytes) and
-/// add_bias_any.
+/// `out`. The unit has code for machineCodeTarget, sm_90 and sm_80. Each GPU
+/// target has a cubin and PTX, both with the variants add_bias_aligned (16
+/// bytes) and add_bias_any.
 UnitWriter addBiasUnit();
 
 /// Returns the unit of addBiasUnit with its CPU code only.

@@ -125,8 +125,8 @@ TEST(Compiler, gives_the_same_bytes_whatever_it_made_before) {
           if (turn == 0)
             first.push_back(got);
           EXPECT_EQ(got, first[index++]) << target << variant << size;
-          // Only sm_100 has accesses of 32 bytes, so passes that were made for
-          // another target would show here.
+          // Of these targets, only sm_100 has accesses of 32 bytes. The check
+          // fails if the compiler reuses passes of another target.
           if (isGpu && !*variant && size == std::string("128")) {
             EXPECT_EQ(got.find("ld.global.v8.b32") != std::string::npos,
                       target == std::string("sm_100"))

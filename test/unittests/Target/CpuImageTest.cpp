@@ -245,8 +245,8 @@ static std::vector<Wide> wideNumbers(unsigned bits) {
   return numbers;
 }
 
-/// The code must not call a runtime library, as compilers usually do for these
-/// divisions.
+/// Compilers usually call a runtime library for divisions of more than 64 bits.
+/// This code must not.
 TEST(CpuImage, divides_wide_integers_without_a_library) {
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine =
       createTargetMachine(**lookupTarget("x86-64"));
