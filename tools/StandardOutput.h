@@ -15,8 +15,8 @@
 namespace mlafix {
 
 /// Flushes the standard output and returns the exit status of the tool `tool`.
-/// This is `status`, or 1 with a message if the output could not be written,
-/// for example because the disk is full.
+/// If the output could not be written, for example because the disk is full,
+/// prints an error and returns 1. Otherwise returns `status`.
 inline int finishOutput(const char *tool, int status) {
   errno = 0;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout))

@@ -1,9 +1,9 @@
 """Axioms about the functions that a solver does not know.
 
-`ex2`, `lg2` and `rcp` are the GPU's approximations. PTX's manual gives error bounds and special values for them. The solver
-only knows that equal operands have equal results, and the facts below. The manual implies all of these facts but one:
-that `rcp.approx` of 1 is 1. The GPU tests check this one, since a merge with one live state must copy that state
-(rule N4 of docs/Dialect.md).
+`ex2`, `lg2` and `rcp` are the GPU's approximations. The solver only knows that equal operands have equal results, and
+the facts below. All facts but one follow from the error bounds and special values in PTX's manual. The other fact is
+that `rcp.approx` of 1 is 1. The GPU tests check this fact, since a merge with one live state must copy that state (rule
+N4 of docs/Dialect.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Defines calls of the library's kernels that merge: their compiled code, and where their states are."""
+"""Defines the calls that the proofs are about: calls of the library's kernels that merge states."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ TARGET = "sm_90"
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a kernel that merges states. The proofs look at element 0 of one row (n = 1, the first of H = 16
-    heads).
+    """A call of a kernel that merges states. Its batch has one token (n = 1) and H = 16 heads. The proofs look at
+    element 0 of the row of the first head.
 
     Attributes:
         states: (payload, lse) of each state, as (argument, element) pairs.

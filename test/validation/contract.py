@@ -15,8 +15,7 @@ _FAR = 200.0
 
 
 def call_names(call: Call) -> dict[tuple[str, int], str]:
-    """Names the lse and the payload's elements of each state. Returns a dictionary from (tensor, offset in bytes) to
-    the name."""
+    """Returns the names of the lse and of the payload's elements of each state, by (tensor, offset in bytes)."""
     same = dict(call.same)
     names = {}
     for i, ((payload, first), (lse, at)) in enumerate(call.states):
@@ -35,8 +34,8 @@ class Query:
 
 
 class Row:
-    """The states of a call and its results, as terms of the solver. With the names of `call_names`, all kernels have
-    equal terms for equal states, so that proofs are shared."""
+    """The states of a call and its results, as terms of the solver. The terms have the names of `call_names`, so state
+    i has the same term in all kernels, and kernels can share proofs."""
 
     def __init__(self, floats: Floats, call: Call, path: Path) -> None:
         self.floats = floats
@@ -45,8 +44,9 @@ class Row:
         self.out, self.lse = (self._result(path, (tensor, 0), call_names(call)) for tensor in (call.out, call.lse))
 
     def _result(self, path: Path, place: tuple[str, int], names: dict[tuple[str, int], str]) -> object:
-        """Returns the value of an element of a result. An element that the path does not write keeps its old value: that
-        of a state in place, or else a free term, so that claims about it fail."""
+        """Returns the value of an element of a result after the call. If the path does not write the element, this is
+        its value before the call. In a call in place, that is an element of a state. In other calls, it is a free term,
+        so that claims about it fail."""
         return path.stores.get(place) or self.floats.fresh(names.get(place, f"{place[0]}[{place[1]}]"))
 
     def queries(self) -> Iterator[Query]:
@@ -95,7 +95,7 @@ class Answer:
 
 def solve(floats: Floats, formula: frozenset[object], seconds: float) -> tuple[Result, Bitwuzla | None]:
     """Checks whether the formula is satisfiable. Returns the result and the solver. Stores an unsatisfiable formula in
-    `floats.proved`. If the formula is already there, does not run a solver and returns None for it."""
+    `floats.proved`. If the formula is already there, runs no solver and returns None in place of the solver."""
     if formula in floats.proved:
         return Result.UNSAT, None
     options = Options()
@@ -119,7 +119,7 @@ def decided(floats: Floats, path: Path, query: Query, seconds: float) -> list[ob
     several paths share a formula that has no conditions.
     """
     result, example = solve(floats, frozenset([*path.conditions, *path.approximations.facts, *query.given, *query.example]), seconds)
-    if result != Result.SAT or example is None:  # the example takes another path
+    if result != Result.SAT or example is None:  # the call of the example takes another path
         return []
     found: list[object] = []
     for function in ("ex2", "rcp"):

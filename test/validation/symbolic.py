@@ -67,7 +67,7 @@ class Machine:
         self, function: Function, floats: Floats, registers: dict[str, int], integers: dict[tuple[str, int], int], names: dict[tuple[str, int], str]
     ) -> None:
         self.function, self.floats, self.registers, self.integers, self.names = function, floats, registers, integers, names
-        self.addresses: dict[str, int] = {}  # of the tensors whose address the program has used as a number
+        self.addresses: dict[str, int] = {}  # by tensor, if the program has used the tensor's address as a number
 
     def run(self, arguments: list[Any]) -> Iterator[Path]:
         values = dict(zip(self.function.params, arguments, strict=True))

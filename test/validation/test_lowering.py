@@ -22,7 +22,7 @@ _SLOW = pytest.mark.skipif(os.environ.get("MLAFIX_SLOW_PROOFS") != "1", reason="
 
 @pytest.fixture(scope="module")
 def floats() -> Floats:
-    """Stores the formulas that are proved in f32. The tests share this object, so that they prove each formula once."""
+    """Makes f32 terms and stores the proved formulas. The tests share this object, so they prove each formula once."""
     return Floats()
 
 

@@ -70,8 +70,8 @@ def check_runtime() -> None:
 
 
 def check_entry_points() -> None:
-    """Checks that the package's metadata lists the plugins for engines. A plugin imports nothing and does nothing
-    unless an environment variable enables it."""
+    """Checks that the package's metadata lists the plugins for engines, and that a plugin imports nothing and does
+    nothing here. Only an environment variable enables it."""
     for group in ("vllm.general_plugins", "sglang.srt.plugins"):
         (entry,) = [point for point in metadata.entry_points(group=group) if point.name == "mlafix"]
         assert entry.load()() is None and not {"torch", "vllm", "sglang"} & set(sys.modules)

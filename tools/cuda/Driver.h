@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// CUDA driver functions for memory, streams, graphs and events, which tools
-// need but launches do not. Each function is looked up at its first call
-// (mlafix_cuda_function). So a tool needs only a driver with the functions that
-// it calls.
+// CUDA driver functions that tools need but launches do not: for memory,
+// streams, graphs and events. mlafix_cuda_function looks a function up at its
+// first call, so a tool also works with a driver that lacks functions which the
+// tool does not call.
 //
 //===----------------------------------------------------------------------===//
 

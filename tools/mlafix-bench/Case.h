@@ -7,7 +7,7 @@
 //
 // A case describes one measurement. It has buffers, the implementations to time
 // on them (mlafix's and baselines), the number of bytes to move, and a check of
-// the result. It is only data, independent of a device.
+// the result. A Case object is only a description and needs no device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -104,8 +104,8 @@ struct Implementation {
   std::string name; ///< such as "mlafix", "mlafix, dependent" or "cuda"
   bool isBaseline = false;
   bool isDependent = false; ///< uses programmatic dependent launch
-  /// The name of the implementation of mlafix to compare with. It is "" for
-  /// that implementation itself.
+  /// The name of the mlafix implementation whose time is compared with the time
+  /// of this one. "" if there is none.
   std::string against;
   std::vector<Launch> launches;
   /// The number of times that intermediate results are rounded to the rows'

@@ -104,7 +104,8 @@ int64_t lengthOf(int64_t segment) {
   return 1 + (uint32_t(segment) * 2654435761u >> 29);
 }
 
-/// Returns where each of the segments starts, and where the last one ends.
+/// Returns the index of the first state of each segment, and the number of all
+/// states.
 std::vector<double> startsOf(int64_t segments) {
   std::vector<double> starts = {0};
   for (int64_t i = 0; i < segments; ++i)
@@ -112,7 +113,8 @@ std::vector<double> startsOf(int64_t segments) {
   return starts;
 }
 
-/// Merges segments of 1 to 8 states, which indptr delimits.
+/// Merges segments of 1 to 8 states. The tensor indptr says where each segment
+/// starts.
 Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   constexpr int64_t most = 8;
   Case work;
@@ -150,8 +152,8 @@ Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   return work;
 }
 
-/// The step with which scattered() makes a permutation. It is a prime number,
-/// so the count may be any number that is not a multiple of the step.
+/// The step of scattered(). It is a prime number, so scattered(count) is a
+/// permutation if `count` is not a multiple of the step.
 constexpr int64_t kStride = 7919;
 
 std::vector<double> scattered(int64_t count) {

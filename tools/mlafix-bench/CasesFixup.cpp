@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t heads = 128, dim = 128;
 const char *const bindings = "H=128,D=128,T=bf16";
 
-/// A sequence of `length` tokens. `isEmptyState` is true if it has no keys.
+/// A sequence of `length` tokens. If `isEmptyState` is true, the sequence has
+/// no keys.
 struct Sequence {
   int64_t length;
   bool isEmptyState;

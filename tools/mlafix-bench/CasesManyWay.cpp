@@ -25,8 +25,8 @@ std::string baselineName(const char *form, int64_t ways, int64_t heads,
          "_bf16_h" + std::to_string(heads) + "_d" + std::to_string(dim);
 }
 
-/// Returns the bytes of n x H x D elements of bf16 and n x H lses, for each
-/// input and for the output.
+/// Returns the traffic of a merge of `ways` states. Each state, and the result,
+/// has n x H x D elements of bf16 and n x H lses.
 Traffic trafficOf(int64_t n, int64_t heads, int64_t dim, int64_t ways) {
   int64_t bytes = n * heads * (dim * 2 + 4);
   return {ways * bytes, bytes};
@@ -57,9 +57,10 @@ using MergeTwo = std::function<Launch(const States &result, const States &left,
 
 /// Returns a chain of merges: the first two inputs into `result`, then each
 /// further input into `result`, as engines do today. If `result` is the first
-/// input, the chain is in place, so each replay merges the other inputs into it
-/// once more. The payload of the first input then stays a mean of the inputs,
-/// and its lse grows only with the logarithm of the number of replays.
+/// input, the chain is in place. Each replay then merges the other inputs into
+/// `result` once more. This does no harm, since the payload of `result` stays a
+/// mean of the inputs, and its lse grows only with the logarithm of the number
+/// of replays.
 std::vector<Launch> chain(const std::vector<States> &inputs,
                           const States &result, const MergeTwo &mergeTwo) {
   std::vector<Launch> launches;
@@ -199,7 +200,7 @@ void mlafix::bench::addManyWayCases(std::vector<Case> &cases) {
   for (int64_t n : {64, 1024})
     cases.push_back(makeDense("n_way/dense_k4_h128_d128/n" + std::to_string(n),
                               4, n, 128, 128, true));
-  // FlashInfer's cascade, with a hundred splits.
+  // The shape of a cascade in FlashInfer with a hundred splits.
   cases.push_back(makeDense("n_way/cascade_k100_h32_d128/n2048", 100, 2048, 32,
                             128, false));
 }

@@ -128,7 +128,7 @@ Case makeMerge(const MergeShape &shape) {
   bool hasLse = merge.outLse.kind == Argument::Tensor;
   int64_t elements = shape.heads * shape.dim, lseBytes = shape.heads * 4;
   int64_t rowBytes = elements * mlafix_dtype_size(shape.type);
-  // In place, rows without a prefix are not touched.
+  // A merge in place does not touch rows without a prefix.
   int64_t rows = shape.place == Place::OverSuffix ? merge.contextRows : shape.n;
   work.traffic.read = (merge.contextRows + rows) * (rowBytes + lseBytes);
   work.traffic.written =

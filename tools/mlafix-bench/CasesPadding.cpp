@@ -48,8 +48,8 @@ std::string caseName(const char *kernel, bool isOnDevice) {
   return std::string(kernel) + (isOnDevice ? "_device" : "");
 }
 
-/// Sets the rows of a captured batch that come after the live rows to (0,
-/// -inf).
+/// Blanks the padding of a captured batch: sets the rows after the live ones to
+/// (0, -inf).
 Case makePadRows(int64_t capacity, int64_t live, bool isOnDevice) {
   Case work;
   work.name = "pad/" + caseName("fill_pad_rows", isOnDevice) + "_h128_d128/" +

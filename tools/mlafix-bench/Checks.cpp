@@ -105,8 +105,8 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
 std::string mlafix::bench::checkMerge(const Outcome &outcome,
                                       const MergeCheck &expected) {
   int64_t heads = expected.rows.sizes[1];
-  // A row of many states takes long to check. Check fewer rows then, so that
-  // about `mostElements` elements are read.
+  // A row takes longer to check if it has many states. Check only as many rows
+  // as have about `mostElements` elements together.
   constexpr int64_t mostElements = 512 << 10;
   int64_t perRow = expected.rows.sizes[2] * int64_t(expected.inputs.size());
   int64_t most = std::clamp<int64_t>(mostElements / perRow, 16, 384);

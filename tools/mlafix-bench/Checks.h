@@ -8,8 +8,8 @@
 // Reference results in f64, written from the numerical contract (N1 to N10 of
 // docs/Dialect.md).
 // The checks look at a sample of rows: the first, the last and some hundreds
-// between them. They find a wrong kernel before its time is printed. The
-// conformance tests check every element.
+// between them. This is enough to find a wrong kernel before its time is
+// printed. The conformance tests check every element.
 //
 //===----------------------------------------------------------------------===//
 

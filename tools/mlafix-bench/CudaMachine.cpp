@@ -252,7 +252,7 @@ private:
   CUlibrary streams = nullptr, baselines = nullptr;
   CUkernel empty = nullptr;
   std::string baselineImage;
-  std::map<int, CUlibrary> dependentStreams; ///< by the number of streams read
+  std::map<int, CUlibrary> dependentStreams; ///< key: number of streams read
   std::map<std::string, CUkernel> streamKernels;
 };
 

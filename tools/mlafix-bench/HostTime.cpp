@@ -25,9 +25,9 @@ struct TimedLaunch {
 };
 } // namespace
 
-/// Times batches of launches. Each round times all implementations and starts
-/// with a different one, because the clock drifts by more than the
-/// implementations differ.
+/// Times batches of launches. The CPU's clock rate drifts by more than the
+/// implementations differ. So each round times all implementations, and rounds
+/// start with different ones.
 static void measure(Machine &machine, std::vector<TimedLaunch> &all,
                     int rounds) {
   constexpr int batch = 100, warmUp = 5;

@@ -66,10 +66,10 @@ public:
 
 std::unique_ptr<Replay> Meter::record(const std::function<void(int64_t)> &run,
                                       int64_t sets, int64_t iterations) {
-  // On the CPU, each replay calls the lambda below. It continues with the set
-  // after the one that the preceding replay used last. A CUDA graph always
-  // replays the sets with which it was captured, so its `iterations` must be a
-  // multiple of `sets`.
+  // On the CPU, each replay calls the lambda below, which continues with the
+  // set after the last one of the preceding replay. A CUDA graph always replays
+  // the sets with which it was captured, so `iterations` must be a multiple of
+  // `sets` for a graph.
   auto next = std::make_shared<int64_t>(0);
   return machine.record([=] {
     for (int64_t i = 0; i < iterations; ++i)

@@ -84,8 +84,8 @@ private:
   Machine &machine;
   Units &units;
   Settings settings;
-  /// The fastest form for a number of streams, the bytes of a stream, and
-  /// whether launches are dependent.
+  /// The fastest forms. A key has the number of streams read, the bytes of a
+  /// stream, and whether launches are dependent.
   std::map<std::tuple<int, int64_t, bool>, StreamForm> roofForms;
 };
 

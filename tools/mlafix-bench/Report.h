@@ -12,7 +12,7 @@
 
 namespace mlafix::bench {
 
-/// Describes a run. The JSON file begins with it.
+/// The description of a run, with which the JSON file begins.
 struct RunInfo {
   std::string device; ///< such as "cpu" or "cuda:0"
   std::string machine;

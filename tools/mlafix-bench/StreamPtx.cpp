@@ -142,8 +142,8 @@ private:
         writeAddress(p, r);
   }
 
-  /// Prefetches the first `early` packs (a parameter of the kernel) of each
-  /// stream whose addresses are already computed.
+  /// Prefetches the first packs of each stream whose addresses are already
+  /// computed. The kernel's parameter `early` is the number of these packs.
   void writePrefetch() {
     if (!reads)
       return;
@@ -157,8 +157,9 @@ private:
   }
 
   /// Writes the wait so that it depends on the addresses. ptxas would otherwise
-  /// schedule the wait before the arithmetic that computes them. The wait is
-  /// executed whether the predicate is true or false.
+  /// schedule the wait before the arithmetic that computes the addresses. One
+  /// of the two instructions waits if the predicate %q1 is true, the other if
+  /// it is false.
   void writeWait() {
     out << "  mov.u64 %d7, " << address(0, 0) << ";\n";
     for (int r = 0; r < early(); ++r)

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Stream kernels for GPUs, whose time is the roof of a case. They read several
-// streams and write one, and do as little else as possible. They are written as
-// PTX, which the driver assembles. A roof from mlafix's compiler would share
-// its weaknesses, and one from nvcc would need nvcc on every machine.
+// streams and write one, and do as little else as possible. This code writes
+// them as PTX, which the driver assembles. Stream kernels from mlafix's
+// compiler would share its weaknesses, and those from nvcc would need nvcc on
+// every machine.
 //
 //===----------------------------------------------------------------------===//
 

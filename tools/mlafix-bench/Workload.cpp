@@ -218,9 +218,9 @@ std::optional<Ready> Workload::prepare(Units &units,
 
 namespace {
 
-/// The elements of set 0 before and after a run. The values before the run are
-/// generated again. The values after the run are copied from the device in
-/// blocks, when they are needed.
+/// The elements of set 0 before and after a run. This class generates the
+/// values before the run again. It copies the values after the run from the
+/// device, in blocks and when they are needed.
 class DeviceOutcome : public Outcome {
 public:
   DeviceOutcome(Machine &machine, const Case &work, const char *base,

@@ -41,7 +41,7 @@ static void listUnits(const std::vector<Case> &cases) {
     std::puts(line.c_str());
 }
 
-/// Shows the current case on the terminal, if the table does not go there.
+/// Shows the current case on the terminal, unless the terminal shows the table.
 static void showProgress(size_t index, size_t count, const std::string &name) {
   if (isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO))
     std::fprintf(stderr, "\r\033[K[%zu/%zu] %s", index, count, name.c_str());

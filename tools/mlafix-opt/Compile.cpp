@@ -27,8 +27,8 @@ static constexpr char targetList[] =
 #include "mlafix/Targets.def"
     ;
 
-/// The treatment of an access that is not proved in bounds: it is guarded, or
-/// an error is reported.
+/// What the compiler does with an access that is not proved in bounds: adds a
+/// bounds guard, or reports an error.
 enum class OpenBounds { Guard, Prove };
 
 struct CompileCommand::Options {

@@ -13,8 +13,8 @@
 
 namespace mlafix {
 
-/// The options with which mlafix-opt compiles. They are registered beside the
-/// options of its pass driver.
+/// The options with which mlafix-opt compiles. The constructor adds them to the
+/// options of the pass driver.
 class CompileCommand {
 public:
   CompileCommand();

@@ -57,7 +57,8 @@ TEST(Cubin, tells_registers_local_and_shared_memory) {
   EXPECT_GT(kernel.registers, 0u);
   EXPECT_LT(kernel.registers, 64u);
   EXPECT_EQ(kernel.localBytes, 256u);
-  // The driver reserves 1 KiB on sm_90. Some assemblers include it in the size.
+  // The driver reserves 1 KiB of shared memory per block on sm_90. Some
+  // assemblers add this to the kernel's size.
   EXPECT_TRUE(kernel.sharedBytes == 512 || kernel.sharedBytes == 1024 + 512)
       << kernel.sharedBytes;
 }
@@ -68,8 +69,8 @@ TEST(Cubin, cut_off_or_damaged_is_an_error_not_a_crash) {
     GTEST_SKIP() << "no assembler here";
   for (size_t size = 0; size < cubin.size(); size += 7) {
     auto resources = readResources(cubin.substr(0, size));
-    // The last bytes of a cubin are not needed, so only short prefixes must
-    // fail.
+    // readResources() does not need the last bytes of a cubin, so only prefixes
+    // of less than half the size must fail.
     EXPECT_FALSE(resources && size < cubin.size() / 2) << size << " bytes";
     llvm::consumeError(resources.takeError());
   }

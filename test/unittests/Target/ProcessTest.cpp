@@ -74,7 +74,8 @@ TEST(Process, adds_and_replaces_variables) {
 
 TEST(Process, that_is_given_up_ends) {
   int ends[2];
-  // The program keeps the write end open while it runs.
+  // The program inherits the write end of the pipe and keeps it open while it
+  // runs.
   ASSERT_EQ(pipe(ends), 0);
   auto process = start({"-c", "exec sleep 1000"});
   ASSERT_TRUE(process);
