@@ -93,8 +93,8 @@ static void hideLibraryOptions() {
 }
 
 #ifndef NDEBUG
-/// An option that does the same as LLVM's --debug-only. LLVM without assertions
-/// lacks that option.
+/// An option that does the same as LLVM's --debug-only, which LLVM lacks if it
+/// was built without assertions.
 static cl::list<std::string> debugged(
     "mlafix-debug", cl::CommaSeparated, cl::value_desc("pass,…"),
     cl::desc("Print what these passes note for the compiler's authors (LDBG)"));

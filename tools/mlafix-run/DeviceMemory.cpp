@@ -41,8 +41,8 @@ DeviceMemory::~DeviceMemory() {
     PrimaryContext context(device.ordinal);
     cuMemFree.call(asDevice(address));
   } catch (const Error &) {
-    // Ignore the error. The launch has failed before, and the reason has been
-    // reported.
+    // cuMemFree fails if a launch has failed before. That failure has been
+    // reported, so ignore this one.
   }
 }
 

@@ -15,11 +15,11 @@
 
 namespace mlafix::run {
 
-/// A copy of host bytes on `device`. On the CPU, it is the host bytes
-/// themselves.
+/// A copy of host bytes on a GPU. On the CPU, the host bytes themselves, which
+/// are not copied.
 class DeviceMemory {
 public:
-  /// Copies `bytes` to the device. They must outlive this object. Throws
+  /// Copies `bytes` to the device. `bytes` must outlive this object. Throws
   /// mlafix::Error.
   DeviceMemory(mlafix_device device, void *bytes, size_t size);
   DeviceMemory(const DeviceMemory &) = delete;

@@ -59,7 +59,8 @@ static json::Value readElement(const Array &array, int64_t offset) {
   return isSigned ? SignExtend64(bits, 8 * size) : int64_t(bits);
 }
 
-/// Returns all elements in row-major order.
+/// Returns the elements of an array in row-major order, even if the array has
+/// Fortran order.
 static json::Array readElements(const Array &array) {
   json::Array elements;
   std::vector<int64_t> indices(array.sizes.size(), 0),

@@ -33,8 +33,8 @@ static Unit openUnit(const Options &options) {
   return Unit::load(bytes.data(), bytes.size());
 }
 
-/// Interprets the rows of the launch and prints what they do. Returns true if
-/// they have no fault.
+/// Interprets the rows of the launch. Prints what they print, and their faults.
+/// Returns true if there is no fault.
 static bool follow(const Options &options, const std::string &kernel,
                    const std::vector<LaunchValue> &values) {
   FollowedRows followed;

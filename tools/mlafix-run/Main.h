@@ -8,8 +8,8 @@
 #ifndef MLAFIX_TOOLS_MLAFIX_RUN_MAIN_H
 #define MLAFIX_TOOLS_MLAFIX_RUN_MAIN_H
 
-/// Runs mlafix-run and returns the exit status. The Python package has the
-/// tool too: it calls this function, which libmlafix_compiler.so exports.
+/// Runs mlafix-run and returns the exit status. libmlafix_compiler.so exports
+/// this function, so that the Python package can offer the tool, too.
 extern "C" __attribute__((visibility("default"))) int
 mlafix_run_main(int argc, char **argv);
 

@@ -98,8 +98,8 @@ uint64_t dataBytes(const std::vector<int64_t> &shape, uint64_t elementBytes) {
 }
 
 /// Reads the data in pieces of 64 MiB, so that memory is only allocated as data
-/// arrives. A header may promise more data than exists, and the file size
-/// cannot disprove the header, since a pipe has no size.
+/// arrives. A header may promise much more data than exists. The size of the
+/// file does not tell, since the file may be a pipe, which has no size.
 void readData(std::istream &file, uint64_t bytes, std::vector<char> &data) {
   constexpr uint64_t pieceBytes = 64 << 20;
   while (data.size() < bytes) {
@@ -173,8 +173,8 @@ void mlafix::run::writeNpy(const std::string &path, const Array &array) {
   for (int64_t size : array.sizes)
     header += std::to_string(size) + ",";
   header += "), }";
-  // The data starts at a multiple of 64 bytes, and the header ends with a
-  // newline.
+  // Spaces and a newline end the header, so that the data starts at a multiple
+  // of 64 bytes.
   size_t head = sizeof(magic) + 2 + 2;
   header.append((64 - (head + header.size() + 1) % 64) % 64, ' ');
   header += '\n';

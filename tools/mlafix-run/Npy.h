@@ -6,14 +6,16 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads and writes .npy files. The format is that of numpy.lib.format, versions
-// 1 to 3, little-endian. numpy lacks some of the types; their elements are raw
-// bytes, as ml_dtypes saves them:
+// 1 to 3, little-endian. numpy lacks the types below. Files contain their
+// elements as raw bytes, as ml_dtypes saves them:
+//
 //   bf16      '<V2' (read also: '<u2', 'bfloat16')
 //   f8e4m3fn  '|V1' (read also: '|u1', 'float8_e4m3fn')
 //   f8e5m2    '<f1' (read also: '|V1', '|u1', 'float8_e5m2')
 //   f8e8m0    '|V1' (read also: '|u1', 'float8_e8m0fnu')
 //   f4e2m1    none: two elements share a byte
-// After np.load, .view(ml_dtypes.bfloat16) gives an array of bf16.
+//
+// In Python, np.load(file).view(ml_dtypes.bfloat16) gives an array of bf16.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parses the header of an .npy file. It is a Python dictionary with three keys,
-// whose values are a string, a boolean and a tuple of integers.
+// Parses the header of an .npy file. The header is a Python dictionary with
+// three keys. Their values are a string, a boolean and a tuple of integers.
 //
 //===----------------------------------------------------------------------===//
 

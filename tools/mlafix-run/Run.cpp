@@ -123,7 +123,7 @@ public:
       if (present[i]) {
         value.array = &arrays[i];
       } else if (info.kind != MLAFIX_ARG_TENSOR) {
-        readScalar(info); // refuses what describeScalar() does not accept
+        readScalar(info); // throws if describeScalar() cannot take the text
         value.scalar = describeScalar(info, options.args.at(info.name));
       }
       values.push_back(std::move(value));
@@ -131,10 +131,11 @@ public:
     return values;
   }
 
-  /// For each output with elements that no row writes, prints the first such
-  /// element and their number. An element counts as not written if it still has
-  /// its initial value both here and in `second`, whose outputs had other
-  /// initial values. Returns true if there are such elements.
+  /// For each output with elements that no row writes, prints the first of
+  /// these elements and their number. `second` has the arguments of a second
+  /// run, with other initial values of the outputs. An element that still has
+  /// its initial value in both runs counts as not written. Returns true if
+  /// there is one.
   bool reportUnwritten(const Arguments &second) const {
     bool isAny = false;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
@@ -176,7 +177,7 @@ public:
 private:
   void rejectUnknownNames() const {
     std::map<std::string, int32_t>
-        known; // the access of each argument; 0 for a scalar
+        known; // by name: the access of an argument, 0 for a scalar
     std::string names;
     for (uint32_t i = 0; i < kernel.numArgs(); ++i) {
       known[kernel.arg(i).name] = kernel.arg(i).access;
@@ -291,8 +292,8 @@ private:
     return true;
   }
 
-  /// Returns the value of an argument that is not a tensor. Throws
-  /// std::runtime_error for an argument of several tensors, which has none.
+  /// Returns the value of a scalar argument. Throws std::runtime_error if the
+  /// argument is a list of tensors or has one tensor per rank.
   Arg readScalar(const mlafix_arg_info &info) const {
     if (info.kind == MLAFIX_ARG_PEERS || info.kind == MLAFIX_ARG_LIST)
       wrong(info.name,

@@ -20,8 +20,9 @@ namespace mlafix::run {
 /// Prints the kernels of a unit with their signatures.
 void listKernels(const Unit &unit);
 
-/// A step of --debug before the run: prints what the rows of the launch do.
-/// Returns true if it finds no fault. Throws std::runtime_error.
+/// A function that --debug calls before the run. It interprets the rows of the
+/// launch, prints what they print and their faults, and returns true if there
+/// is no fault. Throws std::runtime_error.
 using Follow = std::function<bool(const std::string &kernel,
                                   const std::vector<LaunchValue> &values)>;
 

@@ -19,7 +19,7 @@ namespace mlafix::run {
 /// `bindings` is text such as "D=128,T=bf16", and `target` is "cpu" or a name
 /// such as "sm_90". Returns false and sets `error` on failure. Source.cpp
 /// defines this function. In builds without the compiler, NoSource.cpp defines
-/// it instead, and it only reports that there is no compiler.
+/// one that always fails, since there is no compiler.
 bool compileSource(const std::string &path, const std::string &bindings,
                    const std::string &target, std::string &unit,
                    std::string &error);
@@ -33,7 +33,8 @@ struct LaunchValue {
   std::string scalar;
 };
 
-/// The texts that the rows printed, and their faults with source locations.
+/// What the rows of a launch printed, and the faults of the rows with their
+/// source locations.
 struct FollowedRows {
   std::vector<std::string> printed, faults;
 };
