@@ -5,13 +5,13 @@ torch is imported only when a workspace, which holds tensors, is created.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from .._launcher.arguments import check_integer, wrong
 from .._launcher.arrays import torch_dtype
 from ..errors import ArgumentError
 from ..ops import Array
+from ._groups import current_ubatch
 
 
 class _Workspace:
@@ -52,14 +52,6 @@ class _Workspace:
             raise wrong(name, f"a tensor on {self.device}", f"one on {array.device}")
         if array.requires_grad:
             raise wrong(name, "a tensor that autograd does not follow", "one that requires grad")
-
-    def _ubatch(self) -> int:
-        """Returns the number of the micro-batch that vLLM's worker is processing; 0 if vLLM is not loaded."""
-        ubatching = sys.modules.get("vllm.v1.worker.ubatching")
-        found: int = ubatching.dbo_current_ubatch_id() if ubatching else 0
-        if not 0 <= found < self.num_ubatches:
-            raise wrong("num_ubatches", f"more than {found}, since vLLM's worker is in micro-batch {found}", self.num_ubatches)
-        return found
 
     def _gathered(self, received: Any, sent: Any) -> None:
         """Exchanges the bytes of all ranks, so that `received` holds them in the order of the ranks."""
@@ -130,7 +122,7 @@ class DirectDCPQGatherWorkspace(_Workspace):
         self._check(query, "local_query", (tokens, self.heads_per_rank, self.head_dim))
         if tokens > self.max_num_tokens:
             raise wrong("local_query", f"at most the workspace's {self.max_num_tokens} tokens", tokens)
-        at = self._ubatch()
+        at = current_ubatch(self.num_ubatches)
         size = tokens * self.gathered_num_heads * self.head_dim
         received, gathered = self._received[at][:size], self.final_query[at][:size]
         shape = self.world_size, tokens, self.heads_per_rank, self.head_dim

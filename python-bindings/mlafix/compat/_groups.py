@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from .._launcher.arguments import renames
+from .._launcher.arguments import renames, wrong
 from ._views import as_f32, in_rows
 
 of_ranks = renames(partial="cp_attn_out", lse="cp_attn_lse", group="cp_group")
@@ -34,6 +35,16 @@ def has_one_rank(group: Any) -> bool:
 
     found = group_of(group)
     return found is not None and found.size() == 1
+
+
+def current_ubatch(num_ubatches: int) -> int:
+    """Returns the number of the micro-batch that vLLM's worker is processing; 0 if vLLM is not loaded. Raises
+    ArgumentError for a micro-batch past `num_ubatches`, which is the workspace's number of micro-batches."""
+    ubatching = sys.modules.get("vllm.v1.worker.ubatching")
+    found: int = ubatching.dbo_current_ubatch_id() if ubatching else 0
+    if not 0 <= found < num_ubatches:
+        raise wrong("num_ubatches", f"more than {found}, since vLLM's worker is in micro-batch {found}", num_ubatches)
+    return found
 
 
 def _squeezed(array: Any, dims: int) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -19,7 +18,7 @@ from ..ops import Array
 from ..ops.drop_ins import blank_rows, mask_rows_without_keys, merge_into_rows, requests_of_tokens, weight_of_rank
 from ._gather import DirectDCPKVGatherWorkspace as DirectDCPKVGatherWorkspace
 from ._gather import DirectDCPQGatherWorkspace as DirectDCPQGatherWorkspace
-from ._groups import has_one_rank, merged_over_ranks, of_ranks
+from ._groups import current_ubatch, has_one_rank, merged_over_ranks, of_ranks
 from ._views import as_f32, bytes_as_fp8, in_rows, lses_of_ranks, of_segments, rows_of_heads, rows_of_rank, segments_reduced, widened
 
 
@@ -622,11 +621,17 @@ class DirectDCPA2AWorkspace:
 
         from ..distributed import Reducer
         from ..distributed.agreement import agree
+        from ..distributed.checks import check_sizes
         from ..distributed.ranks import meeting_of
 
         ranks, meeting_device = meeting_of(group, device if isinstance(device, torch.device) else None)
-        agree(ranks, meeting_device, {"num_ubatches": num_ubatches, "heads_per_rank": heads_per_rank},
-              wrong("num_ubatches", "at least 1", num_ubatches) if num_ubatches < 1 else None)
+        sizes = {"num_ubatches": num_ubatches, "heads_per_rank": heads_per_rank}
+        problem: ArgumentError | None = None
+        try:
+            check_sizes(**sizes)
+        except ArgumentError as error:
+            problem = error  # raised after the other ranks have been told
+        agree(ranks, meeting_device, sizes, problem)
         heads = heads_per_rank * ranks.size
         self.reducers = [Reducer(group, max_tokens=max_num_tokens, heads=heads, head_dim=head_dim, dtype=dtype, device=device)
                          for _ in range(num_ubatches)]
@@ -638,12 +643,15 @@ class DirectDCPA2AWorkspace:
     @renames(partial="partial_output", lse="partial_lse")
     def lse_reduce(self, partial_output: Array, partial_lse: Array, is_lse_base_on_e: bool, seq_lens: Array | None = None,
                    query_start_loc: Array | None = None) -> Any:
-        """Like `dcp_a2a_lse_reduce`: returns `[B, heads_per_rank, D]`, a new tensor. Raises ArgumentError above `max_num_tokens` tokens.
+        """Like `dcp_a2a_lse_reduce`: returns `[B, heads_per_rank, D]`, a new tensor. Raises ArgumentError above `max_num_tokens` tokens
+        and for a micro-batch past `num_ubatches`.
 
         An lse of bf16, f16 or f64 is copied to f32 first.
         """
-        ubatching = sys.modules.get("vllm.v1.worker.ubatching")
-        reducer: Any = self.reducers[ubatching.dbo_current_ubatch_id() if ubatching else 0]
+        try:
+            reducer: Any = self.reducers[current_ubatch(self.num_ubatches)]
+        except ArgumentError as error:
+            self.reducers[0].refuse(error)
         base = "e" if is_lse_base_on_e else "2"
         return reducer.reduce(partial_output, as_f32(partial_lse), seq_lens, query_start_loc, return_lse=False, base=base)[0]
 

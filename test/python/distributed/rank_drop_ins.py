@@ -78,6 +78,23 @@ def vllm_workspace(group: Any, part: rank_work.Part, heads: int, base: str, ubat
     return rank_work.HOME.get(made)
 
 
+def vllm_workspace_mistaken(group: Any, changes: dict[str, Any], ubatch: int) -> str:
+    """Makes a `DirectDCPA2AWorkspace` with some arguments changed and calls it while vLLM's worker seems to be in
+    micro-batch `ubatch`. Returns the error, or "none"."""
+    from mlafix.compat.vllm import DirectDCPA2AWorkspace
+
+    right = dict(group=group, device=torch.device("cpu"), max_num_tokens=4, heads_per_rank=3, head_dim=8, dtype="f32", num_ubatches=2)
+    sys.modules["vllm.v1.worker.ubatching"] = SimpleNamespace(dbo_current_ubatch_id=lambda: ubatch)  # type: ignore[assignment]
+    try:
+        heads = 3 * dist.get_world_size(group)
+        DirectDCPA2AWorkspace(**{**right, **changes}).lse_reduce(torch.zeros(2, heads, 8), torch.zeros(2, heads), True)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        del sys.modules["vllm.v1.worker.ubatching"]
+    return "none"
+
+
 def gathered(group: Any, queries: list[np.ndarray], rows: list[np.ndarray], padded: int | None) -> tuple[Any, ...]:
     """Gathers the queries [T, h, D] and the KV [T, d] of the ranks with `mlafix.compat.vllm`'s workspaces. Inputs have
     gaps between elements. Each of two micro-batches runs after its output was poisoned."""

@@ -66,6 +66,18 @@ def test_vllm_workspace_has_a_slot_for_each_micro_batch(pool: RankPool, base: st
         part_of(case.out, (slice(0, 7), slice(3 * rank, 3 * rank + 3))).check(result, f"out of rank {rank}")
 
 
+@pytest.mark.parametrize("changes, ubatch, text", [
+    ({}, 2, 'argument "num_ubatches": expected more than 2, since vLLM\'s worker is in micro-batch 2, got 2'),
+    ({}, -1, 'argument "num_ubatches": expected more than -1, since vLLM\'s worker is in micro-batch -1, got 2'),
+    ({"num_ubatches": None}, 0, 'argument "num_ubatches": expected an int of at least 1, got None'),
+    ({"num_ubatches": 0}, 0, 'argument "num_ubatches": expected an int of at least 1, got 0'),
+    ({"heads_per_rank": "3"}, 0, 'argument "heads_per_rank": expected an int of at least 1, got \'3\''),
+], ids=str)
+def test_a_wrong_vllm_workspace_of_one_rank_is_an_error_of_all(pool: RankPool, changes: dict[str, Any], ubatch: int, text: str) -> None:
+    errors = raised(pool.run("vllm_workspace_mistaken", [({}, 1), (changes, ubatch)]))
+    assert errors == [f"ArgumentError: rank 1 of 2: {text}", f"ArgumentError: {text}"]
+
+
 @pytest.mark.parametrize(("tokens", "padded"), [(7, None), (1, 16), (0, None)])
 def test_vllm_workspaces_gather_queries_and_kv(pool: RankPool, tokens: int, padded: int | None, rng: np.random.Generator) -> None:
     queries = [rng.normal(0, 1, (tokens, 3, 16)).astype(BF16) for _ in range(3)]
