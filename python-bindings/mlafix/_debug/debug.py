@@ -149,9 +149,10 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against:
         for found in followed["faults"]
     ]  # fmt: skip
     uncovered = {fault.argument for fault in faults if fault.question == "coverage"}
-    unwritten, refused = [], ""
+    unwritten, different, refused = [], [], ""
     try:
         unwritten = list(_unwritten(kernel, described, args, arrays, stream))
+        different = list(_different(kernel, described, args, arrays, expected, stream)) if expected else []
     except CompileError as error:
         if not faults and not _is_doubtful(proofs):
             raise
@@ -165,8 +166,9 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against:
     counts = {fault.argument: fault for fault in unwritten}
     faults = [counts.get(fault.argument, fault) if fault.question == "coverage" else fault for fault in faults]
     faults += [fault for fault in unwritten if fault.argument not in uncovered]
-    if expected and not refused and not any(fault.question == "reference" for fault in faults):
-        faults += _different(kernel, described, args, arrays, expected, stream)
+    # Rows are followed with one tolerance, the largest of all outputs. _different has a tolerance for each output.
+    explained = {fault.argument for fault in faults if fault.question == "reference"}
+    faults += [fault for fault in different if fault.argument not in explained]
     printed = tuple(
         Printed(tuple(text["row"]), text["text"], **_place(text)) for text in followed["printed"]
     )

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -19,6 +20,8 @@ from mlafix.dsl import (
     InOut,
     Out,
     abs,
+    assume,
+    bf16,
     exp,
     f32,
     grid,
@@ -241,6 +244,34 @@ def test_an_output_may_be_named_tolerance() -> None:
     (fault,) = doubled.debug(np.empty_like(x), x, against=lambda tolerance, x: x * 9).faults
     assert (fault.question, fault.argument, fault.row) == ("reference", "tolerance", (0,))
     assert not doubled.debug(np.empty_like(x), x, against=lambda tolerance, x: x * 2.00001).faults
+
+
+def test_each_output_is_compared_with_its_own_tolerance() -> None:
+    @mlafix.kernel
+    def copies(y: Out[bf16, "n D"], z: Out[f32, "n D"], x: In[f32, "n D"]):
+        for t in grid("n"):
+            y[t] = x[t]
+            z[t] = x[t]
+
+    x = np.ones((2, 4), F32)
+    outputs = np.empty((2, 4), ml_dtypes.bfloat16), np.empty((2, 4), F32)
+    assert not copies.debug(*outputs, x, against=lambda y, z, x: (x, x * F32(1.00001))).faults
+    (fault,) = copies.debug(*outputs, x, against=lambda y, z, x: (x, x * F32(1.001))).faults
+    assert (fault.question, fault.argument, fault.element) == ("reference", "z", (0, 0))
+    both = copies.debug(*outputs, x, against=lambda y, z, x: (x * 9, x * F32(1.001))).faults
+    assert [fault.argument for fault in both] == ["y", "z"]
+
+
+def test_a_broken_promise_beside_a_reference() -> None:
+    @mlafix.kernel
+    def added(y: Out[f32, "n D"], x: In[f32, "n D"], k: i32):
+        assume(k % 2 == 0)
+        for t in grid("n"):
+            y[t] = x[t] + f32(k)
+
+    x = np.ones((2, 4), F32)
+    (fault,) = added.debug(np.empty_like(x), x, 1, against=lambda y, x, k: x + F32(k)).faults
+    assert fault.question == "promise"
 
 
 def test_references_that_do_not_fit() -> None:
