@@ -126,6 +126,9 @@ class Check:
                 self._fail(argument, f'expected size {constant} in dim {dim} ("{name}"), got {size}')
         elif name and not name.startswith("("):
             value = self.fixed.get(name)
+            # A kernel is compiled for the sizes of upper-case dims, which must not be 0.
+            if value is None and name not in self.sizes and name[0].isupper() and type(size) is int and size < 1:
+                self._fail(argument, f'expected a size of at least 1 in dim {dim} ("{name}"), got {size}')
             expected, other = (int(value), "") if value is not None and value.isdigit() else self.sizes.setdefault(name, (size, argument["name"]))
             if not holds(size == expected):
                 whose = f', as in argument "{other}"' if other else ""

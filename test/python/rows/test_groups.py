@@ -285,18 +285,27 @@ def test_a_call_finds_the_other_factor(bound: ModuleType) -> None:
     np.testing.assert_array_equal(y, np.broadcast_to(np.arange(12), (2, 12)))
 
 
-@pytest.mark.parametrize(
-    "name, shapes, message",
-    [
-        ("scaled", [(2, 13), (2, 3)], 'argument "y": expected a multiple of 3 in dim 1 ("(G K)"), got 13'),
-        ("scaled", [(2, 0), (2, 3)], 'argument "y": expected a multiple of 3 in dim 1 ("(G K)"), got 0'),
-        ("chain", [(2, 6), (2, 12), (2, 3)], 'argument "z": expected size 2 * 4 in dim 1 ("(B 4)"), got 12'),
-        ("fixed", [(2, 7)], 'argument "z": expected a multiple of 4 in dim 1 ("(B 4)"), got 7'),
-    ],
-)
+MISFITS = [
+    ("scaled", [(2, 13), (2, 3)], 'argument "y": expected a multiple of 3 in dim 1 ("(G K)"), got 13'),
+    ("scaled", [(2, 0), (2, 3)], 'argument "y": expected a multiple of 3 in dim 1 ("(G K)"), got 0'),
+    ("scaled", [(2, 12), (2, 0)], 'argument "s": expected a size of at least 1 in dim 1 ("G"), got 0'),
+    ("chain", [(2, 6), (2, 12), (2, 3)], 'argument "z": expected size 2 * 4 in dim 1 ("(B 4)"), got 12'),
+    ("fixed", [(2, 7)], 'argument "z": expected a multiple of 4 in dim 1 ("(B 4)"), got 7'),
+]
+
+
+@pytest.mark.parametrize("name, shapes, message", MISFITS)
 def test_a_factor_that_does_not_fit(bound: ModuleType, name: str, shapes: list[tuple[int, ...]], message: str) -> None:
     with pytest.raises(mlafix.ArgumentError) as caught:
         getattr(bound, name)(*(np.empty(shape, np.float32) for shape in shapes))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name, shapes, message", MISFITS)
+def test_a_factor_that_does_not_fit_without_memory(bound: ModuleType, name: str, shapes: list[tuple[int, ...]], message: str) -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(mlafix.ArgumentError) as caught:
+        getattr(bound, name)(*(torch.empty(shape, device="meta") for shape in shapes))
     assert message in str(caught.value)
 
 
