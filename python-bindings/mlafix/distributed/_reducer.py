@@ -216,8 +216,9 @@ class Reducer:
                base: Base | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Merges the partial states of all ranks. On a GPU everything is enqueued on the current stream.
 
-        If all outputs are given, nothing is allocated. A wrong argument raises before anything is sent. It raises on every
-        rank if the arguments are wrong on every rank, or if `check_calls` compares them.
+        If all outputs are given, no tensor is allocated, except by overflow="exchange" and, on a GPU, by `check_calls` if
+        the group has no gloo backend. A wrong argument raises before anything is sent. It raises on every rank if the
+        arguments are wrong on every rank, or if `check_calls` compares them.
 
         Args:
             partial: `[tokens, heads, D]` of the reducer's dtype: attention over the keys of this rank only. All strides but the

@@ -22,8 +22,8 @@ def gather_facts(ranks: Ranks, device: torch.device, facts: dict[str, Any]) -> l
     if ranks.size == 1:
         return [facts]
     mine = torch.frombuffer(bytearray(_encoded(facts)), dtype=torch.uint8).to(device)[None]
-    # Uses a bytearray, because torch.empty would allocate a tensor on the host. `Reducer.reduce` must not allocate one
-    # if the caller gives all outputs, even if `reduce` compares calls.
+    # Uses a bytearray, because torch.empty would allocate a tensor on the host, which `Reducer.reduce` must not do if the
+    # caller gives all outputs. If the group has no gloo backend, `.to` allocates tensors on the device.
     everyone = torch.frombuffer(bytearray(ranks.size * _BYTES), dtype=torch.uint8).view(ranks.size, _BYTES).to(device)
     ranks.all_gather(everyone, mine)
     texts = everyone.cpu().numpy().tobytes()
