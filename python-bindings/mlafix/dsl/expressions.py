@@ -40,7 +40,8 @@ _KINDS = {
 }
 
 
-# The most iterations of an unrolled loop.
+# The most iterations of an unrolled range. A loop over a tuple has no such limit, since the tuple already has its
+# elements.
 MOST_UNROLLED = 64
 
 
