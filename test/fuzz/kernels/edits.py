@@ -295,7 +295,8 @@ def tidy(case: Case) -> None:
     dims = {extent[1] for extent in kernel.grid.extents if isinstance(extent, tuple) and extent[0] in COMPUTED}
     dims |= {extent for extent in kernel.grid.extents if isinstance(extent, str)} | {s.at_most for s in kernel.scalars}
     dims |= {n.attrs["dim"] for n in nodes if n.op == "shape" and "dim" in n.attrs}
-    dims |= {n.type.dim for n in nodes if n.op in ("identity", "sink", "splat", "make_state", "row_of")}
+    dims |= {n.type.dim for n in nodes if n.op in ("identity", "sink", "splat", "iota", "make_state", "row_of")}
+    dims |= {n.type.dim for n in nodes if n.op == "load" and n.type.kind == "row"}  # the tensor may be omitted
     kernel.promises = [p for p in kernel.promises if isinstance(p, Assume) or p.table in names]
     kept = [t for t in kernel.tensors if t.name in names or t.name in kernel.grid.extents]
     products = {d for d in (*dims, *(d for t in kept for d in t.dims)) if factors(d)}

@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 
 import pytest
+from edits import tidy
 from generate import generate
 from render import source
 from rows import may_race, written
@@ -131,3 +132,16 @@ def test_tensors_of_two_dtypes_are_not_one() -> None:
     made.variables = {"T": ""}
     small = Shrinker(lambda case: len({t.dtype for t in case.kernel.tensors}) == 2, NO_END)._round(Case(made, [call]))
     assert small is not None and not small.calls[0].aliases
+
+
+ROW = Type("row", "f32", "D")
+
+
+@pytest.mark.parametrize("row", [Node("splat", ROW, [lit(1.0, F32)]), Node("iota", Type("row", "i32", "D")), Node("load", ROW, [T], {"tensor": "y"})],
+                         ids=lambda row: row.op)  # fmt: skip
+def test_a_tensor_that_gives_a_row_its_size_is_kept(row: Node) -> None:
+    """The optional tensor `y` may be omitted, so it does not determine the size of "D"."""
+    made = kernel(Store("z", [T, H], Node("reduce", F32, [row], {"kind": "add"})))
+    made.tensors += [Tensor("w", "f32", ["n", "D"], "In"), Tensor("y", "f32", ["n", "D"], "In", optional=True)]
+    tidy(Case(made, []))
+    assert [tensor.name for tensor in made.tensors if tensor.name in ("x", "w")] == ["w"]
