@@ -35,7 +35,7 @@ def smaller_cases(case: Case) -> Iterator[Case]:
         yield replace(case, dim=SMALL_DIM, value_dim=value_dim)
     plain = Case()
     for name in ("causal", "window", "sinks", "softcap", "alibi", "k_scale", "v_scale", "magnitude", "shift", "scale", "peaks", "longer", "layout", "lengths",
-                 "pages", "num_splits", "beyond"):  # fmt: skip
+                 "pages", "num_splits", "beyond", "pad_length"):  # fmt: skip
         if getattr(case, name) != getattr(plain, name):
             yield replace(case, **{name: getattr(plain, name)})
     for name in ("pad_rows", "pad_requests"):
@@ -53,13 +53,15 @@ def smaller_cases(case: Case) -> Iterator[Case]:
 def smaller_states(case: StateCase) -> Iterator[StateCase]:
     """Yields simpler cases of merges and reduces, as `smaller_cases` does for attention."""
     if case.parts > 2:
-        yield replace(case, parts=2, empty=tuple(one for one in case.empty if one[0] < 2))
+        empty, nan_lse = (tuple(one for one in pairs if one[0] < 2) for pairs in (case.empty, case.nan_lse))
+        yield replace(case, parts=2, empty=empty, nan_lse=nan_lse)
     last = max([row for _, row in (*case.empty, *case.nan_lse)], default=0)
     for rows in (1, 2, 3):
         if last < rows < case.rows:
             yield replace(case, rows=rows)
-    for i in range(len(case.empty)):
-        yield replace(case, empty=without(case.empty, i))
+    for name in ("empty", "nan_lse"):
+        for i in range(len(getattr(case, name))):
+            yield replace(case, **{name: without(getattr(case, name), i)})
     if last:
         yield replace(case, empty=tuple((part, 0) for part, _ in case.empty), nan_lse=tuple((part, 0) for part, _ in case.nan_lse))
     for heads in (1, 2, case.heads // 2):

@@ -27,13 +27,13 @@ import mlafix  # noqa: E402
 from mlafix.__main__ import main  # noqa: E402
 from mlafix.audit import Claim, Limits, Report, audit, audit_matrix, write_page  # noqa: E402
 from mlafix.audit.adapter import as_adapter, place_of  # noqa: E402
-from mlafix.audit.cases import Case  # noqa: E402
+from mlafix.audit.cases import Case, StateCase  # noqa: E402
 from mlafix.audit.checks import CHECKS, fit  # noqa: E402
 from mlafix.audit.clauses import clauses_of_case  # noqa: E402
 from mlafix.audit.findings import DOES_NOT, HOLDS, Outcome  # noqa: E402
 from mlafix.audit.processes import cpu_of, is_starved  # noqa: E402
 from mlafix.audit.report import is_worse  # noqa: E402
-from mlafix.audit.shrink import smaller_cases  # noqa: E402
+from mlafix.audit.shrink import smaller_cases, smaller_states  # noqa: E402
 from mlafix.audit.table import cell  # noqa: E402
 from mlafix.audit.worker import Pace, contains  # noqa: E402
 
@@ -366,3 +366,16 @@ def test_process_that_has_no_time_to_run_is_no_hang() -> None:
 def test_many_sequences_are_halved_first() -> None:
     case = Case(q_lens=(1,) * 1030, kv_lens=(3,) * 1030)
     assert [len(one.q_lens) for one in itertools.islice(smaller_cases(case), 3)] == [515, 515, 1029]
+
+
+def test_smaller_merges_have_no_states_of_parts_that_are_gone() -> None:
+    case = StateCase(parts=3, empty=((0, 1), (2, 0)), nan_lse=((1, 1), (2, 3)))
+    smaller = list(smaller_states(case))
+    assert all(part < one.parts for one in smaller for part, _ in (*one.empty, *one.nan_lse))
+    assert smaller[0] == StateCase(parts=2, empty=((0, 1),), nan_lse=((1, 1),))
+
+
+def test_fields_that_a_fault_does_not_need_are_reset() -> None:
+    """Otherwise a finding would not cover later cases with the same fault, which have the fields' defaults."""
+    assert Case(pad_requests=2) in smaller_cases(Case(pad_requests=2, pad_length=-1))
+    assert StateCase(nan_lse=((1, 0),)) in smaller_states(StateCase(nan_lse=((0, 2), (1, 0))))
