@@ -28,7 +28,7 @@ from mlafix.__main__ import main  # noqa: E402
 from mlafix.audit import Claim, Limits, Report, audit, audit_matrix, write_page  # noqa: E402
 from mlafix.audit.adapter import as_adapter, place_of  # noqa: E402
 from mlafix.audit.cases import Case, StateCase  # noqa: E402
-from mlafix.audit.checks import CHECKS, fit  # noqa: E402
+from mlafix.audit.checks import CHECKS, earlier, fit  # noqa: E402
 from mlafix.audit.clauses import clauses_of_case  # noqa: E402
 from mlafix.audit.findings import DOES_NOT, HOLDS, Outcome  # noqa: E402
 from mlafix.audit.processes import cpu_of, is_starved  # noqa: E402
@@ -379,3 +379,8 @@ def test_fields_that_a_fault_does_not_need_are_reset() -> None:
     """Otherwise a finding would not cover later cases with the same fault, which have the fields' defaults."""
     assert Case(pad_requests=2) in smaller_cases(Case(pad_requests=2, pad_length=-1))
     assert StateCase(nan_lse=((1, 0),)) in smaller_states(StateCase(nan_lse=((0, 2), (1, 0))))
+
+
+def test_memory_in_use_is_counted_in_pages_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resource.getpagesize", lambda: 1 << 40)
+    assert earlier.in_use("cpu")[0] > 1 << 40

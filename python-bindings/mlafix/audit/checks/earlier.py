@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import math
+import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -124,7 +125,7 @@ def in_use(device: str) -> tuple[int, int]:
     if device != "cpu":
         return torch.cuda.memory_allocated(), sys.getallocatedblocks()
     with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * 4096, sys.getallocatedblocks()
+        return int(file.read().split()[1]) * resource.getpagesize(), sys.getallocatedblocks()
 
 
 def out_of(result: Any) -> torch.Tensor:
