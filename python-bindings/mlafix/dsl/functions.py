@@ -33,7 +33,8 @@ cos = BuiltIn("cos", "cos(x)", "cosine, to an absolute error of 2e-7 for |x| up 
 erf = BuiltIn("erf", "erf(x)", "the error function. For f32, scalars and rows.")
 
 UNARY = frozenset(__all__)
-"""The functions that this module defines. For the rest of the table, a kernel calls Python's built-in of that name."""
+"""The functions that this module defines. For the other functions in include/mlafix/Functions.def, a kernel calls
+Python's built-in of that name."""
 
 NAMES = (
     "exp",
@@ -51,4 +52,4 @@ NAMES = (
     "cos",
     "erf",
 )
-"""All of the table, in its order."""
+"""All functions in include/mlafix/Functions.def, in the order of that file."""
