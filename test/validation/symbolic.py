@@ -1,7 +1,8 @@
 """Executes LLVM IR for one thread. Integers and addresses are numbers, floats are terms of a solver.
 
-The call is concrete (the number of rows, the row, the strides, the aliases), but the contents of float tensors are symbolic. A branch on
-floats is followed both ways, so the result is a list of paths, each with its conditions and its stores.
+The call is concrete (the number of rows, the row, the strides, the aliases), but the contents of float tensors are
+symbolic. A branch on floats is followed both ways, so the result is a list of paths, each with its conditions and its
+stores.
 """
 
 from __future__ import annotations
