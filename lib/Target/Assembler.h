@@ -8,10 +8,10 @@
 // mlafix ships no assembler and needs none to build: it uses those that it
 // finds on the machine. A `ptxas` process is preferred to the nvJitLink
 // library, because nvJitLink assembles for further linking and therefore uses
-// more registers, so fewer blocks fit on a multiprocessor. For sm_90 it uses 39
-// registers instead of 32 for the bf16 merge, and 48 instead of 40 for the
-// fixup. Once ptxas has started, it takes about as long for a code version as
-// nvJitLink (12 ms and 10 ms).
+// more registers, so fewer blocks fit on a multiprocessor. For sm_90, nvJitLink
+// uses 39 registers instead of 32 for a merge of bf16 rows, and 48 instead of
+// 40 for fixup_zero_kv_rows. Once ptxas has started, it takes about as long for
+// a code version as nvJitLink (12 ms and 10 ms).
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // JITLink links the object for a fixed address, but the runtime maps the image
-// at another one. So the object may only have relocations that are relative to
-// the code: to an instruction or, on AArch64, to the 4 KiB page of an
+// at another address. So the object may only have relocations that are relative
+// to the code: to an instruction or, on AArch64, to the 4 KiB page of an
 // instruction. The image then works at any multiple of its alignment on x86-64,
 // and at any page boundary on AArch64.
 //
@@ -156,8 +156,9 @@ public:
   }
 
   Error modifyPassConfig(LinkGraph &, PassConfiguration &config) override {
-    // Run the section check after dead stripping, so that it ignores sections
-    // that no entry point uses. At that time the GOT entries exist.
+    // The section check runs after dead stripping, so that it ignores sections
+    // that no entry point uses. The GOT exists when either check runs, so its
+    // entries are checked, too.
     config.PostPrunePasses.push_back(checkSections);
     config.PreFixupPasses.push_back(checkRelocations);
     return Error::success();

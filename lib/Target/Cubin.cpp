@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The assembler records what a kernel needs in `.nv.info`, a list of
-// attributes. Each has a u8 format, a u8 attribute number and a 16-bit value.
-// In format 4 the 16-bit value is a size, and that many bytes follow. The
-// attributes read here have format 4: a 32-bit symbol index and a 32-bit value.
-// The size of `.nv.shared.<kernel>` is the kernel's static shared memory.
+// The assembler records what a kernel needs in the section `.nv.info`, a list
+// of attributes. Each has a u8 format, a u8 attribute number and a 16-bit
+// value. In format 4 the 16-bit value is a size, and that many bytes follow.
+// The attributes read here have format 4 and 8 bytes: a 32-bit symbol index and
+// a 32-bit value. The size of the section `.nv.shared.<kernel>` is the kernel's
+// static shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +36,8 @@ static Error truncated(size_t expected, size_t got) {
                            ": the cubin is truncated");
 }
 
-/// Calls `note(attribute, symbol index, value)` for each format 4 attribute of
-/// `.nv.info` with a 32-bit value.
+/// Calls `note(attribute, symbol index, value)` for each attribute in `bytes`,
+/// the contents of `.nv.info`, that has format 4 and 8 bytes.
 template <typename Note>
 static Error readInfo(ArrayRef<uint8_t> bytes, Note note) {
   while (!bytes.empty()) {

@@ -124,8 +124,9 @@ static HostArg describeArgument(const json::Object &arg) {
   return made;
 }
 
-/// Chooses the C names of the arguments. Also adds to the description of an
-/// argument which other arguments may be the same tensor.
+/// Chooses the C names of the arguments. Completes their descriptions: an
+/// argument's name in the kernel if the C name differs, and the arguments that
+/// may be the same tensor.
 static void nameArguments(const json::Object &signature, HostKernel &kernel) {
   CNames names(
       {"args", "bound", "device", "flags", "kernel", "status", "stream"});
@@ -172,8 +173,8 @@ differing(ArrayRef<const json::Object *> bindings) {
   return names;
 }
 
-/// Returns a suffix such as "_D64_T_bf16", made of the bindings `names`. It
-/// tells a specialisation from others of the same kernel.
+/// Returns a suffix such as "_D64_T_bf16" with the bindings of `names`. The
+/// suffix tells a specialisation from others of the same kernel.
 static std::string suffixOf(const json::Object &bindings,
                             ArrayRef<std::string> names) {
   std::string suffix;

@@ -34,8 +34,8 @@ struct HostArg {
 
 struct HostKernel {
   std::string cName;
-  std::string name;     ///< the kernel's name, for the header's comment
-  std::string bindings; ///< for that comment, such as "D=128, T=bf16"
+  std::string name;     ///< the kernel's name, for a comment in the header
+  std::string bindings; ///< for the same comment, such as "D=128, T=bf16"
   /// The kernel's name and bindings as C string literals, for
   /// mlafix_unit_find_kernel.
   std::string literal, bindingsLiteral;

@@ -171,8 +171,8 @@ std::condition_variable CodeSinking::isFree;
 int CodeSinking::users = 0;
 
 /// Returns true if the module is too long for passes that unroll loops or take
-/// quadratic time. Rows are vectors already, so these passes would gain little.
-/// No kernel of the library is this long.
+/// quadratic time. Without these passes the code is hardly slower, because rows
+/// are vectors already. No kernel of the library is this long.
 static bool isLong(const Module &module) {
   constexpr unsigned kMostOptimized = 10000;
   return module.getInstructionCount() > kMostOptimized;
@@ -210,9 +210,7 @@ private:
     return number != 4 && number != 5 && number != 7;
   }
 
-  /// Passes that do not change the PTX of GPU kernels: loop distribution and
-  /// vectorisation, passes for loops that copy or fill memory, and repetitions
-  /// of simplifications after the loop passes.
+  /// Passes that do not change the PTX of any GPU kernel.
   const StringSet<> unwanted{"LoopDistributePass",   "LoopIdiomRecognizePass",
                              "LoopInstSimplifyPass", "LoopLoadEliminationPass",
                              "LoopSimplifyCFGPass",  "LoopVectorizePass",
@@ -297,8 +295,8 @@ public:
       delete pass;
       return;
     }
-    // Expand wide divisions here, after loop strength reduction, which is the
-    // last pass that creates divisions.
+    // Expand wide divisions before "codegenprepare". Loop strength reduction,
+    // the last pass that creates divisions, is then done.
     if (name == "codegenprepare")
       passes.add(createWideDivisionsPass());
     passes.add(pass);
@@ -306,9 +304,9 @@ public:
   void run(Module &module) { passes.run(module); }
 
 private:
-  /// The number of instructions above which NVPTX's address passes are skipped.
-  /// They compare each address with all earlier ones. At 6,000 instructions
-  /// this takes four fifths of the code generation time.
+  /// The number of instructions above which NVPTX's passes that compare each
+  /// address with all earlier ones are skipped (`comparesAddresses`). At 6,000
+  /// instructions they take four fifths of the code generation time.
   static constexpr unsigned kMostCompared = 3500;
   bool isLong, hasManyAddresses;
   legacy::PassManager passes;

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Line information lets profilers and disassemblers show the source line of an
-// instruction. It is `.loc` in PTX and the line table in a cubin. It contains
-// the path of the source. So it is left out of units whose bytes must not
-// depend on that path.
+// instruction. PTX has it as `.loc` directives, and a cubin as a line table.
+// Line information contains the path of the source, so it is left out of units
+// whose bytes must not depend on that path.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The library exports each function under a name with a CUDA version:
-// `__nvJitLinkCreate_13_0`. The version is that of the header with which the
-// caller was built. A library exports names of its own version and of earlier
-// minor versions. This file does not include the header. It declares the
-// functions itself, and looks for the newest version that the library exports.
+// libnvJitLink exports each function under a name that ends in a CUDA version,
+// such as `__nvJitLinkCreate_13_0`: the functions of its own version and those
+// of earlier minor versions. A program that includes nvJitLink.h calls the
+// functions of this header's version. This file does not include the header. It
+// declares the functions itself, and uses those of the newest version that the
+// library exports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +37,8 @@ enum : int {
 constexpr int inputPtx = 2;
 using LinkHandle = struct Link *;
 
-/// The library functions used here: member of Functions, name without version,
-/// parameter types.
+/// The library functions used here. The arguments of X are the member of
+/// Functions, the name without prefix and version, and the parameter types.
 #define MLAFIX_NVJITLINK_FUNCTIONS(X)                                          \
   X(create, "Create", LinkHandle *, uint32_t, const char *const *)             \
   X(destroy, "Destroy", LinkHandle *)                                          \

@@ -43,9 +43,9 @@ static std::string descriptorPath(int descriptor) {
 namespace {
 
 /// The open write ends of all pipes to child processes. A child reads until
-/// every copy of its pipe's write end is closed. A process that another thread
-/// forks inherits copies, so it closes them right after the fork. Otherwise the
-/// child would wait for that process.
+/// every copy of its pipe's write end is closed. If another thread forks, the
+/// new process inherits copies and closes them right after the fork. Otherwise
+/// the child would wait until the new process ends.
 class WriteEnds {
 public:
   static WriteEnds &get() {
@@ -214,8 +214,8 @@ Error Process::startIn(StringRef name, ArrayRef<StringRef> arguments,
   SmallVector<StringRef> all = {program};
   append_range(all, arguments);
   SmallVector<StringRef> variables(environment.begin(), environment.end());
-  // The host must not change its environment while this loop reads it. As in
-  // any C program, there is no lock for it.
+  // The host must not change its environment while this loop reads it, since C
+  // has no lock for the environment.
   for (char **variable = environ; *variable; ++variable) {
     StringRef text = *variable;
     if (none_of(environment, [&](StringRef ours) {

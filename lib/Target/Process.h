@@ -18,13 +18,13 @@
 namespace mlafix::target {
 
 /// A child process that starts before its input exists, so that its startup
-/// overlaps other work. finish() passes its standard input. Input, output
-/// and log use no files on disk.
+/// overlaps other work. finish() writes the input to its standard input. Input,
+/// output and log use no files on disk.
 class Process {
 public:
   struct Result {
-    /// The exit status. It is nullopt if the host waits for all children itself
-    /// (it ignores SIGCHLD, or has a handler that waits).
+    /// The exit status. It is nullopt if the host program has already waited
+    /// for the child: because it ignores SIGCHLD, or has a handler that waits.
     std::optional<int> status;
     std::string output; // text of standard output
     std::string log;    // text of standard error

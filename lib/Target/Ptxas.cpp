@@ -22,8 +22,8 @@ namespace {
 
 /// Returns environment variables that make ptxas use huge pages for the 20 MB
 /// that it touches, if the system allows programs to request them. With small
-/// pages, page faults took half of the time of a small kernel. The user's own
-/// tunables come last and therefore override these.
+/// pages, page faults took half of the time in which ptxas assembles a small
+/// kernel. The user's own tunables come last and therefore override these.
 std::vector<std::string> allocatorVariables() {
   std::string tunables =
       "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432";
@@ -43,7 +43,7 @@ public:
 
   std::string path;
   std::string description;
-  bool splits; ///< true if it supports --split-compile
+  bool splits; ///< true if this ptxas supports --split-compile
 };
 
 /// A ptxas process, which initialises while its PTX is still being generated.

@@ -46,8 +46,8 @@ static bool isNegationFaulty(Value *x) {
 }
 
 // Each function below first collects instructions and then replaces them. It
-// reads operands only when it replaces an instruction, since an earlier
-// replacement may have changed them.
+// reads the operands of an instruction only when it replaces the instruction,
+// since an earlier replacement may have changed the operands.
 
 static void hideNegations(Module &module) {
   SmallVector<Instruction *> negations;
@@ -320,10 +320,10 @@ std::string mlafix::target::rewriteNegations(StringRef ptx) {
 }
 
 // When ptxas 13.0 spilled registers, it computed an address from an overwritten
-// register. The register held a value with two uses, and ptxas doubled it in
-// place for one use before it copied it for the other. With -O1, or with more
-// registers, the code was correct. The functions below find code that spills
-// and give it more registers.
+// register. The register held a value with two uses, and ptxas doubled the
+// value in place for one use before it copied the value for the other use. With
+// -O1, or with more registers, the code was correct. The compiler uses the
+// functions below to find code that spills and to give it more registers.
 
 /// Returns two positions in `ptx`: the start of the directives of `entry`, and
 /// the start of its body.

@@ -17,8 +17,8 @@ using namespace mlafix::target;
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
 using Definitions = SetVector<mlir::Operation *>;
 
-/// Adds all definitions that `op` uses, directly or indirectly, to `used`.
-/// Returns false if they cannot be determined.
+/// Adds all functions and globals that `op` uses, directly or indirectly, to
+/// `used`. Returns false if they cannot be determined.
 static bool addUses(mlir::Operation *op, const mlir::SymbolTable &symbols,
                     Definitions &used) {
   auto add = [&](StringRef name) {
@@ -33,8 +33,8 @@ static bool addUses(mlir::Operation *op, const mlir::SymbolTable &symbols,
            });
   }
   // MLIR's own symbol search is slow, since it looks at every attribute of a
-  // body. Look only at ops with SymbolUserOpInterface. All symbol uses of a
-  // function are in such ops, except for its personality.
+  // body. It suffices to look at ops with SymbolUserOpInterface: all symbol
+  // uses of a function are in such ops, except for its personality.
   if (function.getPersonality())
     return false;
   mlir::WalkResult walked =
@@ -60,8 +60,8 @@ mlafix::target::splitCodeVersions(mlir::ModuleOp module,
                                   ArrayRef<std::string> entries) {
   if (entries.size() < 2)
     return {};
-  // Do not split a module with any other op, since it may apply to the whole
-  // module.
+  // Do not split a module with an op that is no function or global, since this
+  // op may apply to the whole module.
   for (mlir::Operation &op : *module.getBody())
     if (!isa<mlir::LLVM::LLVMFuncOp, mlir::LLVM::GlobalOp>(op))
       return {};

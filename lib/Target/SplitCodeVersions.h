@@ -23,8 +23,11 @@ namespace mlafix::target {
 /// Splits `module` (LLVM dialect) into one module per function of `entries`.
 /// Each module gets all definitions that its entry uses. Definitions move;
 /// declarations are copied. Returns an empty list and leaves `module` unchanged
-/// in three cases: there is only one entry, two entries share a definition, or
-/// the uses cannot be determined (function pointers, for example).
+/// in these cases:
+///   - there is only one entry, or a function of `entries` is missing;
+///   - two entries share a definition;
+///   - `module` has an op that is no function or global;
+///   - the uses cannot be determined (function pointers, for example).
 std::vector<mlir::OwningOpRef<mlir::ModuleOp>>
 splitCodeVersions(mlir::ModuleOp module, llvm::ArrayRef<std::string> entries);
 

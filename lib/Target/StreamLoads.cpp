@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM 22 ignores !nontemporal for NVPTX. So streamLoads() replaces loads with
-// !nontemporal by inline PTX (`ld.global.L1::no_allocate`), after all
-// optimisations.
+// LLVM 22 ignores the metadata !nontemporal of loads for NVPTX. So
+// streamLoads() replaces 16-byte loads that have it by inline PTX
+// (`ld.global.L1::no_allocate`), after all optimisations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,9 +54,9 @@ static bool isStreamed(const IntrinsicInst &load) {
          zero && zero->isNullValue();
 }
 
-/// Replaces `load` by the inline assembly `text`. The results $0 to $3 are the
-/// four words loaded. `operands` are the inputs of the assembly, from $4 on.
-/// `constraints` describes results and inputs.
+/// Replaces `load` by the inline assembly `text`, whose results $0 to $3 are
+/// the four words loaded. The inputs, from $4 on, are `operands`. `constraints`
+/// describes results and inputs.
 static void replaceByAssembly(Instruction *load, StringRef text,
                               StringRef constraints,
                               ArrayRef<Value *> operands) {

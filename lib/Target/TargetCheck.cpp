@@ -57,8 +57,8 @@ static constexpr Requirement intrinsicRequirements[] = {
     {"llvm.nvvm.cluster", 90},
 };
 
-// Returns true for LLVM intrinsics for which NVPTX has neither an instruction
-// nor a library function, at any precision.
+/// Returns true if `name` is an LLVM intrinsic for which NVPTX has neither an
+/// instruction nor a library function, at any precision.
 static bool isUnselectable(StringRef name) {
   static const StringSet<> names = {"exp",  "exp10", "log",  "log2", "log10",
                                     "pow",  "powi",  "tan",  "tanh", "sinh",

@@ -56,8 +56,8 @@ mlafix::target::expandTargets(ArrayRef<std::string> names) {
       return target.takeError();
     result.push_back(*target);
   }
-  // All pointers point into one array, so sorting them by address gives its
-  // order.
+  // All pointers point into the array of allTargets(), so sorting them by
+  // address gives its order.
   llvm::sort(result);
   result.erase(llvm::unique(result), result.end());
   return result;
@@ -106,8 +106,8 @@ mlafix::target::createTargetMachine(const TargetSpec &target,
     reloc = Reloc::PIC_;
     codeModel = CodeModel::Small;
   }
-  // LLVM has the psABI's names for the levels of x86-64. Its name for Armv8.0-A
-  // is "generic".
+  // For x86-64, the target's name (such as "x86-64-v3") is also LLVM's name of
+  // the processor. LLVM's name for Armv8.0-A is "generic".
   StringRef chip = triple.isAArch64() ? "generic" : target.name;
   std::unique_ptr<TargetMachine> machine(
       backEnd->createTargetMachine(triple, chip, features, options, reloc,
@@ -160,8 +160,8 @@ mlafix::target::leaseTargetMachine(const TargetSpec &target,
 }
 
 void ReturnMachine::operator()(TargetMachine *machine) const {
-  // A pooled machine keeps the names of all parameters and sections that it has
-  // seen. So it is discarded after a number of uses.
+  // A TargetMachine keeps the names of all parameters and sections that it has
+  // seen, so that its memory grows. Discard it after a number of uses.
   constexpr unsigned maximalUses = 100;
   constexpr size_t maximalIdle = 8;
   MachinePool &pool = machinePool();

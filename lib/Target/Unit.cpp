@@ -166,8 +166,7 @@ static uint64_t checksum(StringRef bytes) {
   return hash;
 }
 
-/// Returns the manifest's text if the first image is at `offset` bytes in the
-/// file.
+/// Returns the manifest of a file whose first image begins at byte `offset`.
 static std::string writeManifest(ArrayRef<UnitKernel> kernels,
                                  uint64_t offset) {
   json::Array entries;
@@ -284,10 +283,11 @@ Error mlafix::target::checkLimits(const UnitKernel &kernel) {
 Expected<std::string> mlafix::target::writeUnit(ArrayRef<UnitKernel> kernels) {
   if (Error error = checkCount(kernels.size(), limits::kernels, "kernels"))
     return error;
-  // The manifest contains the offsets of the images, and these depend on its
-  // length. Start with the smallest possible offset, write the manifest, and
-  // repeat with the offset at which it ends. Larger offsets never shorten the
-  // manifest, so this ends.
+  // The manifest contains the offsets of the images, and these offsets depend
+  // on the length of the manifest. Start with the smallest possible offset of
+  // the first image, write the manifest, and repeat with the offset at which
+  // the manifest ends. Larger offsets never shorten the manifest, so the loop
+  // ends.
   uint64_t first = 0, next = headerSize;
   std::string manifest;
   while (next != first) {

@@ -45,8 +45,8 @@ struct UnitKernel {
 /// that the kernel's verifier could not check.
 llvm::Error checkLimits(const UnitKernel &kernel);
 
-/// Returns the bytes of a unit with `kernels`. They depend only on the
-/// argument. Returns an error if the unit has too many kernels or is too large
+/// Returns the bytes of a unit with `kernels`. The bytes depend only on
+/// `kernels`. Returns an error if the unit has too many kernels or is too large
 /// for the runtime.
 llvm::Expected<std::string> writeUnit(llvm::ArrayRef<UnitKernel> kernels);
 

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM's scalar evolution expresses the sum of a loop counter as a 65-bit
-// product. Loop strength reduction, a pass of the code generator, then divides
-// 65-bit numbers to compute the trip count. For such divisions, CPU code
-// generators call the compiler's runtime library, and NVPTX aborts the process.
-// So this pass replaces them.
+// If a loop adds up its counter, LLVM's scalar evolution expresses the sum as a
+// 65-bit product. Loop strength reduction, a pass of the code generator, then
+// divides 65-bit numbers. For such divisions, CPU code generators call the
+// compiler's runtime library, and NVPTX aborts the process. So this pass
+// replaces them.
 //
 //===----------------------------------------------------------------------===//
 

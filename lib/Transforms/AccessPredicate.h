@@ -17,13 +17,14 @@ namespace mlafix {
 mlir::Value buildPresent(mlir::OpBuilder &b, mlir::Location loc,
                          mlir::Value memref);
 
-/// Builds the conjunction of two predicates. Null stands for true, in arguments
-/// and result.
+/// Builds the conjunction of two predicates. A null argument stands for true.
+/// Returns null if both are null.
 mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
                  mlir::Value q);
 
-/// Builds the predicate of an access: `predicate` and, for an optional
-/// argument, that the launch passes `memref`. Null stands for true.
+/// Builds the predicate of an access to `memref`: the conjunction of
+/// `predicate` and, if `memref` is an optional argument, that the launch passes
+/// it. Null stands for true, for `predicate` and for the result.
 mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value predicate, mlir::Value memref);
 

@@ -92,10 +92,10 @@ static Value buildPolynomial(ShapedBuilder s, Value x,
 }
 
 /// Let n be the integer nearest to |x| / (pi / 2), or its neighbour if x is
-/// large. r = |x| - n * pi / 2 is within 1.2; it is computed with pi / 2 split
-/// into two parts (Cody and Waite). sin(r) and cos(r) are Taylor polynomials,
-/// with an absolute error of 2e-9 before rounding. n selects one of them and
-/// the sign.
+/// large. Then r = |x| - n * pi / 2 is within 1.2. r is computed with pi / 2
+/// split into two parts (Cody and Waite). sin(r) and cos(r) are Taylor
+/// polynomials, with an absolute error of 2e-9 before rounding. n selects one
+/// of the two polynomials, and the sign of the result.
 Value mlafix::buildSine(ShapedBuilder s, Value x, bool isCosine) {
   Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));
   Value magnitude = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
@@ -126,10 +126,11 @@ Value mlafix::buildSine(ShapedBuilder s, Value x, bool isCosine) {
   return s.floatOf(isCosine ? result : s.op<arith::XOrIOp>(result, sign));
 }
 
-/// For |x| below 1, erf(x) is x times a polynomial in x^2. From 1 on it is 1 -
-/// 2^-p, where p is a polynomial for -log2(erfc(x)). The polynomial is used up
-/// to 4, where erf rounds to 1. The coefficients minimise the relative error of
-/// erf (Lawson's algorithm; 2e-9 before rounding).
+/// For |x| below 1, erf(x) is x times a polynomial in x^2. For |x| from 1 on,
+/// it is 1 - 2^-p with the sign of x, where p is a polynomial for
+/// -log2(erfc(|x|)). |x| is limited to 4, where erf rounds to 1. The
+/// coefficients minimise the relative error of erf (Lawson's algorithm; 2e-9
+/// before rounding).
 Value mlafix::buildErf(ShapedBuilder s, Value x, UnaryFn exp2) {
   Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));
   Value size = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
@@ -151,10 +152,10 @@ Value mlafix::buildErf(ShapedBuilder s, Value x, UnaryFn exp2) {
   return s.floatOf(s.op<arith::OrIOp>(s.bits(result), sign));
 }
 
-/// tanh(x) is 1 - 2 / (1 + e^(2 |x|)) with the sign of x. Near 0, few digits of
-/// the difference would remain. So |x| times a polynomial in x^2 replaces it
-/// for |x| below 0.4. The coefficients minimise the relative error there
-/// (1.2e-7 before rounding).
+/// tanh(x) is 1 - 2 / (1 + e^(2 |x|)) with the sign of x. Near 0, the
+/// difference would have few correct digits. So for |x| below 0.4, |x| times a
+/// polynomial in x^2 replaces it. The coefficients minimise the relative error
+/// for these x (1.2e-7 before rounding).
 Value mlafix::buildTanh(ShapedBuilder s, Value x, UnaryFn exp2,
                         UnaryFn reciprocal) {
   constexpr float kMostSmall = 0.4f;

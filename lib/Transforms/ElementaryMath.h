@@ -55,8 +55,8 @@ mlir::Value extendBF16(ShapedBuilder s, mlir::Value x);
 /// half of an i32. NaN keeps its upper bits and becomes quiet.
 mlir::Value roundToBF16(ShapedBuilder s, mlir::Value x);
 
-/// Checks an op that the target has not expanded. Reports an error if it is a
-/// `math` op that would become a library call.
+/// Reports an error if `op`, which the target has not expanded, is a `math` op
+/// that would become a library call.
 llvm::LogicalResult checkRemainingMath(mlir::Operation *op);
 
 } // namespace mlafix

@@ -123,9 +123,8 @@ static SmallVector<StoreOp> findSentScalars(KernelOp kernel, RowOp row,
   return found;
 }
 
-/// Makes the first lane of each row write the value that `store` stores to
-/// shared memory. Returns this memory, which has one element per row of the
-/// block.
+/// Makes the first lane of each row write the value of `store` to shared
+/// memory. Returns this memory, which has one element per row of the block.
 static Value keep(OpBuilder &b, StoreOp store, RowOp row, LayoutAttr layout) {
   Location loc = store.getLoc();
   Value buffer =
@@ -234,10 +233,10 @@ static Value buildMark(OpBuilder &b, Location loc, Type type) {
                          : Value(SplatOp::create(b, loc, type, scalar));
 }
 
-/// Removes reads of peers' memory from `program`. A marker replaces each loaded
-/// element. If the elements are loaded in a merge loop, the marker replaces the
-/// result of the loop, since the chunks of a second loop would need shared
-/// memory of their own.
+/// Removes reads of peers' memory from `program`, a copy of the row's program.
+/// A marker replaces each loaded element. If a merge loop loads the elements,
+/// the marker replaces the results of the loop, since the chunks of a copied
+/// loop would need shared memory of their own.
 static void markPeers(KernelOp kernel, Operation *program) {
   SetVector<Operation *> marked;
   program->walk([&](LoadOp load) {
@@ -301,15 +300,15 @@ static void keepMerge(Operation *program) {
   }
 }
 
-/// Makes ranks that pull rows synchronise before and after `program`.
+/// Makes ranks that pull rows wait for each other before and after `program`.
 static void placeWaits(KernelOp kernel, Operation *program) {
   OpBuilder b(program);
   Location loc = program->getLoc();
   Value arrived = WaitPeersOp::create(b, loc, b.getI1Type());
   auto branch = scf::IfOp::create(b, loc, arrived, /*withElseRegion=*/false);
   Value valid = ReleasePeersOp::create(b, loc, b.getI1Type(), arrived);
-  // The markers are written after the release, because only then it is known
-  // whether the reads were valid.
+  // Write the markers after the release, because only the release tells whether
+  // the reads were valid.
   Value isMarked = arith::XOrIOp::create(
       b, loc, valid, arith::ConstantIntOp::create(b, loc, true, 1));
   auto marks = scf::IfOp::create(b, loc, isMarked, /*withElseRegion=*/false);

@@ -44,7 +44,7 @@ public:
   }
 
 private:
-  /// A set of kinds of accesses.
+  /// A set of kinds of accesses (AccessKinds).
   using KindSet = llvm::BitVector;
 
   std::optional<unsigned> getKind(Operation &op);
@@ -66,11 +66,11 @@ private:
 };
 } // namespace
 
-/// Returns true if the accesses may be to the same elements. Arguments with
-/// different dims are never the same tensor: for example, a tensor with one
-/// element per group and an lse. Dims are compared only if one of the accesses
-/// is to a row of one element per group, so that other kernels keep the
-/// barriers with which they were measured.
+/// Returns true if `a` and `b` conflict (mayConflict) and their arguments may
+/// be the same tensor. Arguments with different dims are never the same tensor:
+/// for example, a tensor with one element per group and an lse. Dims are
+/// compared only if `a` or `b` accesses a row of one element per group. So
+/// kernels without such rows keep the barriers with which they were measured.
 bool LaneSeparation::meet(const MemoryAccess &a, const MemoryAccess &b) {
   bool isOneShape = (!a.isPerGroup() && !b.isPerGroup()) ||
                     kernel.getArgDims(a.getArgNumber()) ==
@@ -87,8 +87,8 @@ std::optional<unsigned> LaneSeparation::getKind(Operation &op) {
   return kinds.getKind(*access);
 }
 
-/// Returns the kinds of the accesses in `op` and nested ops. Caches them for
-/// loops.
+/// Returns the kinds of the accesses in `op` and nested ops. Stores the kinds
+/// of each loop in `inLoops`.
 LaneSeparation::KindSet LaneSeparation::collectKinds(Operation *op) {
   KindSet inside;
   auto add = [&](const KindSet &more) { inside |= more; };

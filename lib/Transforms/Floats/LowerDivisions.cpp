@@ -45,8 +45,9 @@ static bool isExactDivision(arith::DivFOp op) {
 // Divisors that are known, or nearly so
 //
 // A division becomes a product for three kinds of divisors. The first kind is a
-// power of two of type f8E8M0FNU, which is 2^-127 to 2^127. The quotient is the
-// product with the inverse of the divisor, which is such a power, too.
+// number of type f8E8M0FNU, which is a power of two from 2^-127 to 2^127. The
+// quotient is the dividend times the inverse of the divisor. The inverse is a
+// power of two in this range, too.
 //
 // The second kind is a constant c = m * 2^e with an odd m below 2^20. Let h be
 // the largest f32 that is not above 1 / c, and l the f32 nearest to 1 / c - h.
@@ -68,9 +69,9 @@ static bool isExactDivision(arith::DivFOp op) {
 // IEEE Trans. Comput. 57, 2008, have other constants.)
 //
 // The third kind is a number whose bounds follow from the ops that compute it,
-// such as 1 + e^-|x|. The quotient is the product with its reciprocal and a
-// correction, which the next section explains. Neither operand needs a check of
-// its range.
+// such as 1 + e^-|x|. The quotient is the dividend times the reciprocal of the
+// divisor, with a correction that the next section explains. Here neither
+// operand needs a check of its range when the kernel runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -126,8 +127,9 @@ static Value invertPower(OpBuilder &b, Value divisor) {
   return b.clone(*op, mapping)->getResult(0);
 }
 
-/// Returns true if the product with the inverse, split into two parts, is the
-/// correctly rounded quotient for dividends of at least `least`.
+/// Returns true if a dividend x of at least `least`, times the inverse of
+/// `divisor` split into two parts (h and l above), is the correctly rounded
+/// quotient.
 static bool isReplaceable(float divisor, float least) {
   if (!(divisor > 1.0f) || divisor > kLargestConstant || !(least > 0.0f))
     return false;
@@ -154,7 +156,8 @@ static Value buildByConstant(OpBuilder &b, Location loc, Value x, float c) {
   auto high = static_cast<float>(inverse);
   if (high > inverse)
     high = std::nextafterf(high, 0.0f);
-  // The error of `low` is far below its ulp.
+  // The fma is exact. Its quotient is a double, so the error of this quotient
+  // is far below the ulp of `low`.
   auto low = static_cast<float>(std::fma(-double(high), double(c), 1.0) / c);
   ShapedBuilder s(b, loc, x.getType());
   Value less = s.op<arith::MulFOp>(x, s.f(low));
@@ -297,12 +300,12 @@ static Value buildProduct(arith::DivFOp op) {
 
 static constexpr float kLeastDivisor = 0x1p-64f, kLargestDivisor = 0x1p64f,
                        kLargestDividend = 0x1p62f;
-/// The limits if users need small quotients.
+/// The limits if users of the quotients distinguish small quotients.
 static constexpr float kLargestExactDivisor = 0x1p20f,
                        kLeastExactDividend = 0x1p-100f;
 
-/// Returns true if the result of `user` is the same for all values of the
-/// operand `value` with the same sign and a magnitude below 2^-25. Such a user
+/// Returns true if `user` has the same result for all values of its operand
+/// `value` that have the same sign and a magnitude below 2^-25. Such a user
 /// adds a number of at least 1, converts to an integer, or tests for NaN.
 static bool hidesSmall(Operation *user, Value value) {
   if (isa<arith::AddFOp, arith::SubFOp>(user)) {
@@ -347,9 +350,9 @@ static Value getSharedDivisor(arith::DivFOp op) {
   return broadcast.getSource();
 }
 
-/// Builds the largest magnitude of all elements of `packs`. It uses the same
-/// trees as reductions, so that CSE reuses a divisor that is a maximum of
-/// magnitudes. NaN propagates.
+/// Builds the largest magnitude of all elements of `packs`. Combines them in
+/// the same order as reductions do. If the divisor is such a maximum, CSE can
+/// then reuse it. NaN propagates.
 static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
   SmallVector<Value> partials;
   for (Value pack : packs) {
@@ -388,7 +391,7 @@ static Value buildNoneIsSmall(OpBuilder &b, Location loc,
 }
 
 namespace {
-/// Divisions of packs in a block that share one branch.
+/// Divisions of packs, all in one block, that share one branch.
 class SharedDivisions {
 public:
   SharedDivisions(arith::DivFOp op, Value divisor) { add(op, divisor); }
@@ -525,8 +528,7 @@ static bool isReciprocal(Operation &op) {
 }
 
 namespace {
-/// Reciprocals in a block, and the ops after the first reciprocal that depend
-/// on them.
+/// Reciprocals in a block, and the ops of this block that depend on them.
 class JoinedReciprocals {
 public:
   bool takes(Operation &op) const;
@@ -570,8 +572,8 @@ bool JoinedReciprocals::takes(Operation &op) const {
   return !needs(op) || (isPure(&op) && op.getNumRegions() == 0);
 }
 
-/// Builds the approximate reciprocal, in the shape of `op`, and adds its check
-/// to `holds`.
+/// Builds the reciprocal from the approximation and one correction, in the
+/// shape of `op`. Adds the check of its remainder to `holds`.
 Value JoinedReciprocals::buildNear(arith::DivFOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -590,7 +592,8 @@ Value JoinedReciprocals::buildNear(arith::DivFOp op) {
                   : result;
 }
 
-/// Returns the reciprocals and the ops on paths between them.
+/// Returns the reciprocals, and the ops through which one reciprocal depends on
+/// another.
 llvm::SetVector<Operation *> JoinedReciprocals::findBetween() const {
   llvm::SmallPtrSet<Operation *, 8> found(reciprocals.begin(),
                                           reciprocals.end());
