@@ -230,8 +230,8 @@ static bool computesRow(Operation &op) {
          op.getNumRegions() == 0 && isMemoryEffectFree(&op);
 }
 
-/// Moves each op on rows to its first use. The block then computes one pack
-/// after the other, instead of each op for all packs.
+/// Moves each op on rows to its first use. The block then computes all ops for
+/// one pack after the other, instead of one op after the other for all packs.
 static void computeInTurn(Block *block) {
   SmallVector<Operation *> ops;
   for (Operation &op : *block)
@@ -320,8 +320,8 @@ static bool canHold(arith::ExtFOp widening, APFloat other, int64_t &bits) {
   return narrow.has_value();
 }
 
-/// Builds the operand of `widening` as words, with `bits` in place of each word
-/// where `mask` selects its constant.
+/// Builds the operand of `widening` as words. Where `mask` selects its
+/// constant, each word is `bits` instead.
 static Value selectMasked(OpBuilder &b, arith::SelectOp mask, Value row,
                           arith::ExtFOp widening, int64_t bits) {
   Value words = getWords(b, mask.getLoc(), widening.getIn());
@@ -331,8 +331,8 @@ static Value selectMasked(OpBuilder &b, arith::SelectOp mask, Value row,
                   isOtherFirst ? words : s.i(bits));
 }
 
-/// If the result of `widening` is masked, masks its operand as words instead,
-/// which takes half as many selects. Returns true on success.
+/// If the result of `widening` is masked, masks the operand of `widening` as
+/// words instead, which takes half as many selects. Returns true on success.
 static bool maskWords(arith::ExtFOp widening) {
   APFloat other(0.0f);
   int64_t bits = 0;
@@ -369,9 +369,9 @@ static std::optional<ScaledRow> getScaledRow(arith::MulFOp product) {
   return row ? row : of(product.getRhs(), product.getLhs());
 }
 
-/// If `product` is a scaled row of fp8 and is masked, masks the row as words
-/// before the product instead. Where the mask selects its constant, the scale
-/// becomes 1. This takes a quarter as many selects.
+/// If `product` scales a row of fp8 and is masked, masks the row as words
+/// before it is widened and scaled. This takes a quarter as many selects. Where
+/// the mask selects its constant, the scale becomes 1.
 static void maskScaled(arith::MulFOp product) {
   APFloat other(0.0f);
   int64_t bits = 0;
@@ -443,15 +443,16 @@ private:
   void widenInside(scf::IfOp branch);
   void widenAsWords(ArrayRef<arith::ExtFOp> widenings, bool hasWords);
 
-  /// Widenings of bf16 in branches that must convert single elements. In front
-  /// of the branch, the row is widened as words. If the branch did the same,
-  /// ptxas would recognise the values and keep the wide row in registers until
-  /// the branch.
+  /// Widenings of bf16 in branches that must convert element by element. In
+  /// front of such a branch, the same row is widened as words. If the branch
+  /// also widened it as words, ptxas would recognise the values and keep the
+  /// wide row in registers until the branch.
   llvm::SmallPtrSet<Operation *, 8> separate;
 };
 } // namespace
 
-/// Repeats `widening` in the branches that use it.
+/// Clones `widening` into the branches that use it, and adds the clones to
+/// `separate`.
 void NarrowRowsPass::widenInBranches(arith::ExtFOp widening) {
   llvm::SmallSetVector<Block *, 4> blocks;
   for (Operation *user : widening->getUsers())
@@ -465,9 +466,9 @@ void NarrowRowsPass::widenInBranches(arith::ExtFOp widening) {
 
 /// Moves the widening of each row whose extreme is computed on narrow elements
 /// to the first use of the wide row. If `isSeparate` is true, a branch that
-/// uses the wide row widens bf16 again. An example is the branch in which a
-/// lane searches for an index. Keeping the wide row until the branch would take
-/// twice the registers.
+/// uses the wide row widens bf16 again, since keeping the wide row until the
+/// branch would take twice the registers. An example is the branch in which a
+/// lane searches for an index.
 void NarrowRowsPass::widenLate(ArrayRef<arith::ExtFOp> widenings,
                                bool isSeparate) {
   for (arith::ExtFOp widening : widenings) {
@@ -481,7 +482,7 @@ void NarrowRowsPass::widenLate(ArrayRef<arith::ExtFOp> widenings,
 }
 
 /// If a widened row is used in both branches of `branch` and nowhere else,
-/// moves the widening into each of them. Before `branch` the row then takes
+/// repeats the widening in each of them. Before `branch` the row then takes
 /// half or a quarter of the registers, and each branch may mask it as words.
 void NarrowRowsPass::widenInside(scf::IfOp branch) {
   if (branch.getElseRegion().empty())
@@ -540,7 +541,7 @@ void NarrowRowsPass::widenAsWords(ArrayRef<arith::ExtFOp> widenings,
     narrowsToF16 |= getElementTypeOrSelf(op.getType()).isF16();
   });
   for (arith::ExtFOp widening : widenings) {
-    if (widening->use_empty()) { // The row has been selected as words.
+    if (widening->use_empty()) { // selectWords() has replaced its uses.
       widening.erase();
       continue;
     }

@@ -54,8 +54,9 @@ static bool isOfPairs(Value value) {
 /// Returns the conversions from and to bf16 whose wide vectors may hold their
 /// elements in any order. The conversions are in program order.
 static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
-  // Vectors that elementwise ops connect have the same order of elements. This
-  // order must be the order in memory if any of them has another use.
+  // Vectors that elementwise ops connect form a class: their elements have the
+  // same order. This order must be the order in memory if one of the vectors is
+  // an operand or a result of an op that is not elementwise.
   llvm::EquivalenceClasses<void *> classes;
   llvm::SmallVector<void *> inOrder;
   SmallVector<Operation *> conversions;
@@ -65,8 +66,8 @@ static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
     bool isElementwise = OpTrait::hasElementwiseMappableTraits(op);
     if (widens || narrows)
       conversions.push_back(op);
-    // Vectors that a loop carries stay in the order in memory, because the
-    // classes do not connect them with what the preceding iteration yielded.
+    // Vectors that a loop carries stay in the order in memory, because they are
+    // not in the class of the vectors that the preceding iteration yielded.
     for (Region &region : op->getRegions())
       for (BlockArgument argument : region.getArguments())
         if (isa<VectorType>(argument.getType())) {

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The scalars of a row, such as its weights, are a long chain of operations,
+// The scalars of a row, such as its weights, take a long chain of operations,
 // which a CPU would execute row by row. If an lse is [H, n], each row of a
 // token reads a separate cache line. This line is evicted before the next token
 // reads the neighbouring element in it. So rows are processed in batches:
-// `batch` neighbours along the outermost extent, times up to stripRows rows
-// along the inner extents. A first loop computes the scalars of `batch` rows at
-// once, as vectors, and stores the values that the rows need in buffers. Two
-// more loops then process the rows in memory order.
+// `batch` neighbours along the outermost extent, times up to
+// MachineModel::stripRows rows along the inner extents. A first loop computes
+// the scalars of `batch` rows at once, as vectors, and stores the values that
+// the rows need in buffers. Two more loops then process the rows in memory
+// order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,8 +122,9 @@ private:
   IRMapping same; // values common to all rows of a batch
   // Values that differ between the rows of a batch.
   llvm::DenseSet<Value> varying;
-  llvm::DenseMap<Value, Value> vectors; // vector form of `varying`
-  // The scalar form of `varying`, one value per row of the batch.
+  // Varying values as vectors, with an element per row of the batch.
+  llvm::DenseMap<Value, Value> vectors;
+  // Varying values as scalars, one for each row of the batch.
   llvm::DenseMap<Value, SmallVector<Value>> lanesOf;
   llvm::MapVector<Value, Value> buffers;
 };
@@ -158,9 +160,9 @@ Operation *BatchBuilder::cloneLane(OpBuilder &b, Operation *op, int64_t lane) {
 
 /// Computes the scalars of `batch` rows from `first` on along the outermost
 /// extent. Stores them to the buffers from `position` on, in the order in which
-/// moveRow() reads them. In this order the writes here are strided, but their
-/// lines stay in the cache. Otherwise the reads of moveRow() would be strided,
-/// with a cache line per value, which would cost more.
+/// moveRow() reads them. The stores here are therefore strided, but their cache
+/// lines stay in the cache. In the other order, the loads of moveRow() would be
+/// strided, with a cache line per value, which would cost more.
 void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
   SmallVector<Value> indices = indicesOf(b, first);
   for (auto [argument, index] : llvm::zip(row.getArguments(), indices))

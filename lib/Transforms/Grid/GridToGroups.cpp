@@ -32,8 +32,8 @@ static MergeLoopOp getMergeLoop(ForallOp forall) {
 
 /// Returns the geometry of a launch that distributes the iterations of merge
 /// loops over lane groups. The upper bound of the first merge loop gives the
-/// number of iterations, since usually all merge loops have the same. The
-/// launch adds groups as long as no multiprocessor has more than
+/// number of iterations, since usually all merge loops have the same upper
+/// bound. The launch adds groups as long as no multiprocessor has more than
 /// ThreadsPerMultiprocessor threads. With too few threads, memory is idle. With
 /// more threads than the multiprocessors can hold, the last blocks run alone.
 static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {

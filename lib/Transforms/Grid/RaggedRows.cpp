@@ -62,12 +62,12 @@ Value RaggedRows::innerSize() {
 }
 
 /// Computes the block's first bundle and the number of blocks that share a
-/// bundle. This number is the quotient of the blocks and the bundles of the
-/// grid, rounded down to a power of two, but at least 1. A scattered bundle
-/// (RowBundle::scatteredRows) is shared by at least as many blocks as it has
-/// parts, rounded down to a power of two. A block searches for the segment of
-/// each part that it takes, which can take longer than storing the part.
-/// Therefore a small number of rows is not scattered.
+/// bundle. This number is the number of blocks divided by the number of bundles
+/// in the chunk, rounded down to a power of two, but at least 1. If the bundle
+/// is scattered (RowBundle::scatteredRows), the number is at least the number
+/// of its parts, rounded down to a power of two. A block searches for the
+/// segment of each part that it processes, which can take longer than storing
+/// the part. Therefore a small number of rows is not scattered.
 void RaggedRows::shareBundle(RowBundle &bundle) {
   Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {
@@ -236,8 +236,8 @@ SegmentPredicate::SegmentPredicate(OpBuilder &b, RaggedForallOp grid)
       bounded.push_back({load, *bound});
 }
 
-/// Returns the bound on the segment number if the predicate of `load` is such a
-/// bound, else nullopt.
+/// Returns the bound that the predicate of `load` puts on the segment number.
+/// Returns nullopt if the predicate is not such a bound.
 std::optional<SegmentPredicate::Bound>
 SegmentPredicate::getBound(LoadOp load) const {
   Value condition = load.getPredicate();
@@ -325,11 +325,12 @@ Value SegmentPredicate::isAnySelected(Value base, Value member, int64_t count,
   };
   if (bounded.empty())
     return buildAny(/*isWhole=*/false);
-  // A thread has seven predicate registers, so loads with a predicate each
-  // would wait for one another. So if all segments exist and are within the
-  // bounds, a first branch loads without predicates. Otherwise a second branch
-  // loads with them. The second is not the else branch of the first, because
-  // the first loads of each branch are prefetched (PrefetchCandidates.cpp).
+  // A thread has only seven predicate registers, so loads that each have a
+  // predicate would wait for one another. Therefore a first scf.if loads
+  // without predicates if all segments exist and are within the bounds. A
+  // second scf.if loads with predicates if not. The second one is not the else
+  // branch of the first, because the first loads of each scf.if are prefetched
+  // (PrefetchCandidates.cpp).
   Value end = x.add(base, x.constant(count * step));
   Value any = arith::ConstantIntOp::create(b, loc, false, 1);
   for (bool isWhole : {true, false}) {

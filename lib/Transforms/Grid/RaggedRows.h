@@ -24,10 +24,10 @@ struct RowBundle {
   mlir::Value place;
   mlir::Value block; ///< number of the block, i32
   /// The bundle is scattered if a chunk has at least this many rows per segment
-  /// on average. Neighbouring blocks then process neighbouring parts of one
-  /// bundle, instead of a bundle each. A part has as many inner indices as the
-  /// bundle has threads or lane groups per row. If this is 0, the bundle is
-  /// never scattered.
+  /// on average. If it is 0, the bundle is never scattered. Neighbouring blocks
+  /// process neighbouring parts of a scattered bundle, instead of a bundle
+  /// each. A part has as many inner indices as the bundle has threads or lane
+  /// groups per row (`perRow`).
   int64_t scatteredRows = 0;
 
   // RaggedRows sets the following members.
@@ -43,9 +43,9 @@ struct RowBundle {
 
 /// Distributes the selected rows of a chunk over the blocks of a grid. A chunk
 /// is a list of segments; the rows of its selected segments are numbered
-/// consecutively. Shared memory holds two numbers for the segment at each
-/// position of the chunk: the number of rows in the segments before it, and
-/// what must be added to the number of one of its rows to get the row's index.
+/// consecutively. Shared memory holds two numbers for each segment of the
+/// chunk: the number of selected rows before the segment, and the difference
+/// between the index of a row of the segment and the row's number.
 ///
 /// A binary search converts a row number to a (position, row) pair. The first
 /// bundle of a block needs no search, because threads mark where their segments

@@ -96,8 +96,8 @@ private:
   Thread thread;
   Value warpId, laneId, warpTotals;
   std::optional<RaggedRows> rows;
-  // The scalars and the rows that a block processes at a time. Each is nullopt
-  // if there are none.
+  // The scalars that a block stores at a time, and the rows that it processes
+  // at a time. Nullopt if the body has no such scalars, or no rows.
   std::optional<RowBundle> scalarBundle, rowBundle;
   // Stores that are executed apart from the program of a row.
   IndexStores scalars;
@@ -204,10 +204,10 @@ Value RaggedScan::scan(Value sum, Value &total) {
 }
 
 /// Plans the rows that a block processes at a time, and the number of blocks.
-/// The first bundles of rows go to the first blocks, so the first bundles of
-/// scalars go to the last blocks. In a layout of several rows, several groups
-/// of lanes share a row: as many as a row can have inner indices, rounded up to
-/// a power of two, but at most all groups of the layout.
+/// The first bundles of rows go to the first blocks. To balance the blocks, the
+/// first bundles of scalars go to the last blocks. In a layout of several rows,
+/// several lane groups share a row of the ragged grid: as many as the row has
+/// inner indices, rounded up to a power of two, but at most all groups.
 ///
 /// If many rows are only stored, they are scattered, so that all blocks
 /// together write a small contiguous window of memory. On an H200, a fill of

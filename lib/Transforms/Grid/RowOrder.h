@@ -25,8 +25,8 @@ llvm::SetVector<mlir::Value> getRowConditions(ForallOp forall);
 /// Returns the tensors from which `forall` loads only scalars and whose cache
 /// lines are worth a prefetch. Integer tensors are among them, since they often
 /// contain indices of rows. A float tensor is among them if each block loads
-/// many of its lines: because it is transposed, or because a block loads all
-/// states of a row.
+/// many of the tensor's lines: because the tensor is transposed, or because a
+/// block loads all states of a row.
 llvm::SetVector<mlir::BlockArgument> collectTables(KernelOp kernel,
                                                    ForallOp forall);
 

@@ -122,8 +122,8 @@ template <typename OpTy> static Value buildShift(OpBuilder &b, OpTy op) {
 // Division
 //===----------------------------------------------------------------------===//
 
-/// Returns true if MLIR's ops may be undefined for the divisor: for 0 and, if
-/// signed, for -1.
+/// Returns true if MLIR's divisions may be undefined for `divisor`: it may be 0
+/// or, if `isSigned` is true, -1.
 static bool isOddDivisor(Value divisor, bool isSigned) {
   std::optional<APInt> constant = constantOf(divisor);
   return !constant || constant->isZero() || (isSigned && constant->isAllOnes());
@@ -287,7 +287,7 @@ static void dropPromises(Operation *op) {
       .Case<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(
           [](auto exact) { exact.setIsExact(false); });
   auto real = dyn_cast<arith::ArithFastMathInterface>(op);
-  // Null if the op has no flags, as some conversions.
+  // Stays null if the op has no flags, as some conversions do not.
   arith::FastMathFlagsAttr flags;
   if (real)
     flags = real.getFastMathFlagsAttr();
@@ -297,9 +297,9 @@ static void dropPromises(Operation *op) {
                                               arith::FastMathFlags::none));
 }
 
-/// Narrows an index via i64. If it were narrowed by a single cast, MLIR would
-/// fold this cast and a cast back to the original index, although the first
-/// drops bits. Returns null for other casts.
+/// Narrows an index by a cast to i64 and a truncation. After a single narrowing
+/// cast, MLIR would fold a cast back to the original index, although bits were
+/// dropped. Returns null for other casts.
 static Value buildIndexCast(OpBuilder &b, arith::IndexCastOp cast) {
   Type to = cast.getType();
   if (!cast.getIn().getType().isIndex() || to.getIntOrFloatBitWidth() >= 64)
@@ -360,9 +360,9 @@ static Value buildTotal(OpBuilder &b, Operation *op) {
 }
 
 /// Makes a loop count its iterations, unless its step is 1 and its index has 64
-/// bits and is signed. A loop that does not count would not end if its index
-/// overflows. MLIR would also remove it if it has more iterations than the type
-/// of its index has positive numbers.
+/// bits and is signed. Otherwise the loop would not end if its index overflows.
+/// MLIR would also remove a loop that has more iterations than the type of the
+/// index has positive numbers.
 static LogicalResult makeTotal(scf::ForOp loop) {
   std::optional<APInt> step = loop.getConstantStep();
   if (step && !step->isStrictlyPositive())

@@ -17,8 +17,8 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Traces values that hold elements of tensors with the dtype variable, forward
-/// and backward.
+/// Finds all values that hold elements of tensors with the dtype variable.
+/// Follows the definitions and the uses of these values.
 class OpaqueElements {
 public:
   OpaqueElements(KernelOp kernel, StringRef variable)
@@ -76,8 +76,8 @@ Operation *OpaqueElements::collect() {
   return isFilledWithNumber() ? kernel.getOperation() : nullptr;
 }
 
-/// Returns true if the op that defines `value` only moves elements. Its
-/// operands are traced next.
+/// Returns true if the op that defines `value` only moves elements. Adds the
+/// operands that this op moves to `values`.
 bool OpaqueElements::followDefinition(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto load = dyn_cast_if_present<LoadOp>(op)) {
@@ -106,7 +106,8 @@ bool OpaqueElements::followDefinition(Value value) {
   return matchPattern(value, m_Zero()) || matchPattern(value, m_PosZeroFloat());
 }
 
-/// Returns true if `use` only moves an element. The destination is traced next.
+/// Returns true if `use` only moves an element. Adds the results to which it
+/// moves the element to `values`.
 bool OpaqueElements::followUse(OpOperand &use) {
   Operation *op = use.getOwner();
   if (auto store = dyn_cast<StoreOp>(op))
@@ -137,7 +138,7 @@ Operation *OpaqueElements::findOther() {
     if (!followDefinition(value))
       return definition ? definition : value.getParentBlock()->getParentOp();
     if (matchPattern(value, m_Constant()))
-      continue; // Other uses of this zero need not be elements.
+      continue; // This zero may have uses that are not elements.
     for (OpOperand &use : value.getUses())
       if (!followUse(use))
         return use.getOwner();

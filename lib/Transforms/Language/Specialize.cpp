@@ -75,7 +75,7 @@ private:
 };
 } // namespace
 
-/// Returns the reason why `name` is not an optional argument that can be bound.
+/// Returns the reason why `name` cannot be bound as an optional argument.
 static StringRef describeArgument(KernelOp kernel, StringRef name) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
     if (kernel.getArgName(index) == name)
@@ -87,8 +87,8 @@ static StringRef describeArgument(KernelOp kernel, StringRef name) {
 /// The value of a binding that leaves the size of a dim to the launch.
 static constexpr StringLiteral kAny = "any";
 
-/// Returns true if some rows have the length `dim`. The layout of these rows
-/// depends on their length.
+/// Returns true if some rows have the length `dim`. Their layout depends on
+/// this length, so the launch cannot decide it.
 static bool isRowLength(KernelOp kernel, StringRef dim) {
   return kernel
       .walk([&](Operation *op) {
@@ -242,8 +242,8 @@ LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
         BaseAttr bound = names.bases.lookup(other);
         return bound ? bound.getValue().getValue() : StringRef();
       });
-    // If the default is a base without a value, the iteration for that base
-    // reports the error.
+    // The default of a base may be the name of another base. If that base has
+    // no value, the iteration for it reports the error.
     if (value.empty())
       continue;
     if (failed(bindOne(kernel, names, name.name, value)))

@@ -66,9 +66,9 @@ LogicalResult GroupTypes::mark(Value row, DimAttr dim) {
   return success();
 }
 
-/// Marks an operand. If it is a splat, a constant or an iota, other ops may use
-/// the same value along another dim. So this op is cloned for the operand
-/// instead, and the clone is marked.
+/// Marks an operand. If a splat, a constant or an iota defines it, other ops
+/// may use the same value along another dim. So the defining op is cloned for
+/// this operand, and only the clone is marked.
 LogicalResult GroupTypes::markOperand(OpOperand &operand, DimAttr dim) {
   Value row = operand.get();
   Operation *def = row.getDefiningOp();
@@ -261,8 +261,8 @@ LogicalResult GroupTypes::run(KernelOp kernel) {
   });
   if (walk.wasInterrupted() || failed(followAll()))
     return failure();
-  // Also mark rows that no op broadcasts over groups or computes from groups,
-  // if their memory can only be accessed element by element.
+  // Rows along groups that no op broadcasts over groups or reduces from groups
+  // are also marked if their elements are not adjacent in memory.
   walk = kernel.walk([&](Operation *op) {
     DimAttr product = getSpreadProduct(kernel, op);
     return product && (failed(markSpread(op, product)) || failed(followAll()))

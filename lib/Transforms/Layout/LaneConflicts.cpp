@@ -15,10 +15,10 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Returns true if two accesses to the same row assign each element to the same
-/// lane. In a row with one element per group, this needs two stores or two
-/// loads: the first lane of a group stores the element, but all lanes of the
-/// group load it.
+/// Returns true if two accesses to a row assign each element to the same lane.
+/// If the row has one element per group, both must be stores or both loads: the
+/// first lane of a group stores the element, but all lanes of the group load
+/// it.
 static bool areSharedAlike(const MemoryAccess &a, const MemoryAccess &b) {
   if (!a.isRow || !b.isRow || !a.isPartAs(b))
     return false;

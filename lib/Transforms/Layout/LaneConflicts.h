@@ -27,8 +27,8 @@ namespace mlafix {
 bool mayConflict(KernelOp kernel, const MemoryAccess &a, const MemoryAccess &b);
 
 /// Groups the accesses of a kernel into kinds. Accesses of one kind have the
-/// same conflicts. An argument has few kinds, even with many accesses, and each
-/// pair of kinds is compared only once.
+/// same conflicts. So only pairs of kinds are compared, each once, and an
+/// argument with many accesses has few kinds.
 class AccessKinds {
 public:
   /// `conflict` must be symmetric. It is mayConflict() or a stricter test.
@@ -51,7 +51,7 @@ private:
   std::function<bool(const MemoryAccess &, const MemoryAccess &)> conflict;
   llvm::DenseMap<Key, unsigned> kinds;
   llvm::SmallVector<MemoryAccess> examples; ///< first access of each kind
-  /// Conflicts of each kind, a bit per kind.
+  /// For each kind, the set of kinds that conflict with it.
   llvm::SmallVector<llvm::BitVector> matrix;
 };
 
