@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A remark is a sentence for the author of a kernel. It says what a pass did or
-// did not do, and why (mlir/IR/Remarks.h: passed, missed, analysis). Its text
-// is built only if remarks are enabled. docs/Troubleshooting.md lists all
-// remarks.
+// did not do, and why. mlir/IR/Remarks.h has the kinds of remarks: passed,
+// missed, analysis. The text of a remark is built only if remarks are enabled.
+// docs/Troubleshooting.md lists all remarks.
 //
 //===----------------------------------------------------------------------===//
 

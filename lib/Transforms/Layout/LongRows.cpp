@@ -49,12 +49,15 @@ bool mlafix::readsPacks(LoadIntoOp load, int64_t elements) {
          size % (elements / each) == 0;
 }
 
-/// Returns the approximate number of instructions per thread for `op` on all of
-/// its packs. Most ops have one per element. A reduction also combines lanes
-/// and warps (RowReduce.cpp). A scan has an operation per element and index bit
-/// (RowScan.cpp), and a swap two per element (RowSwap.cpp). A mlafix.load_into
-/// that reads single elements computes an address and a predicate for each of
-/// them.
+/// Returns the approximate number of instructions with which a thread executes
+/// `op` on all packs that it has. Most ops take one instruction per element.
+/// Other ops take more:
+///
+///   - A reduction also combines lanes and warps (RowReduce.cpp).
+///   - A scan has an operation per element and index bit (RowScan.cpp).
+///   - A swap takes two instructions per element (RowSwap.cpp).
+///   - A mlafix.load_into that reads single elements computes an address and a
+///     predicate for each of them.
 static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   DimAttr dim = getTileDim(getTile(op));
   int64_t perPack = layout.packFor(dim), packs = layout.packsFor(dim);
@@ -94,7 +97,8 @@ bool mlafix::walksRows(KernelOp kernel) {
   // it.
   llvm::DenseMap<Operation *, int64_t> stages;
   int64_t longest = 0, stored = 0;
-  bool isStructured = true; // Rows that scf.while carries stay unrolled.
+  // False if scf.while carries rows, which then stay unrolled.
+  bool isStructured = true;
   bool isTooLong = false;
   kernel.walk([&](Operation *op) {
     int64_t stage = 0;

@@ -85,16 +85,16 @@ static bool isBatchable(Operation *op) {
       isa<LoadOp, StoreOp, PresentOp, SameTensorOp, memref::DimOp>(op))
     return true;
   // Integer divisions are not batched: a vector division divides for all rows
-  // of a batch, but the select that excludes a zero divisor only knows the
-  // condition of one row.
+  // of a batch, but the select that excludes a zero divisor only tests the
+  // divisor of one row.
   return isElementwiseScalar(op) &&
          !isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(
              op);
 }
 
 /// Returns true if `early` accesses memory so often that the program of a batch
-/// is long. Each of these accesses takes as many instructions as a batch has
-/// rows.
+/// is long. The program has each of these accesses once for every row of the
+/// batch.
 static bool isLongBatch(const RowInvariantScalars &early,
                         const MachineModel &machine) {
   return llvm::count_if(early.inOrder(), [](Operation *op) {

@@ -25,8 +25,8 @@ struct PackPosition {
   mlir::Value stores;
 };
 
-/// The distribution of a kernel's rows, and the share that this thread has of
-/// them. On a CPU a row has one lane.
+/// The distribution of a kernel's rows over lanes, and the part of a row that
+/// belongs to this thread's lane. On a CPU a row has one lane.
 struct RowLayout {
   /// Creates the layout of a kernel whose grid has been lowered.
   explicit RowLayout(KernelOp kernel);
@@ -68,8 +68,8 @@ struct RowLayout {
   PackPosition positionOf(mlir::OpBuilder &b, mlir::Location loc,
                           mlir::Type tile, int64_t p) const;
 
-  /// Return the end and the step of a walk over all packs, which starts at 0.
-  /// Each lane processes one pack per step.
+  /// Return the end and the step of a loop from 0 over all packs of a row (a
+  /// walk). In each iteration, every lane processes one pack.
   int64_t walkEnd(mlir::Type tile) const;
   int64_t walkStep(mlir::Type tile) const;
   /// Builds the position of this lane's pack in the step of a walk that starts

@@ -68,8 +68,8 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
                 "stored");
 }
 
-/// Builds an i1 that is true if the rows of the grid are few enough for the
-/// cache.
+/// Builds an i1 that is true if the grid's rows, of `rowBytes` bytes each, have
+/// at most `smallBytes` bytes in total and so fit into the cache.
 static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
                           int64_t rowBytes, int64_t smallBytes) {
   Value rows = arith::ConstantIndexOp::create(b, loc, 1);
@@ -80,9 +80,10 @@ static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
       arith::ConstantIndexOp::create(b, loc, smallBytes / rowBytes));
 }
 
-/// Replaces the load of `merge.updated` by two loads of the row, one of which
-/// executes. If the call is in place and large, the row is loaded after the
-/// lse, and only if the lse is finite. Otherwise it is loaded at once.
+/// Replaces the load of `merge.updated` by two loads of the row, only one of
+/// which executes. If the call is in place and large, the row is loaded after
+/// the lse, and only if the lse is finite. Otherwise the row is loaded without
+/// waiting for the lse.
 static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   LoadStateOp load = merge.updated;
   OpBuilder b(load);
@@ -90,8 +91,8 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   auto tile = load.getType().getTileType();
   int64_t rowBytes = getRowBytes(tile, getElementTypeOrSelf(load.getOut()));
   Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
-  // Null unless the state is optional. An absent state gets the lse -inf, so
-  // that it is empty.
+  // Null if the state is always loaded. Where `condition` is false, the state
+  // gets the lse -inf, so that it is empty.
   Value condition = statePredicate(b, load);
   Value isLarge = arith::XOrIOp::create(
       b, loc, buildIsSmall(b, loc, grid, rowBytes, smallBytes), yes);
@@ -126,8 +127,9 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   scf::YieldOp::create(b, loc, loadRow(both(b, loc, condition, isHeld)));
   b.setInsertionPoint(load);
   Value row = branch.getResult(0);
-  // Load the lse again (from L1), so that nothing before the branch waits for
-  // it.
+  // Load the lse again (from L1), behind the branch that loads it. With a
+  // single load in front of the branch, code before the branch would wait for
+  // the lse.
   Value lse = loadLse();
   Value state = MakeStateOp::create(b, loc, load.getType(), row, lse);
   load.replaceAllUsesWith(state);

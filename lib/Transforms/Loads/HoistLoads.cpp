@@ -24,9 +24,9 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Moves `op` in front of `anchor`, together with the ops between the two that
+/// Moves `op` in front of `anchor`, together with the ops behind `anchor` that
 /// `op` needs. Returns false and moves nothing if `op` needs `anchor` or an op
-/// that may not move.
+/// behind it that may not move.
 static bool hoist(Operation *op, Operation *anchor) {
   SmallVector<Operation *> slice;
   llvm::SmallPtrSet<Operation *, 8> inSlice;
@@ -94,8 +94,8 @@ static void hoistAccesses(Block &block, Access kind, bool isAhead) {
            first == block.end() ? block.begin() : first, block.end()))) {
     Access access = getAccess(&op, isAhead);
     if (access == kind) {
-      // If the access needs the anchor, or ops behind it that may not move,
-      // move the anchor behind these ops.
+      // If the access needs the anchor, or ops behind the anchor that may not
+      // move, use the next op as the anchor instead.
       while (anchor && !hoist(&op, anchor)) {
         anchor = anchor->getNextNode();
         if (anchor == &op)

@@ -43,9 +43,9 @@ static int64_t getPlanned(LLVM::LLVMFuncOp function, PlanField field) {
               : getPlanFields()[static_cast<unsigned>(field)].initial;
 }
 
-/// Returns the number of threads whose rows have EarlyBytes bytes in total, if
-/// each thread has rows of `bytes` bytes. Memory cannot deliver more before the
-/// preceding grid ends, so further rows would be loaded twice.
+/// Returns the number of threads that may prefetch rows of `bytes` bytes each:
+/// together EarlyBytes bytes. Memory cannot deliver more before the preceding
+/// grid ends, so further rows would be loaded twice.
 static int64_t countPrefetchingThreads(LLVM::LLVMFuncOp function,
                                        int64_t bytes) {
   return getPlanned(function, PlanField::EarlyBytes) / bytes;
@@ -91,9 +91,9 @@ static Value getAugend(Value value) {
                                                          : Value();
 }
 
-/// Returns true if two values are equal apart from constant summands. Looks
-/// through equal conversions, and through additions and address computations
-/// with one equal operand.
+/// Returns true if two values are equal apart from constant summands. The
+/// values may be results of equal conversions, or of additions and address
+/// computations with one equal operand. Then the other operands are compared.
 static bool differByConstant(Value x, Value y) {
   if (isAlike(x, y))
     return true;
@@ -156,8 +156,8 @@ static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
                             LLVM::AsmDialectAttr(), ArrayAttr());
 }
 
-/// Prefetches a line to L2. LLVM's intrinsic would require a newer PTX ISA than
-/// this instruction.
+/// PTX that prefetches a line to L2. LLVM's intrinsic for this instruction
+/// would require a newer PTX ISA than the instruction does.
 static constexpr StringLiteral kPrefetch = "prefetch.global.L2 [$0];";
 
 namespace {
@@ -228,8 +228,8 @@ int64_t GridWait::choosePrefetches(Operation *wait,
 }
 
 /// Returns an i1 that is true if the launch reads only memory of its own
-/// device. The first call adds a parameter for it to the kernel. Returns null
-/// if the kernel has too many parameters already.
+/// device. The first call adds the parameter from which the i1 is computed to
+/// the kernel. Returns null if the kernel has too many parameters already.
 Value GridWait::getLocal() {
   if (local)
     return local;
@@ -373,8 +373,8 @@ void GridWait::delay(Operation *wait) {
     if (!moveBeforeWait(pointer, wait))
       continue;
     ++moved;
-    // The loads of one row's packs add constants to a common address, so one
-    // address is enough.
+    // The addresses of one row's packs differ by constants, which the loads add
+    // by themselves. So one address per row is enough.
     if (isOfPack(pointer) && llvm::any_of(needed, [&](Value other) {
           return differByConstant(other, pointer);
         }))
@@ -418,9 +418,9 @@ void GridWait::delay(Operation *wait) {
 // after the load of the index and the loads of rows that need no index.
 //
 // ptxas waits for the index before `griddepcontrol.launch_dependents`, so the
-// next grid begins once the index is there. If all rows of this grid have been
-// prefetched, the next grid may begin at once, since its prefetches cannot
-// delay this grid's loads.
+// next grid begins once the index has been loaded. If all rows of this grid
+// have been prefetched, the next grid may begin at once, since its prefetches
+// cannot delay this grid's loads.
 //
 // Lane groups load their first chunk before the merge loop. The next grid
 // begins after these loads, because its prefetches would compete with them.
@@ -453,8 +453,9 @@ static bool loadsOnly(scf::IfOp branch) {
               .wasInterrupted();
 }
 
-/// Returns the last branch directly after `launch` that loads the first chunk
-/// of a loop (mlafix-lower-merge-loops). Returns null if there is none.
+/// Returns the last of the branches after `launch` that load the first chunk of
+/// a loop (mlafix-lower-merge-loops). Only loads, and ops without memory
+/// effects, may lie between them. Returns null if there is no such branch.
 static scf::IfOp getFirstChunks(Operation *launch) {
   scf::IfOp last;
   for (Operation *op = getNextEffect(launch); op; op = getNextEffect(op)) {
@@ -521,8 +522,8 @@ static SmallVector<LLVM::LoadOp> collectLoads(Block &block) {
   return loads;
 }
 
-/// Builds the launch trigger as inline PTX that LLVM treats as a store. LLVM
-/// would move loads across the intrinsic.
+/// Builds the launch trigger as inline PTX, which LLVM treats as a store. LLVM
+/// would move loads across the intrinsic for the trigger.
 static Operation *buildLaunchAssembly(OpBuilder &b, Location loc) {
   return LLVM::InlineAsmOp::create(
       b, loc, TypeRange(), ValueRange(), "griddepcontrol.launch_dependents;",
@@ -587,8 +588,8 @@ static void place(Operation *launch, Block &block) {
   keepIfPrefetched(launch, bytes);
 }
 
-/// Lets the next grid begin only after those loads with which its prefetches
-/// would compete.
+/// Lets the next grid begin only after those loads of this grid with which the
+/// prefetches of the next grid would compete.
 static void delayLaunch(Operation *launch) {
   if (scf::IfOp guard = getGuard(launch))
     place(launch, *guard.thenBlock());

@@ -66,7 +66,7 @@ bool PrefetchCandidates::isKnown(Value value) {
 }
 
 /// Builds `value`, for which isKnown() must hold, before the wait. The result
-/// is what `value` is in the first iteration of all enclosing loops.
+/// is the value that `value` has in the first iteration of all enclosing loops.
 Value PrefetchCandidates::buildBeforeWait(Value value) {
   if (starts.getValueMap().empty()) {
     moveBeforeWait(value, wait);

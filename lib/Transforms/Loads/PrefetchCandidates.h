@@ -47,7 +47,7 @@ private:
   /// this value: a bound of a loop.
   struct Early {
     mlir::Operation *op;
-    mlir::Value pointer, mask; ///< of a load; `mask` is null if it has none
+    mlir::Value pointer, mask; ///< of a load; null `mask`: no mask
     int64_t bytes;             ///< bytes of a load of a pack, else 0
     std::vector<Early> inner;  ///< loads in a branch or a loop
   };

@@ -47,9 +47,9 @@ public:
         branches(branches) {}
 
   /// Collects the loads. Returns false and sets `reason` if they cannot be
-  /// built for another iteration, or if they need too many registers.
+  /// built for another iteration, or if their values need too many registers.
   bool collect(StringRef &reason);
-  /// The bytes of the next chunk that each lane loads.
+  /// The bytes of the next chunk that each lane loads. Set by collect().
   int64_t bytes = 0;
 
   /// Builds the values of `carried` for the iteration at `index`.
@@ -224,8 +224,8 @@ SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
     all = all ? arith::AndIOp::create(b, loc, all, mask) : mask;
     any = any ? arith::OrIOp::create(b, loc, any, mask) : mask;
   }
-  // A lane group that is past the end, while other groups still have a chunk,
-  // loads nothing.
+  // If no mask holds, nothing is loaded. This happens in a lane group that is
+  // past the end while other groups still have a chunk.
   auto none = [&] {
     return llvm::map_to_vector(carried, [&](Value value) -> Value {
       auto select = value.getDefiningOp<arith::SelectOp>();
@@ -284,8 +284,8 @@ static SmallVector<Operation *> collectLargestLse(scf::ForOp largest,
   return ops.takeVector();
 }
 
-/// Makes `loop` load what `loads` loads one iteration ahead, and carry the
-/// values to the next iteration. The loads are placed before the op `next`.
+/// Makes each iteration of `loop` execute `loads` for the next iteration, and
+/// carry the loaded values to it. The loads are placed before the op `next`.
 /// `init` holds the values of the first iteration. Returns the new loop.
 static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
                              SmallVector<Value> init, Operation *next) {
@@ -294,10 +294,10 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
   auto addStep = [&](Value index) -> Value {
     return arith::AddIOp::create(rewriter, loc, index, loop.getStep());
   };
-  // Also carry the start of the next chunk. If it were computed from the
-  // induction variable, it would be known before the wait for the preceding
-  // grid. OverlapGrids.cpp would then prefetch the second chunk together with
-  // the first.
+  // Also carry the start of the next chunk, so that OverlapGrids.cpp does not
+  // prefetch the second chunk together with the first. It would if the start
+  // were computed from the induction variable, which is known before the wait
+  // for the preceding grid.
   init.push_back(addStep(loop.getLowerBound()));
   auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
     rewriter.setInsertionPoint(next);
@@ -318,9 +318,9 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
 /// or if two copies of `loop` would be too large.
 ///
 /// In code for groups with one chunk each, the loads at these indices replace
-/// `lses`. In `largest`, lanes share the chunks of a group, but the only chunk
-/// belongs to the first of these lanes, whose result alone counts. `loop` loads
-/// the same chunk.
+/// `lses`. This holds although lanes share the chunks of a group in `largest`:
+/// the only chunk belongs to the first of these lanes, whose result alone
+/// counts, and `loop` loads the same chunk.
 static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,
@@ -363,7 +363,8 @@ void mlafix::loadChunksAhead(KernelOp kernel, ChunkLoop chunks) {
       << remark::add("the next chunk, {0} bytes a lane, is loaded before the "
                      "current one is merged",
                      loads.bytes);
-  // The lanes load the lses of different chunks, so branches would diverge.
+  // The lanes load the lses of different chunks, so branches would diverge. The
+  // lses are therefore loaded with predicates.
   ChunkLoads lses(largest, mostBytes, /*streamedBytes=*/0,
                   /*branches=*/false);
   const bool carriesLses = largest && lses.collect(reason);

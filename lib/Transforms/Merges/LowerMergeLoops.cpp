@@ -53,7 +53,7 @@ static Value buildLargest(OpBuilder &b, Location loc, Value number,
 }
 
 /// Lowers a merge loop that computes a maximum (isOfNumbers) to an scf.for.
-/// This thread processes the chunks at `offset`, `offset` + `stride`, ….
+/// Each thread processes the chunks at its `offset`, `offset` + `stride`, ….
 static scf::ForOp lowerToLargest(IRRewriter &b, MergeLoopOp op, Value stride,
                                  Value offset) {
   Operation *next = op->getNextNode();
@@ -114,9 +114,10 @@ static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
 
 namespace {
 /// Lowers a merge loop on packs, in a layout of lane groups, to an scf.for.
-/// Group g computes the chunks g, g + groups, …. The groups publish their
-/// chunks in shared memory. The first group merges them in the order in which a
-/// single group would. If the loop computes a maximum, every group obtains it.
+/// Group g computes the chunks g, g + groups, …. The groups store their chunks
+/// in shared memory. The first group merges these chunks in the order in which
+/// a single group would. If the loop computes a maximum instead, every group
+/// obtains the maximum.
 class MergeLoopLowering {
 public:
   MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, RowOp row,
@@ -184,7 +185,7 @@ private:
   LayoutAttr layout;
   int64_t inWarp;    // adjacent lanes known to share a row and a warp
   int64_t collected; // chunks that the first group merges per iteration
-  int64_t added;     // chunks that the first group adds per iteration
+  int64_t added;     // chunks that it adds per iteration, if none has a weight
   /// This thread's group, the number of groups, and this thread's number in its
   /// group, all i32, from mlafix.row.
   Value group, groups, member;
@@ -292,8 +293,8 @@ std::pair<Value, Value> MergeLoopLowering::allocLeast() {
   return {buffer, place};
 }
 
-/// Maps an f32 to an i32 with the same order. A NaN result of arithmetic
-/// becomes the largest integer.
+/// Maps an f32 to an i32, such that the integers have the order of the floats.
+/// The NaN that arithmetic yields (0x7fffffff) becomes the largest integer.
 Value MergeLoopLowering::toOrdered(Value number) {
   return flipNegative(arith::BitcastOp::create(b, loc, b.getI32Type(), number));
 }
@@ -352,9 +353,9 @@ void MergeLoopLowering::buildBarrierBehindFirst() {
   buildBarrier(b, loc);
 }
 
-/// Publishes this thread's chunk in shared memory if groups share the loop. A
-/// barrier comes first, because the first group may still read the previous
-/// chunks while other groups have computed their next ones.
+/// Stores this thread's part of its group's chunk to shared memory if groups
+/// share the loop. A barrier comes first, because the first group may still
+/// read the previous chunks when other groups have computed their next chunks.
 void MergeLoopLowering::publish(SharedChunks &shared, ValueRange chunk) {
   auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
@@ -363,10 +364,10 @@ void MergeLoopLowering::publish(SharedChunks &shared, ValueRange chunk) {
   shared.write(getExchanged(chunk));
 }
 
-/// Merges the chunks of all groups in the first group. The other groups keep
+/// Lets the first group merge the chunks of all groups. The other groups keep
 /// `running`. An iteration merges several chunks, so that the computations of
-/// their weights overlap. Chunks that are only added need no weights, so more
-/// of them are read at once.
+/// their weights overlap. Chunks that are only added need no weights, so an
+/// iteration reads more of them.
 SmallVector<Value> MergeLoopLowering::collect(SharedChunks &shared,
                                               ValueRange running,
                                               ValueRange chunk) {

@@ -12,9 +12,9 @@
 
 namespace mlafix {
 
-/// Shared memory for the chunks of lane groups. It holds the f32 packs and
-/// numbers that each thread has of the chunk of its group. One group reads the
-/// chunks of all groups.
+/// Shared memory for the chunks of lane groups. Each thread writes its f32
+/// packs and numbers of its group's chunk. One group reads the chunks of all
+/// groups.
 class SharedChunks {
 public:
   /// Allocates memory for values of `types` of every thread.
@@ -23,9 +23,9 @@ public:
 
   /// Writes this thread's values.
   void write(mlir::ValueRange values);
-  /// Reads values of `group` (i32): those of the thread with this thread's
-  /// number in that group. The other thread must have written them before a
-  /// barrier.
+  /// Reads the values of one thread of `group` (i32): the thread that has the
+  /// same number in `group` as this thread has in its group. A barrier must
+  /// separate the write of that thread from this read.
   llvm::SmallVector<mlir::Value> read(mlir::Value group);
 
 private:

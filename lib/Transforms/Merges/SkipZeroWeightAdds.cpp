@@ -68,7 +68,7 @@ static bool keepSum(math::FmaOp fma) {
       !isa<VectorType>(mask.getType()) ||
       !matchPattern(mask.getTrueValue(), m_NegZeroFloat()) ||
       isa<VectorType>(mask.getCondition().getType()) ||
-      getSplat(fma.getC()) || // the addend must be another payload
+      getSplat(fma.getC()) || // a broadcast is no payload
       !isZeroWhere(mask.getCondition(), factor))
     return false;
   OpBuilder b(fma);
@@ -112,8 +112,8 @@ struct MergedRow {
 };
 } // namespace
 
-/// Returns true if `value` is only clamped and narrowed. Masking then costs
-/// less after narrowing, on 32-bit words.
+/// Returns true if `value` is only clamped and narrowed. It is then cheaper to
+/// mask the narrowed elements, as 32-bit words.
 static bool isOnlyNarrowed(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     if (isa<arith::TruncFOp>(user))
@@ -222,8 +222,8 @@ void MergedRow::maskNumbers() {
       dead->erase();
 }
 
-/// Replaces a select per element by four operations on scalars, for each
-/// condition that selects at least `fewest` elements. Returns the number of
+/// For each condition that selects at least `fewest` elements, replaces the
+/// selects of elements by four operations on scalars. Returns the number of
 /// packs that have been rewritten.
 static int64_t maskRows(KernelOp kernel, int64_t fewest) {
   // Maps the condition of an empty state to the rows that it replaces by 0.

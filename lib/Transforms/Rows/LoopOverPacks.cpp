@@ -346,7 +346,7 @@ private:
   // The buffer of each row in `kept` that has been computed.
   llvm::DenseMap<Value, Value> buffers;
   llvm::DenseMap<Value, Value> lefts; // `totals` of scanAcrossSteps(), by scan
-  llvm::DenseMap<Value, Value> packs; // of the current loop, by row
+  llvm::DenseMap<Value, Value> packs; // computed in the current loop, by row
   llvm::DenseMap<Operation *, WalkPartials> partials; // by reduction
 };
 } // namespace
@@ -365,7 +365,8 @@ static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
 }
 
 namespace {
-/// The properties of a memory access on which its order depends.
+/// A class of memory accesses. The classes of two accesses decide whether the
+/// later one may be in the same stage as the earlier one (mustPrecede).
 struct AccessClass {
   bool isTile, writes;
   // Kind in AccessKinds; nullopt unless an argument is accessed.
@@ -381,7 +382,8 @@ struct AccessClass {
 static AccessClass classify(Operation *op, AccessKinds &kinds) {
   AccessClass result{isTileOp(op), mayWrite(op), std::nullopt};
   std::optional<MemoryAccess> access = getSingleAccess(op);
-  // The rows of a buffer share a loop per stage, so only arguments need kinds.
+  // All rows in a buffer have one dim, so a stage accesses them in one loop, in
+  // order. Only accesses to arguments need kinds.
   if (access && access->getArgument())
     result.kind = kinds.getKind(*access);
   return result;
@@ -405,8 +407,8 @@ bool LoopDistribution::isFarSwap(Operation *op) {
 }
 
 /// Assigns to each op the first stage in which all of its operands are
-/// available. Results of reductions, and packs of other steps, are available
-/// one stage later.
+/// available. Results of reductions, and packs that a swap reads from other
+/// steps of the walk, are available one stage after the op that computes them.
 void LoopDistribution::assignStages() {
   AccessKinds kinds([=](const MemoryAccess &a, const MemoryAccess &b) {
     return (a.getRowDim() != b.getRowDim() || !a.isPartAs(b)) &&
@@ -443,8 +445,8 @@ WalkPosition LoopDistribution::buildPosition(OpBuilder &b, Location loc,
   return position;
 }
 
-/// Returns the pack of the row `tile` at `place`. It has been computed in this
-/// loop, is loaded from the buffer of an earlier stage, or is recomputed.
+/// Returns the pack of the row `tile` at `place`. If this loop has not computed
+/// the pack, loads it from the row's buffer or recomputes it.
 Value LoopDistribution::getPack(OpBuilder &b, Value tile,
                                 const WalkPosition &place) {
   if (Value pack = packs.lookup(tile))
@@ -459,7 +461,7 @@ Value LoopDistribution::getPack(OpBuilder &b, Value tile,
                                     buffer, ValueRange{place.local});
 }
 
-/// Returns the number of the step of the walk that starts at `base`.
+/// Returns the number of the walk's step that starts at position `base`.
 Value LoopDistribution::getStep(OpBuilder &b, Location loc, Type tile,
                                 Value base) {
   return IndexBuilder(b, loc).div(
@@ -650,8 +652,8 @@ Value LoopDistribution::buildWalkEnd(OpBuilder &b, Location loc, Type tile) {
              : IndexBuilder(b, loc).constant(layout.walkEnd(tile));
 }
 
-/// Fills the partials of packs from `end` to the row's bound with the neutral
-/// element, for the reductions among `ops`.
+/// For the reductions among `ops`, stores the neutral element as the partial of
+/// each pack from `end` to the row's bound.
 void LoopDistribution::fillPartials(OpBuilder &b, ArrayRef<Operation *> ops,
                                     Type tile, Value end) {
   SmallVector<ReduceOp> reductions;
@@ -675,7 +677,7 @@ void LoopDistribution::fillPartials(OpBuilder &b, ArrayRef<Operation *> ops,
   }
 }
 
-/// Builds the loop over the packs of rows with the length of `tile`. It
+/// Builds the loop over the packs of rows with the length of `tile`. The loop
 /// executes `ops`, which are in stage `stage`.
 void LoopDistribution::buildLoop(int64_t stage, Type tile,
                                  ArrayRef<Operation *> ops) {
@@ -692,7 +694,8 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   OpBuilder body(loop.getBody()->getTerminator());
   WalkPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
   packs.clear();
-  // Recompute rows of earlier stages before the stores of this stage.
+  // Recompute rows of earlier stages before the stores of this stage, which may
+  // overwrite the memory that these rows are loaded from.
   for (Operation *op : ops)
     for (Value operand : op->getOperands())
       if (Operation *def = operand.getDefiningOp();
@@ -745,7 +748,8 @@ void LoopDistribution::run() {
       op->erase();
 }
 
-/// Checks that every row is used only in the block that computes it.
+/// Checks that every row is used only in the block that computes it, except
+/// rows that cost nothing to repeat (isUniform).
 static LogicalResult verifyBlocks(KernelOp kernel) {
   WalkResult walk = kernel.walk([](Operation *op) {
     bool isApart = llvm::all_of(op->getOperands(), [&](Value operand) {
