@@ -96,11 +96,15 @@ def search(data: bytes) -> list[Found]:
 
 
 def _contents(path: Path) -> Iterator[bytes]:
-    """Yields the bytes of a cubin or a unit, or each block of GPU code in an archive."""
+    """Yields the bytes of a file. If the file is an archive, yields its blocks of GPU code. Yields nothing for a unit with
+    CPU code only."""
+    import mlafix
     from mlafix._files import archive as _archive
 
     if path.suffix != _archive.SUFFIX:
-        yield path.read_bytes()
+        unit = mlafix.Unit.load(path) if path.suffix == ".mlafix" else None
+        if unit is None or any(target.startswith("sm_") for name in unit for _, targets in unit[name].specializations for target in targets):
+            yield path.read_bytes()
         return
     archive = _archive.Archive(path)
     for target, blocks in archive._places.items():
@@ -110,8 +114,8 @@ def _contents(path: Path) -> Iterator[bytes]:
 
 
 def main(paths: list[str]) -> int:
-    """Prints the refused instructions of the files and returns the exit status. The status is 1 if there is a refused
-    instruction, or if no instruction at all was found. If all files are archives without GPU code, the status is 0."""
+    """Prints the refused instructions of the files. Returns the exit status: 1 if there is a refused instruction, or if
+    no instruction was found in the files, else 0. Archives and units with CPU code only do not count as files here."""
     looked = bad = files = 0
     for path in paths:
         blocks = list(_contents(Path(path)))

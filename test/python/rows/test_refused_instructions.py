@@ -88,6 +88,14 @@ def test_the_list_is_found_in_a_cubin(tmp_path: Path, name: str) -> None:
     assert [(found.function, found.offset) for found in refused.search(spoiled)] == expected
 
 
+def test_a_unit_with_cpu_code_only_has_nothing_to_refuse(tmp_path: Path) -> None:
+    job = narrow_stores.rectified, {"D": 64, "T": "f32"}
+    for target, instructions in (("cpu", False), ("sm_90", True)):
+        path = tmp_path / f"{target}.mlafix"
+        path.write_bytes(saved(tmp_path)(job, target))
+        assert refused.main([str(path)]) == 0 and any(refused._contents(path)) == instructions
+
+
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
 def test_bytes_behind_maxima_for_every_chip(tmp_path: Path, dtype: str) -> None:
     jobs = [((kernel, {"D": 64, "T": dtype}), chip) for chip in CHIPS for kernel in narrow_stores.KERNELS]
