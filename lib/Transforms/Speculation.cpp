@@ -15,9 +15,9 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Returns true if `op` is pure arithmetic that may be speculated. For a
-/// division, the divisor must be a positive constant. Another divisor could be
-/// zero where a branch prevents the division.
+/// Returns true if `op` is pure arithmetic that may be speculated. The divisor
+/// of a division must be a positive constant. Another divisor could be zero,
+/// and a branch that prevents the division by zero would be ignored.
 static bool isComputableAnywhere(Operation *op) {
   if (op->getNumRegions() || !isPure(op))
     return false;
@@ -70,7 +70,8 @@ bool mlafix::moveBeforeWait(Value value, Operation *wait) {
   return true;
 }
 
-/// Implements isAlike(). `known` caches answers, since values have many uses.
+/// Implements isAlike(). `known` caches the answers, so that a pair of values
+/// with many uses is compared only once.
 static bool isAlike(Value x, Value y,
                     llvm::DenseMap<std::pair<Value, Value>, bool> &known) {
   if (x == y)

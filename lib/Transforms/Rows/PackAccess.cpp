@@ -136,7 +136,8 @@ private:
                       firstOf(access));
   }
 
-  /// Loads the member of each group with a separate access.
+  /// Loads the element of each group that belongs to the member with a separate
+  /// access.
   Value readMember() {
     SmallVector<Value> elements;
     for (int64_t i = 0, count = pack.getNumElements(); i < count; ++i)
@@ -147,7 +148,8 @@ private:
     return vector::FromElementsOp::create(b, loc, type, elements);
   }
 
-  /// Loads whole groups with one access and extracts the member of each.
+  /// Loads whole groups with one access, and extracts the element of each group
+  /// that belongs to the member.
   Value readMemberOfGroups() {
     int64_t size = access.getProduct().getGroup().getSize();
     int64_t count = pack.getNumElements();
@@ -159,8 +161,8 @@ private:
     return vector::ShuffleOp::create(b, loc, groups, groups, places);
   }
 
-  /// Loads one element and broadcasts it to the pack, for rows whose elements
-  /// are not contiguous (isSpread).
+  /// Loads the pack of a row whose elements are not contiguous (isSpread):
+  /// loads one element and broadcasts it to the pack.
   Value readElement(ValueRange indices) {
     Value element = read(pack.getElementType(), indices);
     auto type = VectorType::get(pack.getShape(), element.getType());
@@ -238,8 +240,8 @@ static bool isRepeated(const MemoryAccess &access) {
   return !kernel.getMostOf(cast<StringAttr>(dims[dims.size() - 1]).getValue());
 }
 
-/// Loads the element at `start` of the longer row if `type` is a scalar type.
-/// If it is a vector type, loads the pack that starts at `start`.
+/// Loads from position `start` of the longer row: one element if `type` is a
+/// scalar type, or a pack if `type` is a vector type.
 Value ShiftedReader::readAt(Value start, Type type) {
   IndexBuilder x(b, loc);
   int64_t first = load.getFirst(), each = load.getEach();
@@ -294,8 +296,9 @@ Value ShiftedReader::read() {
   return vector::FromElementsOp::create(b, loc, result, elements);
 }
 
-/// Returns the condition under which the pack at `place` is stored, combined
-/// with `predicate`. Returns null if it is always stored.
+/// Returns the condition under which a store with the predicate `predicate`
+/// (null: always true) stores the pack at `place`. Returns null if the pack is
+/// always stored.
 static Value wherePackIsStored(OpBuilder &b, Location loc, Value predicate,
                                const PackPosition &place) {
   return both(b, loc, both(b, loc, predicate, place.exists), place.stores);
@@ -379,8 +382,9 @@ static std::optional<int64_t> getConstantOfRow(Value row) {
 }
 
 /// Lowers a comparison of element numbers with a constant that lies on a
-/// boundary between packs. The first element number of a pack decides for the
-/// whole pack. Returns null for other comparisons.
+/// boundary between packs. All elements of a pack are then on one side of the
+/// constant, so only the first element number is compared. Returns null for
+/// other comparisons.
 static Value compareIndices(OpBuilder &b, VectorType type, arith::CmpIOp op,
                             ValueRange operands) {
   using P = arith::CmpIPredicate;

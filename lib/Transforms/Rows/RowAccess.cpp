@@ -77,8 +77,8 @@ static Value dropSign(OpBuilder &b, Location loc, Value value) {
   return castSign(b, loc, value, dropSign(value.getType()));
 }
 
-/// Converts a float from memory to an integer with the same bits. A kernel that
-/// only moves floats has them as such integers. Values of other types stay
+/// Converts a float from memory to an integer with the same bits, since kernels
+/// that only move floats treat them as integers. Values of other types stay
 /// unchanged.
 static Value toBits(OpBuilder &b, Location loc, Value value) {
   auto element = dyn_cast<FloatType>(getElementTypeOrSelf(value.getType()));
@@ -169,10 +169,10 @@ static Value byteOfFloat(OpBuilder &b, Location loc, Value value,
                                   value);
   value = clamp<arith::MinNumFOp, arith::MaxNumFOp>(
       b, loc, value, isUnsigned ? 0 : -128, isUnsigned ? 255 : 127);
-  // Adjacent floats near 1.5 * 2^23 differ by 1, so this sum is rounded to an
-  // integer. The low bits of the sum would be the result. But ptxas 13.0 treats
-  // the low byte of such a sum as a saturating conversion of the sum, which is
-  // always 255. So the constant is subtracted again.
+  // Adjacent floats near 1.5 * 2^23 differ by 1, so adding this number rounds
+  // `value` to an integer. The low bits of the sum are this integer. But ptxas
+  // 13.0 takes the low byte of such a sum for a saturating conversion of the
+  // sum, and so computes 255. Therefore the number is subtracted again.
   Value unit = constantLike(b, loc, value, 12582912.0);
   value = arith::AddFOp::create(b, loc, value, unit);
   value = arith::SubFOp::create(b, loc, value, unit);
@@ -218,7 +218,7 @@ Value mlafix::narrow(OpBuilder &b, Location loc, Value target, Value value) {
     value = arith::TruncIOp::create(b, loc, bits, value);
   if (width < to)
     value = arith::ExtSIOp::create(b, loc, bits, value);
-  if (isa<FloatType>(element)) // a dtype variable that is bound to a float type
+  if (isa<FloatType>(element)) // bits of a float that the kernel only moves
     return arith::BitcastOp::create(b, loc, type, value);
   return castSign(b, loc, value, type);
 }

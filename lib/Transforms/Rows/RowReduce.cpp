@@ -121,11 +121,11 @@ Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
 // exchanged. In each step, a bit of the lane number decides which half of its
 // partials a lane keeps. The lane sends the other half to the lane that keeps
 // those partials. Each sum adds the same two numbers as in an exchange of all
-// partials, so the tree is the same. But a step has only one shuffle and one
-// addition for every two partials that are left.
+// partials, so the tree is the same. But a step needs only one shuffle and one
+// addition for every two partials that a lane still has.
 
-/// Returns the lane that keeps the partial of pack `pack`, of `packs` packs:
-/// the bit-reversed pack number.
+/// Returns the number of the lane that keeps the partial of pack `pack`, if
+/// there are `packs` packs. It is the bit-reversed pack number.
 static int64_t getKeeper(int64_t pack, int64_t packs) {
   int64_t keeper = 0;
   for (int64_t bit = 1, half = packs / 2; half > 0; bit *= 2, half /= 2)
@@ -134,7 +134,7 @@ static int64_t getKeeper(int64_t pack, int64_t packs) {
 }
 
 /// Returns true if the partials of `packs` packs can be spread over the lanes
-/// of `bits`.
+/// that differ in `bits`.
 static bool areSpread(LaneBits bits, int64_t packs) {
   return packs > 1 && llvm::isPowerOf2_64(packs) && bits.first == 1 &&
          packs <= std::min(bits.end, limits::warpThreads);
@@ -167,8 +167,8 @@ static Value spreadAcrossLanes(OpBuilder &b, Location loc, ReduceKind kind,
   return partials.front();
 }
 
-/// Combines the partials of `packs` packs to one partial, as a tree. Each of
-/// `packs` lanes keeps one of them, `partial`.
+/// Combines the partials of `packs` packs to one partial, as a tree. `partial`
+/// is the partial that this lane keeps, one of `packs` lanes.
 static Value joinKept(OpBuilder &b, Location loc, ReduceKind kind, Value mask,
                       int64_t packs, Value partial) {
   for (int64_t distance = packs / 2; distance > 0; distance /= 2)
@@ -177,9 +177,9 @@ static Value joinKept(OpBuilder &b, Location loc, ReduceKind kind, Value mask,
   return partial;
 }
 
-/// Stores partials to shared memory for all threads to read, and returns the
-/// memory. Each lane keeps the partial of one of `packs` packs. Also see
-/// shareAcrossWarps().
+/// Does the same as shareAcrossWarps() if each lane keeps the partial of only
+/// one of the `packs` packs: stores the partials to shared memory for all
+/// threads to read, and returns the memory.
 static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
                        int64_t packs, Value partial) {
   IndexBuilder x(b, loc);
@@ -230,10 +230,10 @@ struct BlockPartials {
                  ? std::max<int64_t>(1, blocks * packs / limits::warpThreads)
                  : 1) {}
 
-  /// Returns the index in shared memory of a partial of block `block`. `pack`
-  /// is 0 for the partial of the first pack. If `areKept` is true, `pack` is
-  /// the number of the lane that keeps the partial (getKeeper). The partials
-  /// that one lane reads are adjacent.
+  /// Returns the index in shared memory of a partial of block `block`. If
+  /// `areKept` is true, `pack` is the number of the lane that keeps the partial
+  /// (getKeeper). Otherwise `pack` is 0, and the index is that of the first
+  /// pack's partial. The partials that one lane reads are adjacent.
   Value placeOf(IndexBuilder &x, Value block, Value pack) const {
     Value group = x.mul(x.div(block, x.constant(read)), x.constant(packs));
     return x.add(x.mul(x.add(group, pack), x.constant(read)),
@@ -248,9 +248,9 @@ struct BlockPartials {
 };
 } // namespace
 
-/// Stores this block's `partials` to the shared memory of all blocks and waits
-/// for the stores of the other blocks. Different threads store to different
-/// blocks.
+/// Stores this block's `partials` to the shared memory of all blocks, with
+/// different threads for different blocks. Waits for the stores of the other
+/// blocks. Returns this block's memory.
 static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
                           const BlockPartials &of, ValueRange partials) {
   IndexBuilder x(b, loc);
@@ -323,18 +323,19 @@ static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
 /// reduceAcrossBlocks() then combines the results of the blocks.
 ///
 /// `bits` says which warps of a block are combined. `met` = bits.end / 32
-/// adjacent warps hold a row (in a cluster, the part of it in this block) or a
-/// group of it. Every `step`-th of them takes part, where `step` = bits.first /
-/// 32, at least 1.
+/// adjacent warps hold a group of a row or a whole row (in a cluster, the part
+/// of the row in this block). Every `step`-th of these warps takes part, where
+/// `step` = bits.first / 32, at least 1.
 ///
 /// If there are few partials, each thread reads all of them. Otherwise the
 /// lanes of each warp share the reads: each lane reads the partials of one
 /// warp, and shuffles combine what the lanes have read, by the same tree in
 /// every warp.
 ///
-/// On entry, a lane has the partials of all `packs` packs, or keeps that of one
-/// pack. If it keeps one, and lanes share the reads, a single partial of all
-/// packs may remain on exit.
+/// On entry, a lane has the partials of all `packs` packs, or keeps the partial
+/// of one pack. On exit, there is one partial per pack. Exception: if each lane
+/// keeps one partial and lanes share the reads, there may be a single partial
+/// of all packs.
 static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
                               const RowLayout &layout, LaneBits bits,
                               int64_t packs, SmallVector<Value> &partials) {
@@ -411,9 +412,9 @@ static Value getFirstIndex(Value pack) {
              : Value();
 }
 
-/// Lowers the minimum of (condition ? index : INT32_MAX) over a pack. Builds
-/// one select per element, from the last to the first, instead of additions and
-/// minima. Returns null if `pack` has another form.
+/// Lowers the minimum of a pack of the form (condition ? index : INT32_MAX).
+/// Builds one select per element, from the last element to the first, instead
+/// of additions and minima. Returns null if `pack` has another form.
 static Value selectLeastIndex(OpBuilder &b, Location loc, Value pack) {
   auto choice = pack.getDefiningOp<arith::SelectOp>();
   auto type = cast<VectorType>(pack.getType());

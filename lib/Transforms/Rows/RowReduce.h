@@ -17,7 +17,8 @@ namespace mlafix {
 // the same for every layout (N9). A reduction of groups stops after the low
 // bits, which number the elements in a group.
 
-/// Builds a single step of a reduction of scalars, or of vectors elementwise.
+/// Combines `x` and `y`, scalars or vectors (elementwise), as one step of a
+/// reduction of the kind `kind`.
 mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
                     mlir::Value x, mlir::Value y);
 
@@ -67,8 +68,9 @@ mlir::Value reduceInHalves(mlir::OpBuilder &b, const RowLayout &layout,
                            ReduceOp op, mlir::ValueRange packs);
 
 /// Combines `partials`, one per pack of this lane, with the partials of all
-/// other lanes of the row, or of those lanes that share the pack's group.
-/// Leaves one partial per pack, or a single partial of all packs.
+/// other lanes of the row. A reduction of groups combines only lanes that share
+/// the pack's group. `partials` then has one partial per pack, or a single
+/// partial of all packs.
 void reduceAcrossLanes(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        llvm::SmallVector<mlir::Value> &partials);
 

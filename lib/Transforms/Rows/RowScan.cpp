@@ -22,7 +22,8 @@ static Value buildNeutral(OpBuilder &b, Location loc, ReduceKind kind,
   return arith::ConstantOp::create(b, loc, neutralOf(kind, type));
 }
 
-/// Combines `total`, the total of the left half, with each element of `pack`.
+/// Combines `total`, the total of a left half, with each element of `pack`, a
+/// pack of the right half.
 static Value addLeft(OpBuilder &b, ScanOp op, Value total, Value pack) {
   Location loc = op.getLoc();
   Value totals = vector::BroadcastOp::create(b, loc, pack.getType(), total);

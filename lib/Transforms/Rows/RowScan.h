@@ -15,9 +15,8 @@ namespace mlafix {
 // Element i of a scan is the reduction of elements 0 to i by the tree of
 // RowReduce.h. The elements below a node of this tree form a block, whose left
 // half precedes its right half. A scan visits the bits of the element's index,
-// lowest first. For each bit, it combines the elements of the right half of
-// each block with the total of the left half (Sklansky 1960), which is one
-// vector operation.
+// lowest first. For each bit, one vector operation combines the elements of the
+// right half of each block with the total of the left half (Sklansky 1960).
 
 /// A pack of a scanned row, and the total of the block of the reduction tree
 /// that contains it. The block doubles in size from bit to bit.

@@ -33,8 +33,8 @@ static SmallVector<Value> toElements(OpBuilder &b, Location loc, Value pack) {
 }
 
 /// Exchanges packs with the lane whose number differs in bit `distance`. The
-/// other lane is in another warp, so elements pass through shared memory, in
-/// batches that fit into `swapBytes` of it.
+/// other lane is in another warp, so elements pass through shared memory. They
+/// do so in batches that need at most MachineModel::swapBytes of this memory.
 static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
                                           SwapOp op, ValueRange packs,
                                           int64_t distance) {

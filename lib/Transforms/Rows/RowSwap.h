@@ -20,12 +20,13 @@ namespace mlafix {
 /// Both blocks are then in the same step of a loop over packs.
 bool swapsInStep(const RowLayout &layout, SwapOp op);
 
-/// Lowers a swap for which swapsInStep() holds. Returns this lane's pack after
-/// the swap, given `pack`, its pack before.
+/// Lowers a swap for which swapsInStep() holds. `pack` is this lane's pack
+/// before the swap. Returns this lane's pack after the swap.
 mlir::Value swapInStep(mlir::OpBuilder &b, const RowLayout &layout, SwapOp op,
                        mlir::Value pack);
 
-/// Returns this lane's packs after the swap, given `packs`, its packs before.
+/// `packs` are all packs of this lane before the swap. Returns this lane's
+/// packs after the swap.
 llvm::SmallVector<mlir::Value> swapPacks(mlir::OpBuilder &b,
                                          const RowLayout &layout, SwapOp op,
                                          mlir::ValueRange packs);

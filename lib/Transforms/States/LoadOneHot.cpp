@@ -55,8 +55,8 @@ static bool isNegativeInfinity(Value row) {
   return matchPattern(number ? number : row, m_NegInfFloat());
 }
 
-/// Returns true if `other` is neutral in a reduction of `kind`: a row with one
-/// element that differs from `other` is reduced to this element.
+/// Returns true if `other` is neutral in a reduction of `kind`: if all elements
+/// of a row but one are `other`, the result is this one element.
 static bool isNeutral(ReduceKind kind, Value other) {
   return (kind == ReduceKind::add && isZero(other)) ||
          (kind == ReduceKind::max && isNegativeInfinity(other));
@@ -77,8 +77,8 @@ static bool readsInputAlone(KernelOp kernel, LoadOp load) {
   return true;
 }
 
-/// Returns true if an element of `row` can be computed without the others. Adds
-/// the ops that this takes to `program`.
+/// Returns true if an element of `row` can be computed without the other
+/// elements. Adds the ops that compute it to `program`.
 static bool collect(KernelOp kernel, Value row,
                     llvm::SetVector<Operation *> &program) {
   Operation *op = row.getDefiningOp();
@@ -144,8 +144,8 @@ static Value buildNeutral(OpBuilder &b, ReduceOp reduction) {
   return arith::ConstantOp::create(b, reduction.getLoc(), number);
 }
 
-/// Builds the single element, or the neutral element of the reduction if the
-/// index is out of range.
+/// Builds the single element to which `oneHot` reduces its row, or the neutral
+/// element of the reduction if the index is out of range.
 static Value buildElement(OpBuilder &b, OneHot &oneHot) {
   Location loc = oneHot.reduction.getLoc();
   Type type = oneHot.reduction.getType();

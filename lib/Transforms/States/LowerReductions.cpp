@@ -119,9 +119,9 @@ static Value buildNextBelow(OpBuilder &b, Location loc, Value greatest) {
       arith::BitcastOp::create(b, loc, greatest.getType(), below));
 }
 
-/// Builds an i1 for each element of `row`, or a single i1 if `row` is a number.
-/// An i1 is true if the element or number equals `extreme`, the result of a
-/// reduction of kind `kind`. NaN equals NaN here.
+/// Compares `row`, a row or a number, with `extreme`, the result of a reduction
+/// of kind `kind`. Builds a row of i1, or a single i1, that is true where the
+/// value equals `extreme`. NaN equals NaN here.
 static Value buildIsExtreme(OpBuilder &b, Location loc, ReduceKind kind,
                             Value row, Value extreme) {
   auto all = [&](Value number) {
@@ -227,9 +227,9 @@ private:
   int64_t getMostByLane(Value row) const {
     auto load = row.getDefiningOp<LoadOp>();
     // getMostLanes() assumes that elements loaded from 16 bits or fewer stay
-    // narrow, so that a lane holds twice as many. But elements that a branch
-    // uses are kept as f32, so the limit is half. bf16 may stay narrow
-    // (`mostSeparate`).
+    // narrow, so that a lane holds twice as many. But the search for the index
+    // is in a branch, and elements that a branch uses are kept as f32. So the
+    // limit is half as large. Exception: bf16 may stay narrow (`mostSeparate`).
     int64_t most =
         load && countSpareBits(row) > 0 ? mostByLane / 2 : mostByLane;
     bool isBF16 = load && load.getSource().getType().getElementType().isBF16();
@@ -268,7 +268,7 @@ public:
   IntegerType getType() const { return b.getIntegerType(isNarrow() ? 32 : 64); }
 
   Value keys(bool inGroups);
-  /// Extracts the value from a key, or from each key of a row.
+  /// Extracts the element's value from a key, or from each key of a row.
   Value value(Value key);
   Value index(Value key);
   /// Builds the greatest of `keys`, or the greatest of each group. If `found`
@@ -294,8 +294,8 @@ private:
   Value row;
   DimAttr dim;
   bool isFloat;
-  /// True if an addition turns every NaN of the row into 0x7fffffff, as on a
-  /// GPU (PTX ISA, `add`). The row must be loaded, since an addition of 0 to a
+  /// True if adding 0 turns every NaN of the row into 0x7fffffff. A GPU does so
+  /// (PTX ISA, `add`), but the row must be loaded: an addition of 0 to a
   /// computed value may be folded away.
   bool sumsToOneNaN;
   unsigned indexBits;
@@ -386,7 +386,7 @@ Value KeyBuilder::greatest(Value keys, Type result, Value found) {
   return arith::SubIOp::create(b, loc, most, step);
 }
 
-/// Returns -inf, or the least integer of the type `element`.
+/// Returns the least value of the type `element`: -inf, or the least integer.
 static TypedAttr getLeast(OpBuilder &b, Type element) {
   if (element.isF32())
     return b.getF32FloatAttr(-std::numeric_limits<float>::infinity());
@@ -397,9 +397,9 @@ static TypedAttr getLeast(OpBuilder &b, Type element) {
 namespace {
 /// Finds the greatest elements of a row, or of each group, one at a time: the
 /// greatest remaining value, and its least index. A found element is replaced
-/// by the least value of its type. So if a result has the least value itself,
-/// its index may be that of an element that was found before;
-/// buildLeastIndices() corrects such indices.
+/// by the least value of its type. So if a result is this least value, its
+/// index may be that of an element that was found before. buildLeastIndices()
+/// corrects such indices.
 class GreatestFinder {
 public:
   /// `result` is the type of one result: a scalar or a row with one element per

@@ -173,8 +173,8 @@ struct LowerHasNonfinite : OpConversionPattern<HasNonfiniteOp> {
     Value largest = ReduceOp::create(rewriter, loc, rewriter.getF32Type(),
                                      ReduceKind::max, magnitude,
                                      /*in_lane=*/true);
-    // If the row contains NaN, `largest` is NaN. The comparison is then true,
-    // too.
+    // The comparison is unordered, so it is also true if the row contains NaN
+    // and `largest` therefore is NaN.
     Value inf = f.constant(std::numeric_limits<float>::infinity());
     Value isBad = arith::CmpFOp::create(
         rewriter, loc, arith::CmpFPredicate::UGE, largest, inf);
@@ -299,8 +299,9 @@ struct LowerRebase : OpConversionPattern<RebaseOp> {
 struct Normalized {
   Normalized(F32Builder f, const Parts &state, StateType type)
       : f(f), state(state), type(type), isEmpty(f.equal(state.max, f.negInf())),
-        // max - max is 0, or NaN if max is NaN. So a NaN lse reaches the
-        // payload even if nothing has been merged (N6).
+        // Adding max - max, which is 0 or NaN, makes the sum NaN if max is NaN.
+        // So a NaN lse reaches the payload even if nothing has been merged
+        // (N6).
         sum(f.add(state.sum, f.sub(state.max, state.max))) {}
 
   /// Builds the payload, divided by `scale` if that is not null.
@@ -308,7 +309,7 @@ struct Normalized {
     Type tile = type.getTileType();
     Value inverse = arith::DivFOp::create(b, loc, f.constant(1.0f), sum,
                                           arith::FastMathFlags::arcp);
-    // A copied row has the sum 1, so the result is exactly value * (1 / scale).
+    // A copied row has the sum 1, so `inverse` becomes exactly 1 / scale.
     if (scale)
       inverse = f.mul(inverse, f.div(f.constant(1.0f), scale));
     Value row = f.mul(state.acc, f.splat(inverse, tile));

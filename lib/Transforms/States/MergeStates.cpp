@@ -23,9 +23,9 @@ struct Weight {
   Value isEmptyState;
 };
 
-/// Builds base^difference, which is exactly 1 for 0. `lost` is the rounding
-/// error of `difference`; it is null unless the base is e. If `lost` is not
-/// null, this error and the rounding error of the exponent are compensated.
+/// Builds base^difference, which is exactly 1 if the difference is 0. `lost` is
+/// the rounding error of `difference`, or null. If `lost` is not null, the base
+/// is e, and this error and the rounding error of the exponent are compensated.
 Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
   Value zero = f.constant(0.0f);
   Value exponent = isBaseE
@@ -38,8 +38,8 @@ Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
   // power (Cody and Waite).
   Value rest = f.add(
       f.fma(exponent, f.constant(-llvm::numbers::ln2f), difference), lost);
-  // If the lse is -inf, the difference is infinite and `rest` is NaN, so the
-  // weight 0 is selected.
+  // If the lse is -inf, the difference is infinite and `rest` is NaN. So the
+  // weight 0 is selected instead of computed.
   Value isEmptyState = f.equal(power, zero);
   return {f.select(isEmptyState, zero, f.fma(power, rest, power)),
           isEmptyState};
@@ -54,8 +54,8 @@ SmallVector<Weight> buildTwoWeights(F32Builder f, Value first, Value second,
   Value least = f.select(isFirstLess, first, second);
   Value difference = f.sub(least, reference), lost;
   if (isBaseE) {
-    // Knuth's two-sum recovers the rounding error, which is up to 2^-18 for
-    // lses from 64 on.
+    // Knuth's two-sum recovers the rounding error of the difference, which can
+    // be as large as 2^-18 if the lses are at least 64.
     Value back = f.sub(difference, least);
     Value ofLeast = f.sub(least, f.sub(difference, back));
     Value ofReference = f.add(reference, back);

@@ -33,11 +33,11 @@ struct LoweredState {
   }
 };
 
-/// Builds the merge of one or more states with the same base. The largest
-/// maximum is m. State i has the weight w_i = base^(m_i - m). The result has
-/// the sum of w_i * s_i and the sum of w_i * acc_i, each in the order of the
-/// states. An accumulator with weight zero is ignored (N5). A NaN maximum
-/// propagates (N6).
+/// Builds the merge of one or more states with the same base. Let m be the
+/// largest maximum. State i then has the weight w_i = base^(m_i - m). The
+/// result has the maximum m, the sum of w_i * s_i and the sum of w_i * acc_i,
+/// both added in the order of the states. An accumulator with weight zero is
+/// ignored (N5). A NaN maximum propagates (N6).
 LoweredState buildMerge(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<LoweredState> states, LogBase base);
 
@@ -49,8 +49,8 @@ LoweredState buildMergeToFirst(mlir::OpBuilder &b, mlir::Location loc,
 
 /// Combines the running value of the merge loop `op` with a chunk. If the loop
 /// computes a maximum, the result is the larger of both numbers. Otherwise both
-/// are states. The result is their sum if both are weighed against the overall
-/// maximum (`to_first`), else their merge.
+/// are states, and the result is their merge. If both are already weighed
+/// against the overall maximum (`to_first`), the result is only their sum.
 llvm::SmallVector<mlir::Value> buildChunkMerge(mlir::OpBuilder &b,
                                                MergeLoopOp op,
                                                mlir::ValueRange running,

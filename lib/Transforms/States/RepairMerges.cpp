@@ -58,9 +58,8 @@ public:
   /// Collects the tree. Returns false and sets `reason` if the leaves cannot be
   /// merged again in a branch after the root.
   bool collect(StringRef &reason);
-  /// Returns true if more than one merge remains after unrolling, unless each
-  /// state is weighed only once. `machine` is the model of a GPU, or null for
-  /// CPUs.
+  /// Returns true if later passes leave a loop of the tree that weighs a state
+  /// more than once. `machine` is the model of a GPU, or null for CPUs.
   bool isNested(const MachineModel *machine) const;
   /// Clones the tree at the insertion point. Returns the new root.
   Value clone(OpBuilder &b) const;
@@ -181,8 +180,8 @@ void MergeTree::clone(OpBuilder &b, Value state, IRMapping &mapping) const {
   Operation *op = state.getDefiningOp();
   if (!op || !ops.contains(op) || isInLoop(state) || mapping.contains(state))
     return;
-  // A loop is cloned with its body, so of the states that it merges, only its
-  // initial value is an operand here.
+  // A loop is cloned with its body. So the only state among its operands is the
+  // initial value.
   for (Value operand : op->getOperands())
     clone(b, operand, mapping);
   b.clone(*op, mapping);
@@ -212,8 +211,8 @@ Value MergeTree::mergeTo(Value running, Value state, Operation *user) {
         0, mergeTo(loop.getRegionIterArg(0), yield->getOperand(0), yield));
     return loop.getResult(0);
   }
-  // Process loops and merges in the order of the program, then the leaves in
-  // the order of the operands.
+  // First merge the operands that loops and merges compute, in the order of the
+  // program, then the leaves, in the order of the operands.
   SmallVector<Value> inner, outer = {Value()};
   for (Value operand : cast<MergeOp>(op).getStates()) {
     Operation *from = operand.getDefiningOp();
@@ -271,8 +270,8 @@ public:
     FailureOr<MachineModel> model = getMachine(getOperation(), target, machine);
     if (failed(model))
       return signalPassFailure();
-    // Start each kernel with an empty set, because its ops may have the
-    // addresses of erased ops of an earlier kernel.
+    // Each kernel starts with an empty set, because its operands may have the
+    // addresses of erased operands of an earlier kernel.
     Links done;
     SmallVector<Operation *> candidates;
     getOperation().walk([&](Operation *op) {
@@ -288,8 +287,8 @@ private:
   /// Links of trees that are already repaired.
   using Links = llvm::SmallPtrSet<OpOperand *, 16>;
 
-  /// Repairs the merges that compute `root`, if needed. `unrolls` is the model
-  /// of a GPU, or null for CPUs.
+  /// Repairs the merges that compute `root`, if needed, and adds their links to
+  /// `done`. `unrolls` is the model of a GPU, or null for CPUs.
   void repair(Value root, const MachineModel *unrolls, Links &done);
 };
 } // namespace

@@ -91,8 +91,8 @@ static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
 }
 
 /// Builds an i1 that is false if and only if the call is in place and no other
-/// state is merged. If so, only the row's own lse can change the row (see
-/// buildUnmerged()).
+/// state is merged. If it is false, only the row's own lse can change the row
+/// (see buildUnmerged()).
 static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   StoreStateOp store = copy.store;
   LoadStateOp load = copy.copied;
@@ -116,9 +116,9 @@ static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
 }
 
 /// Builds the store for a call in place that merges no other state into the
-/// row. Only the row's own lse may then change the row: the identity replaces a
-/// row with an infinite lse, and NaN a row with a NaN lse. No other row is
-/// stored.
+/// row. Only the row's own lse may then change the row: a row with an infinite
+/// lse becomes the identity, and a row with a NaN lse becomes NaN. Rows with a
+/// finite lse are not stored.
 static void buildUnmerged(OpBuilder &b, Location loc, const Copy &copy) {
   StoreStateOp store = copy.store;
   LoadStateOp load = copy.copied;

@@ -69,8 +69,8 @@ static bool waitsForRows(Operation *write, scf::ForOp loop) {
 }
 
 /// Returns true if the rows of an iteration must arrive before the loads of the
-/// next iteration are issued. This is so if a store in between depends on these
-/// rows, since loads cannot pass it.
+/// next iteration are issued. This is so if a store depends on these rows,
+/// since the loads of the next iteration cannot pass the store.
 static bool readsRowByRow(scf::ForOp loop) {
   return loop.getBody()
       ->walk([&](Operation *op) {
@@ -100,9 +100,10 @@ static scf::ForOp makeDivisible(scf::ForOp loop) {
 }
 
 /// Replaces the remainder loop, which has fewer than `factor` iterations, by
-/// straight-line code. All loads come first, followed by the same merges in
-/// order. The code is in a branch, so that its loads do not move before the
-/// main loop. Otherwise lanes would have to hold the rows of both loops.
+/// code without a loop. All loads come first, followed by the merges of the
+/// loop in the same order. The code is in a branch, so that its loads do not
+/// move before the main loop. Otherwise lanes would have to hold the rows of
+/// both.
 static void loadRestAtOnce(scf::ForOp rest, MergeOp merge, uint64_t factor) {
   Location loc = rest.getLoc();
   OpBuilder b(rest);
@@ -191,9 +192,9 @@ static int64_t countKeptRows(scf::ForOp loop) {
 }
 
 /// Returns the number of iterations that become one, for a loop that is not
-/// fully unrolled. The number is larger if each iteration reduces a row, unless
-/// the reductions are in a branch or many rows are kept: the rows of eight
-/// iterations would then not fit into the registers.
+/// fully unrolled. The number is larger if each iteration reduces a row
+/// (reducesRowPerIteration), unless the lane keeps so many rows that the rows
+/// of eight iterations would not fit into the registers.
 static uint64_t chooseFactor(scf::ForOp loop, const MachineModel &model) {
   return reducesRowPerIteration(loop) && countKeptRows(loop) < model.crowdedRows
              ? model.unrollReduced
