@@ -9,9 +9,9 @@
 // Passes include this header instead of NVVMDialect.h, which declares all of
 // PTX and takes longer to parse than all other headers of a pass.
 //
-// For `dependentDialects` and the names of attributes, this header declares the
-// class NVVMDialect. NVVMDialect.h declares the class, too. So a file that
-// includes both headers must include NVVMDialect.h first.
+// Passes need the class NVVMDialect for `dependentDialects` and the names of
+// attributes, so this header declares it. NVVMDialect.h declares the class,
+// too. So a file that includes both headers must include NVVMDialect.h first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@
 
 namespace mlafix {
 
-// Thread and block numbers, threads per block, and blocks per grid. All are
-// along x, as i32.
+// Build the number of the thread in its block, the number of the block, the
+// threads per block and the blocks per grid, each along x, as i32.
 mlir::Value buildThreadId(mlir::OpBuilder &b, mlir::Location loc);
 mlir::Value buildBlockId(mlir::OpBuilder &b, mlir::Location loc);
 mlir::Value buildBlockSize(mlir::OpBuilder &b, mlir::Location loc);
@@ -109,8 +109,8 @@ void buildLaunchDependents(mlir::OpBuilder &b, mlir::Location loc);
 bool isGridControl(mlir::Operation *op);
 
 /// Selects four of the eight bytes of `low` and `high` (i32) by the four lowest
-/// hex digits of `selector`. Adding 8 to a digit replicates the sign bit of the
-/// byte (PTX, `prmt`).
+/// hex digits of `selector`. A digit that is larger by 8 selects, instead of
+/// the byte, eight copies of the byte's sign bit (PTX, `prmt`).
 mlir::Value buildPermute(mlir::OpBuilder &b, mlir::Location loc,
                          mlir::Value low, mlir::Value high,
                          mlir::Value selector);

@@ -162,8 +162,9 @@ mlafix_arg readScalar(const mlafix_kernel *kernel, const mlafix_arg_info &info,
            typeName(given));
 }
 
-/// True if a bool tensor may be passed for this u8 argument: the bytes of bools
-/// are 0 and 1, and the kernel stores no others, since it only reads them.
+/// True if a bool tensor may be passed for this argument: its dtype is u8, and
+/// the kernel only reads it. The kernel then cannot store a byte that is no
+/// bool.
 bool takesFlags(const mlafix_arg_info &info) {
   return info.dtype == MLAFIX_U8 && info.access == MLAFIX_READ;
 }
@@ -192,8 +193,8 @@ void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
   call.args[index] = mlafix_tensor_arg(&call.tensors[index]);
 }
 
-/// The property of an argument that a specialisation rejects. The values are in
-/// the order in which the properties are checked.
+/// A property of an argument for which a specialisation may reject a call. The
+/// values are in the order in which findMismatch() checks the properties.
 enum class Aspect { Tensor, Absence, DType, Rank, Size };
 
 /// The first reason why a specialisation cannot run a call.
@@ -205,8 +206,8 @@ struct Mismatch {
   auto order() const { return std::make_tuple(argument, aspect, dim); }
 };
 
-/// Returns the first argument of the call that does not have the dtype, rank,
-/// size or absence that `kernel` expects. Returns nullopt if all arguments do.
+/// Returns the first mismatch between the call's tensors and what `kernel`
+/// expects (Aspect). Returns nullopt if all tensors match.
 std::optional<Mismatch> findMismatch(const mlafix_kernel *kernel,
                                      const Call &call) {
   for (uint32_t i = 0; i < call.count; ++i) {
@@ -272,8 +273,8 @@ std::string describeGiven(const Any &given, const Mismatch &mismatch) {
 
 /// Reports that no specialisation matches the call. The message is about the
 /// specialisations that come closest to a match: those whose first mismatch
-/// comes last (Mismatch::order). It lists what these specialisations expect
-/// instead of the argument that does not match.
+/// comes last (Mismatch::order). For the argument that does not match, the
+/// message lists what these specialisations expect.
 [[noreturn]] void failToSelect(mlafix_embedded *embedded,
                                const uint32_t *indices, uint32_t numIndices,
                                const Call &call) {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The module includes only the two headers of the compiler that need no LLVM,
-// and links libmlafix_compiler.so. It can thus be built without LLVM.
+// The module can be built without LLVM: of the compiler, it includes only the
+// two headers that need no LLVM, and links libmlafix_compiler.so.
 //
 //===----------------------------------------------------------------------===//
 

@@ -78,10 +78,11 @@ class _Gate:
     def before_fork(self) -> None:
         self._changed.acquire()
         self._forking += 1
-        # A thread that forks while it is inside must not wait for other threads, since they may be waiting for it.
+        # A thread that forks while it is inside the gate must not wait for other threads inside, since these may be
+        # waiting for this thread.
         while self._depth == 0 and self._inside:
             self._changed.wait()
-        # Keep the lock, which blocks other threads, until the fork is done.
+        # Keep the lock until the fork is done, so that no other thread enters or leaves the gate.
 
     def after_fork_in_parent(self) -> None:
         self._forking -= 1

@@ -14,11 +14,11 @@ from .._reports import diagnostics
 from ..errors import ArgumentError, CompileError
 from .arrays import INTEGERS, DebugArray, make_array, number_of
 
-# Accesses may depend on the values of tensors of integers, and of tensors that rows read element by element. The values
-# of such a tensor are passed to the compiler if it has at most this many elements.
+# Which elements rows access may depend on tensors of integers, and on tensors that rows read element by element. The
+# values of such a tensor are passed to the compiler if the tensor has at most this many elements.
 _MOST_ELEMENTS = 1 << 20
 
-# The values of any other tensor that rows read are passed to the compiler if it has at most this many elements.
+# The values of any other tensor that rows read are passed to the compiler if the tensor has at most this many elements.
 _MOST_ROW_ELEMENTS = 1 << 18
 
 # The tolerance of a comparison with a reference for each dtype, relative to max(1, |value|).
@@ -159,9 +159,10 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against:
         refused = error.message
     except ArgumentError:
         if not faults:
-            raise  # if there are faults, they explain the error
-    # A row that reads the previous contents of an output may store them again. _unwritten takes such elements for
-    # unwritten, so its faults for that output are dropped.
+            raise
+        # The faults explain the error, so it is not raised.
+    # A row that reads the previous contents of an output may store them again. _unwritten() takes such elements for
+    # unwritten, so the faults that it yields for such an output are dropped.
     uncovered |= {fault.argument for fault in faults if fault.question in _READS}
     counts = {fault.argument: fault for fault in unwritten}
     faults = [counts.get(fault.argument, fault) if fault.question == "coverage" else fault for fault in faults]
@@ -239,7 +240,7 @@ def _follow(
     return found
 
 
-# -- A reference ----------------------------------------------------------------------------------------------------------
+# -- Comparing outputs with a reference ------------------------------------------------------------------------------
 
 
 def _outputs(described: Sequence[dict[str, Any]], arrays: dict[str, DebugArray]) -> list[str]:
@@ -295,7 +296,7 @@ def _different(
             break
 
 
-# -- Elements that no row writes -------------------------------------------------------------------------------------
+# -- Finding elements that no row writes -----------------------------------------------------------------------------
 
 
 def _unwritten(

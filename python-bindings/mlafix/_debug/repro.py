@@ -40,7 +40,7 @@ def laid_out(flat, shape, strides):
 '''
 _NUMPY = {
     "empty": "numpy.zeros(size, flat.dtype)",
-    "view": (  # a view as integers, since as_strided does not work on the dtype ml_dtypes.float8_e5m2
+    "view": (  # views the memory as integers first, since as_strided does not work on the dtype ml_dtypes.float8_e5m2
         'numpy.lib.stride_tricks.as_strided(memory.view(f"u{flat.itemsize}"), shape, [step * flat.itemsize for step in strides]).view(flat.dtype)'
     ),
 }

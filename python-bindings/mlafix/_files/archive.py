@@ -34,8 +34,8 @@ SUFFIX = ".mlafix-archive"
 _MAGIC = b"MLAFIXA\n"
 _VERSION = 3
 _HEADER = 32
-# The size of a GPU instruction in bytes. Each unit begins at a multiple of this size in its block, since LZMA predicts
-# a byte from its position modulo this size.
+# The size of a GPU instruction in bytes. LZMA predicts a byte from its position modulo this size (`filters`). So each
+# unit begins at a multiple of this size in its block.
 _ALIGNMENT = 16
 # Records are compressed in groups of about this many bytes. With larger groups, a look-up takes more than 1 ms.
 _RECORD_BYTES = 1 << 16

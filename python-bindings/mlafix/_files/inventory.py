@@ -96,7 +96,8 @@ def clear_cache(*, only_old: bool) -> int:
     """Removes the cache's folders, or with `only_old` the folders of other compilers only. Returns the number of bytes
     freed.
 
-    Keeps a folder that contains a file of another kind. Files that another process adds meanwhile may stay.
+    Keeps a folder that also contains a file with a suffix that the cache does not use. Files that another process adds
+    meanwhile may stay.
     """
     current = cache.compiler_cache()
     freed = 0

@@ -16,8 +16,8 @@ from .._forks import forks_wait, whole
 from ..errors import CompileError
 
 _MODULE = "mlafix._compiler"
-# The advice in the error if the compiler is not installed. It has --no-index since no package index has the wheels: a
-# package of that name there would be someone else's.
+# The advice in the error if the compiler is not installed. The command has --no-index because no package index has the
+# compiler's wheels: a package of that name in an index would be someone else's.
 INSTALL = "python -m pip install --no-index --find-links FOLDER mlafix-compiler, with the folder of its wheel, installs it"
 
 
@@ -86,8 +86,8 @@ def compiler_facts() -> tuple[str, ...]:
     path = compiler_file()
     facts = [_runtime.__version__, str(_runtime.ABI_VERSION)]
     if path is not None:
-        # The module only wraps the library beside it, which is the compiler. The front end (dsl/*.py) counts as well,
-        # since a Python kernel is identified by its function and not by the MLIR text that the front end makes.
+        # The module only wraps libmlafix_compiler.so beside it. The front end (dsl/*.py) counts as well, since a Python
+        # kernel is identified by its function and not by the MLIR text that the front end makes.
         folder = Path(path).parent
         for file in (Path(path), *sorted(folder.glob("libmlafix_compiler.so*")), *sorted(folder.glob("dsl/*.py"))):
             stat = file.stat()

@@ -30,10 +30,10 @@ class CompileKey:
         self.kernel = variants.kernel
         self.bindings = dict(bindings)
         self._variants = variants
-        # True if this is the key of a call and binds optional arguments as present or absent. Code that leaves optional
-        # arguments open can then run the call, too.
+        # True if this is the key of a call and binds optional arguments as present or absent. The call can then also
+        # run code that leaves optional arguments open.
         self._of_call = of_call and not {"present", "absent"}.isdisjoint(self.bindings.values())
-        # The key of the code that the call runs if this code is missing and cannot be compiled. None if there is none.
+        # The key of other code that the call runs if the code of this key is missing and cannot be compiled, or None.
         self._instead = instead
 
     def _identity(self) -> tuple[object, ...]:
@@ -83,8 +83,8 @@ def compile_keys(requests: Iterable[Request]) -> list[CompileKey]:
     The arrays of a call belong to numpy or torch, and lie on any device, meta included. Their number of tokens does not
     matter: one token is enough. A call on torch's fake tensors has no key if a size is a symbol.
 
-    There are two exceptions: a requested function launches calls that were bound before, and calls that it makes in
-    other threads.
+    Some calls of a requested function are launched all the same: calls that were bound before, and calls in other
+    threads.
 
     Args:
         requests: each request has one of these forms:

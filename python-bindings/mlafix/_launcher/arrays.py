@@ -115,7 +115,7 @@ def is_symbol(value: Any) -> bool:
 def one_element(array: Any, like: Any) -> Any:
     """Converts a number to an f32 array of one element, with the library and on the device of `like`. Reshapes an array
     of one element to one dim, and returns any other array as it is."""
-    if is_symbol(array):  # float() would make the number a constant; the tensor has no memory, so its value does not matter
+    if is_symbol(array):  # float() would make it a constant. Traced tensors have no memory, so any value will do.
         return like.new_empty((1,), dtype=torch_dtype("f32"))
     if isinstance(array, (int, float, numpy.floating, numpy.integer)) and not isinstance(array, bool):
         if hasattr(type(like), "__torch_function__"):
@@ -136,7 +136,7 @@ def offsets_as_i32(offsets: Any, name: str, rows: int) -> Any:
         return offsets
     if rows >= 2**31:
         raise wrong(name, "fewer than 2^31 rows", f"{rows}: offsets of 64 bits are read as i32; split the call")
-    # A view with another element size needs a contiguous last dim, hence the added one.
+    # A view with another element size needs a contiguous last dim, so a dim of one element is added at the end.
     return offsets[..., None].view(_signed(offsets, 4))[..., 0]
 
 

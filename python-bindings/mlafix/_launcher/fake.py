@@ -79,7 +79,7 @@ class Check:
         shape, strides = list(value.shape), list(value.stride())
         dims = argument["dims"][1:] if argument["kind"] == "list" else argument["dims"]
         fixed = argument["shape"][1:] if argument["kind"] == "list" else argument["shape"]
-        if not shape and len(dims) == 1:  # a single element
+        if not shape and len(dims) == 1:  # a tensor without dims counts as a row of one element
             shape, strides = [1], [1]
         if len(shape) != len(dims):
             self._fail(argument, f"expected {len(dims)} dims, got {len(shape)}")

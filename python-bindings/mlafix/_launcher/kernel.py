@@ -21,8 +21,8 @@ from ..errors import ArgumentError, CompileError, DebugWarning
 from .frames import without_frames
 from .launcher import Launcher, text_of
 
-# The stages of compilation in order, with the compiler's names for them. "nvvm" and "cpu" are the last stage in MLIR,
-# for a GPU and for a CPU.
+# The stages of compilation in order, with the compiler's names for them. The last stage in MLIR has two names: "nvvm"
+# for a GPU, "cpu" for a CPU.
 STAGES = {
     "source": "source",
     "specialized": "specialized",
@@ -92,7 +92,7 @@ class Kernel(Launcher):
     def __reduce__(self) -> str | tuple[Any, ...]:
         return type(self), (self.name, self.source, self.file, self._fixed)
 
-    # -- Looking at it -----------------------------------------------------------------------------------------------
+    # -- Inspecting the kernel ---------------------------------------------------------------------------------------
 
     @cached_property
     def source(self) -> str:
@@ -215,7 +215,7 @@ class Kernel(Launcher):
             target=target,
         )
 
-    # -- Compiling it ------------------------------------------------------------------------------------------------
+    # -- Compiling the kernel ----------------------------------------------------------------------------------------
 
     @cached_property
     def variants(self) -> cache.Variants:
@@ -267,7 +267,7 @@ class Kernel(Launcher):
         self._warn(variants[0])
         Path(path).write_bytes(bytes(data))
 
-    # -- Calling it --------------------------------------------------------------------------------------------------
+    # -- Calling the kernel ------------------------------------------------------------------------------------------
 
     def specialize(self, /, **bindings: object) -> Kernel:
         """Returns this kernel with further names bound. ``kernel.specialize(B=2)`` reads and writes lses in base 2.
@@ -349,8 +349,8 @@ class TextlessVariants(cache.Variants):
         try:
             data = super()._compile(bindings, target)
         except CompileError:
-            # The compiled text usually has no locations (_without_places). Compile the whole source, so that the error
-            # has the current location.
+            # The text that was compiled usually has no locations (_without_places). Compile the source, which has them,
+            # so that the error has the current location.
             try:
                 self._whole.specialize(**bindings)._emit("unit", [target], {})
             except CompileError as error:
