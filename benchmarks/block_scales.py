@@ -5,7 +5,7 @@
 
     fused      merge_groups of the cookbook, into fp8
     library    the merge of mlafix.ops into Fp8Groups
-    words      the same with scales that are powers of two, four in a word, in column-major order
+    words      the same with scales that are powers of two, packed four to a 32-bit word, in column-major order
     pair       two launches: a merge into bf16, then quantize_groups
     merge      the merge into bf16 alone
     fp4        the library's merge into NVFP4, with scales in tiles of 128 x 4

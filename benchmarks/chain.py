@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Times what follows a decode's attention in one launch, and as separate launches: blanking of rows without keys, merge
-and quantisation.
+"""Times the work after a decode's attention (blanking of rows without keys, merge and quantisation), in one launch and
+in separate launches.
 
     python benchmarks/chain.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 

@@ -5,10 +5,11 @@
 
     read             a kernel that stores the largest magnitude of each bf16 row
     read of three    the same for three arrays at once
-    check_states     with the step and the count of live rows on the device, as in the graphs of a watched engine
+    check_states     takes the step number and the count of live rows from the device, as in the graphs of a watched
+                     engine
     with keys        check_states with the number of keys of each token
-    from the host    the same with the step and the count from the host
-    check_merge      with the step and the count on the device
+    from the host    `with keys`, but takes the step number and the count of live rows from the host
+    check_merge      takes the step number and the count of live rows from the device
     visible_keys     counts the keys that each token sees, in sequences of 64 tokens; an engine launches it once per
                      step for all layers
 

@@ -45,7 +45,7 @@ class Buffers:
         self.positions = torch.randint(POSITIONS, (tokens,), generator=random, device=device)
         angles = torch.arange(POSITIONS, device=device)[:, None] * 10000.0 ** (-torch.arange(0, PAIRED, 2, device=device) / PAIRED)
         self.table = torch.cat((angles.cos(), angles.sin()), 1)
-        self.back = torch.cat((angles.cos(), -angles.sin()), 1)  # rotates back: apply_rope has no `inverse`
+        self.back = torch.cat((angles.cos(), -angles.sin()), 1)  # rotates back, since apply_rope has no option `inverse`
         self.rows, self.lse = self.partial.new_empty(tokens, HEADS, DIM), self.partial_lse.new_empty(tokens, HEADS)
         self.q = torch.empty_like(self.rows, dtype=torch.float8_e4m3fn)
         self.scales = torch.empty(tokens, HEADS, DIM // GROUP, dtype=torch.float8_e8m0fnu, device=device)

@@ -12,8 +12,8 @@ the slowest rank. Ratios are relative to the reducer.
     reducer            mlafix.distributed.Reducer: pack, exchange, merge
     pack + exchange    the reducer without the merge
     exchange           only the collective, on blocks that are packed already
-    ag + rs            an all-gather of the lses and a reduce-scatter of the rows, in their dtype; no kernel weights
-                       the rows, so the results are wrong
+    ag + rs            an all-gather of the lses and a reduce-scatter of the rows, in their dtype; the rows are not
+                       multiplied by weights, so the results are wrong
     pack, merge        each kernel alone
     symmetric          the reducer over symmetric memory with exchange="pull", for states in this memory; this and all below are
                        timed only on several GPUs, without --wire
@@ -94,8 +94,8 @@ class Case:
         for i in range(self.sets):
             self.pack(i)
             self.exchange(i)
-        # The outputs of `ag + rs`. The reduce-scatter gives each rank a contiguous part of the rows. vLLM first copies
-        # the rows so that the part of each rank is contiguous. That copy is not timed here.
+        # The outputs of `ag + rs`. The reduce-scatter gives each rank a contiguous part of the rows. vLLM has to copy
+        # the rows beforehand, so that the rows for each rank are contiguous. That copy is not timed here.
         self.gathered = torch.empty(self.ranks.size * tokens, heads, device=device)
         self.scattered = torch.empty(tokens * heads * dim // self.ranks.size, dtype=torch.bfloat16, device=device)
         symmetric = device.type == "cuda" and wire is None and self.ranks.size > 1 and 2048 % dim == 0
@@ -261,8 +261,8 @@ def main() -> None:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({"machine": machine, "cases": results}, file, indent=1)
     dist.destroy_process_group()
-    # A gloo thread may still release its last tensors, which would abort an interpreter that is being finalised. So the
-    # process exits without finalisation.
+    # A gloo thread may still have to release its last tensors. If the thread does so while the interpreter is being
+    # finalised, the process aborts. So the process exits without finalising the interpreter.
     sys.stdout.flush()
     os._exit(0)
 

@@ -11,8 +11,8 @@
     experts             combine_experts of 8 rows per token, through a map
     zero                zero_blocks of 8 caches
     no_indices          blank_rows_without_indices of 128 heads of 512
-    gate, gate_heads    merge_attn_states with an output gate, 32 heads of 128; compared with vLLM's merge followed by the gate in
-                        torch, as vLLM's models apply it
+    gate, gate_heads    merge_attn_states with an output gate for each element or for each head, 32 heads of 128;
+                        compared with vLLM's merge followed by the gate in torch, as vLLM's models apply it
 
 mlafix's launches are dependent (programmatic dependent launch) unless MLAFIX_NO_DEPENDENT_LAUNCH=1. vLLM's launches are
 not dependent. SGLang's functions that can launch both ways are timed both ways. Results are compared before anything is
@@ -249,7 +249,8 @@ and the number of elements in a row."""
 
 
 def check(name: str, work: Work) -> None:
-    """Drops calls that cannot be made. Raises SystemExit unless all others have nearly the results of mlafix."""
+    """Removes the calls that raise an error from `work`. Raises SystemExit unless the results of all other calls nearly
+    equal those of mlafix."""
     for other in list(work.calls):
         try:
             work.calls[other]()

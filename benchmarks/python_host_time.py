@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"{report['device']}: merge of {N} x {HEADS} x {DIM} bf16")
     print(f"{'one call':44}{'median us':>10}{'p10':>8}{'p90':>8}")
     each = min(options.calls // ROUNDS, 500)  # A device's queue holds about a thousand launches, so no launch waits.
-    with torch.inference_mode():  # Engines run in inference mode. With autograd enabled, each tensor would be asked for requires_grad.
+    with torch.inference_mode():  # Engines run in inference mode. With autograd enabled, a call reads requires_grad of each tensor.
         found = run_rounds(calls(torch, device), options.calls // each, each, wait)
     for name, times in found.items():
         tenths = statistics.quantiles(times, n=10)

@@ -3,11 +3,11 @@
 
     python benchmarks/user_kernels.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-Most calls move about 100 MB. A decode reads the keys and values of its cache, 1 GB; a greedy choice reads 8 MB for 16
-rows. Rows have 16-bit elements, next to tables, masks, scales or results of another width. The rows of greedy choices
-and of combined splits are f32. The roof is the faster of two copies of as many bytes, one by torch and one by a kernel.
-Times are microseconds, medians of rounds. In every round all calls are timed in turn, in CUDA graphs on a GPU, on sets
-of random buffers that exceed every cache.
+Most calls move about 100 MB. A decode reads 1 GB, the keys and values of its cache; a greedy choice reads 8 MB for 16
+rows. Rows have 16-bit elements, except for the f32 rows of greedy choices and of combined splits. Tables, masks, scales
+and results may have other widths. The roof is the faster of two copies of as many bytes, one by torch and one by a
+kernel. Times are microseconds, medians of rounds. In every round all calls are timed in turn, in CUDA graphs on a GPU,
+on sets of random buffers that exceed every cache.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def softmax_bounded(y: Out[bf16, "n v<=32768"], x: In[bf16, "n v<=32768"]):
 
 @mlafix.inline
 def turn_halves(x, t, h, first, table, position):
-    """Rotates pairs of elements of a head: element i of the part `first` with element i of the part `first + 1`."""
+    """Rotates pairs of elements of a head: element i of group `first` with element i of group `first + 1`."""
     c, s = table[position, 0], table[position, 1]
     a, b = x[t, h, first], x[t, h, first + 1]
     x[t, h, first] = a * c - b * s

@@ -18,7 +18,7 @@ if(MLAFIX_ARM64_ROOT)
   set(MLIR_DIR ${MLAFIX_ARM64_ROOT}/usr/lib/llvm-22/lib/cmake/mlir CACHE PATH "MLIR for AArch64")
 endif()
 # Programs come from the build machine, since they run during the build. The headers of nlohmann_json and of Python may
-# also come from there, since no library is linked with them.
+# also come from the build machine, since the build links no libraries of these two packages.
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE BOTH)

@@ -7,8 +7,8 @@
 #
 #   mlafix_test_program(NAME [APART src...])
 #
-# Makes the existing test program NAME compile faster, since compiling takes longer than running the tests: precompiles
-# headers, and optimises less. APART lists files for mlafix_unity.
+# Makes the existing test program NAME compile faster: precompiles headers, and optimises less. This saves time, since
+# compiling takes longer than running the tests. APART lists files for mlafix_unity.
 set(MLAFIX_GTEST_SOURCE "" CACHE PATH "Sources of GoogleTest, used where find_package does not find it")
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)

@@ -57,8 +57,8 @@ function(mlafix_mlir_library name)
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   set_property(GLOBAL APPEND PROPERTY MLAFIX_MLIR_LIBRARIES ${name})
   target_link_libraries(${name} PUBLIC mlafix_mlir ${ARG_LINK})
-  # With -O1 the build is faster, and kernels compile as fast as with -O3, since LLVM's own libraries take most of that
-  # time (docs/Experiments.md, "Building").
+  # The libraries build faster with -O1 than with -O3. Kernels still compile as fast, since LLVM's own libraries take
+  # most of the time to compile a kernel (docs/Experiments.md, "Building").
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   mlafix_unity(${name} APART ${ARG_APART})
   if(name STREQUAL MlafixDialect)

@@ -1,6 +1,6 @@
 # Defines mlafix_compiler_portable: libmlafix_compiler.so with LLVM and MLIR inside, for machines that have neither. The
-# wheel of the compiler and the GPU kit contain it. It consists of the objects of the compiler's other libraries, and is
-# not part of the target `all`.
+# wheel of the compiler and the GPU kit contain this library. It consists of the objects of the compiler's other
+# libraries, and is not part of the target `all`.
 #
 # Every MLIR archive that CMake imports links LLVM's shared library, too. _mlafix_link_statically removes that library
 # from what the archives link, since the process would have two LLVMs otherwise.
@@ -54,7 +54,8 @@ set_target_properties(mlafix_compiler_portable PROPERTIES
 target_link_libraries(mlafix_compiler_portable PRIVATE ${_mlafix_static_mlir} ${_mlafix_static_llvm} ${CMAKE_DL_LIBS})
 
 # The process may have a second LLVM, such as that of torch. The version script and -Bsymbolic keep the two apart.
-# libgcc stays shared, because the static libgcc finds stack frames with a function that glibc has only since 2.35.
+# libgcc stays shared: the static libgcc calls a function that glibc has only since 2.35 (to find stack frames), and the
+# library must also load with an older glibc.
 set(_mlafix_portable_map ${PROJECT_BINARY_DIR}/mlafix_compiler_portable.map)
 file(WRITE ${_mlafix_portable_map}
   "{ global: mlafix_opt_main; mlafix_run_main; extern \"C++\" { mlafix::chipNumbers*; mlafix::compile*; mlafix::parse*; mlafix::spelling*; mlafix::KernelBuilder::*; "

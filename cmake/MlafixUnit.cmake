@@ -140,7 +140,7 @@ function(_mlafix_compile name source output emit text)
     VERBATIM)
 endfunction()
 
-# Sets _mlafix_python to the command of a Python, and fails unless it has the mlafix package and its compiler.
+# Sets _mlafix_python to the command of a Python, and fails unless this Python has the mlafix package and its compiler.
 macro(_mlafix_check_python name)
   _mlafix_find_python()
   execute_process(COMMAND ${_mlafix_python} -c "import mlafix, mlafix._compiler" RESULT_VARIABLE _status

@@ -38,8 +38,8 @@ struct Part {
 } // namespace
 
 /// Returns the slice that a load or store accesses, or nullopt if it has none.
-/// The generic form can express a slice without an end. Its end becomes 0, and
-/// verifySlice reports an error.
+/// An op in generic form may lack one end of the slice. This end is then 0; if
+/// it is `end`, verifySlice reports an error.
 template <typename OpTy> static std::optional<RowSlice> sliceOf(OpTy op) {
   if (!op.getBegin() && !op.getEnd())
     return std::nullopt;
@@ -312,7 +312,7 @@ static LogicalResult verifyStored(Operation *op, Value target, Type stored) {
 
 /// Checks the type of a loaded value. A load may widen integers. If the dtype
 /// is an integer variable, i64 may be loaded whatever dtype the variable is
-/// bound to. If it is bound to a float, i64 has the bits of the float.
+/// bound to. If the variable is bound to a float, the i64 has the float's bits.
 static LogicalResult verifyLoaded(Operation *op, Value source, Type loaded) {
   Type element = cast<MemRefType>(source.getType()).getElementType();
   Type result = getElementTypeOrSelf(loaded);

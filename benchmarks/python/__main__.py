@@ -38,8 +38,8 @@ def triton_baselines_of(group: str) -> dict[str, Prepare]:
 
 
 def implementations_of(group: str, is_cuda: bool) -> dict[str, Prepare]:
-    """Returns the implementations by name, mlafix first. Omits Triton and engines on a CPU, where they have no kernels,
-    and torch.compile, which needs a C++ compiler there."""
+    """Returns the implementations by name, mlafix first. On a CPU, omits Triton and engines, which have no CPU kernels,
+    and torch.compile, which needs a C++ compiler."""
     baselines = torch_baselines.baselines_of(group)
     if not is_cuda:
         return {"mlafix": OURS[group], **{name: prepare for name, prepare in baselines.items() if name == "torch"}}

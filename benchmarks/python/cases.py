@@ -1,4 +1,5 @@
-"""Makes all cases: the work of mlafix-bench under its names, and further work for which engines have kernels."""
+"""Makes all cases: the work of mlafix-bench, under the names that mlafix-bench uses, and further work for which engines
+have kernels."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ def states_case(ways: int, n: int, heads: int = 64, dim: int = 128) -> Case:
 
 def mask_case(requests: int = 64, tokens: int = 128, heads: int = 128, dim: int = 128, rows: bool = False) -> Case:
     """Makes a case that sets the lses of tokens without context to -inf. Every other request has no context. With
-    `rows`, the rows of these tokens become 0, too. The lse is [H, n]."""
+    `rows`, the case also sets the rows of these tokens to 0. The lse is [H, n]."""
     n = requests * tokens
     lengths = [100 * (request % 2) for request in range(requests)]
     starts = [sum(lengths[:request]) for request in range(requests + 1)]

@@ -3,9 +3,9 @@
 Each call uses the engine's own layout and base; FlashInfer's lse, for example, is in base 2. Conversions are not timed.
 Most functions of FlashInfer allocate their results.
 
-The baselines `flashinfer, C++` call a module `flashinfer_cuda`, which is not part of FlashInfer: it has to bind
-`VariableLengthMergeStates` of FlashInfer's C++ headers, since no Python function of FlashInfer calls that. If there is
-no such module, these baselines are left out.
+The baselines `flashinfer, C++` call `VariableLengthMergeStates` of FlashInfer's C++ headers. No Python function of
+FlashInfer calls this function, so a module `flashinfer_cuda`, which is not part of FlashInfer, has to bind it. Without
+this module, these baselines are left out.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def vllm_merge(module: str) -> Prepare:
 
 
 def vllm_threshold(module: str) -> Prepare:
-    """Prepares vLLM's merge without context in the second half of the rows."""
+    """Prepares vLLM's merge of states in which the second half of the rows has no context."""
 
     def prepare(t: Tensors) -> Callable[[], object]:
         function = imported(module, "merge_attn_states")

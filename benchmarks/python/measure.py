@@ -1,8 +1,8 @@
 """Times work on a GPU by replays of CUDA graphs, and on a CPU by a loop. Each round times all implementations that are
 compared.
 
-The policy is that of mlafix-bench (docs/Benchmark.md): rotate buffers past the last-level cache, and report medians of
-rounds.
+As in mlafix-bench (docs/Benchmark.md), calls use several sets of buffers in turn, which on a GPU together exceed the
+last-level cache. The results are medians of rounds.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Settings:
     rounds: int
     replay_micros: float
     rotate: int
-    """The least total size in bytes of a case's buffer sets."""
+    """The total size in bytes that a case's buffer sets should at least have on a GPU."""
 
     def count_sets(self, size: int) -> int:
         """Returns the number of buffer sets for sets of `size` bytes: 2 to 64 on a GPU, 2 on a CPU."""

@@ -52,7 +52,7 @@ def prepare_rows_first(t: Tensors) -> Callable[[], object]:
 
 
 def prepare_threshold(t: Tensors) -> Callable[[], object]:
-    """Prepares ops.merge_attn_states with half of the rows past the context."""
+    """Prepares ops.merge_attn_states on states in which the second half of the rows has no context."""
     context = t["out"].shape[0] // 2
     return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"], out_lse=t["out_lse"],
                                          context_rows=context)

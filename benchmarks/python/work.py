@@ -122,7 +122,7 @@ def ragged_lengths(segments: int) -> list[int]:
 
 
 def ragged_case(segments: int, heads: int = 64, dim: int = 128, dtype: torch.dtype = torch.float16) -> Case:
-    """Makes a merge of segments of 1 to 8 states, whose bounds are in indptr."""
+    """Makes a merge of segments of 1 to 8 states. `indptr` has the bounds of the segments."""
     lengths = ragged_lengths(segments)
     starts = [0]
     for length in lengths:

@@ -72,8 +72,8 @@ def card_text(run: Run) -> str:
 
 
 def ranges_rows(run: Run, prefixes: tuple[str, ...]) -> list[list[str]]:
-    """Returns a row for each engine: its name, its slowest and fastest case relative to ours, and the number of cases
-    in which it fails."""
+    """Returns a row for each engine: its name, the smallest and the largest speedup of mlafix's kernels over the
+    engine's kernels, each with its case, and the number of cases in which the engine's kernel fails."""
     found, failed = comparisons(run, prefixes), failures(run, prefixes)
     rows = []
     for engine in dict.fromkeys([*(one.engine for one in found), *failed]):

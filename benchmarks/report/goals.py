@@ -90,8 +90,8 @@ def large_shapes_over_baseline(run: Run) -> Value:
 
 
 def against_whole_merge(place: str, whole_case: str = "merge") -> Callable[[Run], Value]:
-    """Returns a function that returns the time of a merge with half of the rows past the threshold, relative to a whole
-    merge."""
+    """Returns a function that returns the time of a merge in which half of the rows have no context, relative to a
+    merge of all rows. This is the largest ratio over several numbers of tokens."""
 
     def ask(run: Run) -> Value:
         parts = []
@@ -105,7 +105,8 @@ def against_whole_merge(place: str, whole_case: str = "merge") -> Callable[[Run]
 
 
 def over_pairs(ways: int, chains: tuple[str, ...]) -> Callable[[Run], Value]:
-    """Returns a function that returns the speedup of one launch over the fastest of some chains of pairs."""
+    """Returns a function that returns the speedup of one merge of `ways` states over the fastest of some chains of
+    two-way merges. This is the smallest speedup over several numbers of tokens."""
 
     def ask(run: Run) -> Value:
         ratios: list[Value] = []

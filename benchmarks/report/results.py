@@ -30,7 +30,7 @@ class Run:
 
     @property
     def is_gpu(self) -> bool:
-        """True if mlafix-bench measured a GPU, which has a roof with dependent launch from sm_90 on."""
+        """True if mlafix-bench measured a GPU. Only a GPU can have a roof with dependent launch."""
         return role_of(self.data) == "gpu"
 
     def cases(self, prefix: str = "") -> Iterator[dict[str, Any]]:

@@ -25,7 +25,7 @@ def micros(value: float) -> str:
 
 
 def goals_table(results: Results) -> str:
-    """Returns the table of all goals, with the reached and the missed ones."""
+    """Returns the table of all goals. A sentence above it says how many goals are reached."""
     if not results.gpu:
         return NOTHING
     rows = [goal.row(results) for goal in all_goals()]
@@ -167,7 +167,8 @@ def chains_table(results: Results) -> str:
 
 
 def gains_table(results: Results) -> str:
-    """Returns the table of the gain of single decisions: the same work with and without each."""
+    """Returns the table of the gains of design decisions. A gain is the time without the decision, divided by the time
+    of the same work with it."""
     if not results.gpu:
         return NOTHING
     run, rows = results.gpu, []
