@@ -55,9 +55,9 @@ bool mlafix::isKnownAtLaunch(Value index) {
          !cast.getIn().getType().isInteger(1);
 }
 
-/// Returns true if `dim` is a size of a kernel argument that binding the
-/// kernel's names fixes. The size must be static, have an upper-case name or be
-/// a product, and every call must pass the argument.
+/// Returns true if `dim` takes a size of a kernel argument, and binding the
+/// kernel's names fixes this size. The size must be static, have an upper-case
+/// name or be a product, and every call must pass the argument.
 static bool isBoundSize(memref::DimOp dim) {
   BlockArgument argument = getArgumentOfDim(dim);
   std::optional<int64_t> position = dim.getConstantIndex();

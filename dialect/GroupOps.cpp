@@ -129,10 +129,11 @@ LogicalResult ScanOp::verify() {
   return success();
 }
 
-/// Checks that the size of a row is a multiple of 2 * block, so that the two
-/// blocks that change places are in the same row. If the number of elements in
-/// a group is not a power of two, groups are padded, so both blocks must be in
-/// the same group. The size of a group is then checked instead of the row's.
+/// A swap exchanges adjacent blocks of `block` elements. Checks that the size
+/// of a row is a multiple of 2 * block, so that both blocks are in the same
+/// row. If the number of elements in a group is not a power of two, groups are
+/// padded, so both blocks must be in the same group. In this case, checks the
+/// size of a group instead.
 LogicalResult SwapOp::verify() {
   if (failed(verifyElement(*this, getType())))
     return failure();

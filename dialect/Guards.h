@@ -36,8 +36,9 @@ bool isGuardedPacked(mlir::ArrayAttr guards, int64_t arg, int64_t dim);
 /// Returns a number that a guard ensures to divide the sizes of the dims called
 /// `dim`. Returns 1 if there is no such guard.
 int64_t getGuardedMultiple(KernelOp kernel, llvm::StringRef dim);
-/// Returns true if some stride of `memref` is neither static nor ensured by a
-/// guard. `memref` is an argument or thread-local memory.
+/// Returns true if some stride of `memref` is neither static nor that of a dim
+/// that a guard ensures to be packed. `memref` is an argument or thread-local
+/// memory.
 bool hasUnknownStride(KernelOp kernel, mlir::Value memref);
 /// Returns true if a guard ensures that the number of rows fits 32 bits.
 bool hasRowBound(mlir::ArrayAttr guards);

@@ -435,9 +435,9 @@ static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
          << getDTypeName(element) << " (two elements a byte), got " << size;
 }
 
-/// Checks the static strides of a tensor in tiles. A launch checks the strides
-/// of the tensor that a call passes by the same rules. Does nothing for a code
-/// version, since the compiler has chosen the static strides there.
+/// Checks the static strides of a tensor in tiles. A launch applies the same
+/// rules to the tensor that a call passes. Does nothing for a code version,
+/// since the compiler has chosen the static strides of its arguments.
 static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
                                  MemRefType type) {
   if (kernel.getPlanAttr())

@@ -114,7 +114,7 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     /// True if the argument stands for several tensors, one of each rank.
     bool isArgPeers(unsigned index);
     /// True if the argument stands for several tensors: one of each rank, or
-    /// those of a list. Its first dim counts them.
+    /// those of a list. The argument's first dim is the number of tensors.
     bool isArgMany(unsigned index);
     /// The greatest number of tensors that a call may pass for an argument that
     /// stands for several.
@@ -123,8 +123,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     bool isCollective();
     /// The `mlafix.exchange` in the kernel; null if there is none.
     ExchangeOp getExchange();
-    /// True if the argument is optional and bound to `absent`, so that nothing
-    /// uses it.
+    /// True if the argument is optional and bound to `absent`. Nothing uses such
+    /// an argument.
     bool isArgAbsent(unsigned index);
     /// The bound that the attribute `most` gives for the dims called `dim`, or
     /// none.

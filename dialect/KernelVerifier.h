@@ -28,7 +28,7 @@ llvm::LogicalResult verifyArguments(KernelOp kernel);
 /// Checks that a kernel has at most one exchange, directly in the grid's body.
 /// Checks that peers' tensors have the access "update" with an exchange and
 /// "read" without one. Stores to peers' tensors must be before the exchange.
-/// Loads of peers' tensors, and all other stores, must be after it.
+/// Loads of peers' tensors, and all other stores, must be after the exchange.
 llvm::LogicalResult verifyExchange(KernelOp kernel);
 
 /// Checks a tensor argument in which two elements share a byte, or which is

@@ -42,16 +42,18 @@ enum class Decider {
 struct KnownNumber {
   Decider decider;
   int64_t least = 0;
-  /// The upper bound, or nullopt if only the number's type bounds it.
+  /// The upper bound, or nullopt if it is not known before the launch.
   std::optional<int64_t> most = std::nullopt;
-  /// The name of a dim whose size is the upper bound, or "".
+  /// If a dim's size is the upper bound and `most` does not have it, the name
+  /// of this dim, else "".
   llvm::StringRef atMost = {};
 
   /// Returns true if the number is known only at launch.
   bool isOfLaunch() const {
     return decider == Decider::Launch || decider == Decider::LaunchOfOpenName;
   }
-  /// Returns true if the number has a compile-time name, but no value yet.
+  /// Returns true if the number is the size of a dim with an upper-case name
+  /// that is unbound, or bound to "any".
   bool isOpenName() const {
     return decider == Decider::Specialization ||
            decider == Decider::LaunchOfOpenName;

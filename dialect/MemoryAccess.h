@@ -49,8 +49,9 @@ struct MemoryAccess {
   mlir::Value group = {}, member = {};
   /// True if the access is to all members of a row, each as a row of its own.
   bool allMembers = false;
-  /// True if the row is loaded into another position (mlafix.load_into), so
-  /// that a lane loads elements that other lanes own.
+  /// True if the elements of the row have other positions in the loaded value
+  /// than in memory (mlafix.load_into). A lane then loads elements that other
+  /// lanes own in an access to the same row that is not shifted.
   bool isShifted = false;
   /// The slice of the row, or nullopt for the whole row.
   std::optional<RowSlice> slice = std::nullopt;
@@ -89,8 +90,8 @@ struct MemoryAccess {
 /// order.
 llvm::SmallVector<MemoryAccess> collectAccesses(mlir::Operation *root);
 
-/// Returns the access of `op` if it loads or stores one row or scalar. Returns
-/// nullopt for all other operations, also for those with two accesses.
+/// Returns the access of `op` if `op` accesses memory, but loads or stores no
+/// state. Otherwise returns nullopt.
 std::optional<MemoryAccess> getSingleAccess(mlir::Operation *op);
 
 /// Returns true if `op` or a nested operation may have a memory effect other

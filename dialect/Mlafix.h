@@ -103,8 +103,8 @@ mlir::BlockArgument getKernelArgument(mlir::Value memref);
 /// name with a bound, or a name. Returns null if the dim has neither a size nor
 /// a name, or if `memref` is not a kernel argument.
 DimAttr getArgumentDim(mlir::Value memref, unsigned position);
-/// Returns a product of `groups` and another dim that is the last dim of some
-/// argument. Returns null if no argument has such a last dim.
+/// Returns the last dim of the first argument whose last dim is a product
+/// (`groups` K). Returns null if there is no such argument.
 DimAttr getProductOf(KernelOp kernel, DimAttr groups);
 /// Returns the dtype variable of a kernel argument, or null if it has none.
 mlir::StringAttr getDTypeVariable(mlir::Value memref);

@@ -159,7 +159,7 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     return $_get($_ctxt, lanes, packs, pack, rows, groups, /*blocks=*/1, /*parts=*/1);
   }]>];
   let extraClassDeclaration = [{
-    /// The most threads of a block.
+    /// The largest number of threads of a block.
     int64_t getThreads() const { return isGrouped() ? std::min(kGroupThreads * getGroups(), kMostGrouped) : getLanes() * getRows() / getBlocks(); }
     /// True if the blocks of a cluster share a row.
     bool isClustered() const { return getBlocks() > 1; }
@@ -172,15 +172,15 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     int64_t partsFor(DimAttr dim) const;
     /// True if the launch chooses the number of lane groups of a row.
     bool isGrouped() const { return getGroups() > 1; }
-    /// Threads of each lane group in the largest block, unless all groups
-    /// together would have more than kMostGrouped.
+    /// The number of threads of each lane group in the largest block, unless
+    /// all groups together would then have more threads than kMostGrouped.
     static constexpr int64_t kGroupThreads = limits::warpThreads;
-    /// The most threads of a block with lane groups. With so few, each thread
-    /// may have 128 registers.
+    /// The largest number of threads of a block with lane groups. Each thread
+    /// of such a block may have 128 registers.
     static constexpr int64_t kMostGrouped = 512;
-    /// The fewest threads of a lane group within a block. With 8 threads instead
-    /// of a warp, a launch of few rows has four times as many blocks, so it uses
-    /// up to four times as many multiprocessors.
+    /// The least number of threads of a lane group within a block. With 8
+    /// threads instead of a warp, a launch of few rows has four times as many
+    /// blocks, so it uses up to four times as many multiprocessors.
     static constexpr int64_t kLeastGrouped = 8;
     /// The number of elements in a pack of a row along `dim`.
     int64_t packFor(DimAttr dim) const { return dim.getPack(getPack()); }

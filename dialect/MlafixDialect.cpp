@@ -81,7 +81,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected a power of two of blocks, at most "
                        << limits::clusterBlocks << ", got " << blocks;
   // The lanes of a row with several lane groups may be in several blocks, so
-  // the size of a block does not limit their number.
+  // the size of a block does not limit the number of lanes.
   int64_t mostLanes = groups > 1 ? INT32_MAX : limits::threads * blocks;
   if (lanes < 1 || lanes > mostLanes)
     return emitError() << "expected 1 to " << mostLanes << " lanes, got "
