@@ -67,8 +67,8 @@ extern template State<float> attend(const Batch &, int64_t, int64_t, int64_t,
 extern template State<double> attend(const Batch &, int64_t, int64_t, int64_t,
                                      int64_t, int64_t);
 
-/// Runs Work(i) for i in [0, Count) on all processors. After two seconds,
-/// prints its progress under the name \p What.
+/// Runs Work(i) for i in [0, Count) on all processors. If this takes more than
+/// two seconds, prints \p What and the percentage that is done.
 void forAll(const std::string &What, int64_t Count,
             const std::function<void(int64_t)> &Work);
 

@@ -74,8 +74,8 @@ def positions(options: argparse.Namespace, length: int, rank: int, ranks: int) -
 
 
 def causal(batch: Batch, request: int, keys: torch.Tensor) -> torch.Tensor:
-    """Returns which keys each query of a request sees. The last query sees all keys, and each query before it one key
-    fewer."""
+    """Returns which keys each query of a request sees. The last query sees all keys. Every other query sees one
+    key fewer than the query after it."""
     count = batch.starts[request + 1] - batch.starts[request]
     last = len(batch.k[request]) - count + torch.arange(count)
     return keys[None] <= last[:, None]
@@ -172,8 +172,8 @@ def main() -> None:
     dist.init_process_group("nccl" if on_gpu else "gloo")
     good = run(options, device)
     dist.destroy_process_group()
-    # Exits without finalising the interpreter, because a gloo thread may still be releasing its last tensors. During
-    # finalisation that would abort the process.
+    # A gloo thread may still have to release its last tensors. If the thread does so while the interpreter is being
+    # finalised, the process aborts. So the process exits without finalising the interpreter.
     sys.stdout.flush()
     os._exit(0 if good else 1)
 

@@ -25,9 +25,10 @@
 namespace mlafix {
 
 /// The kind of output that compile() makes. CompilerOptions.def describes each
-/// kind. The kinds up to MLIR are text: JSON (Signature, Report, Faults),
-/// source text for hosts (Header, TvmFfi), or IR after a stage of the passes.
-/// The kinds before Layout need no target, and may leave names unbound.
+/// kind. The order of the enumerators has a meaning. The kinds up to MLIR are
+/// text: JSON (Signature, Report, Faults), source text for hosts (Header,
+/// TvmFfi), or IR after a stage of the passes. The kinds before Layout need no
+/// target, and may leave names unbound.
 enum class Emit {
 #define MLAFIX_EMISSION(EMIT, NAME, MEANING) EMIT,
 #include "mlafix/CompilerOptions.def"
@@ -49,10 +50,11 @@ struct CompileOptions {
   /// every CPU target of the host's architecture.
   std::vector<std::string> targets;
   Emit emit = Emit::Unit;
-  /// The only code version to generate, which may not support every legal call.
-  /// GPUs have "dense", "place", "fast" and "any"; CPUs have "streamed",
-  /// "apart" and "any". If empty, all versions are generated. It must be empty
-  /// for units.
+  /// The name of the only code version to generate, or "" to generate all
+  /// versions. GPUs have "dense", "place", "fast" and "any"; CPUs have
+  /// "streamed", "apart" and "any". Units need all versions, since a single
+  /// version does not always support every legal call. So `variant` must be
+  /// empty for units.
   std::string variant;
   /// Fields that override the compiler's decisions about code versions for
   /// GPUs. "lanes=8" is for all versions but `any`, "dense.lanes=8" for one

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The layout of a workspace of a collective kernel (docs/UnitFormat.md). Every
-// rank has a workspace, and the other ranks write to it. The compiler uses the
-// layout in kernels, and the runtime tells hosts the size of a workspace.
+// rank has a workspace, and the other ranks write to it. The kernels that the
+// compiler makes use this layout. The runtime tells hosts how large a workspace
+// is.
 //
 //===----------------------------------------------------------------------===//
 

@@ -69,7 +69,8 @@ struct TensorArgument {
   /// or "update".
   std::string access;
   bool optional = false;
-  /// Fixed sizes of the dims. A size is 0 if it is not fixed. May be empty.
+  /// Fixed sizes of the dims. A size is 0 if it is not fixed. If the list is
+  /// empty, no size is fixed.
   std::vector<std::int64_t> sizes;
   /// The value of elements to which no store writes: a number ("0", "-inf") or
   /// "identity". It is empty if stores write all elements.
@@ -77,17 +78,18 @@ struct TensorArgument {
   /// True if each rank passes a tensor. The first dim then counts the ranks.
   /// The access is "read", or "update" if the ranks exchange data through it.
   bool peers = false;
-  /// The maximum number of tensors, if the argument is a list. The list's first
-  /// dim counts the tensors, and its access must be "read". It is 0 for a
-  /// single tensor.
+  /// The maximum number of tensors if the argument is a list, or 0 if it is a
+  /// single tensor. The first dim of a list counts the tensors, and the access
+  /// of a list must be "read".
   std::int64_t most = 0;
   /// The tiled storage, "128x4" or "8x4": tiles of 128 or 8 rows and 4 columns.
   /// The first dim counts rows, and the other dims together count columns. The
   /// string is empty if the storage is not tiled.
   std::string swizzle = {};
-  /// Upper bounds of dims whose size is known only at launch, so that rows may
-  /// lie along them. A bound is 0 if the dim has none. A dim must have the same
-  /// bound in all arguments. May be empty.
+  /// Upper bounds of dims whose size is known only at launch. Rows may lie
+  /// along such a dim only if it has a bound. A bound of 0 stands for none. A
+  /// dim must have the same bound in all arguments. If the list is empty, no
+  /// dim has a bound.
   std::vector<std::int64_t> bounds = {};
 };
 
@@ -203,7 +205,7 @@ public:
              const SourceLocation &location);
   /// @}
 
-  /// \name Constants and arithmetic, before the grid too
+  /// \name Constants and arithmetic, allowed before the grid and in it
   ///
   /// Operands are scalars or rows with the same element type. A scalar is
   /// broadcast to a row. `index` is signed. Integer division rounds down, and

@@ -18,9 +18,10 @@
 
 namespace mlafix {
 
-/// The limits of a kernel's lane groups, as its code states them. The lanes of
-/// a row may be replicated into several groups. The groups divide the states of
-/// the row's running merge ("pieces" in the manifest) among themselves.
+/// The limits of lane groups that the manifest gives for a code version. The
+/// lanes of a row may be replicated into several groups. The groups divide the
+/// states of the row's running merge ("pieces" in the manifest) among
+/// themselves.
 struct LaneGroups {
   /// The maximum number of groups per row, a power of two.
   int64_t most = 1;
@@ -28,8 +29,8 @@ struct LaneGroups {
   int64_t chunk = 1;
   /// The minimum number of threads of one group in a block.
   int64_t leastThreads = 1;
-  /// The number of resident threads per multiprocessor from which on more
-  /// groups gain nothing.
+  /// The number of resident threads per multiprocessor beyond which further
+  /// lane groups no longer make a launch faster.
   int64_t threadsPerSm = 1;
 };
 

@@ -126,8 +126,8 @@ void AccessLog::add(const MemoryAccess &access, ArrayRef<int64_t> row,
     return;
   }
   // If rows of the argument are accessed as a whole, the log tracks only some
-  // elements of each. It does not know which row of the grid has written the
-  // other elements, so it does not report a read of one.
+  // elements of each row. The log does not know which row of the grid has
+  // written the other elements, so it reports no read of them.
   bool isSeen = !ofRows.contains(argument) ||
                 llvm::is_contained(getElementsOfRow(argument), element.back());
   if (kernel.getArgAccess(argument) == "write" && !isOwn && isSeen)

@@ -29,11 +29,12 @@ public:
 
   AccessLog(KernelOp kernel, const SmallLaunch &launch);
 
-  /// Returns the positions to track in a row of `argument`, in ascending order,
-  /// whatever the row's length is. The positions are those of the first
-  /// elements, of both ends of each slice, and of the element after each slice.
-  /// If the kernel accesses groups or members of rows, the positions are those
-  /// of the first elements of the first groups instead.
+  /// Returns the positions to track in a row of `argument`, in ascending order.
+  /// The positions do not depend on the row's length, so some may be past the
+  /// row's end. They are the positions of the first elements, of both ends of
+  /// each slice, and of the element after each slice. If the kernel accesses
+  /// groups or members of rows, the positions are instead those of the first
+  /// elements of the first groups.
   llvm::SmallVector<int64_t> getElementsOfRow(unsigned argument) const;
 
   /// Records that `row` accesses an element of the tensor. The element must be

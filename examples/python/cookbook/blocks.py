@@ -2,8 +2,8 @@
 
 A target block whose id is negative or past the end is skipped. A source block with such an id counts as zeros. So no
 access leaves its tensor. A block has P rows of R elements; only the elements of a row need to be contiguous. A launch
-reads and writes the bytes of the named blocks.
-`mlafix.ops.zero_blocks` clears blocks with the two kernels that are imported here.
+reads and writes each copied block once. `mlafix.ops.zero_blocks` clears blocks with the two kernels that are imported
+here.
 """
 
 from mlafix.kernels.tokens import zero_blocks, zero_blocks_of_8

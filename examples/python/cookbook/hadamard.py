@@ -1,5 +1,5 @@
-"""Applies a Hadamard transform to heads of 128 elements in place. It spreads outliers over a row before the row is
-quantised.
+"""Applies a Hadamard transform to heads of 128 elements in place. The transform spreads outliers over a row before
+the row is quantised.
 
 In step k, `swap` brings to each element the one whose index differs in bit k. All seven steps stay in registers, so the
 launch only reads and writes the row once.

@@ -12,7 +12,8 @@ from mlafix.dsl import DType, In, Out, f8e4m3fn, f32, grid, i8, kernel
 T = DType("T")
 
 # Quantises to fp8 with a scale for each group of K elements, as engines quantise activations for a block-scaled
-# product. The arguments are out, out_scales, None (there is no global scale), 0 (there is no first row), and x.
+# product. The arguments are out, out_scales, None (there is no global scale), 0 (the first row of scales in tiles,
+# unused here), and x.
 quantize_groups = quantize_rows(Scaling())
 
 
