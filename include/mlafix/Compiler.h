@@ -83,7 +83,8 @@ struct CompileOptions {
   std::string unitName;
   /// If true, `messages` also has what the passes decided, and why. These
   /// messages have the severity Remark and are located at the kernel and its
-  /// operations. Only kinds of output after Emit::Canonical come with remarks.
+  /// operations. There are none if the passes end at the canonical stage or
+  /// before it, as for Emit::Canonical, Emit::Report and Emit::Faults.
   bool remarks = false;
   /// If true, the passes obey MLIR's command-line options, such as
   /// --mlir-print-ir-after-all. The program must have registered these options.

@@ -148,11 +148,11 @@ struct KernelBuilder::Impl {
   /// stores rows of `tensor`. If whole rows may have one element per group,
   /// leaves the decision about the stride to settleGroupRows().
   void useRows(Value tensor, bool isSlice = false);
-  /// Decides which tensors in `groupRows` get the stride 1. Call it when the
-  /// kernel is complete. The last dim of such a tensor is the number of groups
-  /// of a product. If the kernel computes with rows along that product, the
-  /// rows of the tensor have one element per group and may have any stride.
-  /// Otherwise the stride is 1.
+  /// Decides for each tensor in `groupRows` whether its last dim gets the
+  /// stride 1. The last dim of every tensor in `groupRows` is the number of
+  /// groups of a product. If the kernel computes with rows along that product,
+  /// the tensor's rows have one element per group and may have any stride.
+  /// Otherwise the stride is 1. Call this when the kernel is complete.
   void settleGroupRows();
   void refreshSignature();
 

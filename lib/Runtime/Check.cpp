@@ -346,8 +346,9 @@ struct DimLabel {
 /// "(G 4)".
 constexpr const char *kProductNote = ", and (...) is one dim, a product";
 
-/// Formats a tensor's dims for a message as `; the dims are "n H D"`. The text
-/// is empty if the dims have no names.
+/// Formats a tensor's dims for a message as `; the dims are "n H D"`, with "_"
+/// for a dim that has no name. The text is empty if the tensor has no dims or
+/// the names are too long.
 struct DimList {
   explicit DimList(const ArgDesc &desc) {
     text[0] = '\0';

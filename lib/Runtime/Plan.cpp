@@ -241,7 +241,8 @@ static bool holds(const Call &call, const Guard &guard, int64_t rows) {
   return false;
 }
 
-/// Returns the call's actual value, as messages have it after "got".
+/// Describes what the call has instead of what the guard requires, as messages
+/// have it after "got".
 static std::string got(const Call &call, const Guard &guard, int64_t rows) {
   switch (guard.kind) {
 #define MLAFIX_GUARD(KIND, NAME, ARGS, NUMBER, RANGE, POINTERS, HOLDS)         \

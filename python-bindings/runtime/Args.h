@@ -64,8 +64,9 @@ struct CallArgs {
   void read(const Signature &signature, PyObject *given, uint32_t flags);
 
   // The steps of `read`: `begin`, then `readArg` for each argument, then
-  // `finish`. A call that allocates outputs takes these steps one by one, with
-  // `setArg` for each new output and `readSize` for each size.
+  // `finish`. A call that allocates outputs takes these steps one by one.
+  // Instead of `readArg`, it may use `setArg` for an output that it allocates,
+  // and it uses `readSize` for an integer argument that is passed as a SizeOf.
   void begin(const Signature &signature, PyObject *given, uint32_t flags);
   void readArg(const Signature &signature, uint32_t index, PyObject *object);
   /// Sets the argument to the tensor that `view` describes.

@@ -26,10 +26,12 @@ public:
              nanobind::object specialize);
 
   void launch(nanobind::handle args, nanobind::handle stream, uint32_t flags);
-  /// Launches a call on plain torch tensors whose kernel is resolved already,
-  /// while no mode or tracer of torch is active. Allocates the outputs for
-  /// which a NewTensor is passed, and returns all outputs as a tuple. Returns
-  /// None for any other call, without launching anything.
+  /// Launches a call if three conditions hold: all its tensors are plain torch
+  /// tensors, its kernel is already in the table, and no mode or tracer of
+  /// torch is active. Allocates the outputs for which a NewTensor is passed,
+  /// and returns all outputs as a tuple. Launches nothing and returns None for
+  /// any other call, and for one with a wrong argument or an output that cannot
+  /// be allocated.
   nanobind::object tryLaunch(nanobind::handle args, nanobind::handle stream);
   Bound bind(nanobind::handle args, uint32_t flags);
   /// Finds the code that a call with these arguments would run, and loads it on

@@ -11,7 +11,8 @@ from mlafix.dsl import DType, In, InOut, grid, i64, kernel
 
 __all__ = ["copy_blocks", "zero_blocks", "zero_blocks_of_8"]
 
-# An integer dtype variable. Tensors of any dtype may be passed, because the kernel only moves their elements.
+# The dtype of the copied elements. It is declared as an integer, but may be any dtype except f4e2m1, because the kernel
+# only moves elements.
 E = DType("E", default="i32")
 
 

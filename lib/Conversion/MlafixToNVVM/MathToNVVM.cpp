@@ -271,8 +271,10 @@ static Value lowerFew(OpBuilder &b, arith::TruncIOp op, ValueRange words) {
       b, loc, all, /*offsets=*/{0}, type.getShape(), /*strides=*/{1});
 }
 
-/// Lowers a truncation to saturated bytes, two bytes per instruction. ptxas
-/// merges the instruction with the two roundings before it.
+/// Lowers a truncation to bytes if its operand is saturated to the range of a
+/// byte. Each cvt.pack.sat saturates and packs two values. If the source is
+/// f32, f2i.rn rounds each of the two values first, and ptxas merges these
+/// roundings with the cvt.pack.sat.
 static Value lowerTruncation(OpBuilder &b, arith::TruncIOp op) {
   if (!getElementTypeOrSelf(op.getType()).isInteger(8) ||
       !getElementTypeOrSelf(op.getIn()).isInteger(32))

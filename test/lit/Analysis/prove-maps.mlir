@@ -4,9 +4,9 @@
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !ints = memref<?xi32, strided<[?], offset: ?>>
 
-// The tables `from` and `to` may be omitted. A row adds elements of x that `from` names, and stores the sum at the
-// index from `to`. The stores are in bounds. By the promise that the entries of `to` differ, no two rows store to the
-// same element.
+// The tables `from` and `to` may be omitted. Row i adds elements x[from[j]], or x[j] without `from`, and stores the sum
+// to out[to[i]], or to out[i] without `to`. The stores are in bounds. By the promise that the entries of `to` differ,
+// no two rows store to the same element.
 // expected-remark @below {{out: bounds: proved}}
 // expected-remark @below {{x: independence: proved}}
 // expected-remark @below {{x: bounds: proved}}

@@ -33,7 +33,8 @@ mlafix.kernel @few(%y: !tiles {mlafix.dims = ["m", "H", "G"], mlafix.access = "u
   }
 }
 
-// The number of columns exceeds 2^23, or is unknown, so 32 bits may not be enough within a row of tiles.
+// In the next two kernels, 32 bits may not be enough within a row of tiles: the number of columns exceeds 2^23 in
+// @many, and is unknown in @open.
 // CHECK-LABEL: llvm.func @many_any(
 // CHECK: arith.andi %{{.*}}, %c-512_i64 : i64
 mlafix.kernel @many(%y: !wide {mlafix.dims = ["m", "H", "G"], mlafix.access = "update", mlafix.swizzle = "128x4"},

@@ -1534,7 +1534,8 @@ mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"
 
 // -----
 
-// Two elements of f4e2m1 share a byte. A row begins at a byte, and is only moved as a whole.
+// Two elements of f4e2m1 share a byte. Each row must begin at a byte boundary, and loads and stores must access whole
+// bytes: rows, groups, or slices with even ends, but not single elements, members, or rows with one element per group.
 // expected-error @below {{argument 'x': expected an even size of the last dim for elements of f4e2m1 (two elements a byte), got 3}}
 mlafix.kernel @k(%x: memref<?x3xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "three"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index

@@ -1,6 +1,6 @@
-// ptxas (12.9 to 13.4) combines a maximum with 0, the roundings and the packing of bytes into the instruction F2IP with
-// .RELU, which an H100 refuses. The compiler adds a minimum that changes no byte, so that ptxas does not do this. Bytes
-// that do not come from a maximum with 0 get no such minimum.
+// ptxas (12.9 to 13.4) fuses max(x, 0), the conversion to i32 and the byte pack into F2IP.RELU, an instruction that is
+// illegal on an H100. To prevent this, the compiler adds a minimum that changes no byte. Bytes that do not come from
+// such a maximum get no minimum.
 
 // RUN: %mlafix-opt %s --kernel=rectified --specialize=D=128 --target=sm_90 --emit=ptx | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=scaled --specialize=D=128 --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=PLAIN

@@ -17,8 +17,9 @@ namespace {
 
 constexpr int64_t kSize = 12;
 
-/// A relation of the sum a x + b y + c: the sum is a multiple of `modulus` if
-/// `modulus` is not 0, else it is 0 if `isEquality` is set, else at least 0.
+/// A relation of the sum a x + b y + c. If `modulus` is not 0, the sum is a
+/// multiple of `modulus`. Otherwise, the sum is 0 if `isEquality` is set, and
+/// at least 0 if not.
 struct Relation2D {
   int64_t a, b, c, modulus = 0;
   bool isEquality = false;

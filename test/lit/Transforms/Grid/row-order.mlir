@@ -92,8 +92,7 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 
-  // A tensor of a single line, or one that is written, is not prefetched. Neither are the scalars of a kernel without
-  // rows.
+  // Neither s, which fits into one cache line, nor y, which the kernel also writes, is prefetched.
   // CHECK-LABEL: mlafix.kernel @few
   // CHECK-NOT: table_lines
   mlafix.kernel @few(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
