@@ -382,8 +382,7 @@ struct AccessClass {
 static AccessClass classify(Operation *op, AccessKinds &kinds) {
   AccessClass result{isTileOp(op), mayWrite(op), std::nullopt};
   std::optional<MemoryAccess> access = getSingleAccess(op);
-  // All rows in a buffer have one dim, so a stage accesses them in one loop, in
-  // order. Only accesses to arguments need kinds.
+  // A stage accesses a buffer in one loop, so only arguments need kinds.
   if (access && access->getArgument())
     result.kind = kinds.getKind(*access);
   return result;
@@ -573,8 +572,7 @@ void LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
       memref::LoadOp::create(b, loc, buffer, ValueRange{zero}).getResult());
 }
 
-/// Returns true if `reduce` combines only packs of this lane, in any order.
-/// Returns false for float sums, whose order is fixed.
+/// Returns true if `reduce` combines packs of this lane only, in any order.
 bool LoopDistribution::isElementwise(ReduceOp reduce) const {
   bool isInOrder =
       reduce.getKind() == ReduceKind::add && isa<FloatType>(reduce.getType());
@@ -694,8 +692,7 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   OpBuilder body(loop.getBody()->getTerminator());
   WalkPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
   packs.clear();
-  // Recompute rows of earlier stages before the stores of this stage, which may
-  // overwrite the memory that these rows are loaded from.
+  // Recompute rows before stores overwrite what they are loaded from.
   for (Operation *op : ops)
     for (Value operand : op->getOperands())
       if (Operation *def = operand.getDefiningOp();
@@ -748,8 +745,7 @@ void LoopDistribution::run() {
       op->erase();
 }
 
-/// Checks that every row is used only in the block that computes it, except
-/// rows that cost nothing to repeat (isUniform).
+/// Checks that rows, but uniform ones, are used in their own block only.
 static LogicalResult verifyBlocks(KernelOp kernel) {
   WalkResult walk = kernel.walk([](Operation *op) {
     bool isApart = llvm::all_of(op->getOperands(), [&](Value operand) {
