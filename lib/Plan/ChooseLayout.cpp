@@ -8,6 +8,7 @@
 #include "lib/Plan/ChooseLayout.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
+#include "lib/Transforms/Layout/LongRows.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/UnitLimits.h"
 
@@ -243,61 +244,75 @@ static bool keepsToBlock(Operation *op) {
          llvm::any_of(op->getResultTypes(), isOther);
 }
 
+/// Adds the rows that all iterations of `loop` keep to its work.
+static void addKeptRows(Operation *loop, LoopWork &work) {
+  llvm::SetVector<Value> kept;
+  getUsedValuesDefinedAbove(loop->getRegions(), kept);
+  kept.insert_range(loop->getRegion(0).getArguments());
+  for (Value row : kept) {
+    Operation *op = row.getDefiningOp();
+    if (isRowTile(row.getType()) && !(op && isUniform(op)))
+      work.heldBits +=
+          getElementTypeOrSelf(row.getType()).getIntOrFloatBitWidth();
+  }
+}
+
 SmallVector<LoopWork> mlafix::getLoopWork(KernelOp kernel) {
+  constexpr int64_t kNarrowestFloat =
+      16; // narrower ones are widened on arrival
   llvm::MapVector<Operation *, LoopWork> loops;
-  auto isRow = [](Type type) {
-    return isRowTile(type) && !getTileDim(type).isPerGroup();
-  };
   kernel.walk([&](Operation *op) {
-    Operation *loop = op->getParentOp();
-    while (loop && !isa<LoopLikeOpInterface, MergeLoopOp>(loop))
-      loop = loop->getParentOp();
+    auto loop = op->getParentOfType<LoopLikeOpInterface>();
     if (!loop)
       return;
     LoopWork &work = loops[loop];
-    if (auto load = dyn_cast<LoadOp>(op); load && isRow(load.getType()))
-      work.loadedBits += getDTypeBits(getElementTypeOrSelf(load.getSource()));
+    if (std::optional<MemoryAccess> access = getPackedAccess(op);
+        access && !access->isWrite) {
+      int64_t bits = access->getMovedBits();
+      work.loadedBits += bits * access->getRowDim().getSize();
+      work.heldBits += std::max(bits, kNarrowestFloat);
+    }
+    auto reduce = dyn_cast<ReduceOp>(op);
+    if (reduce || isOperation(op))
+      work.operations += getTileDim(reduce ? reduce.getSource().getType()
+                                           : op->getResult(0).getType())
+                             .getSize();
     work.reduces |= exchangesLanes(op);
-    work.operations += isOperation(op) || isa<ReduceOp>(op);
+    work.functions += isa<math::MathDialect>(op->getDialect()) &&
+                      !isa<math::Exp2Op, math::FmaOp>(op) &&
+                      !isRowTile(op->getResult(0).getType());
   });
   SmallVector<LoopWork> found;
   for (auto &[loop, work] : loops) {
     if (work.loadedBits == 0)
       continue;
     work.loop = loop;
-    llvm::SetVector<Value> kept;
-    getUsedValuesDefinedAbove(loop->getRegions(), kept);
-    for (Value carried : loop->getRegion(0).getArguments())
-      kept.insert(carried);
-    for (Value each : kept)
-      if (isRow(each.getType()))
-        work.keptBits +=
-            getElementTypeOrSelf(each.getType()).getIntOrFloatBitWidth();
+    addKeptRows(loop, work);
     found.push_back(work);
   }
   return found;
 }
 
-LayoutAttr mlafix::shareLoops(KernelOp kernel, const MachineModel &machine,
-                              LayoutAttr layout) {
-  int64_t lanes = layout.getLanes(), held = 2 * layout.getPack();
-  if (layout.isGrouped() || lanes > limits::warpThreads || lanes % 2 != 0 ||
-      layout.getPacks() != 1)
+LayoutAttr mlafix::getSharedLayout(KernelOp version,
+                                   const MachineModel &machine,
+                                   const RowShape &shape) {
+  LayoutAttr layout = version.getPlanAttr().getLayout();
+  int64_t lanes = layout.getLanes() / 2, pack = layout.getPack();
+  if (layout.isGrouped() || layout.getLanes() > limits::warpThreads ||
+      layout.getLanes() % 2 != 0 || layout.getPacks() != 1 ||
+      lanes * pack * shape.widest() < machine.sectorBytes)
     return {};
-  SmallVector<LoopWork> loops = getLoopWork(kernel);
-  bool areBusy = llvm::any_of(loops, [&](const LoopWork &work) {
-    return work.reduces &&
-           8 * work.operations > machine.sharedOperations * work.loadedBits;
-  });
-  bool fit = llvm::all_of(loops, [&](const LoopWork &work) {
-    return held * (work.keptBits + work.loadedBits) <=
-           32 * machine.sharedRegisters;
-  });
-  return areBusy && fit
-             ? LayoutAttr::get(layout.getContext(), lanes / 2, /*packs=*/2,
-                               layout.getPack(), 2 * layout.getRows(),
-                               /*groups=*/1)
-             : LayoutAttr();
+  bool isBusy = false;
+  for (const LoopWork &work : getLoopWork(version)) {
+    if (2 * pack * work.heldBits > 32 * machine.sharedRegisters ||
+        work.functions > 0)
+      return {};
+    isBusy |= work.reduces &&
+              8 * work.operations > machine.sharedOperations * work.loadedBits;
+  }
+  return isBusy ? LayoutAttr::get(layout.getContext(), lanes, /*packs=*/2, pack,
+                                  2 * layout.getRows(), /*groups=*/1)
+                : LayoutAttr();
 }
 
 FailureOr<RowShape> RowShape::of(KernelOp kernel, const MachineModel &machine) {
@@ -347,9 +362,8 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel, const MachineModel &machine) {
     return shape.loaded.contains(argument) || shape.stored.contains(argument);
   });
   kernel.getBody().walk([&](Block *block) {
-    // The tensors, loaded or stored, for which an access to a member has been
-    // counted. One such access moves all members, so accesses to the other
-    // members do not count.
+    // The tensors, loaded or stored, of which an access to a member has been
+    // counted. It moves all members, so accesses to the others do not count.
     llvm::SmallDenseSet<std::pair<Value, int>> ofMembers;
     int64_t moves = llvm::count_if(*block, [&](Operation &op) {
       std::optional<MemoryAccess> access = getPackedAccess(&op);

@@ -118,25 +118,26 @@ struct RowShape {
   }
 };
 
-/// What an iteration of a loop does with the rows that it loads, for each of
-/// their elements.
+/// What an iteration of a loop does with the rows that it loads.
 struct LoopWork {
-  mlir::Operation *loop;
-  int64_t operations = 0; ///< operations on f32, reductions included
-  int64_t loadedBits = 0; ///< of the rows that the iteration loads
-  int64_t keptBits = 0;   ///< of the rows that all iterations keep
+  mlir::Operation *loop = nullptr;
+  int64_t operations = 0; ///< on f32 elements, reductions included
+  int64_t loadedBits = 0; ///< of all rows that the iteration loads
+  int64_t heldBits = 0;   ///< per row element: of the rows that the iteration
+                          ///< loads, and of those that all iterations keep
+  int64_t functions = 0;  ///< of scalars, but for the weights of states
   bool reduces = false;   ///< lanes exchange values
 };
 
 /// Returns the work of all loops of `kernel` that load rows.
 llvm::SmallVector<LoopWork> getLoopWork(KernelOp kernel);
 
-/// Returns `layout` with half as many lanes, each with twice as many packs.
-/// Fewer lanes exchange values, and repeat what is computed once per row.
-/// Returns null unless lanes hold one pack, loops compute much on each row that
-/// they load, and the rows fit into the registers.
-LayoutAttr shareLoops(KernelOp kernel, const MachineModel &machine,
-                      LayoutAttr layout);
+/// Returns the layout of `version` with half as many lanes, each with two packs
+/// in place of one. Fewer lanes exchange values, and repeat what is computed
+/// once per row. Returns null unless a loop computes much on the rows that it
+/// loads, and these rows fit into the registers.
+LayoutAttr getSharedLayout(KernelOp version, const MachineModel &machine,
+                           const RowShape &shape);
 
 /// True if `value` depends on `index`, possibly through the bounds of a loop.
 /// `known` caches answers.

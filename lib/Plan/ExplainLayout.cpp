@@ -403,7 +403,22 @@ void Explanation::remarkScalarLoops() {
   });
 }
 
-/// Reports loops that compute more on the rows that they load than loading
+/// Returns the number of iterations that `loop` is counted with. Of a loop of
+/// unknown length, an unrolled iteration counts as several.
+static int64_t countIterations(Operation *loop, const MachineModel &machine) {
+  auto counted = dyn_cast<scf::ForOp>(loop);
+  if (!counted)
+    return machine.assumedIterations;
+  if (std::optional<APInt> trips = counted.getStaticTripCount())
+    return trips->getLimitedValue(1 << 16);
+  APInt step;
+  return matchPattern(counted.getStep(), m_ConstantInt(&step))
+             ? std::max<int64_t>(1, machine.assumedIterations /
+                                        step.getLimitedValue(1 << 16))
+             : machine.assumedIterations;
+}
+
+/// Reports loops that compute longer on the rows that they load than loading
 /// takes, as a decode with several queries for each key does. Of an unrolled
 /// loop and the loop over its remaining iterations, reports the first.
 void Explanation::remarkArithmetic() {
@@ -413,19 +428,16 @@ void Explanation::remarkArithmetic() {
         8 * work.operations <= machine.hiddenOperations * work.loadedBits ||
         !reported.insert(work.loop->getLoc()).second)
       continue;
-    int64_t operations =
-        llvm::divideNearest(8 * work.operations, work.loadedBits);
-    int64_t longest = 0;
-    for (DimAttr dim : shape.dims)
-      longest = std::max(longest, dim.getSize());
     remark::missed(work.loop->getLoc(),
                    nameRemark("arithmetic", kPass, version))
         << remark::add(
-               "a loop computes {0} for each byte of the rows that it loads, "
-               "where memory delivers a byte in the time of about {1}: a "
-               "kernel with matrix products is faster",
-               count(operations, "operation"), machine.hiddenOperations)
-        << remark::metric(kRowBytes, machine.assumedIterations * longest *
+               "a loop computes {0:f1} f32 operations for each byte of the "
+               "rows that it loads, and beyond about {1} the arithmetic takes "
+               "longer than memory: where rows are multiplied with rows, a "
+               "kernel that uses tensor cores is faster",
+               8.0 * double(work.operations) / double(work.loadedBits),
+               machine.hiddenOperations)
+        << remark::metric(kRowBytes, countIterations(work.loop, machine) *
                                          work.loadedBits / 8);
   }
 }

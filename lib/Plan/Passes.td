@@ -22,8 +22,9 @@ def PlanKernelPass : Pass<"mlafix-plan-kernel", "::mlir::ModuleOp"> {
     - `dense` and `place` (GPU) precede it. They are for dense rows and scalars with identical strides. They need few
       strides, and have packs of the widest access, 32 bytes from sm_100 on. `dense` works out of place. `place` works
       in place; it exists if outputs may be inputs.
-    - `few_dense` (GPU) precedes `dense` if loops compute much on each row that they load. It is for launches of few
-      rows. `dense` then has half as many lanes, each with two packs, so that fewer lanes exchange values.
+    - `dense_few` (GPU) precedes `dense` if a loop computes much on the rows that it loads. It is for launches of few
+      rows. `dense` then has half as many lanes, each with two packs, so that fewer lanes exchange values. `place` and
+      `fast` keep one pack.
     - `any` has none of these guards.
     - `whole_dense` and `whole_place` are the same for rows along a dim with a bound whose size is a multiple of the
       pack. If `dense` and `place` would move such rows by single elements, they gain nothing and are omitted.
@@ -36,7 +37,7 @@ def PlanKernelPass : Pass<"mlafix-plan-kernel", "::mlir::ModuleOp"> {
   }];
   let options = [
     TargetOption<>, MachineOption<>,
-    Option<"variant", "variant", "std::string", "\"\"", "keep this code version only (dense, place, fast, any; on a CPU streamed, apart, any; of rows with a bound also most256_whole_dense and so on), to inspect its code">,
+    Option<"variant", "variant", "std::string", "\"\"", "keep this code version only (dense_few, dense, place, fast, any; on a CPU streamed, apart, any; of rows with a bound also most256_whole_dense and so on), to inspect its code">,
     ListOption<"fields", "plan", "std::string", "NAME=VALUE or VERSION.NAME=VALUE: fields of plans (dialect/PlanFields.def), or lanes, rows or parts, that are given; without VERSION those of all code versions but any">];
 }
 

@@ -163,12 +163,31 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
 }
 
-/// Returns the most rows that a launch of this layout may have if it has at
-/// most `mostThreads` threads. 32 bits must suffice to number all lanes, or all
-/// blocks if rows are in parts.
-static int64_t getMostRows(LayoutAttr layout, int64_t mostThreads = INT32_MAX) {
-  return mostThreads /
+/// Returns the most rows that a launch of this layout may have. 32 bits must
+/// suffice to number all lanes, or all blocks if rows are in parts.
+static int64_t getMostRows(LayoutAttr layout) {
+  return INT32_MAX /
          (layout.isInParts() ? layout.getParts() : layout.getLanes());
+}
+
+/// Returns the number in the guard MaxRows of `version`, or nullopt if there is
+/// no such guard.
+static std::optional<int64_t> getRowLimit(KernelOp version) {
+  for (auto guard : version.getGuardsAttr().getAsRange<GuardAttr>())
+    if (guard.getKind() == GuardKind::MaxRows)
+      return guard.getNumber();
+  return std::nullopt;
+}
+
+/// Sets the number in the guard MaxRows of `version`, if there is such a guard.
+static void limitRows(KernelOp version, int64_t most) {
+  SmallVector<Attribute> guards;
+  for (auto guard : version.getGuardsAttr().getAsRange<GuardAttr>())
+    guards.push_back(
+        guard.getKind() == GuardKind::MaxRows
+            ? GuardAttr::get(version.getContext(), GuardKind::MaxRows, {}, most)
+            : guard);
+  version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
 }
 
 /// Returns the guards that a code version with this layout needs. Ragged grids
@@ -177,8 +196,7 @@ static int64_t getMostRows(LayoutAttr layout, int64_t mostThreads = INT32_MAX) {
 static SmallVector<Attribute> getGuards(MLIRContext *context,
                                         const MachineModel &machine,
                                         const RowShape &shape,
-                                        LayoutAttr layout,
-                                        int64_t mostThreads = INT32_MAX) {
+                                        LayoutAttr layout) {
   SmallVector<Attribute> guards;
   std::map<int64_t, SmallVector<int64_t>> byAlignment;
   for (auto [index, bits] : shape.elementBits)
@@ -189,8 +207,8 @@ static SmallVector<Attribute> getGuards(MLIRContext *context,
   for (auto &[bytes, args] : byAlignment)
     guards.push_back(GuardAttr::get(context, GuardKind::Align, args, bytes));
   if (!shape.isRagged)
-    guards.push_back(GuardAttr::get(context, GuardKind::MaxRows, {},
-                                    getMostRows(layout, mostThreads)));
+    guards.push_back(
+        GuardAttr::get(context, GuardKind::MaxRows, {}, getMostRows(layout)));
   return guards;
 }
 
@@ -322,18 +340,36 @@ static int64_t getWidestPack(const MachineModel &machine,
   return 8 * machine.accessBytes / shape.packedBits(machine.narrowPercent);
 }
 
+/// Gives `dense` fewer lanes if these should share the loops of a row
+/// (getSharedLayout). Few rows then have a version with the lanes as before,
+/// `dense_few`: more lanes occupy more multiprocessors.
+static void shareLoops(KernelOp dense, const MachineModel &machine,
+                       const RowShape &shape) {
+  PlanAttr plan = dense.getPlanAttr();
+  LayoutAttr shared = getSharedLayout(dense, machine, shape);
+  if (!shared)
+    return;
+  dense.setPlanAttr(plan.with(shared));
+  if (walksRows(dense)) { // then the two packs would be in local memory
+    dense.setPlanAttr(plan);
+    return;
+  }
+  KernelOp few = cloneCodeVersion(dense, "few", plan, {});
+  limitRows(few, machine.fewThreads / plan.getLayout().getLanes());
+  limitRows(dense, getMostRows(shared));
+}
+
 /// Plans the versions for dense rows, with the widest accesses:
 ///
 ///   - `dense` is for calls out of place, unless outputs are also inputs.
-///   - `few_dense` exists if lanes of `dense` share the loops of a row. It is
-///     for few rows. More lanes per row then occupy more multiprocessors.
+///   - `dense_few` exists if lanes of `dense` share the loops of a row. It is
+///     for few rows.
 ///   - `place` exists if outputs may alias inputs. It is for calls in place.
 static void planDense(KernelOp kernel, const MachineModel &machine,
                       const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, getWidestPack(machine, shape));
-  auto add = [&](StringRef suffix, AliasMode aliasMode, bool sharesLoops,
-                 int64_t mostThreads) {
+  auto add = [&](StringRef suffix, AliasMode aliasMode) {
     // The layout is provisional: the final one depends on what folding leaves.
     KernelOp dense = cloneCodeVersion(
         kernel, suffix, chooseLayout(context, machine, shape, pack, aliasMode),
@@ -345,27 +381,20 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
     bool meet = lanesSynchronise(kernel.getExchange() ? kernel : dense);
     PlanAttr plan =
         choosePlan(dense, machine, shape, pack, aliases, aliasMode, meet);
-    if (sharesLoops)
-      plan = plan.with(shareLoops(kernel, machine, plan.getLayout()));
     SmallVector<Attribute> guards =
-        getGuards(context, machine, shape, plan.getLayout(), mostThreads);
+        getGuards(context, machine, shape, plan.getLayout());
     llvm::append_range(guards, dense.getGuardsAttr());
     dense.setPlanAttr(plan);
     dense.setGuardsAttr(ArrayAttr::get(context, guards));
     makeDense(dense, shape);
     makeIdenticalStrides(dense, shape);
+    return dense;
   };
-  LayoutAttr layout =
-      chooseLayout(context, machine, shape, pack, shape.aliasMode())
-          .getLayout();
-  bool sharesLoops = !kernel.isCollective() && !shape.isRagged &&
-                     bool(shareLoops(kernel, machine, layout));
-  if (sharesLoops)
-    add("few_dense", shape.aliasMode(), /*sharesLoops=*/false,
-        machine.fewThreads);
-  add("dense", shape.aliasMode(), sharesLoops, INT32_MAX);
+  KernelOp dense = add("dense", shape.aliasMode());
+  if (!kernel.isCollective() && !shape.isRagged)
+    shareLoops(dense, machine, shape);
   if (hasCallsInPlace(kernel, aliases))
-    add("place", AliasMode::InPlace, /*sharesLoops=*/false, INT32_MAX);
+    add("place", AliasMode::InPlace);
 }
 
 /// Plans the version for rows with any strides.
@@ -594,14 +623,9 @@ static LogicalResult adaptLayout(KernelOp version, StringRef name,
               "independent (no reduction, scan, swap or wait), got "
            << adapted->getParts();
   version.setPlanAttr(plan.with(*adapted));
-  SmallVector<Attribute> guards;
-  for (auto guard : version.getGuardsAttr().getAsRange<GuardAttr>())
-    guards.push_back(guard.getKind() == GuardKind::MaxRows
-                         ? GuardAttr::get(version.getContext(),
-                                          GuardKind::MaxRows, {},
-                                          getMostRows(*adapted))
-                         : guard);
-  version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
+  // Keep the bound of a version for few rows.
+  if (getRowLimit(version) == getMostRows(layout))
+    limitRows(version, getMostRows(*adapted));
   return success();
 }
 

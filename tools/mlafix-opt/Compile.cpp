@@ -55,7 +55,8 @@ struct CompileCommand::Options {
   cl::opt<std::string> variant{
       "variant", cl::value_desc("name"),
       cl::desc(
-          "Make the code of one code version only: dense, place, fast or "
+          "Make the code of one code version only: dense_few, dense, place, "
+          "fast or "
           "any, on a CPU streamed, apart or any (default: all; not for units)"),
       cl::cat(category)};
   cl::list<std::string> plan{

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from .diagnostics import Message, render
 
 _REMARK = re.compile(r"(\w+) on \S+: (.*) \[(passed|missed|analysis): ([\w-]+)(?:, (\d+) bytes a row)?\]", re.DOTALL)
-_FOR_SMALL_CALLS = re.compile(r"_most\d+_|_few_dense$")
+_FOR_SMALL_CALLS = re.compile(r"_most\d+_|_dense_few$")
 _MOST_COSTS = 3
 
 
@@ -52,11 +52,16 @@ def parse(messages: Iterable[Sequence[object]]) -> tuple[list[Remark], list[str]
     return marked, versions
 
 
+def find_main(versions: Sequence[str]) -> str:
+    """Returns the first of these entries that is not limited to short or few rows; "" if there is none."""
+    return next((version for version in versions if not _FOR_SMALL_CALLS.search(version)), "")
+
+
 def costs(remarks: Sequence[Remark], versions: Sequence[str]) -> list[Remark]:
     """Returns at most three remarks that matter, those with the most bytes per row. Considers only remarks about all
-    code versions together, and about the first version that is not limited to short or few rows. `versions` are the
-    entries of the code versions, in order."""
-    large = next((version for version in versions if not _FOR_SMALL_CALLS.search(version)), "")
+    code versions together, and about the version that `find_main` returns. `versions` are the entries of the code
+    versions, in order."""
+    large = find_main(versions)
     found = [one for one in remarks if one.matters and one.bytes and (one.subject == large or one.subject not in versions)]
     return sorted(found, key=lambda one: -one.bytes)[:_MOST_COSTS]
 

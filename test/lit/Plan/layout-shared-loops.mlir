@@ -4,7 +4,12 @@
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90})" | FileCheck %s --check-prefix=ONE
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90 machine=sharedOperations=1,sharedRegisters=95})" | FileCheck %s --check-prefix=ONE
 
-// CHECK: mlafix.kernel @decode_few_dense(
+// A given field does not lift the bound.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90 machine=sharedOperations=1 plan=dense.least_threads=128})" | FileCheck %s
+// Rows whose two packs would be in local memory keep one pack.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90 machine=sharedOperations=1,unrolledInstructions=1})" | FileCheck %s --check-prefix=ONE
+
+// CHECK: mlafix.kernel @decode_dense_few(
 // CHECK-SAME: <max_rows, value = 6144>
 // CHECK-SAME: <lanes = 8, packs = 1, pack = 8, rows = 16>
 // CHECK: mlafix.kernel @decode_dense(
@@ -12,7 +17,7 @@
 // CHECK-SAME: <lanes = 4, packs = 2, pack = 8, rows = 32>
 // CHECK: mlafix.kernel @decode_fast(
 // CHECK-SAME: <lanes = 8, packs = 1, pack = 8, rows = 16>
-// ONE-NOT: few_dense
+// ONE-NOT: dense_few
 // ONE: mlafix.kernel @decode_dense(
 // ONE-SAME: <lanes = 8, packs = 1, pack = 8, rows = 16>
 !rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>

@@ -151,6 +151,6 @@ def test_remarks_name_loops_that_arithmetic_bounds() -> None:
     """With four queries per key, the arithmetic for each loaded byte takes longer than loading it. With one query, it
     does not, so there is no remark."""
     said = [line for line in attend_in_groups.remarks("sm_90", K=8, D=128).splitlines() if "[arithmetic]" in line]
-    assert said and all("operations for each byte of the rows that it loads" in line and "matrix products" in line for line in said)
+    assert said and all("f32 operations for each byte of the rows that it loads" in line and "tensor cores" in line for line in said)
     assert [line.split(": ")[1] for line in costs(attend_in_groups.remarks("sm_90", K=8, D=128))] == ["attend_in_groups_dense"]
     assert "[arithmetic]" not in attend.remarks("sm_90", H=32, K=8, D=128)

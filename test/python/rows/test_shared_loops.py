@@ -39,12 +39,12 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 def test_a_launch_of_many_rows_has_two_packs_in_each_lane(kernels: ModuleType) -> None:
     text = kernels.attend.remarks("sm_90", D=256)
-    few, many = (text.partition(f"attend_{name} on sm_90: a row of 256 elements")[2].partition("\n")[0] for name in ("few_dense", "dense"))
+    few, many = (text.partition(f"attend_{name} on sm_90: a row of 256 elements")[2].partition("\n")[0] for name in ("dense_few", "dense"))
     assert "32 lanes hold up to 1 pack each" in few and "16 lanes hold up to 2 packs each" in many, text
     assert f"at most {MOST_FEW} rows" in text
 
 
-@pytest.mark.parametrize("rows", [1, MOST_FEW, MOST_FEW + 1])
+@pytest.mark.parametrize("rows", [MOST_FEW, MOST_FEW + 1])
 def test_many_rows_have_the_bits_of_few(kernels: ModuleType, device: Device, rng: np.random.Generator, rows: int) -> None:
     """Rows have 0 to 17 keys. NaN in the payload of a key of weight 0 is not added."""
     of_one = 7
@@ -60,17 +60,22 @@ def test_many_rows_have_the_bits_of_few(kernels: ModuleType, device: Device, rng
         turns = -(-count // of_one)
         out, lse = device.poisoned((count, 4, 256), np.float32), device.poisoned((count, 4), np.float32)
         of_rows = [device.put(np.concatenate([each] * turns)[:count]) for each in (q, starts, ends)]
-        kernels.attend(out, lse, of_rows[0], device.put(keys), device.put(values), *of_rows[1:])
+        call = (out, lse, of_rows[0], device.put(keys), device.put(values), *of_rows[1:])
+        explained = kernels.attend.explain_call(*call)
+        chosen = next(version.entry for version in explained.versions if version.chosen)
+        if explained.target.startswith("sm_"):
+            assert chosen == ("attend_dense_few" if count <= MOST_FEW else "attend_dense")
+        kernels.attend(*call)
         device.synchronize()
         return np.array(device.get(out)), np.array(device.get(lse))
 
     out, lse = run(rows)
-    few_out, few_lse = run(min(rows, of_one))
+    few_out, few_lse = run(of_one)
     for first in range(0, rows, of_one):
         there = min(of_one, rows - first)
         np.testing.assert_array_equal(out[first : first + there].view(np.uint32), few_out[:there].view(np.uint32))
         np.testing.assert_array_equal(lse[first : first + there].view(np.uint32), few_lse[:there].view(np.uint32))
-    for t in range(min(rows, of_one)):
+    for t in range(of_one):
         used = [i for i in range(starts[t], ends[t]) if i != weightless]
         if not used:
             assert (few_out[t] == 0).all() and (few_lse[t] == -np.inf).all()
