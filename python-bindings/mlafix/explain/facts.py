@@ -13,7 +13,7 @@ from typing import Any
 from .. import _env
 from .._files import toolchain
 from .._launcher.kernel import Kernel
-from .._reports.remarks import Remark, parse
+from .._reports.remarks import Remark, find_main, parse
 from ..errors import ArgumentError, CompileError, UnitError
 from .lines import Line, located_file, mlir_lines, ptx_lines, source_lines
 
@@ -49,6 +49,12 @@ class Facts:
     """The compiler's remarks about the kernel and its code versions; empty for a unit."""
     notes: list[str] = field(default_factory=list)
     """A sentence for each fact that is unknown, with the reason."""
+
+    @property
+    def main(self) -> dict[str, Any]:
+        """The code version of large calls: the first one that is not limited to short or few rows."""
+        entry = find_main([version["entry"] for version in self.versions])
+        return next((version for version in self.versions if version["entry"] == entry), self.versions[0])
 
 
 def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) -> Facts:

@@ -184,7 +184,7 @@ def bytes_moved(sizes: Sizes, accesses: list[Access]) -> tuple[int, int]:
 
 
 def _moved(sizes: Sizes, accesses: list[Access]) -> int:
-    geometry = sizes.facts.versions[0]["geometry"]
+    geometry = sizes.facts.main["geometry"]
     rows = None if geometry["kind"] == "ragged" else count_rows(sizes, geometry)
     total = 0
     for argument in dict.fromkeys(access.argument for access in accesses):

@@ -108,7 +108,7 @@ def _narrow(facts: Facts) -> dict[str, Remark]:
     remark that reports the accesses."""
     found: dict[str, Remark] = {}
     for remark in facts.remarks:
-        if remark.subject == facts.versions[0]["entry"] and (match := _NARROW.match(remark.text)):
+        if remark.subject == facts.main["entry"] and (match := _NARROW.match(remark.text)):
             found.update(dict.fromkeys(match[1].split(", "), remark))
     return found
 
@@ -126,7 +126,7 @@ def _notes(facts: Facts, accesses: Sequence[Access]) -> dict[int, list[str]]:
             said.setdefault(access.source, {})[remark] = None
     placed = {remark for remarks in said.values() for remark in remarks}
     for remark in facts.remarks:
-        if remark.subject in (facts.kernel, facts.versions[0]["entry"]) and remark.name not in _ELSEWHERE and remark not in placed:
+        if remark.subject in (facts.kernel, facts.main["entry"]) and remark.name not in _ELSEWHERE and remark not in placed:
             said.setdefault(remark.message.line, {})[remark] = None
     notes = {}
     for line, remarks in said.items():
@@ -163,7 +163,7 @@ def _panes(facts: Facts, accesses: Sequence[Access]) -> str:
 
 
 def _layouts(facts: Facts, sizes: Sizes, accesses: Sequence[Access]) -> str:
-    version = facts.versions[0]
+    version = facts.main
     layout = version["layout"]
     on_gpu = facts.target.startswith("sm_")
     rows: dict[tuple[int, float], list[str]] = {}
@@ -206,14 +206,14 @@ def _accesses(facts: Facts, sizes: Sizes, accesses: Sequence[Access]) -> str:
     rows = []
     narrow = _narrow(facts)
     for access in accesses:
-        seen = coalescing(sizes, access, facts.versions[0])
+        seen = coalescing(sizes, access, facts.main)
         where = f'<a href="#" data-s="{access.source}">line {access.source}</a>' if access.source else ""
         direction = "store" if access.is_store else "load"
         if seen is None:
             rows.append([f"<code>{escape(access.text)}</code>", direction, where, "", "", "which rows a warp has is decided by data, or by the launch"])
             continue
         style, word = ("yes", "coalesced") if seen.share > 0.99 else ("part", f"{seen.share:.0%} of the sectors' bytes are used")
-        if None in access.indices or facts.versions[0]["geometry"]["kind"] != "rows":
+        if None in access.indices or facts.main["geometry"]["kind"] != "rows":
             word += " within a row"
         name = facts.args[access.argument]["name"]
         if access.whole_row and name in narrow:
@@ -222,7 +222,7 @@ def _accesses(facts: Facts, sizes: Sizes, accesses: Sequence[Access]) -> str:
         rows.append([f"<code>{escape(access.text)}</code>", direction, where, f"{seen.bytes}", f"{seen.sectors}",
                      f'{bar}<span class="{style}">{word}</span>'])  # fmt: skip
     note = (
-        f"What the {min(32, facts.versions[0]['layout']['lanes'] * facts.versions[0]['layout']['rows'])} lanes of the first warp "
+        f"What the {min(32, facts.main['layout']['lanes'] * facts.main['layout']['rows'])} lanes of the first warp "
         "touch with one instruction, in tensors without gaps: distinct bytes, and the sectors of 32 bytes that hold them. The "
         "rest of a sector comes out of a cache where other warps use it. "
         f"{escape(_sizes_text(facts, sizes))}"
@@ -296,7 +296,7 @@ def _launches(facts: Facts, launches: Sequence[Sizes], accesses: Sequence[Access
     speed = bandwidth or facts.chip.get("bandwidth", 0)
     rows = []
     for sizes in launches:
-        grid = plan_grid(sizes, facts.versions[0]["geometry"])
+        grid = plan_grid(sizes, facts.main["geometry"])
         read, written = bytes_moved(sizes, list(accesses))
         per_row = (read + written) / grid.rows if grid.rows else 0
         rows.append([
