@@ -7,6 +7,7 @@
 
 #include "lib/Plan/ChooseLayout.h"
 #include "lib/Analysis/Signature.h"
+#include "lib/Transforms/Language/Iterations.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
 #include "lib/Transforms/Layout/LongRows.h"
 #include "lib/Transforms/ThreadOps.h"
@@ -244,11 +245,20 @@ static bool keepsToBlock(Operation *op) {
          llvm::any_of(op->getResultTypes(), isOther);
 }
 
-/// Adds the rows that all iterations of `loop` keep to its work.
+/// Adds to `work` the rows that a lane keeps during `loop`: those that the loop
+/// carries or uses, and those of its block that are used after it.
 static void addKeptRows(Operation *loop, LoopWork &work) {
   llvm::SetVector<Value> kept;
   getUsedValuesDefinedAbove(loop->getRegions(), kept);
   kept.insert_range(loop->getRegion(0).getArguments());
+  Block *block = loop->getBlock();
+  for (Operation &before :
+       llvm::make_range(block->begin(), loop->getIterator()))
+    for (OpResult row : before.getResults())
+      if (llvm::any_of(row.getUsers(), [&](Operation *user) {
+            return loop->isBeforeInBlock(block->findAncestorOpInBlock(*user));
+          }))
+        kept.insert(row);
   for (Value row : kept) {
     Operation *op = row.getDefiningOp();
     if (isRowTile(row.getType()) && !(op && isUniform(op)))
@@ -257,9 +267,16 @@ static void addKeptRows(Operation *loop, LoopWork &work) {
   }
 }
 
+/// True if `op` takes many registers for a moment: it calls a function, or
+/// divides by what is not a constant.
+static bool isFunction(Operation *op) {
+  if (auto division = dyn_cast<arith::DivFOp>(op))
+    return !matchPattern(division.getRhs(), m_Constant());
+  return isa<math::MathDialect>(op->getDialect()) &&
+         !isa<math::Exp2Op, math::FmaOp, math::AbsFOp>(op);
+}
+
 SmallVector<LoopWork> mlafix::getLoopWork(KernelOp kernel) {
-  constexpr int64_t kNarrowestFloat =
-      16; // narrower ones are widened on arrival
   llvm::MapVector<Operation *, LoopWork> loops;
   kernel.walk([&](Operation *op) {
     auto loop = op->getParentOfType<LoopLikeOpInterface>();
@@ -270,7 +287,8 @@ SmallVector<LoopWork> mlafix::getLoopWork(KernelOp kernel) {
         access && !access->isWrite) {
       int64_t bits = access->getMovedBits();
       work.loadedBits += bits * access->getRowDim().getSize();
-      work.heldBits += std::max(bits, kNarrowestFloat);
+      work.heldBits += bits;
+      work.narrowest = std::min(work.narrowest, bits);
     }
     auto reduce = dyn_cast<ReduceOp>(op);
     if (reduce || isOperation(op))
@@ -278,15 +296,15 @@ SmallVector<LoopWork> mlafix::getLoopWork(KernelOp kernel) {
                                            : op->getResult(0).getType())
                              .getSize();
     work.reduces |= exchangesLanes(op);
-    work.functions += isa<math::MathDialect>(op->getDialect()) &&
-                      !isa<math::Exp2Op, math::FmaOp>(op) &&
-                      !isRowTile(op->getResult(0).getType());
+    work.functions += isFunction(op);
   });
   SmallVector<LoopWork> found;
+  llvm::SmallDenseSet<Location> locations;
   for (auto &[loop, work] : loops) {
     if (work.loadedBits == 0)
       continue;
     work.loop = loop;
+    work.isRest = !locations.insert(loop->getLoc()).second;
     addKeptRows(loop, work);
     found.push_back(work);
   }
@@ -294,20 +312,25 @@ SmallVector<LoopWork> mlafix::getLoopWork(KernelOp kernel) {
 }
 
 LayoutAttr mlafix::getSharedLayout(KernelOp version,
-                                   const MachineModel &machine,
-                                   const RowShape &shape) {
+                                   const MachineModel &machine) {
+  constexpr int64_t kNarrowestTimed = 16;
   LayoutAttr layout = version.getPlanAttr().getLayout();
   int64_t lanes = layout.getLanes() / 2, pack = layout.getPack();
   if (layout.isGrouped() || layout.getLanes() > limits::warpThreads ||
-      layout.getLanes() % 2 != 0 || layout.getPacks() != 1 ||
-      lanes * pack * shape.widest() < machine.sectorBytes)
+      layout.getLanes() % 2 != 0 || layout.getPacks() != 1)
     return {};
   bool isBusy = false;
   for (const LoopWork &work : getLoopWork(version)) {
-    if (2 * pack * work.heldBits > 32 * machine.sharedRegisters ||
-        work.functions > 0)
+    // Other loops are given fewer registers (planResident).
+    auto loop = dyn_cast<scf::ForOp>(work.loop);
+    if (!loop || loop->getParentOp() != version.getGrid() ||
+        loop.getStaticTripCount() || !reducesRowPerIteration(loop))
       return {};
-    isBusy |= work.reduces &&
+    if (2 * pack * work.heldBits > 32 * machine.sharedRegisters ||
+        work.functions > 0 || work.narrowest < kNarrowestTimed ||
+        lanes * pack * work.narrowest < 8 * machine.sectorBytes)
+      return {};
+    isBusy |= !work.isRest &&
               8 * work.operations > machine.sharedOperations * work.loadedBits;
   }
   return isBusy ? LayoutAttr::get(layout.getContext(), lanes, /*packs=*/2, pack,

@@ -123,10 +123,12 @@ struct LoopWork {
   mlir::Operation *loop = nullptr;
   int64_t operations = 0; ///< on f32 elements, reductions included
   int64_t loadedBits = 0; ///< of all rows that the iteration loads
+  int64_t narrowest = 64; ///< bits of an element of the narrowest of these rows
   int64_t heldBits = 0;   ///< per row element: of the rows that the iteration
-                          ///< loads, and of those that all iterations keep
-  int64_t functions = 0;  ///< of scalars, but for the weights of states
-  bool reduces = false;   ///< lanes exchange values
+                          ///< loads, and of rows that are kept meanwhile
+  int64_t functions = 0; ///< calls of functions but `exp2` and `abs`, divisions
+  bool reduces = false;  ///< lanes exchange values
+  bool isRest = false;   ///< does what is left of the unrolled loop before it
 };
 
 /// Returns the work of all loops of `kernel` that load rows.
@@ -135,9 +137,8 @@ llvm::SmallVector<LoopWork> getLoopWork(KernelOp kernel);
 /// Returns the layout of `version` with half as many lanes, each with two packs
 /// in place of one. Fewer lanes exchange values, and repeat what is computed
 /// once per row. Returns null unless a loop computes much on the rows that it
-/// loads, and these rows fit into the registers.
-LayoutAttr getSharedLayout(KernelOp version, const MachineModel &machine,
-                           const RowShape &shape);
+/// loads, and these rows fit into the registers, which no other loop takes.
+LayoutAttr getSharedLayout(KernelOp version, const MachineModel &machine);
 
 /// True if `value` depends on `index`, possibly through the bounds of a loop.
 /// `known` caches answers.

@@ -419,14 +419,11 @@ static int64_t countIterations(Operation *loop, const MachineModel &machine) {
 }
 
 /// Reports loops that compute longer on the rows that they load than loading
-/// takes, as a decode with several queries for each key does. Of an unrolled
-/// loop and the loop over its remaining iterations, reports the first.
+/// takes, as a decode with several queries for each key does.
 void Explanation::remarkArithmetic() {
-  llvm::SmallDenseSet<Location> reported;
   for (const LoopWork &work : getLoopWork(version)) {
-    if (!work.reduces ||
-        8 * work.operations <= machine.hiddenOperations * work.loadedBits ||
-        !reported.insert(work.loop->getLoc()).second)
+    if (!work.reduces || work.isRest ||
+        8 * work.operations <= machine.hiddenOperations * work.loadedBits)
       continue;
     remark::missed(work.loop->getLoc(),
                    nameRemark("arithmetic", kPass, version))

@@ -343,10 +343,9 @@ static int64_t getWidestPack(const MachineModel &machine,
 /// Gives `dense` fewer lanes if these should share the loops of a row
 /// (getSharedLayout). Few rows then have a version with the lanes as before,
 /// `dense_few`: more lanes occupy more multiprocessors.
-static void shareLoops(KernelOp dense, const MachineModel &machine,
-                       const RowShape &shape) {
+static void shareLoops(KernelOp dense, const MachineModel &machine) {
   PlanAttr plan = dense.getPlanAttr();
-  LayoutAttr shared = getSharedLayout(dense, machine, shape);
+  LayoutAttr shared = getSharedLayout(dense, machine);
   if (!shared)
     return;
   dense.setPlanAttr(plan.with(shared));
@@ -392,7 +391,7 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
   };
   KernelOp dense = add("dense", shape.aliasMode());
   if (!kernel.isCollective() && !shape.isRagged)
-    shareLoops(dense, machine, shape);
+    shareLoops(dense, machine);
   if (hasCallsInPlace(kernel, aliases))
     add("place", AliasMode::InPlace);
 }

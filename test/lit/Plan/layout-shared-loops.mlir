@@ -4,6 +4,9 @@
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90})" | FileCheck %s --check-prefix=ONE
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90 machine=sharedOperations=1,sharedRegisters=95})" | FileCheck %s --check-prefix=ONE
 
+// Rows of fp8 keep one pack, as do rows beside which a lane computes a tanh.
+// RUN: sed 's/xbf16/xf8E4M3FN/g' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90 machine=sharedOperations=1})" | FileCheck %s --check-prefix=FP8
+// RUN: sed 's/%%same = mlafix.splat %%weight/%%tanh = math.tanh %%weight : f32 %%same = mlafix.splat %%tanh/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90 machine=sharedOperations=1})" | FileCheck %s --check-prefix=ONE
 // A given field does not lift the bound.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90}),canonicalize,mlafix-plan-kernel{target=sm_90 machine=sharedOperations=1 plan=dense.least_threads=128})" | FileCheck %s
 // Rows whose two packs would be in local memory keep one pack.
@@ -17,6 +20,8 @@
 // CHECK-SAME: <lanes = 4, packs = 2, pack = 8, rows = 32>
 // CHECK: mlafix.kernel @decode_fast(
 // CHECK-SAME: <lanes = 8, packs = 1, pack = 8, rows = 16>
+// FP8-NOT: dense_few
+// FP8: mlafix.kernel @decode_dense(
 // ONE-NOT: dense_few
 // ONE: mlafix.kernel @decode_dense(
 // ONE-SAME: <lanes = 8, packs = 1, pack = 8, rows = 16>
