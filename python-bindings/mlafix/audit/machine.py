@@ -12,9 +12,15 @@ from .adapters import MODULES
 from .cases import Adapter
 
 
-def facts(adapter: Adapter, gpu: dict[str, str]) -> dict[str, str]:
-    """Returns versions and hardware by name. `gpu` is the result of `gpu_facts`."""
-    found = {"python": platform.python_version(), "torch": str(torch.__version__), "mlafix": __version__, "cpu": cpu_name(), **gpu}
+def facts(adapter: Adapter) -> dict[str, str]:
+    """Returns versions and hardware by name.
+
+    For an adapter on a GPU, torch initialises CUDA in this process to read the GPU's name. A fork of a process with a
+    CUDA context cannot use the GPU, so `Run` then runs later audits of closures in this process itself.
+    """
+    found = {"python": platform.python_version(), "torch": str(torch.__version__), "mlafix": __version__, "cpu": cpu_name()}
+    if adapter.device != "cpu" and torch.cuda.is_available():
+        found |= {"gpu": torch.cuda.get_device_name(), "cuda": str(torch.version.cuda)}
     package = package_of(getattr(adapter.call, "__module__", "") or "")
     if package not in ("mlafix", "torch", "__main__", ""):
         try:
@@ -22,17 +28,6 @@ def facts(adapter: Adapter, gpu: dict[str, str]) -> dict[str, str]:
         except PackageNotFoundError:
             pass
     return found
-
-
-def gpu_facts(adapter: Adapter) -> dict[str, str]:
-    """Returns the name of the GPU and the version of CUDA, for an adapter on a GPU.
-
-    This function initialises CUDA, so only the backend's process may call it: a fork of a process with a CUDA context
-    cannot use the GPU.
-    """
-    if adapter.device == "cpu" or not torch.cuda.is_available():
-        return {}
-    return {"gpu": torch.cuda.get_device_name(), "cuda": str(torch.version.cuda)}
 
 
 def package_of(module: str) -> str:

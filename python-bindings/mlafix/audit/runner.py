@@ -71,7 +71,7 @@ def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None
     run.progress.close()
     for finding in (finding for outcome in outcomes for finding in outcome.findings):
         finding.waived = claim.waives(finding) if claim else ""
-    return Report(adapter.name, describe_adapter(adapter), machine.facts(adapter, run.gpu), outcomes, run.measured, round(time.monotonic() - begin, 2),
+    return Report(adapter.name, describe_adapter(adapter), machine.facts(adapter), outcomes, run.measured, round(time.monotonic() - begin, 2),
                   claim.to_dict() if claim else None)  # fmt: skip
 
 
@@ -125,7 +125,6 @@ class Run:
         self.adapter, self.limits, self.progress = adapter, limits, progress
         self.place = place_of(adapter.call)
         self.measured: dict[str, Any] = {}
-        self.gpu: dict[str, str] = {}
         self.deaths = self.hangs = 0
         self.is_repairable = True  # becomes False when a repaired backend crashes
         self.is_confirmed = False  # becomes True when a call that seemed to hang gets its second try
@@ -207,10 +206,9 @@ class Run:
         return True
 
     def take(self, event: Event, outcomes: dict[str, Outcome], at: list[Any]) -> None:
-        """Processes an event of the backend's process: measured properties, the GPU, the call that comes next (stored
-        in `at`), or the outcome of a check (stored in `outcomes`)."""
+        """Processes an event of the backend's process: measured properties, the call that comes next (stored in `at`), or
+        the outcome of a check (stored in `outcomes`)."""
         self.measured |= event.get("measured", {})
-        self.gpu |= event.get("gpu", {})
         if "at" in event:
             at[:] = event["at"]
             self.progress.at(at[0])

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from . import machine
 from .attempt import attempt, is_broken
 from .bundle import literal, script
 from .cases import Adapter, Case, Fault, StateCase
@@ -121,7 +120,7 @@ def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequen
     measure(adapter)
     # Raises the limit for a call, so that a slow backend or a busy machine does not look like a hang.
     limits = replace(limits, case=max(limits.case, min(20 * (time.monotonic() - begin), 30.0)))
-    emit({"measured": {"lse_base": measured.lse_base, "lse_layout": measured.lse_layout}, "gpu": machine.gpu_facts(adapter)})
+    emit({"measured": {"lse_base": measured.lse_base, "lse_layout": measured.lse_layout}})
     known: Known = {}
     for kind, number, case in found:
         known.setdefault(plain_kind(kind), []).append(Cause(number, unpacked(case)))

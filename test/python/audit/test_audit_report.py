@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
 import subprocess
@@ -237,20 +236,6 @@ def test_module_that_audits_itself_on_import_is_told(tmp_path: Path, monkeypatch
     status, text = forked(lambda: runpy.run_path(str(file), run_name="__main__"), tmp_path / "output")
     assert status
     assert "expected audit() below if __name__ == '__main__':, got a call while the module is imported" in text, text
-
-
-def test_gpu_is_read_in_the_process_of_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The GPU's name is read in the process of the backend. Reading it in the caller's process would initialise CUDA
-    there, so the caller's later audits of closures would not run in forks."""
-
-    def attention(*args: Any, **options: Any) -> Any:
-        return audit_backends.ragged(*args, **options)
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: f"of process {os.getpid()}")
-    # "cpu:0" is a CPU for torch. For the audit it is a GPU, since it is not "cpu".
-    report = audit(attention, device="cpu:0", dtype="float32", form="ragged", takes=(), checks=["A0"], limits=PATIENT, progress=False)
-    assert re.fullmatch(r"of process \d+", report.machine["gpu"]) and report.machine["gpu"] != f"of process {os.getpid()}", str(report)
 
 
 def test_interrupted_audit_leaves_nothing_to_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
