@@ -529,11 +529,13 @@ Value RowInterpreter::storedBy(Operation *op) {
 }
 
 /// True if the numbers differ by more than the tolerance, or if exactly one of
-/// them is NaN.
+/// them is NaN. Only the same infinity is near an infinity.
 static bool isFarFrom(int64_t got, int64_t want, double tolerance) {
   double a = floatOf(got), b = floatOf(want);
   if (std::isnan(a) || std::isnan(b))
     return std::isnan(a) != std::isnan(b);
+  if (std::isinf(b))
+    return a != b;
   return a != b && !(std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b)));
 }
 
@@ -565,7 +567,8 @@ void RowInterpreter::noteOdd(const MemoryAccess &access, const Element &element,
   std::string text;
   llvm::raw_string_ostream stream(text);
   writeNumber(stream, f32, *number);
-  if (isa<StoreOp>(access.op) && isTooLarge(cast<FloatType>(type), *number))
+  bool overflows = isTooLarge(cast<FloatType>(type), *number);
+  if (isa<StoreOp>(access.op) && overflows)
     add("infinity", text, access.op);
   auto expected = launch.expected.find(access.getArgNumber());
   if (expected == launch.expected.end())
@@ -574,8 +577,10 @@ void RowInterpreter::noteOdd(const MemoryAccess &access, const Element &element,
   for (auto [index, size] :
        llvm::zip(element, launch.sizes.find(access.getArgNumber())->second))
     at = at * size + index;
+  int64_t stored =
+      overflows ? bitsOf(std::copysign(INFINITY, floatOf(*number))) : *number;
   if (at >= expected->second.size() ||
-      !isFarFrom(*number, expected->second[at], launch.tolerance))
+      !isFarFrom(stored, expected->second[at], launch.tolerance))
     return;
   stream << ", where the reference has ";
   writeNumber(stream, f32, expected->second[at]);

@@ -286,7 +286,7 @@ def _different(
         tolerance = _TOLERANCES.get(want.arg["dtype"], 1e-4)
         for at, (got, right) in enumerate(zip(passed[name].elements(), want.elements())):
             a, b = float(got), float(right)  # type: ignore[arg-type]
-            if a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance * max(1.0, abs(b)):
+            if a == b or (math.isnan(a) and math.isnan(b)) or (math.isfinite(b) and abs(a - b) <= tolerance * max(1.0, abs(b))):
                 continue
             element = []
             for size in reversed(want.sizes):

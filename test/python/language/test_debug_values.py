@@ -23,6 +23,7 @@ from mlafix.dsl import (
     assume,
     bf16,
     exp,
+    f16,
     f32,
     grid,
     i32,
@@ -260,6 +261,31 @@ def test_each_output_is_compared_with_its_own_tolerance() -> None:
     assert (fault.question, fault.argument, fault.element) == ("reference", "z", (0, 0))
     both = copies.debug(*outputs, x, against=lambda y, z, x: (x * 9, x * F32(1.001))).faults
     assert [fault.argument for fault in both] == ["y", "z"]
+
+
+@pytest.mark.parametrize("stored", [-math.inf, 2.0, math.inf, math.nan])
+@pytest.mark.parametrize("want", [-math.inf, 2.0, math.inf, math.nan])
+@pytest.mark.parametrize("dtype", [F32, np.float16])
+def test_only_the_same_infinity_equals_an_infinity(stored: float, want: float, dtype: Any) -> None:
+    @mlafix.kernel
+    def copied(y: Out[T, "n D"], x: In[T, "n D"]):
+        for t in grid("n"):
+            y[t] = x[t]
+
+    x = np.full((1, 4), stored, dtype)
+    faults = copied.debug(np.empty_like(x), x, against=lambda y, x: np.full_like(x, want)).faults
+    assert [fault.question for fault in faults] == ([] if str(stored) == str(want) else ["reference"])
+
+
+def test_a_number_that_is_too_large_for_f16_equals_an_infinity() -> None:
+    @mlafix.kernel
+    def scaled(y: Out[f16, "n D"], x: In[f32, "n D"]):
+        for t in grid("n"):
+            y[t] = x[t] * 7.0
+
+    x = np.full((1, 4), 10000, F32)
+    faults = scaled.debug(np.empty((1, 4), np.float16), x, against=lambda y, x: np.full((1, 4), np.inf, np.float16)).faults
+    assert [fault.question for fault in faults] == ["infinity"]
 
 
 def test_a_broken_promise_beside_a_reference() -> None:
