@@ -40,7 +40,9 @@ class Fault:
             `against`.
         argument: the tensor's name; "" for a promise about no tensor.
         element: the indices of the first faulty element. For a list of tensors, the first index selects the tensor.
-        row: the indices of the row of the grid that caused the fault; () for an element that no row writes.
+        row: the indices of the row of the grid that caused the fault. () for an element that no row writes, and for a
+            difference from the reference that only the launch shows, for example because the row was not followed, or
+            because the difference does not exceed the largest tolerance of all outputs.
         count: the number of unwritten elements if all elements of the output were checked; else 1.
         file: the source file of the access or promise, or of the operation that produced the NaN or infinity; "" if
             unknown.

@@ -303,7 +303,8 @@ class Kernel(Launcher):
         First, the rows are followed on the host, operation by operation. This finds accesses out of bounds, elements that two
         rows write, elements that a row reads while another writes them, and elements that a row reads before writing them. Then
         the kernel is launched twice on the tensors' device, into copies of the outputs with different initial contents. Elements
-        that both launches leave unchanged are unwritten. debug() waits for the device.
+        that both launches leave unchanged are unwritten. A third launch is compared with the reference `against`, if there is
+        one. debug() waits for the device.
 
         A stored NaN is a fault if the kernel computed it from operands that are not NaN. The fault names the operation.
 
@@ -311,7 +312,9 @@ class Kernel(Launcher):
             args, kwargs, stream: as for a call. All tensors must be numpy arrays or torch tensors, also those in lists.
             against: a reference function that takes the same arguments in the kernel's order. It returns the expected outputs, or
                 writes them into the copies that it gets. The first row that stores a different value is a fault, with the line of
-                the store.
+                the store. Rows are compared with the largest tolerance of all outputs. If a difference exceeds only the smaller
+                tolerance of its own output, or if its row is not followed, the fault is the output's first different element,
+                without row and line. docs/Proofs.md lists the tolerances.
 
         Raises:
             ArgumentError: an argument is wrong, or the kernel reads tensors of other ranks.
