@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -25,7 +26,7 @@ KEEPS_FREED = "libasan" in Path("/proc/self/maps").read_text()
 
 def resident_bytes() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096
+    return pages * resource.getpagesize()
 
 
 def collect() -> None:
