@@ -21,6 +21,7 @@ class _Workspace:
         import torch
 
         from ..distributed.agreement import agree
+        from ..distributed.checks import check_sizes
         from ..distributed.ranks import meeting_of, ranks_of
 
         self.group, self.num_ubatches = group, num_ubatches
@@ -29,10 +30,7 @@ class _Workspace:
         problem: ArgumentError | None = None
         try:
             self.dtype = _dtype_of(dtype)
-            for name, size in sizes.items():
-                check_integer(name, size)
-                if size < 1:
-                    raise wrong(name, "1 or more", size)
+            check_sizes(**sizes)
         except ArgumentError as error:
             problem = error  # raised after the other ranks have been told
         agree(*meeting_of(group, self.device), {**sizes, "dtype": str(dtype if problem else self.dtype)}, problem)

@@ -39,11 +39,12 @@ def has_one_rank(group: Any) -> bool:
 
 def current_ubatch(num_ubatches: int) -> int:
     """Returns the number of the micro-batch that vLLM's worker is processing; 0 if vLLM is not loaded. Raises
-    ArgumentError for a micro-batch past `num_ubatches`, which is the workspace's number of micro-batches."""
+    ArgumentError unless this number is from 0 to `num_ubatches` - 1. `num_ubatches` is the workspace's number of
+    micro-batches."""
     ubatching = sys.modules.get("vllm.v1.worker.ubatching")
     found: int = ubatching.dbo_current_ubatch_id() if ubatching else 0
     if not 0 <= found < num_ubatches:
-        raise wrong("num_ubatches", f"more than {found}, since vLLM's worker is in micro-batch {found}", num_ubatches)
+        raise wrong("num_ubatches", f"vLLM's micro-batch from 0 to {num_ubatches - 1} (num_ubatches - 1)", found)
     return found
 
 

@@ -67,8 +67,8 @@ def test_vllm_workspace_has_a_slot_for_each_micro_batch(pool: RankPool, base: st
 
 
 @pytest.mark.parametrize("changes, ubatch, text", [
-    ({}, 2, 'argument "num_ubatches": expected more than 2, since vLLM\'s worker is in micro-batch 2, got 2'),
-    ({}, -1, 'argument "num_ubatches": expected more than -1, since vLLM\'s worker is in micro-batch -1, got 2'),
+    ({}, 2, 'argument "num_ubatches": expected vLLM\'s micro-batch from 0 to 1 (num_ubatches - 1), got 2'),
+    ({}, -1, 'argument "num_ubatches": expected vLLM\'s micro-batch from 0 to 1 (num_ubatches - 1), got -1'),
     ({"num_ubatches": None}, 0, 'argument "num_ubatches": expected an int of at least 1, got None'),
     ({"num_ubatches": 0}, 0, 'argument "num_ubatches": expected an int of at least 1, got 0'),
     ({"heads_per_rank": "3"}, 0, 'argument "heads_per_rank": expected an int of at least 1, got \'3\''),
@@ -89,11 +89,11 @@ def test_vllm_workspaces_gather_queries_and_kv(pool: RankPool, tokens: int, padd
 @pytest.mark.parametrize("made, called, text", [
     ({"queries": True}, {"shape": (2, 1, 8)}, 'argument "local_query": expected shape [2, 3, 8], got [2, 1, 8]'),
     ({"queries": True}, {"shape": (2, 24)}, 'argument "local_query": expected 3 dims [T, 3, 8], got 2'),
-    ({"queries": True, "max_num_tokens": "4"}, {}, 'argument "max_num_tokens": expected an integer, got \'4\''),
+    ({"queries": True, "max_num_tokens": "4"}, {}, 'argument "max_num_tokens": expected an int of at least 1, got \'4\''),
     ({"queries": True, "padded_num_heads": "16"}, {}, 'argument "padded_num_heads": expected an integer, got \'16\''),
     ({"dtype": "nope"}, {}, 'argument "dtype": expected a torch.dtype or a name like "bf16", got \'nope\''),
     ({"queries": True, "num_ubatches": 2}, {"ubatch": 2},
-     'argument "num_ubatches": expected more than 2, since vLLM\'s worker is in micro-batch 2, got 2'),
+     'argument "num_ubatches": expected vLLM\'s micro-batch from 0 to 1 (num_ubatches - 1), got 2'),
     ({}, {"requires_grad": "gathered_kv"}, 'argument "gathered_kv": expected a tensor that autograd does not follow, got one that requires grad'),
     ({}, {"requires_grad": "local_kv"}, 'argument "local_kv": expected a tensor that autograd does not follow, got one that requires grad'),
     pytest.param({}, {"device": "cuda:1"}, 'argument "local_kv": expected a tensor on cuda:0, got one on cuda:1',
