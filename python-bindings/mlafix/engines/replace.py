@@ -8,13 +8,12 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 from . import seams
 from .seams import Seam
 from .signatures import misfit, outside
-from .switch import Choice, Function, Replaced, compared, stand_in
+from .switch import Choice, Function, Replaced, compared, is_stand_in, stand_in
 
 Make = Callable[[Function, Function], Function]
 """Makes the stand-in for an engine's function. Its arguments are the engine's function and mlafix's drop-in."""
@@ -48,8 +47,10 @@ def find(seam: Seam) -> Any:
 
 def fitting(seam: Seam, engine: str) -> tuple[Function, Function]:
     """Returns the engine's function and mlafix's drop-in. Raises LookupError with the reason if the drop-in cannot
-    stand in for the function."""
+    stand in for the function, or already does."""
     own, mine = find(seam), seams.drop_in(engine, seam.function)
+    if is_stand_in(own):
+        raise LookupError("replaced already, since another module has the same function")
     if why := misfit(inspect.signature(own), inspect.signature(mine)):
         raise LookupError(why)
     return own, mine
@@ -69,8 +70,8 @@ def maker(seam: Seam, choice: Choice, replaced: Replaced) -> Make:
 def replace_all(engine: str, version: str, choice: Choice, ways: Mapping[str, Way], replaced: Replaced,
                 when: Callable[[str, Callable[[], object]], None]) -> None:
     """Replaces the functions at all seams of the engine that `choice` selects. Among alternative seams, replaces only
-    the function at the first seam where this is possible. If the version is unknown, alternatives may be in
-    several modules. Then the alternatives in the module that is imported first are tried first.
+    the function at the first seam where this is possible. If the version is unknown, several modules may have the
+    function. Then it is replaced in each of them, but a stand-in that one module imports from another is kept.
 
     `when(module, call)` calls `call` when the module has been imported, or at once.
     """
@@ -80,11 +81,10 @@ def replace_all(engine: str, version: str, choice: Choice, ways: Mapping[str, Wa
     for group in seams.alternatives(engine):
         if not choice.wants(group[0].function, group[0].only_by_name):
             continue
-        for module, found in groupby(group, key=lambda seam: seam.module):
-            there = [seam for seam in found if not _is_outside(seam, version, replaced)]
-            if there:
-                replaced.wanted.add(there[0].function)
-                when(module, partial(replace_one_of, there, group, choice, ways, replaced))
+        there = [seam for seam in group if not _is_outside(seam, version, replaced)]
+        if there:
+            replaced.wanted.add(there[0].function)
+            when(there[0].module, partial(replace_one_of, there, choice, ways, replaced))
 
 
 def _is_outside(seam: Seam, version: str, replaced: Replaced) -> bool:
@@ -93,14 +93,13 @@ def _is_outside(seam: Seam, version: str, replaced: Replaced) -> bool:
     return bool(why)
 
 
-def replace_one_of(there: Iterable[Seam], group: Iterable[Seam], choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
-    """Replaces the function at the first seam of a module where this is possible. Notes for each earlier seam why it is
-    not possible there. Replaces nothing if the function at another seam of `group` has been replaced. Never raises."""
-    taken = [seam.place for seam in group if seam.place in replaced.places.get(seam.function, ())]
-    for seam in there:
+def replace_one_of(alternatives: Iterable[Seam], choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
+    """Replaces the function at the first seam where this is possible. Notes for each earlier seam why it is not possible
+    there. Never raises."""
+    for seam in alternatives:
         replaced.done.add(seam.function)
         try:
-            why = f"{taken[0]} instead" if taken else ways[seam.kind](seam, maker(seam, choice, replaced))
+            why = ways[seam.kind](seam, maker(seam, choice, replaced))
         except Exception as error:  # The engine must start even if the plugin fails.
             why = str(error) if isinstance(error, LookupError) else f"{type(error).__name__}: {error}"
         if not why:

@@ -13,8 +13,9 @@ Kind = Literal["operator", "kernel", "function", "hook"]
 class Seam(NamedTuple):
     """A place of an engine at which a function can be replaced.
 
-    Consecutive seams of the same function with the same `path` are alternatives: only the function at the first seam
-    where this is possible is replaced.
+    Consecutive seams of the same function with the same `path` are alternatives, in one module: only the function at
+    the first seam where this is possible is replaced. Seams in several modules are of different releases. If the
+    engine's version is unknown, the functions of all these modules are replaced, and one that modules share only once.
     """
 
     function: str
@@ -73,19 +74,19 @@ VLLM = (
     Seam("neutralize_empty_context_partials", f"{_MLA}:neutralize_empty_context_partials", "function", "0.28.0", writes=("output", "output_lse")),
     Seam("init_mla_context_partial", f"{_MLA}:init_mla_context_partial", "function", "0.28.0"),
     Seam("accumulate_mla_context_chunk", f"{_MLA}:accumulate_mla_context_chunk", "function", "0.28.0", writes=("output", "output_lse")),
-    Seam("mask_dcp_empty_shards_", f"{_OPS}.dcp:mask_dcp_empty_shards_", "function", "0.29.0", path="dcp", writes=("lse",)),
-    Seam("mask_dcp_empty_shards_", f"{_OPS}.common:mask_dcp_empty_shards_", "function", "0.28.0", "0.28.0", path="dcp", writes=("lse",)),
-    Seam("correct_attn_out", f"{_OPS}.dcp:correct_attn_out", "function", "0.29.0", path="dcp", writes=("out",)),
-    Seam("correct_attn_out", f"{_OPS}.common:correct_attn_out", "function", "0.26.0", "0.28.0", path="dcp", writes=("out",)),
+    Seam("mask_dcp_empty_shards_", f"{_OPS}.dcp:mask_dcp_empty_shards_", "function", "0.29.0", writes=("lse",)),
+    Seam("mask_dcp_empty_shards_", f"{_OPS}.common:mask_dcp_empty_shards_", "function", "0.28.0", "0.28.0", writes=("lse",)),
+    Seam("correct_attn_out", f"{_OPS}.dcp:correct_attn_out", "function", "0.29.0", writes=("out",)),
+    Seam("correct_attn_out", f"{_OPS}.common:correct_attn_out", "function", "0.26.0", "0.28.0", writes=("out",)),
     Seam("pack_seq_triton", f"{_OPS}.common:pack_seq_triton", "function", "0.26.0"),
     Seam("unpack_seq_triton", f"{_OPS}.common:unpack_seq_triton", "function", "0.26.0"),
     Seam("compute_token_to_req_indices", f"{_OPS}.metadata:compute_token_to_req_indices", "function", "0.32.0", writes=("out",)),
     Seam("prepare_dcp_local_seq_lens", "vllm.v1.worker.gpu.cp_utils:prepare_dcp_local_seq_lens", "function", "0.31.0", writes=("dcp_local_seq_lens",)),
     *(seam for name in ("cp_lse_ag_out_rs", "cp_lse_ag_out_ar")
-      for seam in (Seam(name, f"{_OPS}.dcp:{name}", "function", "0.29.0", path="dcp", only_by_name=_RANKS),
-                   Seam(name, f"{_OPS}.common:{name}", "function", "0.26.0", "0.28.0", path="dcp", only_by_name=_RANKS))),
-    Seam("dcp_a2a_lse_reduce", f"{_OPS}.dcp:dcp_a2a_lse_reduce", "function", "0.29.0", path="dcp", only_by_name=_RANKS),
-    Seam("dcp_a2a_lse_reduce", f"{_OPS}.dcp_alltoall:dcp_a2a_lse_reduce", "function", "0.26.0", "0.28.0", path="dcp", only_by_name=_RANKS),
+      for seam in (Seam(name, f"{_OPS}.dcp:{name}", "function", "0.29.0", only_by_name=_RANKS),
+                   Seam(name, f"{_OPS}.common:{name}", "function", "0.26.0", "0.28.0", only_by_name=_RANKS))),
+    Seam("dcp_a2a_lse_reduce", f"{_OPS}.dcp:dcp_a2a_lse_reduce", "function", "0.29.0", only_by_name=_RANKS),
+    Seam("dcp_a2a_lse_reduce", f"{_OPS}.dcp_alltoall:dcp_a2a_lse_reduce", "function", "0.26.0", "0.28.0", only_by_name=_RANKS),
 )  # fmt: skip
 
 _KERNELS = "sglang.kernels.ops.attention"
@@ -93,12 +94,12 @@ _DCP = "sglang.srt.layers.dcp"
 
 SGLANG = (
     Seam("merge_state", "sglang.srt.layers.attention.merge_state:merge_state", "hook", "0.5.11", writes=("output", "output_lse")),
-    Seam("merge_state", f"{_KERNELS}.merge_state:merge_state_triton", "hook", "0.5.16", path="Triton", writes=("output", "output_lse")),
-    Seam("merge_state", "sglang.srt.layers.attention.triton_ops.merge_state:merge_state_triton", "hook", "0.5.11", "0.5.15", path="Triton",
+    Seam("merge_state", f"{_KERNELS}.merge_state:merge_state_triton", "hook", "0.5.16", writes=("output", "output_lse")),
+    Seam("merge_state", "sglang.srt.layers.attention.triton_ops.merge_state:merge_state_triton", "hook", "0.5.11", "0.5.15",
          writes=("output", "output_lse")),
     Seam("merge_state_v2", "sgl_kernel:merge_state_v2", "hook", "0.5.11", writes=("v_merged", "s_merged")),
-    Seam("fixup_zero_kv_rows", f"{_KERNELS}.fixup_zero_kv:fixup_zero_kv_rows", "hook", "0.5.17", path="CUDA", writes=("out", "lse")),
-    Seam("fixup_zero_kv_rows", "sglang.jit_kernel.fixup_zero_kv:fixup_zero_kv_rows", "hook", "0.5.11", "0.5.16", path="CUDA", writes=("out", "lse")),
+    Seam("fixup_zero_kv_rows", f"{_KERNELS}.fixup_zero_kv:fixup_zero_kv_rows", "hook", "0.5.17", writes=("out", "lse")),
+    Seam("fixup_zero_kv_rows", "sglang.jit_kernel.fixup_zero_kv:fixup_zero_kv_rows", "hook", "0.5.11", "0.5.16", writes=("out", "lse")),
     Seam("correct_attn_out", f"{_KERNELS}.dcp_kernels:correct_attn_out", "hook", "0.5.17", writes=("new_output",)),
     Seam("dcp_lse_combine_triton", f"{_KERNELS}.dcp_kernels:dcp_lse_combine_triton", "hook", "0.5.17"),
     Seam("dcp_pack_a2a_send", f"{_KERNELS}.dcp_kernels:dcp_pack_a2a_send", "hook", "0.5.18", writes=("dst_o", "dst_lse")),

@@ -70,6 +70,17 @@ class Tally:
         return text
 
 
+def marked(call: Function) -> Function:
+    """Marks a function as a stand-in and returns it."""
+    call.is_mlafix_stand_in = True  # type: ignore[attr-defined]
+    return call
+
+
+def is_stand_in(function: Function) -> bool:
+    """True if `stand_in` or `compared` made the function, or if it wraps such a function (functools.wraps)."""
+    return getattr(function, "is_mlafix_stand_in", False) is True
+
+
 def stand_in(own: Function, mine: Function, tally: Tally, refusals: tuple[type[Exception], ...] = REFUSALS) -> Function:
     """Returns a function that calls `mine`. It calls `own` instead if `mine` raises one of `refusals`, which happens
     before anything is written."""
@@ -83,7 +94,7 @@ def stand_in(own: Function, mine: Function, tally: Tally, refusals: tuple[type[E
             tally.fall_back(error)
         return own(*args, **kwargs)
 
-    return call
+    return marked(call)
 
 
 def compared(own: Function, mine: Function, tally: Tally, writes: Iterable[str]) -> Function:
@@ -110,7 +121,7 @@ def compared(own: Function, mine: Function, tally: Tally, writes: Iterable[str])
             tally.times.append((their_time, our_time))
         return ours
 
-    return call
+    return marked(call)
 
 
 def _copy(value: Any) -> Any:

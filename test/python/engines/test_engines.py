@@ -28,7 +28,7 @@ import contract
 from mlafix import ArgumentError, UnitError, _env
 from mlafix import __main__ as command_line
 from mlafix.compat import vllm as drop_ins
-from mlafix.engines import imports, replace, seams, signatures, source, switch, warm
+from mlafix.engines import imports, replace, report, seams, signatures, source, switch, warm
 from mlafix.engines import flashinfer as solutions
 from mlafix.engines import sglang as sglang_plugin
 from mlafix.engines import vllm as vllm_plugin
@@ -138,22 +138,41 @@ def test_names_choose(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch)
     assert set(vllm_plugin.state.left) == {"no_such"} and vllm_plugin.state.wanted == {"pack_seq_triton"} and "there are accumulate_mla" in vllm_plugin.state.left["no_such"]
 
 
-def test_one_of_two_modules_is_replaced_if_the_version_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the engine's version is unknown and two modules have a function, only the function of the first module is
-    replaced. One of the modules may import the function from the other. If both were replaced, the importing module
-    would get a stand-in for the stand-in."""
-
+def fake_mask() -> Any:
     def mask_dcp_empty_shards_(lse: Any, seq_lens: Any, query_start_loc: Any) -> None:
         lse.fill_(7.0)
 
-    module(monkeypatch, f"{OPS}.dcp", mask_dcp_empty_shards_=mask_dcp_empty_shards_)
-    later = module(monkeypatch, f"{OPS}.common", mask_dcp_empty_shards_=mask_dcp_empty_shards_)
+    return mask_dcp_empty_shards_
+
+
+@pytest.mark.parametrize("word", ["mask_dcp_empty_shards_", "mask_dcp_empty_shards_, compare"])
+def test_a_function_of_two_modules_is_replaced_once_if_the_version_is_unknown(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the engine's version is unknown, both modules may have the function, as one may import it from the other. The
+    importing module must not get a stand-in for the stand-in."""
+    own = fake_mask()
+    module(monkeypatch, f"{OPS}.dcp", mask_dcp_empty_shards_=own)
+    later = module(monkeypatch, f"{OPS}.common", mask_dcp_empty_shards_=own)
+    monkeypatch.setenv("MLAFIX_VLLM", word)
+    vllm_plugin.register()
+    assert vllm_plugin.state is not None and vllm_plugin.state.places == {"mask_dcp_empty_shards_": [f"{OPS}.dcp:mask_dcp_empty_shards_"]}
+    why = "replaced already, since another module has the same function"
+    assert vllm_plugin.state.left == {f"mask_dcp_empty_shards_ at {OPS}.common:mask_dcp_empty_shards_": why}
+    assert later.mask_dcp_empty_shards_.__wrapped__ is own
+
+
+def test_functions_of_two_modules_are_both_replaced_if_the_version_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = {name: module(monkeypatch, f"{OPS}.{name}", mask_dcp_empty_shards_=fake_mask()) for name in ("dcp", "common")}
+    own = {name: one.mask_dcp_empty_shards_ for name, one in modules.items()}
     monkeypatch.setenv("MLAFIX_VLLM", "mask_dcp_empty_shards_")
     vllm_plugin.register()
-    place = f"{OPS}.dcp:mask_dcp_empty_shards_"
-    assert vllm_plugin.state is not None and vllm_plugin.state.places == {"mask_dcp_empty_shards_": [place]}
-    assert vllm_plugin.state.left == {f"mask_dcp_empty_shards_ at {OPS}.common:mask_dcp_empty_shards_": f"{place} instead"}
-    assert later.mask_dcp_empty_shards_.__wrapped__ is mask_dcp_empty_shards_
+    places = [f"{OPS}.{name}:mask_dcp_empty_shards_" for name in modules]
+    assert vllm_plugin.state is not None and vllm_plugin.state.places == {"mask_dcp_empty_shards_": places}
+    assert not vllm_plugin.state.left
+    assert all(one.mask_dcp_empty_shards_.__wrapped__ is own[name] for name, one in modules.items())
+    text = inspect.getsource(drop_ins.mask_dcp_empty_shards_).partition(":\n")[0] + ": ...\n"
+    files = {f"vllm/v1/attention/ops/{name}.py": text for name in modules}
+    said = [row for row in report.rows("vllm", "", files.get) if row.seam.function == "mask_dcp_empty_shards_"]
+    assert [row.seam.place for row in said if row.fits] == places
 
 
 def with_unknown(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, sinks: Any = None) -> None: ...
