@@ -119,6 +119,21 @@ def count_rows(sizes: Sizes, geometry: Mapping[str, Any]) -> int:
     return math.prod(map(sizes.extent, geometry["extents"]))
 
 
+def choose_version(sizes: Sizes) -> Mapping[str, Any]:
+    """Returns the first code version whose guards about sizes hold. All other guards are taken to hold: tensors are
+    aligned and have no gaps, and outputs are not inputs."""
+
+    def holds(guard: Mapping[str, Any], version: Mapping[str, Any]) -> bool:
+        if guard["kind"] == "max_rows":
+            return count_rows(sizes, version["geometry"]) <= guard["value"]
+        if guard["kind"] == "at_most":
+            return sizes.dim(guard["arg"], guard["dim"]) <= guard["value"]
+        return guard["kind"] != "multiple" or sizes.dim(guard["arg"], guard["dim"]) % guard["value"] == 0
+
+    fitting = (version for version in sizes.facts.versions if all(holds(guard, version) for guard in version["guards"]))
+    return next(fitting, sizes.facts.main)
+
+
 def plan_grid(sizes: Sizes, geometry: Mapping[str, Any]) -> Grid:
     """Computes the grid for the target's chip, as docs/UnitFormat.md describes it under "geometry"."""
     rows = count_rows(sizes, geometry)

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._reports.remarks import Remark
 from .facts import Facts
-from .launches import ELEMENT_BYTES, Access, Sizes, bytes_moved, check_names, coalescing, find_accesses, pack_of, plan_grid
+from .launches import ELEMENT_BYTES, Access, Sizes, bytes_moved, check_names, choose_version, coalescing, find_accesses, pack_of, plan_grid
 from .lines import Line, around
 from .picture import draw_row
 from .style import SCRIPT, STYLE
@@ -104,8 +104,8 @@ _NARROW = re.compile(r"rows of ([\w, ]+) are moved (\d+) bytes? at a time")
 
 
 def _narrow(facts: Facts) -> dict[str, Remark]:
-    """Returns the arguments whose rows the first code version moves by narrow accesses: maps the name of each to the
-    remark that reports the accesses."""
+    """Returns the arguments whose rows the code version of large calls moves by narrow accesses: maps the name of each
+    to the remark that reports the accesses."""
     found: dict[str, Remark] = {}
     for remark in facts.remarks:
         if remark.subject == facts.main["entry"] and (match := _NARROW.match(remark.text)):
@@ -114,8 +114,8 @@ def _narrow(facts: Facts) -> dict[str, Remark]:
 
 
 def _notes(facts: Facts, accesses: Sequence[Access]) -> dict[int, list[str]]:
-    """Returns HTML of the compiler's remarks by source line: remarks about the kernel and about its first code version.
-    Remarks about lost time come first.
+    """Returns HTML of the compiler's remarks by source line: remarks about the kernel and about its code version of
+    large calls. Remarks about lost time come first.
 
     A remark about narrow accesses appears at each line that makes such accesses.
     """
@@ -296,7 +296,7 @@ def _launches(facts: Facts, launches: Sequence[Sizes], accesses: Sequence[Access
     speed = bandwidth or facts.chip.get("bandwidth", 0)
     rows = []
     for sizes in launches:
-        grid = plan_grid(sizes, facts.main["geometry"])
+        grid = plan_grid(sizes, choose_version(sizes)["geometry"])
         read, written = bytes_moved(sizes, list(accesses))
         per_row = (read + written) / grid.rows if grid.rows else 0
         rows.append([
@@ -307,7 +307,7 @@ def _launches(facts: Facts, launches: Sequence[Sizes], accesses: Sequence[Access
     if not accesses:
         rows, heads = [row[:3] for row in rows], heads[:3]
     chip = f" for {facts.chip['multiprocessors']} multiprocessors" if on_gpu and facts.chip else ""
-    text = f"The grid is that of the first code version{chip}. " if on_gpu else ""
+    text = f"The grid is that of the first code version for these sizes{chip}, if tensors are aligned and have no gaps. " if on_gpu else ""
     if accesses:
         text += "Bytes: if each element of the arguments that are accessed is moved once. "
         roof = f"{speed:,.0f} GB/s"

@@ -17,7 +17,7 @@ from sources import load
 import mlafix
 from mlafix import explain
 from mlafix.__main__ import main
-from mlafix.explain.launches import Grid, Sizes, bytes_moved, coalescing, find_accesses, plan_grid
+from mlafix.explain.launches import Grid, Sizes, bytes_moved, choose_version, coalescing, find_accesses, plan_grid
 from mlafix.explain.page import guard_text
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
@@ -219,6 +219,24 @@ def test_stages_and_questions_are_explained(facts: explain.Facts) -> None:
     questions = {answer["question"] for arg in facts.proofs["args"] for answer in arg["answers"]}
     assert {"coverage", "one writer", "independence"} <= questions
     assert all(page.count(f"<li><b>{question}</b>: ") == 1 for question in questions)
+
+
+def test_grid_is_that_of_the_code_version_for_the_sizes(tmp_path: Path) -> None:
+    module = load(tmp_path, """
+@mlafix.kernel
+def doubled(y: Out[f32, "n v<=4096"], x: In[f32, "n v"]):
+    for t in grid("n"):
+        y[t] = x[t] * 2.0
+""")
+    bounded = explain.facts_of_kernel(module.doubled, {}, "sm_90")
+    launches = [{"n": 65536, "v": 128}, {"n": 65536, "v": 4096}, {"n": 65536, "v": 4095}]
+    chosen = [choose_version(Sizes(bounded, given)) for given in launches]
+    assert [version["entry"] for version in chosen] == ["doubled_most128_whole_dense", "doubled_whole_dense", "doubled_fast"]
+    page = explain.write_page(bounded, launches)
+    grids = [plan_grid(Sizes(bounded, given), version["geometry"]) for given, version in zip(launches, chosen)]
+    assert len({(grid.blocks, grid.threads) for grid in grids}) == 3
+    for given, grid in zip(launches, grids):
+        assert f"<td>n = 65536, v = {given['v']}</td><td class=n>65,536</td><td class=n>{grid.blocks:,} x {grid.threads}</td>" in page
 
 
 def test_page_says_what_is_known(facts: explain.Facts) -> None:

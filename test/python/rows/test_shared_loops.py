@@ -12,6 +12,9 @@ from devices import Device
 from numerics import BF16
 from sources import load
 
+from mlafix import explain
+from mlafix.explain.launches import Sizes, choose_version
+
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 TEXT = """
@@ -42,6 +45,12 @@ def test_a_launch_of_many_rows_has_two_packs_in_each_lane(kernels: ModuleType) -
     few, many = (text.partition(f"attend_{name} on sm_90: a row of 256 elements")[2].partition("\n")[0] for name in ("dense_few", "dense"))
     assert "32 lanes hold up to 1 pack each" in few and "16 lanes hold up to 2 packs each" in many, text
     assert f"at most {MOST_FEW} rows" in text
+
+
+def test_explained_launches_of_few_rows_have_the_code_for_few_rows(kernels: ModuleType) -> None:
+    facts = explain.facts_of_kernel(kernels.attend, {"D": "256"}, "sm_90")
+    entries = [choose_version(Sizes(facts, {"n": rows}))["entry"] for rows in (1, MOST_FEW, MOST_FEW + 1)]
+    assert entries == ["attend_dense_few", "attend_dense_few", "attend_dense"]
 
 
 @pytest.mark.parametrize("rows", [MOST_FEW, MOST_FEW + 1])
