@@ -16,7 +16,7 @@ from typing import Any
 
 import audit_backends
 import torch
-from audit_backends import attend, gathered, merge_all, outputs, scores_of, visible, weighted
+from audit_backends import attend, gathered, merge_all, outputs, scores_of, visible
 
 Call = tuple[torch.Tensor, torch.Tensor]
 Sequence = SimpleNamespace
@@ -170,13 +170,13 @@ def softcap_of_long_keys(s: Sequence) -> None:
     s.softcap = 0.0 if s.k.shape[0] > 30 else s.softcap
 
 
-@of_sequences("A14", "")
+@of_sequences("A14", "live rows")
 def softcap_behind_the_mask(s: Sequence) -> Any:
     """Applies the softcap after the mask. Masked keys then have the finite score -softcap, since tanh(-inf) is -1."""
     yield
     if s.softcap:
         scores = scores_of(s.q, s.k, s.scale, s.softcap, s.slopes).masked_fill(~s.seen, -s.softcap)
-        out, s.lse = weighted(scores, s.v, torch.ones_like(s.seen), s.sinks)
+        out, s.lse = audit_backends.weighted(scores, s.v, torch.ones_like(s.seen), s.sinks)
         s.out = out.to(s.q.dtype)
 
 
