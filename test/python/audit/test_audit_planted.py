@@ -56,6 +56,12 @@ def faults_of(check: Check, adapter: Adapter, case: Any) -> list[Fault]:
     return [] if found and found[0].kind.startswith("raises") and check.may_refuse(case, adapter) else found
 
 
+def is_planted(found: Fault, fault: Planted) -> bool:
+    """Returns true if a found fault is the planted one. An exception is not, unless the planted kind names it: the code
+    of the fault may have an error of its own."""
+    return fault.kind in found.kind and (fault.kind.startswith("raises") or not found.kind.startswith("raises"))
+
+
 def test_faults_are_of_all_forms() -> None:
     forms = {one.fields["form"] for one in PLANTED.values()}
     assert forms == {"ragged", "dense", "paged", "ragged_paged", "merge", "reduce"}
@@ -72,7 +78,7 @@ def test_planted_fault_is_found_by_its_check(name: str) -> None:
     seen: list[Any] = []
     for case in sorted(check.cases(adapter), key=work_of):
         seen += faults_of(check, adapter, case)
-        if any(fault.kind in one.kind for one in seen):
+        if any(is_planted(one, fault) for one in seen):
             return
     pytest.fail(f"expected {fault.kind or 'a fault'} in {fault.check}, got {seen[:3] or 'none'}")
 
