@@ -304,7 +304,7 @@ def tidy(case: Case) -> None:
     dims |= {parse_dim(d)[0] for t in kept for d in t.dims if is_bounded(d)}
     for dim in dims - {""}:
         if not any(parse_dim(d)[0] == dim for t in kept if not t.optional for d in t.dims):
-            kept += [t for t in kernel.tensors if t not in kept and any(parse_dim(d)[0] == dim for d in t.dims)][:1]
+            kept += [t for t in kernel.tensors if t not in kept and not t.optional and any(parse_dim(d)[0] == dim for d in t.dims)][:1]
     kernel.tensors = [t for t in kernel.tensors if t in kept]
     used = {t.dtype for t in kernel.tensors}
     kernel.variables = {v: d for v, d in kernel.variables.items() if v in used}

@@ -137,11 +137,12 @@ def test_tensors_of_two_dtypes_are_not_one() -> None:
 ROW = Type("row", "f32", "D")
 
 
+@pytest.mark.parametrize("order", ["wy", "yw"])
 @pytest.mark.parametrize("row", [Node("splat", ROW, [lit(1.0, F32)]), Node("iota", Type("row", "i32", "D")), Node("load", ROW, [T], {"tensor": "y"})],
                          ids=lambda row: row.op)  # fmt: skip
-def test_a_tensor_that_gives_a_row_its_size_is_kept(row: Node) -> None:
+def test_a_tensor_that_gives_a_row_its_size_is_kept(row: Node, order: str) -> None:
     """The optional tensor `y` may be omitted, so it does not determine the size of "D"."""
     made = kernel(Store("z", [T, H], Node("reduce", F32, [row], {"kind": "add"})))
-    made.tensors += [Tensor("w", "f32", ["n", "D"], "In"), Tensor("y", "f32", ["n", "D"], "In", optional=True)]
+    made.tensors += [Tensor(tensor, "f32", ["n", "D"], "In", optional=tensor == "y") for tensor in order]
     tidy(Case(made, []))
     assert [tensor.name for tensor in made.tensors if tensor.name in ("x", "w")] == ["w"]
