@@ -150,8 +150,8 @@ class Tensor:
         """Applies numpy's functions to the arrays in host memory, as CuPy does for its arrays."""
         return function(*(one.array for one in arguments), **options)
 
-    def cpu(self) -> Array:
-        """Returns the elements in host memory, as torch's tensors do."""
+    def get(self) -> Array:
+        """Copies the elements to host memory, as CuPy's arrays do. `ops.offences` reads records by it."""
         return self.array.copy()
 
     def reshape(self, shape: tuple[int, ...]) -> Tensor:

@@ -94,12 +94,21 @@ def offences(record: Any) -> list[Offence]:
         >>> ops.offences(np.array([[0, 1 << 32 | 3 << 8 | 1]]))
         [Offence(step=1, seam=3, fault='NaN', row=(0, 1))]
     """
-    host = numpy.asarray(record.cpu() if hasattr(record, "cpu") else record)
+    host = _on_host(record)
     if host.dtype.kind != "i":
         raise wrong("record", "an array of integers", host.dtype)
     places = [tuple(int(i) for i in place) for place in numpy.argwhere(host)]
     found = [(int(host[place]), place) for place in places]
     return [Offence(word >> 32, word >> 8 & 0xFFFFFF, FAULTS[word & 0xFF], place) for word, place in sorted(found, key=lambda x: (x[0] >> 8, x[1]))]
+
+
+def _on_host(array: Any) -> numpy.ndarray[Any, Any]:
+    """Returns an array as one of numpy. An array of a GPU, which numpy refuses to read, is copied by the method that
+    torch (`cpu`) or CuPy (`get`) has for it."""
+    for name in ("cpu", "get") if hasattr(array, "__dlpack__") else ():
+        if hasattr(array, name):
+            return numpy.asarray(getattr(array, name)())
+    return numpy.asarray(array)
 
 
 def _common(seam: Any, step: Any, live_rows: Any, rows: Any) -> tuple[Any, Any, Any, Any, Any]:

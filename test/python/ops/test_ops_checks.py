@@ -204,6 +204,18 @@ def test_a_record_keeps_the_first_offence_of_each_row(device: Device) -> None:
     assert ops.offences(found.record) == [(1, 5, "NaN", (2, 0)), (1, 6, "NaN", (0, 1)), (2, 5, "NaN", (0, 0))]
 
 
+@pytest.mark.parametrize("method", ["cpu", "get"])
+def test_records_of_gpus_are_copied_by_their_library(method: str) -> None:
+    """Like torch's and CuPy's arrays of GPUs, the record refuses to be read by numpy, and has a method that copies it."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise TypeError("an array of a GPU")
+
+    record = np.array([[0, 1 << 32 | 3 << 8 | 1]])
+    members = {method: lambda _: record, "__dlpack__": refuse, "__array__": refuse}
+    assert ops.offences(type("Record", (), members)()) == [(1, 3, "NaN", (0, 1))]
+
+
 @pytest.mark.parametrize("base", ["e", "2"])
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_merges_are_right_until_a_row_is_changed(dtype: np.dtype, base: Any, device: Device, rng: np.random.Generator) -> None:
