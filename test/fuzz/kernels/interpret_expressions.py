@@ -242,7 +242,9 @@ class Expressions:
         result = states.mask(states.make(payload, value, base), where)
         for tensor, part in ((out, nodes[:split]), (lse, nodes[split:])):
             index, _ = self.index(tensor, part)
-            result = states.mask(result, Bools(self.inside(tensor, index), integers.either(*(one.unknown for one in index))))
+            # No index is inside a dim of size 0, so the state is surely empty.
+            unknown = None if 0 in self.tensors[tensor].shape[: len(index)] else integers.either(*(one.unknown for one in index))
+            result = states.mask(result, Bools(self.inside(tensor, index), unknown))
         return result
 
     def base(self, name: str) -> str:

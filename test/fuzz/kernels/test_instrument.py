@@ -328,15 +328,16 @@ def test_an_element_at_an_unknown_index_may_be_anything() -> None:
 
 
 def test_a_state_at_an_unknown_index_may_be_anything() -> None:
+    """It may be anything that the tensors hold. A tensor without rows has no state, so the state is empty."""
     t = name("t", INDEX)
     near = Node("unary", F32, [Node("load", F32, [t], {"tensor": "x"})], {"name": "exp"})
     at = Node("binary", INDEX, [Node("convert", INDEX, [near]), lit(1, INDEX)], {"name": "sub"})  # -1 or 0 for x = 0
     loaded = Node("load_state", STATE, [at, at], {"tensor": "v", "lse": "x", "split": 1})
     body = [Store("y", [t], Node("lse_of", F32, [loaded]))]
-    tensors = [Tensor("y", "f32", ["n"], "Out"), Tensor("v", "f32", ["n", "D"], "In"), Tensor("x", "f32", ["n"], "In")]
-    arrays = {"y": np.zeros(1, np.float32), "v": np.ones((1, 4), np.float32)}
-    for x, is_open in ((0, True), (-1, False)):
-        cells = run(Kernel(tensors, [], Grid(["t"], ["n"]), body), Call({"n": 1}), x=np.array([x], np.float32), **arrays)["y"]
+    tensors = [Tensor("y", "f32", ["n"], "Out"), Tensor("v", "f32", ["m", "D"], "In"), Tensor("x", "f32", ["n"], "In")]
+    for x, rows, is_open in ((0, 1, True), (-1, 1, False), (0, 0, False)):
+        arrays = {"y": np.zeros(1, np.float32), "v": np.ones((rows, 4), np.float32)}
+        cells = run(Kernel(tensors, [], Grid(["t"], ["n"]), body), Call({"n": 1, "m": rows}), x=np.array([x], np.float32), **arrays)["y"]
         assert list(cells.wrong(np.array([-np.inf], np.float32))) == [False]
         assert list(cells.wrong(np.array([x], np.float32))) == [not is_open]
 
