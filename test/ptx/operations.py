@@ -111,7 +111,11 @@ def operation(*names: str) -> Callable[[Operation], Operation]:
 
 
 def _floats(one: Instruction, values: list[Array]) -> list[Array]:
-    return [exact.flush(value) for value in values] if "ftz" in one.parts else values
+    if "ftz" not in one.parts:
+        return values
+    if any(value.dtype != np.float32 for value in values):
+        raise PtxError(f"{'.'.join(one.parts)}: expected .ftz with .f32")
+    return [exact.flush(value) for value in values]
 
 
 def _end(threads: Threads, one: Instruction, kind: str, value: Array) -> None:
@@ -137,8 +141,8 @@ def _packed(halves: list[Array]) -> Array:
 
 
 def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Returns `function` as an operation on 16-bit floats. It computes in f64, where sums and products of two 16-bit
-    floats are exact, and rounds once."""
+    """Returns `function` as an operation on 16-bit floats. It computes in f64, which has more than twice the bits of
+    these floats, so rounding its result again to 16 bits gives the nearest number."""
 
     def wide(*values: Array) -> Array:
         return exact.cast(np.asarray(function(*(value.astype(np.float64) for value in values))), values[0].dtype)
@@ -178,7 +182,7 @@ def _arithmetic(threads: Threads, one: Instruction) -> None:
     if kind in ("f16x2", "bf16x2"):
         element = kind[:-2]
         halves = [_unpacked(threads, operand, element) for operand in one.operands[1:]]
-        made = [exact.canonical(element, np.asarray(_compute(name, one, element)(*values))) for values in zip(*halves)]
+        made = [exact.canonical(element, np.asarray(_compute(name, one, element)(*_floats(one, list(values))))) for values in zip(*halves)]
         threads.put(one.operands[0], "b32", _packed(made))
         return
     values = [threads.get(operand, kind) for operand in one.operands[1:]]
@@ -326,7 +330,7 @@ def _compare(threads: Threads, one: Instruction) -> None:
             threads.put(register, "pred", _ordered(name, kind[:-2], a, b))
         return
     a, b = (threads.get(operand, kind) for operand in one.operands[1:3])
-    a, b = _floats(one, [a, b]) if kind == "f32" else (a, b)
+    a, b = _floats(one, [a, b])
     made = _ordered(name, kind, a, b)
     if len(one.parts) > 3 and one.parts[2] in ("and", "or", "xor"):
         joins: dict[str, Any] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}

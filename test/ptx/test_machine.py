@@ -102,11 +102,20 @@ def test_fma_rounds_once(a: float, b: float, c: float, cancels: bool) -> None:
             assert abs(exact - Fraction(found)) <= abs(exact - Fraction(other))
 
 
-@pytest.mark.parametrize("tiny, nearest", [(2.0**-100, 131), (0.0, 130), (-(2.0**-100), 130)])
-def test_an_fma_of_bf16_rounds_once(tiny: float, nearest: int) -> None:
-    """The product is 130.5 / 128, halfway between two bf16 numbers."""
-    a, b, c = (np.array([value]).astype(arithmetic.TYPES["bf16"]) for value in (1.5, 87 / 128, tiny))
-    assert float(arithmetic.fma(a, b, c)[0]) == nearest / 128
+@pytest.mark.parametrize("kind, factor, tiny, nearest", [
+    ("bf16", 87 / 128, 2.0**-100, 131 / 128), ("bf16", 87 / 128, 0.0, 130 / 128), ("bf16", 87 / 128, -(2.0**-100), 130 / 128),
+    ("f16", 683 / 1024, 2.0**-24, 1025 / 1024), ("f16", 683 / 1024, 0.0, 1.0), ("f16", 683 / 1024, -(2.0**-24), 1.0),
+])  # fmt: skip
+def test_an_fma_of_16_bits_rounds_once(kind: str, factor: float, tiny: float, nearest: float) -> None:
+    """The product, 130.5 / 128 or 1024.5 / 1024, is halfway between two numbers of 16 bits."""
+    a, b, c = (np.array([value]).astype(arithmetic.TYPES[kind]) for value in (1.5, factor, tiny))
+    assert float(arithmetic.fma(a, b, c)[0]) == nearest
+
+
+@pytest.mark.parametrize("operation", ["fma.rn.ftz.f16 	%h1, %h1, %h1, %h1", "fma.rn.ftz.f16x2 	%r1, %r1, %r1, %r1"])
+def test_subnormal_numbers_of_f16_are_not_flushed(operation: str) -> None:
+    with pytest.raises(PtxError, match="expected .ftz with .f32"):
+        execute(f"\t.reg .b16 \t%h<2>;\n\t{operation};", 64)
 
 
 @pytest.mark.parametrize("tiny, nearest", [(2.0**-40, 131), (0.0, 130), (-(2.0**-40), 130)])
@@ -115,16 +124,25 @@ def test_a_cast_of_f64_to_bf16_rounds_once(tiny: float, nearest: int) -> None:
     assert made.astype(float).tolist() == [nearest / 128, -nearest / 128]
 
 
+@pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("kind, bits", [("bf16", 8), ("f16", 11)])
 @given(data=st.data())
-def test_integers_are_rounded_once_to_16_bits(kind: str, bits: int, data: st.DataObject) -> None:
-    size = data.draw(st.integers(bits + 1, 64 if kind == "bf16" else 15))
+def test_integers_are_rounded_once_to_16_bits(kind: str, bits: int, sign: int, data: st.DataObject) -> None:
+    size = data.draw(st.integers(bits + 1, (64 if sign > 0 else 63) if kind == "bf16" else 15))
     beyond = size - bits  # the number of bits that rounding takes away
     kept = data.draw(st.integers(1 << bits - 1, (1 << bits) - 2))
     rest = min(max((1 << beyond - 1) + data.draw(st.integers(-1, 1)), 0), (1 << beyond) - 1)  # the middle and its neighbours
     up = 2 * rest > 1 << beyond or (2 * rest == 1 << beyond and kept % 2 == 1)
-    made = arithmetic.from_integer(np.array([kept << beyond | rest], np.uint64), kind)
-    assert int(float(made[0])) == kept + up << beyond
+    made = arithmetic.from_integer(np.array([sign * (kept << beyond | rest)], np.uint64 if sign > 0 else np.int64), kind)
+    assert int(float(made[0])) == sign * (kept + up << beyond)
+
+
+@pytest.mark.parametrize("kind, value, nearest", [
+    ("bf16", -(2**63), -(2.0**63)), ("f16", -(2**63), -np.inf), ("f16", 65519, 65504.0), ("f16", 65520, np.inf), ("f16", -65520, -np.inf),
+])  # fmt: skip
+def test_integers_at_the_ends_become_the_nearest_of_16_bits(kind: str, value: int, nearest: float) -> None:
+    with np.errstate(over="ignore"):
+        assert float(arithmetic.from_integer(np.array([value], np.int64), kind)[0]) == nearest
 
 
 @pytest.mark.parametrize("seed", [None, *range(8)])
