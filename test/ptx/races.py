@@ -1,9 +1,9 @@
 """Detects races over shared memory. A race is two accesses of a byte by different threads, at least one of them a
 store, that no barrier orders.
 
-An access precedes a later access of another thread if both threads have passed a barrier of their block or cluster in
-between. In one warp, `bar.warp.sync` is enough. Nothing else orders accesses: neither shuffles nor the order in which
-the interpreter runs threads.
+An access precedes a later access of another thread if a barrier of their common block, or of their cluster, lies
+between the accesses. In one warp, `bar.warp.sync` is enough. Nothing else orders accesses: neither shuffles nor the
+order in which the interpreter runs threads.
 """
 
 from __future__ import annotations
