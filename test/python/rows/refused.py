@@ -2,7 +2,8 @@
 
     python test/python/rows/refused.py FILE...
 
-A file is a cubin, a unit or an archive (.mlafix-archive). The exit status is 1 if a file has a refused instruction.
+A file is a cubin, a unit or an archive (.mlafix-archive). The exit status is 1 if a file has a refused instruction, or
+if no instruction was found.
 
 No disassembler is needed. On every GPU in include/mlafix/Targets.def, an instruction has 16 bytes. So refused
 instructions are found by masks of two words of 64 bits.
@@ -11,6 +12,7 @@ instructions are found by masks of two words of 64 bits.
 from __future__ import annotations
 
 import dataclasses
+import json
 import struct
 import sys
 from collections.abc import Iterator
@@ -96,14 +98,14 @@ def search(data: bytes) -> list[Found]:
 
 
 def _contents(path: Path) -> Iterator[bytes]:
-    """Yields the bytes of a file. If the file is an archive, yields its blocks of GPU code. Yields nothing for a unit with
-    CPU code only."""
+    """Yields the bytes of a file. If the file is an archive, yields its blocks of GPU code. Yields nothing for a unit
+    without GPU code."""
     import mlafix
     from mlafix._files import archive as _archive
 
     if path.suffix != _archive.SUFFIX:
-        unit = mlafix.Unit.load(path) if path.suffix == ".mlafix" else None
-        if unit is None or any(target.startswith("sm_") for name in unit for _, targets in unit[name].specializations for target in targets):
+        kernels = json.loads(mlafix.Unit.load(path).manifest)["kernels"] if path.suffix == ".mlafix" else None
+        if kernels is None or any(code["target"].startswith("sm_") for kernel in kernels for code in kernel["code"]):
             yield path.read_bytes()
         return
     archive = _archive.Archive(path)
@@ -115,7 +117,8 @@ def _contents(path: Path) -> Iterator[bytes]:
 
 def main(paths: list[str]) -> int:
     """Prints the refused instructions of the files. Returns the exit status: 1 if there is a refused instruction, or if
-    no instruction was found in the files, else 0. Archives and units with CPU code only do not count as files here."""
+    no instruction was found, else 0. Archives and units without GPU code are skipped; if all files are skipped, the
+    status is 0."""
     looked = bad = files = 0
     for path in paths:
         blocks = list(_contents(Path(path)))

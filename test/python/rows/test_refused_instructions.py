@@ -96,6 +96,18 @@ def test_a_unit_with_cpu_code_only_has_nothing_to_refuse(tmp_path: Path) -> None
         assert refused.main([str(path)]) == 0 and any(refused._contents(path)) == instructions
 
 
+def test_a_unit_without_declarations_is_read(tmp_path: Path) -> None:
+    unit = saved(tmp_path)((narrow_stores.rectified, {"D": 64, "T": "f32"}), "sm_90").replace(b'"declaration"', b'"undeclared_"')
+    checksum = 0xCBF29CE484222325  # docs/UnitFormat.md
+    for byte in unit[:32] + bytes(8) + unit[40:]:
+        checksum = (checksum ^ byte) * 0x100000001B3 % (1 << 64)
+    path = tmp_path / "plain.mlafix"
+    path.write_bytes(unit[:32] + struct.pack("<Q", checksum) + unit[40:])
+    with pytest.raises(mlafix.UnitError, match="how its kernels were declared"):
+        mlafix.Unit.load(path)[narrow_stores.rectified.name]
+    assert any(refused._contents(path)) and refused.main([str(path)]) == 0
+
+
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
 def test_bytes_behind_maxima_for_every_chip(tmp_path: Path, dtype: str) -> None:
     jobs = [((kernel, {"D": 64, "T": dtype}), chip) for chip in CHIPS for kernel in narrow_stores.KERNELS]
