@@ -13,7 +13,6 @@
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/UnitLimits.h"
 
-#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -248,9 +247,7 @@ static bool keepsToBlock(Operation *op) {
 /// Adds to `work` the rows that a lane keeps during `loop`: those that the loop
 /// carries or uses, and those of its block that are used after it.
 static void addKeptRows(Operation *loop, LoopWork &work) {
-  llvm::SetVector<Value> kept;
-  getUsedValuesDefinedAbove(loop->getRegions(), kept);
-  kept.insert_range(loop->getRegion(0).getArguments());
+  llvm::SetVector<Value> kept = getKeptValues(loop);
   Block *block = loop->getBlock();
   for (Operation &before :
        llvm::make_range(block->begin(), loop->getIterator()))
@@ -324,7 +321,7 @@ LayoutAttr mlafix::getSharedLayout(KernelOp version,
     // Other loops are given fewer registers (planResident).
     auto loop = dyn_cast<scf::ForOp>(work.loop);
     if (!loop || loop->getParentOp() != version.getGrid() ||
-        loop.getStaticTripCount() || !reducesRowPerIteration(loop))
+        !reducesRowsInFlight(loop))
       return {};
     if (2 * pack * work.heldBits > 32 * machine.sharedRegisters ||
         work.functions > 0 || work.narrowest < kNarrowestTimed ||

@@ -405,7 +405,7 @@ void Explanation::remarkScalarLoops() {
 
 /// Returns the number of iterations that `loop` is counted with. Of a loop of
 /// unknown length, an unrolled iteration counts as several.
-static int64_t countIterations(Operation *loop, const MachineModel &machine) {
+static int64_t assumeIterations(Operation *loop, const MachineModel &machine) {
   auto counted = dyn_cast<scf::ForOp>(loop);
   if (!counted)
     return machine.assumedIterations;
@@ -434,7 +434,7 @@ void Explanation::remarkArithmetic() {
                "kernel that uses tensor cores is faster",
                8.0 * double(work.operations) / double(work.loadedBits),
                machine.hiddenOperations)
-        << remark::metric(kRowBytes, countIterations(work.loop, machine) *
+        << remark::metric(kRowBytes, assumeIterations(work.loop, machine) *
                                          work.loadedBits / 8);
   }
 }

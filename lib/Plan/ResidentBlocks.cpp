@@ -31,9 +31,8 @@ static int64_t getHalf(const MachineModel &machine) {
 static bool reducesInLoop(KernelOp version) {
   return version
       .walk([](scf::ForOp loop) {
-        return reducesRowPerIteration(loop) && !loop.getStaticTripCount()
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
+        return reducesRowsInFlight(loop) ? WalkResult::interrupt()
+                                         : WalkResult::advance();
       })
       .wasInterrupted();
 }

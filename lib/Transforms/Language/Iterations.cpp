@@ -10,6 +10,7 @@
 #include "dialect/Mlafix.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 #include <limits>
 
@@ -105,4 +106,15 @@ bool mlafix::reducesRowPerIteration(scf::ForOp loop) {
                       [](Operation &op) { return op.getNumRegions() == 0; }) &&
          llvm::any_of(loop.getOps<ReduceOp>(),
                       [](ReduceOp op) { return !op.getInLane(); });
+}
+
+bool mlafix::reducesRowsInFlight(scf::ForOp loop) {
+  return reducesRowPerIteration(loop) && !loop.getStaticTripCount();
+}
+
+llvm::SetVector<Value> mlafix::getKeptValues(Operation *loop) {
+  llvm::SetVector<Value> kept;
+  getUsedValuesDefinedAbove(loop->getRegions(), kept);
+  kept.insert_range(loop->getRegion(0).getArguments());
+  return kept;
 }

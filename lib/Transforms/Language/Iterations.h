@@ -9,6 +9,7 @@
 #define MLAFIX_TRANSFORMS_LANGUAGE_ITERATIONS_H
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlafix {
 
@@ -23,6 +24,14 @@ mlir::scf::ForOp countIterations(mlir::scf::ForOp loop);
 /// flight during the reduction. Returns false if the loop is in another loop or
 /// contains branches or loops.
 bool reducesRowPerIteration(mlir::scf::ForOp loop);
+
+/// Returns true if the length of `loop` is unknown and each iteration reduces a
+/// row. The rows of many iterations are then in flight.
+bool reducesRowsInFlight(mlir::scf::ForOp loop);
+
+/// Returns the values that are kept through the whole loop: those that `loop`,
+/// an op with one region, carries, and those from outside that the region uses.
+llvm::SetVector<mlir::Value> getKeptValues(mlir::Operation *loop);
 
 } // namespace mlafix
 

@@ -15,7 +15,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
-#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-unroll-loops"
@@ -182,11 +181,7 @@ private:
 /// loop: those that the loop carries, and computed ones from outside the loop
 /// that its body uses.
 static int64_t countKeptRows(scf::ForOp loop) {
-  llvm::SetVector<Value> kept;
-  getUsedValuesDefinedAbove(loop.getRegion(), kept);
-  for (Value each : loop.getRegionIterArgs())
-    kept.insert(each);
-  return llvm::count_if(kept, [](Value each) {
+  return llvm::count_if(getKeptValues(loop), [](Value each) {
     return isa<StateType>(each.getType()) || isRowTile(each.getType());
   });
 }
