@@ -18,7 +18,7 @@
 
 namespace mlafix {
 
-/// What decides the value of a size or of an integer argument.
+/// The point at which the value of a size, or of an integer argument, is fixed.
 enum class Decider {
   /// The argument's type fixes the size: the dim is a literal such as `96`, or
   /// the dim's name is bound to a number.

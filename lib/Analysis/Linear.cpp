@@ -61,7 +61,7 @@ std::optional<Linear> mlafix::add(const Linear &x, const Linear &y,
 }
 
 namespace {
-/// How a constraint c relates to an earlier one, e. Implied: e implies c.
+/// The relation of a constraint c to an earlier one, e. Implied: e implies c.
 /// Implies: c implies e. Contradicts: c and e cannot both hold.
 enum class Entailment { None, Implied, Implies, Contradicts };
 } // namespace

@@ -33,7 +33,8 @@ using namespace mlafix::target;
 
 namespace {
 
-/// What one thread compiles: the whole kernel, or one of its code versions.
+/// The code that one thread compiles: the whole kernel, or one of its code
+/// versions.
 struct Part {
   /// The code version, until it is translated to LLVM IR. Null if the part is
   /// the whole kernel.

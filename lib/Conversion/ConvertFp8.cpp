@@ -536,7 +536,7 @@ static Value dropBounds(Value x, Type type) {
 }
 
 namespace {
-/// How the target converts.
+/// The ways in which the target converts.
 struct Conversions {
   bool isOnGPU;
   bool byInstruction; ///< fp8 conversion instructions exist

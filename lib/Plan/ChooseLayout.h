@@ -118,7 +118,7 @@ struct RowShape {
   }
 };
 
-/// What an iteration of a loop does with the rows that it loads.
+/// Counts of one iteration of a loop that loads rows.
 struct LoopWork {
   mlir::Operation *loop = nullptr;
   int64_t operations = 0; ///< on f32 elements, reductions included

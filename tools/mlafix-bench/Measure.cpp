@@ -39,8 +39,9 @@ double CaseResult::percentOf(const Roof &roof, const Summary &time) {
   return 100 * roof.time.median / time.median;
 }
 
-/// What is timed for one case: its implementations, the roofs and an empty
-/// launch. They are timed alternately, so that clock drift affects all equally.
+/// The launches that are timed for one case: those of its implementations, of
+/// the roofs, and an empty one. They are timed in turn, so that clock drift
+/// affects all equally.
 class Meter::Runs {
 public:
   Runs(Machine &machine, const Case &work, int64_t rotate)

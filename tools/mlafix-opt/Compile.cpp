@@ -27,8 +27,8 @@ static constexpr char targetList[] =
 #include "mlafix/Targets.def"
     ;
 
-/// What the compiler does with an access that is not proved in bounds: adds a
-/// bounds guard, or reports an error.
+/// The treatment of accesses that are not proved in bounds: each gets a bounds
+/// guard, or is reported as an error.
 enum class OpenBounds { Guard, Prove };
 
 struct CompileCommand::Options {

@@ -49,7 +49,7 @@ public:
   FakeCuda();
   ~FakeCuda();
 
-  /// What the fake driver answers. Tests may change these.
+  /// The answers of the fake driver. Tests may change them.
   int numDevices = 2;
   int computeCapability = 90;
   int multiprocessors = 132;
