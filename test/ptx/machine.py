@@ -14,6 +14,7 @@ import numpy as np
 
 from .arithmetic import TYPES, Array
 from . import movement  # noqa: F401 (defines operations)
+from .mbarriers import Mbarrier
 from .memory import Memory, PerThread
 from .operations import OPERATIONS, Threads
 from .races import Clocks
@@ -66,6 +67,7 @@ class Blocks:
         # `arrived` and `left` are the numbers of cluster barriers that each thread has entered and left.
         self.clocks = Clocks(self.block, self.cluster, self.warp, self.lane)
         self.arrived, self.left = self.clocks.arrived, self.clocks.left
+        self.mbarriers: dict[tuple[int, int], Mbarrier] = {}  # by block and offset in its shared memory
         self.shared = PerThread(self.block, entry.shared_bytes, "shared", self.clocks)
         self.local = PerThread(number, entry.local_bytes, "local")
         self.at = np.zeros(count, np.int64)

@@ -95,6 +95,12 @@ class PerThread:
             self.watch.store(threads, addresses, values, self.memory.load(addresses, values.dtype.itemsize), is_atomic)
         self.memory.store(addresses, values)
 
+    def store_counted(self, threads: Array, owners: Array, offsets: Array, values: Array, mbarriers: Array) -> None:
+        """Stores to the rows `owners`. For each thread, `mbarriers` has the number of the mbarrier that counts its store."""
+        assert self.watch is not None
+        self.store_of(threads, owners, offsets, values)
+        self.watch.count(self._addresses(owners, offsets, values.dtype.itemsize), values.dtype.itemsize, mbarriers)
+
     def exchange(self, threads: Array, offsets: Array, size: int) -> Array:
         """Loads the old values for an atomic operation, which stores afterwards."""
         return self.memory.load(self._addresses(self.owners[threads], offsets, size), size)

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from . import arithmetic as exact
+from . import arithmetic as exact, mbarriers
 from .arithmetic import TYPES, Array
+from .mbarriers import OFFSETS
 from .memory import Memory
 from .operations import _FLOATS, _POISON, _ROUNDINGS, Threads, _packed, operation
 from .text import Instruction, PtxError
 
-# Selects the low bits of an address of a cluster's shared memory: the offset in the shared memory of one block.
-_OFFSETS = np.uint64((1 << 32) - 1)
 _NARROW = ("e4m3", "e5m2")
 
 
@@ -163,6 +162,9 @@ def _load(threads: Threads, one: Instruction) -> None:
 
 @operation("st")
 def _store(threads: Threads, one: Instruction) -> None:
+    if one.parts[1] == "async":
+        mbarriers.store(threads, one)
+        return
     kind, count, space = one.parts[-1], _vector(one), _space(one)
     size = TYPES[kind].itemsize
     addresses = _checked(threads.address(one.operands[0]), size * count)
@@ -171,7 +173,7 @@ def _store(threads: Threads, one: Instruction) -> None:
         value = np.ascontiguousarray(threads.get(operand, kind)).view(f"uint{size * 8}")
         at = addresses + np.uint64(size * i)
         if "shared::cluster" in one.parts:
-            threads.blocks.shared.store_of(threads.chosen, threads.blocks.owners_of(threads.chosen, at), at & _OFFSETS, value)
+            threads.blocks.shared.store_of(threads.chosen, threads.blocks.owners_of(threads.chosen, at), at & OFFSETS, value)
         elif space == "global":
             _memory(threads).store(at, value)
         else:
@@ -218,7 +220,7 @@ def _grids(threads: Threads, one: Instruction) -> None:
         threads.blocks.is_behind[threads.chosen] = True
 
 
-@operation("prefetch", "prefetchu", "fence", "membar", "nanosleep", "bar", "barrier", "applypriority", "discard")
+@operation("prefetch", "prefetchu", "membar", "nanosleep", "bar", "barrier", "applypriority", "discard")
 def _nothing(threads: Threads, one: Instruction) -> None:
     """Does nothing for instructions that only order memory or give hints, and for barriers, at which machine.py makes
     threads wait."""

@@ -2,8 +2,9 @@
 store, that no barrier orders.
 
 An access precedes a later access of another thread if a barrier of their common block, or of their cluster, lies
-between the accesses. In one warp, `bar.warp.sync` is enough. Nothing else orders accesses: neither shuffles nor the
-order in which the interpreter runs threads.
+between the accesses. In one warp, `bar.warp.sync` is enough. A store that an mbarrier counts precedes the loads of
+threads that have waited for the mbarrier. Nothing else orders accesses: neither shuffles nor the order in which the
+interpreter runs threads.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Clocks:
         # known[thread, lane]: how many warp barriers this lane of the thread's warp has passed, as far as the thread
         # knows. Threads that meet at a warp barrier share what they know.
         self.known = np.zeros((count, WARP), np.int64)
+        self.awaited: set[tuple[int, int]] = set()  # mbarriers, by their numbers, and threads that have waited for them
 
     def meet_in_warp(self, threads: Array) -> None:
         self.known[threads, self.lane[threads]] += 1
@@ -103,12 +105,17 @@ class Watch:
     def __init__(self, size: int, clocks: Clocks) -> None:
         self.clocks = clocks
         self.stores, self.loads = _Accesses(size), _Accesses(size)
+        self.mbarrier = np.full(size, _NOBODY, np.int64)  # the mbarrier that has counted the last store to each byte
         self.reader = np.zeros(size, np.int64)  # scratch memory of `load`: the index of the last read of each byte
 
     def load(self, threads: Array, places: Array, size: int) -> None:
         """Records loads of `size` bytes each. Raises PtxError for a race."""
         threads, places = _bytes(threads, places, size)
-        self._check(self.stores, places, threads, "a load of what another one stores", np.zeros(places.size, bool))
+        is_counted = self.mbarrier[places] != _NOBODY
+        for thread, mbarrier in zip(threads[is_counted], self.mbarrier[places[is_counted]]):
+            if (int(mbarrier), int(thread)) not in self.clocks.awaited:
+                raise PtxError(f"a race over shared memory: thread {thread} loads what an mbarrier counts, and has not waited for it")
+        self._check(self.stores, places, threads, "a load of what another one stores", is_counted)
         # If several threads read a byte, the last of them replaces or joins the recorded accesses, and the others are
         # added.
         reads = np.arange(places.size)
@@ -116,6 +123,11 @@ class Watch:
         last = self.reader[places] == reads
         self.loads.join(places[last], threads[last], self.clocks)
         self.loads.add(places[~last], threads[~last], self.clocks)
+
+    def count(self, places: Array, size: int, mbarriers: Array) -> None:
+        """Records which mbarriers have counted the last stores."""
+        mbarriers, places = _bytes(mbarriers, places, size)
+        self.mbarrier[places] = mbarriers
 
     def store(self, threads: Array, places: Array, values: Array, held: Array, is_atomic: bool = False) -> None:
         """Records stores of `values` over the old contents `held`. Raises PtxError for a race. Threads that store equal
@@ -130,6 +142,7 @@ class Watch:
         self._check(self.stores, places, threads, "a store to where another one stores", same | (self.stores.is_atomic[places] & is_atomic))
         self._check(self.loads, places, threads, "a store to where another one loads", np.zeros(places.size, bool))
         self.stores.put(places, threads, self.clocks, is_atomic)
+        self.mbarrier[places] = _NOBODY
 
     def _check(self, accesses: _Accesses, places: Array, threads: Array, what: str, allowed: Array) -> None:
         (bad,) = (~(accesses.precede(places, threads, self.clocks) | allowed)).nonzero()

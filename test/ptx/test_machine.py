@@ -227,6 +227,55 @@ def test_a_barrier_of_blocks_does_not_order_accesses_of_another_block(seed: int 
         execute(body, 128, grid=2, seed=seed, cluster=2)
 
 
+_BARRIER = """	mov.b32 	%r5, counter;
+	setp.ne.u32 	%p2, %r0, 0;
+	@%p2 bra 	$L0;
+	mbarrier.init.shared.b64 	[counter], 1;
+	mbarrier.arrive.expect_tx.shared.b64 	%rd4, [counter], {bytes};
+	{fence}
+$L0:
+"""
+_COUNTED = """	mov.b64 	%rd5, counter;
+	mapa.shared::cluster.u64 	%rd6, %rd5, %r2;
+	st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 	[%rd2], %r1, [%rd6];
+"""
+_AWAIT = """$L2:
+	mbarrier.try_wait.parity.acquire.cluster.shared.b64 	%p3, [counter], 0;
+	@!%p3 bra 	$L2;
+"""
+_FENCE = "fence.mbarrier_init.release.cluster;"
+
+
+def _counted(bytes: int = 4, fence: str = _FENCE, wait: str = _AWAIT, stores: int = 1) -> str:
+    """The exchange of _CLUSTER, whose stores mbarriers count."""
+    body = _CLUSTER.replace("	st.shared::cluster.b32 	[%rd2], %r1;\n", _COUNTED * stores)
+    body = body.format(begin=_BARRIER.format(bytes=bytes, fence=fence) + _ARRIVE + _WAIT, barrier=wait)
+    return "	.shared .align 8 .b8 counter[8];\n" + body
+
+
+@pytest.mark.parametrize("seed", [None, *range(8)])
+def test_an_mbarrier_counts_what_blocks_store(seed: int | None) -> None:
+    found = execute(_counted(), 256, grid=4, seed=seed, cluster=2)
+    assert found.reshape(4, 64).tolist() == [[1 - block % 2] * 64 for block in range(4)]
+
+
+_UNORDERED = "has not waited for it|a store to where another one loads|may have ended"
+
+
+@pytest.mark.parametrize("seed", [None, *range(4)])
+@pytest.mark.parametrize("body, message", [
+    (_counted(wait=""), _UNORDERED),
+    (_counted(wait="bar.sync 	0;"), _UNORDERED),
+    (_counted(fence=""), "fence.mbarrier_init is missing"),
+    (_counted(bytes=8), "expected the kernel to end"),
+    (_counted(stores=2), "counts 8 bytes and expects 4"),
+    (_counted().replace("	mbarrier.init.shared.b64 	[counter], 1;\n", ""), "not initialised"),
+])  # fmt: skip
+def test_what_is_wrong_about_an_mbarrier_is_said(body: str, message: str, seed: int | None) -> None:
+    with pytest.raises(PtxError, match=message):
+        execute(body, 128, grid=2, seed=seed, cluster=2)
+
+
 def _fails(body: str, seed: int) -> bool:
     try:
         return execute(body, 128, grid=2, seed=seed, cluster=2).reshape(2, 64).tolist() != [[1] * 64, [0] * 64]
