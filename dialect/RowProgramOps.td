@@ -60,7 +60,8 @@ def Mlafix_PushOp : Op<Mlafix_Dialect, "push", [
   let description = [{
     `memref` is shared memory of this thread's own block. The op stores to the same place in the shared memory of block
     `block` of the cluster. It must be executed after all blocks of the cluster have begun, and before their last
-    cluster barrier. The op is for GPUs; `mlafix-kernels-to-nvvm` lowers it.
+    cluster barrier. If a `mlafix.await_pushes` waits for `memref`, no cluster barrier is needed. The op is for GPUs;
+    `mlafix-kernels-to-nvvm` lowers it.
 
     ```mlir
     %partials = memref.alloca() : memref<8xf32, #gpu.address_space<workgroup>>
@@ -69,6 +70,37 @@ def Mlafix_PushOp : Op<Mlafix_Dialect, "push", [
   }];
   let arguments = (ins AnyType:$value, Arg<AnyMemRef, "", [MemWrite]>:$memref, Index:$index, I32:$block);
   let assemblyFormat = "$value `,` $memref `[` $index `]` `to` $block attr-dict `:` type($memref)";
+}
+
+def Mlafix_ExpectPushesOp : Op<Mlafix_Dialect, "expect_pushes"> {
+  let summary = "makes ready to count what the blocks of the cluster push";
+  let description = [{
+    Initialises the mbarrier that belongs to `memref`. It counts the bytes that are pushed into `memref` of this block.
+    One thread of each block executes the op, before it arrives at the first cluster barrier.
+    `mlafix-kernels-to-nvvm` adds the op for each `mlafix.await_pushes`, and lowers it.
+
+    ```mlir
+    mlafix.expect_pushes %partials : memref<8xf32, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead, MemWrite]>:$memref);
+  let assemblyFormat = "$memref attr-dict `:` type($memref)";
+}
+
+def Mlafix_AwaitPushesOp : Op<Mlafix_Dialect, "await_pushes"> {
+  let summary = "waits until all of a block's shared memory has been pushed";
+  let description = [{
+    Waits until each element of `memref` of this block has been pushed. Blocks must push each element once in a launch,
+    so neither the pushes nor the op can be in a loop. The values pushed are visible after the op. Other accesses are
+    not ordered by it, which makes it faster than a cluster barrier. A block that waits for its last pushes may end
+    then. The op is for GPUs; `mlafix-kernels-to-nvvm` lowers it.
+
+    ```mlir
+    mlafix.await_pushes %partials : memref<8xf32, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins Arg<AnyMemRef, "", [MemRead, MemWrite]>:$memref);
+  let assemblyFormat = "$memref attr-dict `:` type($memref)";
 }
 
 def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {

@@ -16,6 +16,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
@@ -186,9 +187,12 @@ private:
   void buildStore(Location loc, const LoweredAccess &access, Value pointer);
   Value buildAtomic(memref::AtomicRMWOp op, Value pointer);
   LogicalResult planSharedMemory();
-  Value buildShared(memref::AllocaOp op, Type type);
+  LLVM::GlobalOp buildShared(Location loc, Type type, const Twine &name);
   void lowerAlloca(memref::AllocaOp op);
   void lowerPush(PushOp op);
+  void lowerExpectPushes(ExpectPushesOp op);
+  void lowerAwaitPushes(AwaitPushesOp op);
+  LogicalResult lowerDim(memref::DimOp op);
   void lowerComparison(Operation *op, ArrayRef<BlockArgument> addressed);
 
   Value find(ParamKind kind, unsigned arg, unsigned dim = 0) {
@@ -213,6 +217,8 @@ private:
   const llvm::DenseSet<Value> &streamed;
   OpBuilder b;
   llvm::DenseMap<Value, Value> localPointers;
+  // The mbarriers of the memory for which ops wait.
+  llvm::DenseMap<Value, Value> pushBarriers;
   // The size in bytes of the shared memory that all exchanges between lanes use
   // in turn; 0 if each exchange has its own memory.
   int64_t commonBytes = 0;
@@ -446,6 +452,7 @@ LogicalResult BodyLowering::planSharedMemory() {
   int64_t own = 0, scratch = 0, most = 0;
   memref::AllocaOp largest;
   int64_t largestBytes = 0;
+  kernel.walk([&](ExpectPushesOp) { own += kMbarrierBytes; });
   kernel.walk([&](memref::AllocaOp op) {
     MemRefType type = op.getType();
     if (!type.getMemorySpace())
@@ -475,56 +482,106 @@ LogicalResult BodyLowering::planSharedMemory() {
   return success();
 }
 
-/// Returns the address of shared memory, which is a global of the module.
-Value BodyLowering::buildShared(memref::AllocaOp op, Type type) {
+/// Builds shared memory, a global of the module. `name` is added to the
+/// function's name.
+LLVM::GlobalOp BodyLowering::buildShared(Location loc, Type type,
+                                         const Twine &name) {
   constexpr unsigned kShared = 3;
-  bool isCommon = commonBytes != 0 && isScratch(op.getType());
-  LLVM::GlobalOp global = isCommon ? commonScratch : LLVM::GlobalOp();
-  if (!global) {
-    if (isCommon)
-      type = LLVM::LLVMArrayType::get(b.getI8Type(), commonBytes);
-    std::string name = (function.getSymName() + "_shared" +
-                        std::to_string(localPointers.size()))
-                           .str();
-    b.setInsertionPoint(function);
-    global = LLVM::GlobalOp::create(b, op.getLoc(), type, /*isConstant=*/false,
-                                    LLVM::Linkage::Internal, name,
-                                    /*value=*/Attribute(), /*alignment=*/16,
-                                    kShared);
-    if (isCommon)
-      commonScratch = global;
-  }
-  b.setInsertionPoint(op);
-  return LLVM::AddressOfOp::create(b, op.getLoc(), global);
+  b.setInsertionPoint(function);
+  return LLVM::GlobalOp::create(
+      b, loc, type, /*isConstant=*/false, LLVM::Linkage::Internal,
+      (function.getSymName() + name).str(),
+      /*value=*/Attribute(), /*alignment=*/16, kShared);
 }
 
 /// Lowers memory that the kernel allocates. On a GPU, shared memory becomes a
 /// global of the module. On a CPU, a row buffer goes on the stack.
 void BodyLowering::lowerAlloca(memref::AllocaOp op) {
+  Location loc = op.getLoc();
   MemRefType type = op.getType();
   if (!type.getMemorySpace()) {
     b.setInsertionPoint(op);
-    Value count = i64Constant(op.getLoc(), type.getNumElements());
+    Value count = i64Constant(loc, type.getNumElements());
     auto pointer = LLVM::LLVMPointerType::get(b.getContext());
     localPointers[op] = LLVM::AllocaOp::create(
-        b, op.getLoc(), pointer, getMemoryType(type.getElementType()), count,
+        b, loc, pointer, getMemoryType(type.getElementType()), count,
         /*alignment=*/64);
     return;
   }
-  localPointers[op] =
-      buildShared(op, LLVM::LLVMArrayType::get(type.getElementType(),
-                                               type.getNumElements()));
+  bool isCommon = commonBytes != 0 && isScratch(type);
+  LLVM::GlobalOp global = isCommon ? commonScratch : LLVM::GlobalOp();
+  if (!global) {
+    Type array = isCommon ? LLVM::LLVMArrayType::get(b.getI8Type(), commonBytes)
+                          : LLVM::LLVMArrayType::get(type.getElementType(),
+                                                     type.getNumElements());
+    global = buildShared(loc, array, "_shared" + Twine(localPointers.size()));
+    if (isCommon)
+      commonScratch = global;
+  }
+  b.setInsertionPoint(op);
+  localPointers[op] = LLVM::AddressOfOp::create(b, loc, global);
 }
 
+void BodyLowering::lowerExpectPushes(ExpectPushesOp op) {
+  Location loc = op.getLoc();
+  MemRefType type = op.getMemref().getType();
+  int64_t bytes =
+      type.getNumElements() * type.getElementTypeBitWidth() / CHAR_BIT;
+  LLVM::GlobalOp global =
+      buildShared(loc, b.getI64Type(), "_pushes" + Twine(pushBarriers.size()));
+  b.setInsertionPointToStart(&function.getBody().front());
+  Value barrier = LLVM::AddressOfOp::create(b, loc, global);
+  b.setInsertionPoint(op);
+  buildExpectBytes(b, loc, barrier, bytes);
+  pushBarriers[op.getMemref()] = barrier;
+  op->erase();
+}
+
+/// Lowers a push to a store. If an op waits for what is pushed, the mbarrier of
+/// the block that gets the value counts the store.
 void BodyLowering::lowerPush(PushOp op) {
   Location loc = op.getLoc();
   Value memory = localPointers.lookup(op.getMemref());
   Value place =
       LLVM::GEPOp::create(b, loc, memory.getType(), op.getValue().getType(),
                           memory, toI64(b, loc, op.getIndex()));
-  LLVM::StoreOp::create(b, loc, op.getValue(),
-                        buildClusterPointer(b, loc, place, op.getBlock()));
+  place = buildClusterPointer(b, loc, place, op.getBlock());
+  if (Value barrier = pushBarriers.lookup(op.getMemref()))
+    buildCountedStore(b, loc, op.getValue(), place,
+                      buildClusterPointer(b, loc, barrier, op.getBlock()));
+  else
+    LLVM::StoreOp::create(b, loc, op.getValue(), place);
   op->erase();
+}
+
+/// Lowers a wait to a loop, because the instruction gives up after some time.
+void BodyLowering::lowerAwaitPushes(AwaitPushesOp op) {
+  Value barrier = pushBarriers.lookup(op.getMemref());
+  auto test = [&](OpBuilder &b, Location loc, ValueRange) {
+    Value isOpen = arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::eq, buildIsComplete(b, loc, barrier),
+        arith::ConstantIntOp::create(b, loc, 0, 1));
+    scf::ConditionOp::create(b, loc, isOpen, ValueRange());
+  };
+  auto again = [](OpBuilder &b, Location loc, ValueRange) {
+    scf::YieldOp::create(b, loc);
+  };
+  scf::WhileOp::create(b, op.getLoc(), TypeRange(), ValueRange(), test, again);
+  op->erase();
+}
+
+LogicalResult BodyLowering::lowerDim(memref::DimOp op) {
+  BlockArgument argument = getKernelArgument(op.getSource());
+  std::optional<int64_t> index = op.getConstantIndex();
+  if (!argument || !index)
+    return op->emitError()
+           << "expected the size of a kernel's argument in a constant dim, "
+              "got "
+           << (argument ? "a computed dim" : "the size of another memref");
+  Value size = find(ParamKind::Size, argument.getArgNumber(), *index);
+  op.getResult().replaceAllUsesWith(toIndex(op.getLoc(), size));
+  op->erase();
+  return success();
 }
 
 LogicalResult BodyLowering::lower(Operation *op) {
@@ -538,19 +595,8 @@ LogicalResult BodyLowering::lower(Operation *op) {
     return success();
   }
   b.setInsertionPoint(op);
-  if (auto dim = dyn_cast<memref::DimOp>(op)) {
-    BlockArgument argument = getKernelArgument(dim.getSource());
-    std::optional<int64_t> index = dim.getConstantIndex();
-    if (!argument || !index)
-      return op->emitError()
-             << "expected the size of a kernel's argument in a constant dim, "
-                "got "
-             << (argument ? "a computed dim" : "the size of another memref");
-    Value size = find(ParamKind::Size, argument.getArgNumber(), *index);
-    dim.getResult().replaceAllUsesWith(toIndex(loc, size));
-    op->erase();
-    return success();
-  }
+  if (auto dim = dyn_cast<memref::DimOp>(op))
+    return lowerDim(dim);
   if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op)) {
     unsigned argument = getKernelArgument(metadata.getSource()).getArgNumber();
     int64_t owner = getStrideOwner(kernel.getGuardsAttr(), argument);
@@ -571,6 +617,14 @@ LogicalResult BodyLowering::lower(Operation *op) {
   }
   if (auto push = dyn_cast<PushOp>(op)) {
     lowerPush(push);
+    return success();
+  }
+  if (auto expect = dyn_cast<ExpectPushesOp>(op)) {
+    lowerExpectPushes(expect);
+    return success();
+  }
+  if (auto await = dyn_cast<AwaitPushesOp>(op)) {
+    lowerAwaitPushes(await);
     return success();
   }
   if (auto lines = dyn_cast<TableLinesOp>(op)) {

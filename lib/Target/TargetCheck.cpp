@@ -153,7 +153,9 @@ static bool packsBytes(mlir::Operation *op) {
   return assembly && assembly.getAsmString().starts_with("cvt.pack");
 }
 
-static bool arrivesRelaxed(mlir::Operation *op) {
+/// Returns true if `op` is in every kernel whose rows go over clusters. Such
+/// kernels have `st.async` (PTX 8.1).
+static bool beginsCluster(mlir::Operation *op) {
   return op->getName().getStringRef() == "nvvm.cluster.arrive.relaxed";
 }
 
@@ -171,7 +173,7 @@ unsigned mlafix::target::requiredPtxVersion(mlir::ModuleOp module,
     needsMore = convertsFp8, version = 81;
     break;
   case 90:
-    needsMore = arrivesRelaxed, version = 80;
+    needsMore = beginsCluster, version = 81;
     break;
   case 100:
   case 120:

@@ -103,6 +103,45 @@ Value mlafix::buildClusterPointer(OpBuilder &b, Location loc, Value pointer,
   return NVVM::MapaOp::create(b, loc, type, pointer, block);
 }
 
+void mlafix::buildExpectBytes(OpBuilder &b, Location loc, Value barrier,
+                              int64_t bytes) {
+  IndexBuilder x(b, loc);
+  NVVM::MBarrierInitOp::create(b, loc, barrier, /*count=*/x.i32(1),
+                               /*predicate=*/Value());
+  NVVM::MBarrierArriveExpectTxOp::create(b, loc, /*res=*/Type(), barrier,
+                                         /*txcount=*/x.i32(bytes),
+                                         NVVM::MemScopeKind::CTA,
+                                         /*relaxed=*/false,
+                                         /*predicate=*/Value());
+}
+
+void mlafix::buildMbarrierFence(OpBuilder &b, Location loc) {
+  NVVM::FenceMbarrierInitOp::create(b, loc);
+}
+
+void mlafix::buildCountedStore(OpBuilder &b, Location loc, Value value,
+                               Value place, Value barrier) {
+  bool isWide = value.getType().getIntOrFloatBitWidth() == 64;
+  if (isa<FloatType>(value.getType()))
+    value = arith::BitcastOp::create(b, loc, b.getI32Type(), value);
+  // LLVM has no intrinsic for this instruction.
+  LLVM::InlineAsmOp::create(
+      b, loc, TypeRange(), ValueRange{place, value, barrier},
+      b.getStringAttr(
+          Twine("st.async.shared::cluster.mbarrier::complete_tx::bytes.") +
+          (isWide ? "b64" : "b32") + " [$0], $1, [$2];"),
+      b.getStringAttr(isWide ? "l,l,l,~{memory}" : "l,r,l,~{memory}"),
+      /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
+Value mlafix::buildIsComplete(OpBuilder &b, Location loc, Value barrier) {
+  IndexBuilder x(b, loc);
+  return NVVM::MBarrierTryWaitOp::create(
+      b, loc, b.getI1Type(), barrier, /*stateOrPhase=*/x.i32(0),
+      /*ticks=*/Value(), NVVM::MemScopeKind::CLUSTER, /*relaxed=*/false);
+}
+
 void mlafix::buildWarpBarrier(OpBuilder &b, Location loc, Value mask) {
   NVVM::SyncWarpOp::create(b, loc, mask);
 }

@@ -72,6 +72,25 @@ bool isClusterBarrier(mlir::Operation *op);
 /// cluster.
 mlir::Value buildClusterPointer(mlir::OpBuilder &b, mlir::Location loc,
                                 mlir::Value pointer, mlir::Value block);
+/// The bytes of shared memory that an mbarrier takes, with its alignment.
+inline constexpr int64_t kMbarrierBytes = 16;
+/// Builds the start of the mbarrier `barrier`, a pointer to shared memory. It
+/// completes when `bytes` have been stored that it counts.
+void buildExpectBytes(mlir::OpBuilder &b, mlir::Location loc,
+                      mlir::Value barrier, int64_t bytes);
+/// Builds a fence after which the other blocks of the cluster, which meet this
+/// thread at a cluster barrier, see the mbarriers that it has started.
+void buildMbarrierFence(mlir::OpBuilder &b, mlir::Location loc);
+/// Builds a store of `value` (32 or 64 bits) that the mbarrier `barrier`
+/// counts. `place` and `barrier` point to the shared memory of one block of the
+/// cluster (PTX, `st.async`).
+void buildCountedStore(mlir::OpBuilder &b, mlir::Location loc,
+                       mlir::Value value, mlir::Value place,
+                       mlir::Value barrier);
+/// Builds an i1: true if the mbarrier `barrier` of this block is complete. Then
+/// this thread sees the stores that it has counted. Waits a while for it.
+mlir::Value buildIsComplete(mlir::OpBuilder &b, mlir::Location loc,
+                            mlir::Value barrier);
 /// Builds a barrier of those threads of a warp that are in `mask` (i32).
 void buildWarpBarrier(mlir::OpBuilder &b, mlir::Location loc, mlir::Value mask);
 

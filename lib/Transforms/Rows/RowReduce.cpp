@@ -203,10 +203,10 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
 // Across blocks
 //===----------------------------------------------------------------------===//
 //
-// Each block of a cluster stores its partials to the shared memory of all
-// blocks. After a cluster barrier, each block reads its own memory. Each
-// reduction has memory of its own, which only an enclosing loop reuses. So a
-// second barrier, after the reads, is needed only in a loop.
+// Each block of a cluster pushes its partials into the shared memory of all
+// blocks, and reads its own memory when all blocks have done so. Each reduction
+// has memory of its own. In a loop, each iteration uses this memory again, so
+// cluster barriers separate the pushes from the reads before and after them.
 
 /// Returns true if the insertion point is inside a loop.
 static bool isInLoop(OpBuilder &b) {
@@ -248,8 +248,8 @@ struct BlockPartials {
 };
 } // namespace
 
-/// Stores this block's `partials` to the shared memory of all blocks, with
-/// different threads for different blocks. Waits for the stores of the other
+/// Pushes this block's `partials` into the shared memory of all blocks, with
+/// different threads for different blocks. Waits for the partials of the other
 /// blocks. Returns this block's memory.
 static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
                           const BlockPartials &of, ValueRange partials) {
@@ -270,7 +270,10 @@ static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
       PushOp::create(then, loc, partial, shared,
                      y.add(first, y.constant(int64_t(p))), block);
   });
-  buildClusterBarrier(b, loc);
+  if (isInLoop(b))
+    buildClusterBarrier(b, loc);
+  else
+    AwaitPushesOp::create(b, loc, shared);
   return shared;
 }
 

@@ -1,6 +1,6 @@
-// Each block of a cluster reduces the packs of its lanes and stores the partial results to the shared memory of all
+// Each block of a cluster reduces the packs of its lanes and pushes the partial results into the shared memory of all
 // blocks. Before that, each block signals that it has started, since other blocks may only store to its shared memory
-// once it has. After a cluster barrier, each block reads its own shared memory.
+// once it has. An mbarrier counts the bytes that arrive. When all have arrived, each block reads its own shared memory.
 // RUN: %mlafix-opt %s --kernel=sums --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=IR
 
@@ -19,28 +19,35 @@
 // IR: arith.ori %{{.+}}, %[[THREAD]]
 // IR: nvvm.barrier
 // IR-NOT: nvvm.barrier
-// IR: mlafix.push %{{.+}}, %{{.+}}[%{{.+}}] to %{{.+}} : memref<64xf32, #gpu.address_space<workgroup>>
-// IR: nvvm.cluster.arrive {aligned}
-// IR-NEXT: nvvm.cluster.wait {aligned}
+// IR: mlafix.push %{{.+}}, %[[MEMORY:.+]][%{{.+}}] to %{{.+}} : memref<64xf32, #gpu.address_space<workgroup>>
+// IR: mlafix.await_pushes %[[MEMORY]] : memref<64xf32, #gpu.address_space<workgroup>>
 // IR-NOT: nvvm.cluster
 // IR: memref.store
 
-// CHECK: .version 8.0
+// CHECK: .version 8.1
 // CHECK: .entry sums_dense
 // CHECK: .reqntid 256, 1, 1
 // CHECK: .explicitcluster
 // CHECK-NEXT: .reqnctapercluster 8, 1, 1
+// One thread of each block expects 64 partial results of 4 bytes.
+// CHECK: setp.ne.b32 [[NOT_FIRST:%p[0-9]+]], %{{r[0-9]+}}, 0
+// CHECK: @[[NOT_FIRST]] bra
+// CHECK: mbarrier.init.shared.b64 [[[COUNTER:.+]]],
+// CHECK: mov.b32 [[BYTES:%r[0-9]+]], 256
+// CHECK: mbarrier.arrive.expect_tx.shared.b64 %{{.+}}, [[[COUNTER]]], [[BYTES]]
+// CHECK: fence.mbarrier_init.release.cluster
 // CHECK: barrier.cluster.arrive.relaxed.aligned
 // CHECK: ld.global
 // CHECK: bar.sync
 // CHECK-NOT: bar.sync
 // CHECK: barrier.cluster.wait.aligned
 // CHECK-NOT: barrier
-// CHECK: mapa.shared::cluster
-// CHECK: st.shared::cluster
-// CHECK-NOT: st.shared::cluster
-// CHECK: barrier.cluster.arrive.aligned
-// CHECK-NEXT: barrier.cluster.wait.aligned
+// CHECK-COUNT-2: mapa.shared::cluster
+// CHECK: st.async.shared::cluster.mbarrier::complete_tx::bytes.b32
+// CHECK-NOT: st.{{async|shared}}
+// CHECK: mbarrier.try_wait.parity.acquire.cluster.shared.b64 [[DONE:%p[0-9]+]], [[[COUNTER]]],
+// CHECK-NEXT: not.pred [[OPEN:%p[0-9]+]], [[DONE]]
+// CHECK-NEXT: @[[OPEN]] bra
 // CHECK: ld.shared
 // Eight blocks have eight packs each. A lane reads the packs of two blocks. Two exchanges combine the blocks, and three
 // the packs.
