@@ -33,8 +33,8 @@ struct LaunchValue {
   std::string scalar;
 };
 
-/// What the rows of a launch printed, and the faults of the rows with their
-/// source locations.
+/// The lines that the rows of a launch printed, and the faults of the rows
+/// with their source locations.
 struct FollowedRows {
   std::vector<std::string> printed, faults;
 };

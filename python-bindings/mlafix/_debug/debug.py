@@ -14,8 +14,8 @@ from .._reports import diagnostics
 from ..errors import ArgumentError, CompileError
 from .arrays import INTEGERS, DebugArray, make_array, number_of
 
-# Which elements rows access may depend on tensors of integers, and on tensors that rows read element by element. The
-# values of such a tensor are passed to the compiler if the tensor has at most this many elements.
+# Tensors of integers, and tensors that rows read element by element, can decide which elements rows access. The values
+# of such a tensor are passed to the compiler if the tensor has at most this many elements.
 _MOST_ELEMENTS = 1 << 20
 
 # The values of any other tensor that rows read are passed to the compiler if the tensor has at most this many elements.

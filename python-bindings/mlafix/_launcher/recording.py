@@ -48,7 +48,7 @@ class Recorded(Exception):
 
 
 class UnlaunchedCall:
-    """What `bind` returns in place of a bound call while calls are recorded. Calling it does nothing."""
+    """A stand-in that `bind` returns for a bound call while calls are recorded. Calling it does nothing."""
 
     def __call__(self, stream: Any = None) -> None: ...
 

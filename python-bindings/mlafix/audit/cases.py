@@ -27,8 +27,8 @@ class Adapter:
     lse_base: str = "e"  # base of the logarithm: "e" or "2"
     lse_has_sinks: bool = False  # True if the lse includes the sinks
     causal: bool | str = True  # True: `call` takes the keyword; "always": it has no such keyword and every call is causal; False: no causal masks
-    # Which key is at a query's position (the query's own key). "bottom-right": the last query has the last key;
-    # "top-left": query i has key i.
+    # The position of the queries among the keys. "bottom-right": the last query has the last key; "top-left": query i
+    # has key i.
     alignment: str = "bottom-right"
     graph_safe: bool = True  # True if a call may be captured in a CUDA graph
     batch_invariant: bool = False  # True if the backend claims that a row has the same bits in every batch
@@ -87,8 +87,9 @@ class Case:
     # (all requests have the same row) or "dead" (unused entries are -1 or 2^31 - 1).
     pages: str = "straight"
     num_splits: int = 0
-    # How an earlier call in the same process differs from this one: "lengths", "sizes", "values", "scale", "causal",
-    # "window", …. "calls" makes 200 equal calls, "streams" makes a concurrent call, and "" makes no other call.
+    # The difference between an earlier call in the same process and this one: "lengths", "sizes", "values", "scale",
+    # "causal", "window", …. "calls" makes 200 equal calls, "streams" makes a concurrent call, and "" makes no other
+    # call.
     after: str = ""
 
 

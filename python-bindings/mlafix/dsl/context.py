@@ -14,7 +14,7 @@ from .source import Source
 from .types import Base
 from .values import Dyn, Tensor, as_number, describe
 
-# How deep branches and loops may be nested. The limit exists because the compiler's parser accepts at most 250 nested
+# The deepest nesting of branches and loops. The limit exists because the compiler's parser accepts at most 250 nested
 # brackets.
 _MOST_NESTED = 200
 # The smallest finite number that rounds to infinity in f32.

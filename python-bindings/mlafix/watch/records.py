@@ -11,8 +11,8 @@ UNKNOWN_LIVE = 2**31 - 1
 """The number of live tokens if the caller gives none: every row is live."""
 
 Kind = str
-"""What an element of a record stands for, and in parentheses its two indices: "rows" (token, head), "blocks" (request,
-entry of the request's block table), or "entries" (request or token, always 0)."""
+"""The kind of a record's elements, with the two indices of an element in parentheses: "rows" (token, head), "blocks"
+(request, entry of the request's block table), or "entries" (request or token, always 0)."""
 
 
 class Found(NamedTuple):
