@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._files import toolchain
 from .._reports import diagnostics
 from ..errors import ArgumentError, CompileError
 from .arrays import INTEGERS, DebugArray, make_array, number_of
@@ -230,15 +229,7 @@ def _follow(
             **{name: array.elements() for name, array in expected.items()},
             "the tolerance": max(_TOLERANCES.get(array.arg["dtype"], 1e-4) for array in expected.values()),
         }
-    text = toolchain.compiler().compile(
-        kernel.source,
-        kernel.file,
-        kernel=kernel.name,
-        specializations=[bound] if bound else [],
-        emit="faults",
-        launch=json.dumps(launch, allow_nan=False),
-    )
-    found: dict[str, Any] = json.loads(text)
+    found: dict[str, Any] = json.loads(kernel._emit("faults", [], bound, launch=json.dumps(launch, allow_nan=False)))
     return found
 
 

@@ -44,9 +44,7 @@ def _assembler() -> str:
     try:
         kernel = library.kernel(library.names()[0])
         bound = {name: _EXAMPLES.get(name, "4") for name, default in kernel.signature["names"].items() if default is None}
-        made = toolchain.compiler().compile(
-            kernel.source, kernel.file, kernel=kernel.name, specializations=[bound] if bound else [], targets=["sm_90"], ptxas=_env.ptxas()
-        )
+        made = kernel._emit("unit", ["sm_90"], bound)
     except CompileError as error:
         return f"none ({error})" if toolchain.compiler_file() else "none, as there is no compiler"
     images = json.loads(_runtime.Unit.from_bytes(bytes(made)).manifest)["kernels"][0]["code"][0]["images"]

@@ -118,18 +118,17 @@ class Kernel(Launcher):
         """Returns bindings in the compiler's spelling, together with the names that are bound already."""
         return {**self._fixed, **{name: text_of(value) for name, value in bindings.items()}}
 
-    def _emit(self, emit: str, targets: Sequence[str], bindings: Bindings) -> Any:
-        bound = self.bindings(bindings)
+    def _emit(self, emit: str, targets: Sequence[str], *choices: Bindings, **options: Any) -> Any:
+        """Returns what the compiler emits for specialisations with these bindings. `options` replaces options of the
+        compiler."""
         return toolchain.compiler().compile(
             self.source,
             self.file,
             kernel=self.name,
-            specializations=[bound] if bound else [],
+            specializations=[bound for choice in choices if (bound := self.bindings(choice))],
             targets=list(targets),
             emit=emit,
-            ptxas=_env.ptxas(),
-            digest=self.digest,
-            line_info=_env.line_info(),
+            **{"ptxas": _env.ptxas(), "digest": self.digest, "line_info": _env.line_info(), **options},
         )
 
     @without_frames
@@ -254,16 +253,7 @@ class Kernel(Launcher):
             OSError: the file cannot be written.
         """
         variants = [self.bindings({**bindings, **choice}) for choice in choices or ({},)]
-        data = toolchain.compiler().compile(
-            self.source,
-            self.file,
-            kernel=self.name,
-            specializations=[variant for variant in variants if variant],
-            targets=_targets(targets),
-            ptxas=_env.ptxas(),
-            digest=self.digest,
-            line_info=_env.line_info(),
-        )
+        data = self._emit("unit", _targets(targets), *variants)
         self._warn(variants[0])
         Path(path).write_bytes(bytes(data))
 

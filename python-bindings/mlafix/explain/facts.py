@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import _env
 from .._files import toolchain
 from .._launcher.kernel import Kernel
 from .._reports.remarks import Remark, find_main, parse
@@ -63,14 +62,9 @@ def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) ->
     Raises:
         CompileError: the kernel does not compile with these bindings for this target.
     """
-    compiler = toolchain.compiler()
 
     def emit(what: str, targets: Sequence[str] = (), **options: Any) -> Any:
-        bound = kernel.bindings(bindings)
-        return compiler.compile(
-            kernel.source, kernel.file, kernel=kernel.name, specializations=[bound] if bound else [],
-            targets=list(targets), emit=what, ptxas=_env.ptxas(), **options,
-        )  # fmt: skip
+        return kernel._emit(what, targets, bindings, **options)
 
     on_gpu = target.startswith("sm_")
     facts = _of_manifest(emit("unit", [target]), kernel.name, {}, target)
