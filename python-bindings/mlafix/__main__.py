@@ -99,16 +99,12 @@ def _compile(options: argparse.Namespace) -> int:
         raise ArgumentError("expected a file for the unit (-o FILE), got none")
     number = f"{len(choices)} specialisations" if len(choices) > 1 else options.emit
     print(f"compiling {kernel.name}: {number}{' for ' if targets else ''}{', '.join(targets)}", file=sys.stderr)
-    output = toolchain.compiler().compile(
-        kernel.source,
-        kernel.file,
-        kernel=kernel.name,
-        specializations=choices,
-        targets=targets,
-        emit=options.emit,
+    output = kernel._emit(
+        options.emit,
+        targets,
+        *(choices or [{}]),
         assembler=options.assembler,
         ptxas=options.ptxas or _env.ptxas(),
-        digest=kernel.digest,
         unit_name=options.name or Path(options.output).stem,
         launch=options.launch,
         line_info=options.line_info or _env.line_info(),

@@ -50,6 +50,13 @@ def test_compiles_a_python_kernel_to_a_unit(file: Path, tmp_path: Path) -> None:
     assert [kernel.bindings for kernel in mlafix.Unit.load(unit).kernels] == [{"D": "8"}, {"D": "16"}]
 
 
+def test_names_that_a_kernel_has_bound_stay_bound(file: Path, tmp_path: Path) -> None:
+    file.write_text(SOURCE + "\neight = twice.specialize(D=8)\n")
+    unit = tmp_path / "eight.mlafix"
+    assert main(["compile", f"{file}:eight", "--target", "cpu", "-o", str(unit)]) == 0
+    assert [kernel.bindings for kernel in mlafix.Unit.load(unit).kernels] == [{"D": "8"}]
+
+
 def test_unit_of_a_python_kernel_runs_from_cpp(file: Path, tmp_path: Path) -> None:
     tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # built beside the package
     if not tool.exists():
