@@ -156,9 +156,9 @@ def _merging(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tens
     rows, lses = received.rows[:, :owned], received.lses[:, :owned]
     to = (call.out, call.out_lse, sink, call.out_scale)
     if received.scales is None:
-        return _merge_kernel(library.kernel("merge_blocks"), call.base, ranks), (*to, rows, lses)
+        return kernel_for("merge_blocks", call.base, ranks, "r"), (*to, rows, lses)
     more = (received.scales[:, :owned], own_rows(rank, cut, call), rank)
-    return _merge_kernel(library.kernel("merge_blocks_fp8"), call.base, ranks), (*to, rows, lses, *more)
+    return kernel_for("merge_blocks_fp8", call.base, ranks, "r"), (*to, rows, lses, *more)
 
 
 def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
@@ -213,5 +213,7 @@ def halvings(query_start_loc: Any) -> int:
 
 
 @functools.lru_cache(maxsize=None)
-def _merge_kernel(kernel: Kernel, base: str, ranks: int) -> Kernel:
-    return kernel.specialize(B=base, **({"r": ranks} if ranks <= MOST_BOUND_RANKS else {}))
+def kernel_for(name: str, base: str, ranks: int, count: str = "ranks") -> Kernel:
+    """Returns a kernel of the library for lses with this base. The kernel is bound to the number of ranks, which it
+    calls `count`, unless that number is above MOST_BOUND_RANKS."""
+    return library.kernel(name).specialize(B=base, **({count: ranks} if ranks <= MOST_BOUND_RANKS else {}))

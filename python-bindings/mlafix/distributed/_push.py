@@ -8,11 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from .. import library
 from .._launcher.kernel import Kernel
 from .._runtime import PeerGroup, PeerTensors
 from ..kernels.push import OF_MANY, OF_TWO
-from ._backends import MOST_BOUND_RANKS, Call, halvings, parts_of
+from ._backends import Call, halvings, kernel_for, parts_of
 from ._cut import Cut
 from .blocks import block_size, blocks_in
 
@@ -101,10 +100,5 @@ class Push:
         scales = () if staged.scales is None else (staged.scales,)
         steps = (self.cut.block_tokens(tokens),) if self.cut.name == "tokens" else ()
         kernels = OF_TWO if self.cut.ranks == 2 else OF_MANY
-        kernel = _push_kernel(library.kernel(kernels[self.cut.name, bool(scales)]), call.base, self.cut.ranks)
+        kernel = kernel_for(kernels[self.cut.name, bool(scales)], call.base, self.cut.ranks)
         return kernel, (call.out, call.out_lse, self.sink, call.out_scale, staged.rows, staged.lses, *scales, *rows, *steps)
-
-
-@functools.lru_cache(maxsize=None)
-def _push_kernel(kernel: Kernel, base: str, ranks: int) -> Kernel:
-    return kernel.specialize(B=base, **({"ranks": ranks} if ranks <= MOST_BOUND_RANKS else {}))

@@ -15,7 +15,7 @@ from .. import library
 from .._launcher.kernel import Kernel
 from .._runtime import GROUP_BYTES, MAX_RANKS, PeerGroup, PeerTensors
 from ..errors import ArgumentError
-from ._backends import MOST_BOUND_RANKS, Call, halvings, own_rows, pack
+from ._backends import Call, halvings, kernel_for, own_rows, pack
 from ._cut import Cut
 from ._push import Push
 from .agreement import agree, gather_facts
@@ -191,9 +191,9 @@ class SymmetricBackend:
         """Returns the collective kernel that pulls the rows of a call, and its arguments."""
         pulled, size = self._pulled(call.partial.shape[0]), self.ranks.size
         if pulled.scales is None:
-            kernel, more = _merge_kernel(library.kernel("merge_peers"), call.base, size), cast(tuple[Any, ...], ())
+            kernel, more = kernel_for("merge_peers", call.base, size), cast(tuple[Any, ...], ())
         else:
-            kernel = _merge_kernel(library.kernel("merge_peers_fp8"), call.base, size)
+            kernel = kernel_for("merge_peers_fp8", call.base, size)
             more = (pulled.scales, own_rows(self.ranks.rank, self.cut, call), self.ranks.rank)
         return kernel, (call.out, call.out_lse, self.sink, call.out_scale, pulled.rows, pulled.lses, *more)
 
@@ -296,8 +296,3 @@ def _node() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return socket.gethostname()
-
-
-@functools.lru_cache(maxsize=None)
-def _merge_kernel(kernel: Kernel, base: str, ranks: int) -> Kernel:
-    return kernel.specialize(B=base, **({"ranks": ranks} if ranks <= MOST_BOUND_RANKS else {}))
