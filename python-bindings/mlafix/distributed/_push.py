@@ -4,6 +4,7 @@ all ranks, and merges them into the outputs."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -13,7 +14,7 @@ from .._runtime import PeerGroup, PeerTensors
 from ..kernels.push import OF_MANY, OF_TWO
 from ._backends import Call, halvings, kernel_for, parts_of
 from ._cut import Cut
-from .blocks import block_size, blocks_in
+from .blocks import Blocks, block_size, blocks_in
 
 ExchangeName = Literal["auto", "pull", "push"]
 
@@ -38,13 +39,22 @@ def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[i
     return EVERYTHING if exchange == "push" else NOTHING
 
 
-class Staged(NamedTuple):
-    """The tensors in each rank's memory to which the ranks store in calls with a given number of tokens: `[2, ranks,
-    tokens, heads, ...]`."""
+class PeerBlocks(NamedTuple):
+    """Tensors in each rank's memory that a kernel accesses in calls with a given number of tokens."""
 
     rows: PeerTensors
     lses: PeerTensors
     scales: PeerTensors | None
+
+    @staticmethod
+    def of(blocks: list[Blocks], part: Callable[[torch.Tensor], torch.Tensor], group: PeerGroup) -> PeerBlocks:
+        """Returns a part of each rank's blocks. `part` takes it from a tensor of `Blocks`."""
+
+        def of_all(tensors: list[torch.Tensor]) -> PeerTensors:
+            return PeerTensors([part(tensor) for tensor in tensors], group)
+
+        scales = [one.scales for one in blocks if one.scales is not None]
+        return PeerBlocks(of_all([one.rows for one in blocks]), of_all([one.lses for one in blocks]), of_all(scales) if scales else None)
 
 
 class Push:
@@ -66,12 +76,9 @@ class Push:
         form = (cut.block_tokens(max_tokens), cut.block_heads, head_dim, wire_dtype)
         blocks = [blocks_in(buffer, 2 * cut.ranks, *form) for buffer in buffers]
 
-        def staged(tokens: int) -> Staged:
-            def of_all(tensors: list[torch.Tensor]) -> PeerTensors:
-                return PeerTensors([one.unflatten(0, (2, cut.ranks))[:, :, : cut.block_tokens(tokens)] for one in tensors], group)
-
-            scales = [one.scales for one in blocks if one.scales is not None]
-            return Staged(of_all([one.rows for one in blocks]), of_all([one.lses for one in blocks]), of_all(scales) if scales else None)
+        def staged(tokens: int) -> PeerBlocks:
+            """Returns the blocks to which the ranks store, `[2, ranks, tokens, heads, ...]`."""
+            return PeerBlocks.of(blocks, lambda one: one.unflatten(0, (2, cut.ranks))[:, :, : cut.block_tokens(tokens)], group)
 
         # The cached function is not a method, because a cached method would form a reference cycle. A comment in
         # SymmetricBackend says why symmetric memory must not be part of one.

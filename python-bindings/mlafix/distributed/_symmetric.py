@@ -13,11 +13,11 @@ import torch
 
 from .. import library
 from .._launcher.kernel import Kernel
-from .._runtime import GROUP_BYTES, MAX_RANKS, PeerGroup, PeerTensors
+from .._runtime import GROUP_BYTES, MAX_RANKS, PeerGroup
 from ..errors import ArgumentError
 from ._backends import Call, halvings, kernel_for, own_rows, pack
 from ._cut import Cut
-from ._push import Push
+from ._push import PeerBlocks, Push
 from .agreement import agree, gather_facts
 from .blocks import FP8, Blocks, block_size, blocks_in
 from .ranks import CollectiveRanks, Ranks
@@ -27,15 +27,6 @@ DEFAULT_TIMEOUT = 10.0
 
 # The size of a cache line in bytes. Flags and rows use separate lines.
 _LINE = 128
-
-
-class Pulled(NamedTuple):
-    """The tensors that a kernel reads in calls with a given number of tokens: the rows of each rank that this rank
-    merges."""
-
-    rows: PeerTensors
-    lses: PeerTensors
-    scales: PeerTensors | None
 
 
 class SymmetricMemory:
@@ -222,15 +213,10 @@ class SymmetricBackend:
         pack(self.ranks.rank, cut, Blocks(own.data, part(own.rows), part(own.lses), scales), call)
 
 
-def _pull(states: list[Blocks], group: PeerGroup, cut: Cut, rank: int, tokens: int) -> Pulled:
-    """Returns the tensors that this rank reads from the states of all ranks."""
-    mine, heads = cut.owned(rank, tokens)
-
-    def of_all(parts: list[torch.Tensor]) -> PeerTensors:
-        return PeerTensors([part[mine, heads] for part in parts], group)
-
-    scales = [state.scales for state in states if state.scales is not None]
-    return Pulled(of_all([state.rows for state in states]), of_all([state.lses for state in states]), of_all(scales) if scales else None)
+def _pull(states: list[Blocks], group: PeerGroup, cut: Cut, rank: int, tokens: int) -> PeerBlocks:
+    """Returns the rows that this rank merges, in the states of all ranks."""
+    owned = cut.owned(rank, tokens)
+    return PeerBlocks.of(states, lambda state: state[owned], group)
 
 
 def _state_in(buffer: torch.Tensor, tokens: int, heads: int, head_dim: int, wire_dtype: torch.dtype) -> Blocks:
