@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._reports import diagnostics
 from ..errors import ArgumentError, CompileError
@@ -122,6 +122,25 @@ class DebugReport:
     refused: str = ""
 
 
+class _Call(NamedTuple):
+    """A call of a mlafix.Kernel."""
+
+    kernel: Any
+    described: Sequence[dict[str, Any]]
+    """The arguments of the kernel's signature, in order."""
+    args: tuple[object, ...]
+    arrays: dict[str, DebugArray]
+    """The tensors and lists that were passed, by name."""
+
+    def outputs(self, *accesses: str) -> list[str]:
+        """Returns the names of the tensors that the kernel accesses in one of these ways, "write" or "update"."""
+        return [arg["name"] for arg in self.described if arg.get("access") in accesses and arg["name"] in self.arrays]
+
+    def given(self, replaced: Mapping[str, DebugArray]) -> tuple[object, ...]:
+        """Returns the arguments, with some of the tensors replaced."""
+        return tuple(replaced[arg["name"]].value if arg["name"] in replaced else value for arg, value in zip(self.described, self.args))
+
+
 def reads_ranks(described: Sequence[dict[str, Any]]) -> bool:
     """True if an argument holds tensors of all ranks. Rows of such a kernel cannot be followed on the host."""
     return any(arg["kind"] == "peers" for arg in described)
@@ -138,22 +157,18 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against:
         for arg, value in zip(described, args)
         if arg["kind"] == "list" or (arg["kind"] == "tensor" and value is not None)
     }
+    call = _Call(kernel, described, args, arrays)
     bound = kernel._bound_by(args)
     proofs = kernel.report(**bound)["args"]
-    expected = {} if against is None else _expected(against, described, args, arrays)
-    followed = _follow(kernel, described, args, arrays, bound, {arg["name"] for arg in proofs if arg.get("by_element")}, expected)
-    faults = [
-        Fault(
-            found["question"], found["argument"], tuple(found["element"]), tuple(found["row"]),
-            **_place(found),
-        )
-        for found in followed["faults"]
-    ]  # fmt: skip
+    expected = {} if against is None else _expected(against, call)
+    followed = _follow(call, bound, {arg["name"] for arg in proofs if arg.get("by_element")}, expected)
+    faults = [Fault(found["question"], found["argument"], tuple(found["element"]), tuple(found["row"]), **_place(found))
+              for found in followed["faults"]]  # fmt: skip
     uncovered = {fault.argument for fault in faults if fault.question == "coverage"}
     unwritten, different, refused = [], [], ""
     try:
-        unwritten = list(_unwritten(kernel, described, args, arrays, stream))
-        different = list(_different(kernel, described, args, arrays, expected, stream)) if expected else []
+        unwritten = list(_unwritten(call, stream))
+        different = list(_different(call, expected, stream)) if expected else []
     except CompileError as error:
         if not faults and not _is_doubtful(proofs):
             raise
@@ -171,9 +186,7 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against:
     # Rows are followed with one tolerance, the largest of all outputs. _different has a tolerance for each output.
     explained = {fault.argument for fault in faults if fault.question == "reference"}
     faults += [fault for fault in different if fault.argument not in explained]
-    printed = tuple(
-        Printed(tuple(text["row"]), text["text"], **_place(text)) for text in followed["printed"]
-    )
+    printed = tuple(Printed(tuple(text["row"]), text["text"], **_place(text)) for text in followed["printed"])
     for text in printed:
         print(text)
     if followed["printed_more"]:
@@ -196,15 +209,7 @@ def _place(described: dict[str, Any]) -> dict[str, Any]:
 # -- Following the rows ----------------------------------------------------------------------------------------------
 
 
-def _follow(
-    kernel: Any,
-    described: Sequence[dict[str, Any]],
-    args: Sequence[object],
-    arrays: dict[str, DebugArray],
-    bound: dict[str, str],
-    by_element: set[str],
-    expected: dict[str, DebugArray],
-) -> dict[str, Any]:
+def _follow(call: _Call, bound: dict[str, str], by_element: set[str], expected: dict[str, DebugArray]) -> dict[str, Any]:
     """Follows the rows of this launch on the host and returns the compiler's findings.
 
     Args:
@@ -213,12 +218,12 @@ def _follow(
         expected: the expected contents of outputs, by name; {} without a reference.
     """
     launch: dict[str, object] = {}
-    for arg, value in zip(described, args):
+    for arg, value in zip(call.described, call.args):
         name = arg["name"]
-        if name not in arrays:
+        if name not in call.arrays:
             launch[name] = value if value is None else number_of(value)
             continue
-        array = arrays[name]
+        array = call.arrays[name]
         launch[name] = {"sizes": array.sizes}
         wanted = name in by_element or arg["dtype"] in INTEGERS
         is_read = arg.get("access") != "write" and arg["kind"] == "tensor" and array.per_item == 1 and math.prod(array.sizes) <= _MOST_ROW_ELEMENTS
@@ -229,26 +234,18 @@ def _follow(
             **{name: array.elements() for name, array in expected.items()},
             "the tolerance": max(_TOLERANCES.get(array.arg["dtype"], 1e-4) for array in expected.values()),
         }
-    found: dict[str, Any] = json.loads(kernel._emit("faults", [], bound, launch=json.dumps(launch, allow_nan=False)))
+    found: dict[str, Any] = json.loads(call.kernel._emit("faults", [], bound, launch=json.dumps(launch, allow_nan=False)))
     return found
 
 
 # -- Comparing outputs with a reference ------------------------------------------------------------------------------
 
 
-def _outputs(described: Sequence[dict[str, Any]], arrays: dict[str, DebugArray]) -> list[str]:
-    """Returns the names of the outputs with float elements, in the order of the arguments."""
-    return [arg["name"] for arg in described if arg.get("access") in ("write", "update") and arg["name"] in arrays and arg["dtype"] not in INTEGERS]
-
-
-def _expected(
-    against: Callable[..., Any], described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, DebugArray]
-) -> dict[str, DebugArray]:
-    """Calls the reference function `against` with copies of the outputs. Returns, by name, the outputs that the
-    function returns or has written."""
-    written = {name: arrays[name].copy() for name in _outputs(described, arrays)}
-    given = [written[arg["name"]].value if arg["name"] in written else value for arg, value in zip(described, args)]
-    result = against(*given)
+def _expected(against: Callable[..., Any], call: _Call) -> dict[str, DebugArray]:
+    """Calls the reference function `against` with copies of the outputs that have float elements. Returns, by name, the
+    outputs that the function returns or has written."""
+    written = {name: call.arrays[name].copy() for name in call.outputs("write", "update") if call.arrays[name].arg["dtype"] not in INTEGERS}
+    result = against(*call.given(written))
     if result is None:
         return written
     results = result if isinstance(result, (tuple, list)) else [result]
@@ -256,25 +253,16 @@ def _expected(
         raise ArgumentError(f"against: expected {len(written)} results, one for each output, or None, got {len(results)}")
     made = {name: make_array(array.arg, value) for (name, array), value in zip(written.items(), results)}
     for name, array in made.items():
-        if array.sizes != arrays[name].sizes:
-            raise ArgumentError(f'against: expected shape {arrays[name].sizes} for "{name}", got {array.sizes}')
+        if array.sizes != call.arrays[name].sizes:
+            raise ArgumentError(f'against: expected shape {call.arrays[name].sizes} for "{name}", got {array.sizes}')
     return made
 
 
-def _different(
-    kernel: Any,
-    described: Sequence[dict[str, Any]],
-    args: Sequence[object],
-    arrays: dict[str, DebugArray],
-    expected: dict[str, DebugArray],
-    stream: object | None,
-) -> Iterator[Fault]:
+def _different(call: _Call, expected: dict[str, DebugArray], stream: object | None) -> Iterator[Fault]:
     """Launches the kernel into copies of its outputs and compares them with the reference. Yields a fault for the first
     element of each output that differs."""
-    passed = {name: arrays[name].copy() for name in expected}
-    passed |= {arg["name"]: arrays[arg["name"]].copy() for arg in described if arg.get("access") in ("write", "update") and arg["name"] in arrays and
-               arg["name"] not in expected}  # fmt: skip
-    kernel._dispatch(tuple(passed[arg["name"]].value if arg["name"] in passed else value for arg, value in zip(described, args)), stream)
+    passed = {name: call.arrays[name].copy() for name in call.outputs("write", "update")}
+    call.kernel._dispatch(call.given(passed), stream)
     for name, want in expected.items():
         tolerance = _TOLERANCES.get(want.arg["dtype"], 1e-4)
         for at, (got, right) in enumerate(zip(passed[name].elements(), want.elements())):
@@ -292,29 +280,16 @@ def _different(
 # -- Finding elements that no row writes -----------------------------------------------------------------------------
 
 
-def _unwritten(
-    kernel: Any,
-    described: Sequence[dict[str, Any]],
-    args: Sequence[object],
-    arrays: dict[str, DebugArray],
-    stream: object | None,
-) -> Iterator[Fault]:
+def _unwritten(call: _Call, stream: object | None) -> Iterator[Fault]:
     """Launches the kernel twice, into outputs with different initial contents. Yields a fault for each output with
     elements that both launches leave unchanged."""
-    outputs = [arg["name"] for arg in described if arg.get("access") == "write" and arg["name"] in arrays]
     results: list[dict[str, DebugArray]] = []
     for which in (0, 1):
-        passed = dict(arrays)
-        for arg in described:
-            name = arg["name"]
-            if name in outputs:
-                passed[name] = arrays[name].poisoned(which)
-            elif arg.get("access") == "update" and name in arrays:
-                passed[name] = arrays[name].copy()
-        launched = [passed[arg["name"]].value if arg["name"] in passed else value for arg, value in zip(described, args)]
-        kernel._dispatch(tuple(launched), stream)
+        passed = {name: call.arrays[name].poisoned(which) for name in call.outputs("write")}
+        passed |= {name: call.arrays[name].copy() for name in call.outputs("update")}
+        call.kernel._dispatch(call.given(passed), stream)
         results.append(passed)
-    for name in outputs:
+    for name in call.outputs("write"):
         first, second = (result[name] for result in results)
         left = first.is_poison(0) & second.is_poison(1)
         if left.any():
