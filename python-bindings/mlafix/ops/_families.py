@@ -3,6 +3,7 @@ signatures."""
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any, Callable, Dict, Tuple, Union
 
@@ -73,3 +74,10 @@ class KeyedKernel(Dict[Key, Kernel]):
 
 FAMILIES: dict[str, KeyedKernel] = {}
 """Every kernel that a function of this package launches, by name."""
+
+
+@functools.lru_cache(maxsize=None)
+def in_base(kernel: str, base: str) -> Kernel:
+    """Returns a kernel of the library for lses with this base."""
+    found = library.kernel(kernel)
+    return found if base == "e" else found.specialize(B=base)

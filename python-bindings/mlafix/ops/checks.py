@@ -27,6 +27,7 @@ from .. import library
 from .._launcher.arguments import check_integer, wrong
 from .._launcher.arrays import check_dtype, check_integers, count_or_tensor, is_symbol, lse_as, rows_of
 from ._bases import base_of, layout_of
+from ._families import in_base
 from ._launch import launch, operation
 from ._types import Array, Base, LseLayout, Stream
 
@@ -135,12 +136,6 @@ def _counts(shape: tuple[Any, Any, Any], live: Any, live_at: Any) -> tuple[Any, 
     if any(map(is_symbol, shape)) or math.prod(shape) > _READ_AT_ONCE:
         return rows, None, live, live_at
     return live, live_at, rows, None
-
-
-def _in_base(name: str, base: Any) -> Any:
-    """Returns the kernel for lses with this base."""
-    kernel = library.kernel(name)
-    return kernel if base_of("base", base) == "e" else kernel.specialize(B="2")
 
 
 def _halvings(starts: Any) -> int:
@@ -303,7 +298,8 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
     layout = layout_of(lse_layout)
     seam, live, count, live_at, count_at = _common(seam, step, live_rows, n)
     live, live_at, read, read_at = _counts((n, heads, dim), live, live_at)
-    launch(_in_base("check_merge", base), (record, flags, out, None if lse is None else lse_as(lse, layout, "hn"), list(sides),
+    kernel = in_base("check_merge", base_of("base", base))
+    launch(kernel, (record, flags, out, None if lse is None else lse_as(lse, layout, "hn"), list(sides),
                     [lse_as(each, layout, "hn") for each in side_lses], _checked(tolerance, "tolerance"),
                     _checked(lse_tolerance, "lse_tolerance"), seam, live, read, count, values, live_at, read_at, count_at), stream)  # fmt: skip
 
@@ -384,7 +380,8 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
             raise wrong(name, "1 or more", number)
     seam, live, count, live_at, count_at = _common(seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
-    launch(_in_base("check_attention", base), (record, flags, out, lse_hn, q, k, v, lens, cu_seqlens, block_table, first, scale, v_scale, int(bool(causal)),
+    kernel = in_base("check_attention", base_of("base", base))
+    launch(kernel, (record, flags, out, lse_hn, q, k, v, lens, cu_seqlens, block_table, first, scale, v_scale, int(bool(causal)),
                     most_keys, _checked(tolerance, "tolerance"), _checked(lse_tolerance, "lse_tolerance"), every,
                     step_size, _halvings(cu_seqlens), seam, live, count, values, live_at, count_at), stream)  # fmt: skip
 

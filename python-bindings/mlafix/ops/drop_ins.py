@@ -7,33 +7,23 @@ from typing import Any
 from .. import library
 from .._launcher.arguments import wrong
 from .._launcher.arrays import rows_of
-from ._families import FAMILIES, PLAIN
+from ._families import FAMILIES, PLAIN, in_base
 from ._launch import launch, operation
 from ._types import Array, Base, Index, Stream
-
-_weights: dict[tuple[str, Base], Any] = {}
-
-
-def _in_base(name: str, base: Base) -> Any:
-    """Returns the kernel for lses with this base."""
-    if (name, base) not in _weights:
-        kernel = library.kernel(name)
-        _weights[name, base] = kernel.specialize(B=base) if base != "e" else kernel
-    return _weights[name, base]
 
 
 @operation(writes=("out", "out_lse"))
 def weight_of_rank(out: Array, out_lse: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
     """Multiplies a rank's rows `[n, H, D]` by the rank's weight among all ranks, whose lses are `[r, n, H]`. Writes the merged lse
     `[n, H]`."""
-    launch(_in_base("weigh_rank", base), (out, out_lse, out, lses, rank), stream)
+    launch(in_base("weigh_rank", base), (out, out_lse, out, lses, rank), stream)
 
 
 @operation(writes=("out", "out_lse"))
 def weigh_rank(out: Array, out_lse: Array, rows: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
     """Does what `weight_of_rank` does, but reads the rows from another array, whose dtype or layout may differ from
     that of `out`."""
-    launch(_in_base("weigh_rank", base), (out, out_lse, rows, lses, rank), stream)
+    launch(in_base("weigh_rank", base), (out, out_lse, rows, lses, rank), stream)
 
 
 @operation(writes=("rows", "lses"))
