@@ -20,7 +20,6 @@ SECTOR = 32
 WARP = 32
 ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3fn": 1, "f8e5m2": 1, "f8e8m0": 1, "f4e2m1": 0.5, "i32": 4, "i64": 8, "i8": 1, "u8": 1, "bool": 1}
 
-_CONSTANT = re.compile(r"^\s*(%[\w$.-]+) = arith\.constant (\d+) : index")
 _FORALL = re.compile(r"mlafix\.forall \(([^)]*)\) in")
 _RAGGED = re.compile(r"mlafix\.ragged_forall .* in \(%([\w$.-]+)")
 _ACCESS = re.compile(r"mlafix\.(load|store|load_into|store_members|load_state|store_state)\b(.*)")

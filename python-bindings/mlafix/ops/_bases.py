@@ -41,10 +41,6 @@ class LseBases(NamedTuple):
     result: str
 
     @property
-    def are_one(self) -> bool:
-        return self.prefix == self.suffix == self.result
-
-    @property
     def meeting(self) -> str:
         """The base in which two sides are merged. It is "2" if the result and a side have base 2. Otherwise it is "e",
         to which every lse converts within the range of f32."""

@@ -16,7 +16,6 @@ from .choice import SEAMS, Choice
 from .records import UNKNOWN_LIVE, Found, Records
 from .report import Report, report_of
 
-_MOST_LIVE = UNKNOWN_LIVE
 _MOST_COUNTED = 64
 """The largest number of key counts (`Counted`) that are kept. Each step begins without any and needs fewer. If this
 number is reached, nobody calls `step`, so all counts are dropped to free their memory."""
@@ -94,7 +93,7 @@ class Watch:
         self._records: Records | None = None
         self._counted: dict[tuple[Any, ...], Counted] = {}
         self._recomputes = True
-        self._live: int = _MOST_LIVE
+        self._live: int = UNKNOWN_LIVE
         self._kept: deque[tuple[int, Batch]] = deque(maxlen=_KEPT_STEPS)
         self._captured_before: dict[int, int | None] = {}
         """The number of the seam before each seam of a captured graph, by number; None for the first seam of the graph."""
@@ -116,7 +115,7 @@ class Watch:
         self._in_step.clear()
         self._counted.clear()
         self.layer = ""
-        self._live = _MOST_LIVE if live is None else live
+        self._live = UNKNOWN_LIVE if live is None else live
         if self._records is not None:
             self._look(wait=False)
             self._records.begin(self.now, self._live if self.samples else 0)
