@@ -105,29 +105,25 @@ class PeerMemory:
         self.sent_outs = [(torch.empty_like(out), torch.empty_like(lse)) for out, lse in self.outs]
 
     def reduce(self, i: int) -> None:
-        i %= self.sets
-        out, lse = self.outs[i]
-        self.reducers[i].reduce(*self.inputs[i], out=out, out_lse=lse)
+        self._reduce(self.reducers, self.inputs, self.outs, i)
 
     def copy_and_reduce(self, i: int) -> None:
-        i %= self.sets
-        out, lse = self.outs[i]
-        self.reducers[i].reduce(*self.copies[i], out=out, out_lse=lse)
+        self._reduce(self.reducers, self.copies, self.outs, i)
 
     def copy_and_reduce_fp8(self, i: int) -> None:
-        i %= self.sets
-        out, lse = self.outs[i]
-        self.fp8_reducers[i].reduce(*self.copies[i], out=out, out_lse=lse)
+        self._reduce(self.fp8_reducers, self.copies, self.outs, i)
 
     def push(self, i: int) -> None:
-        i %= self.sets
-        out, lse = self.pushed[i]
-        self.pushers[i].reduce(*self.copies[i], out=out, out_lse=lse)
+        self._reduce(self.pushers, self.copies, self.pushed, i)
 
     def push_fp8(self, i: int) -> None:
+        self._reduce(self.fp8_pushers, self.copies, self.pushed, i)
+
+    def _reduce(self, reducers: list[Reducer], inputs: list[tuple[torch.Tensor, torch.Tensor]],
+                outs: list[tuple[torch.Tensor, torch.Tensor | None]], i: int) -> None:
         i %= self.sets
-        out, lse = self.pushed[i]
-        self.fp8_pushers[i].reduce(*self.copies[i], out=out, out_lse=lse)
+        out, lse = outs[i]
+        reducers[i].reduce(*inputs[i], out=out, out_lse=lse)
 
     def pull(self, i: int) -> None:
         i %= self.sets
