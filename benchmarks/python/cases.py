@@ -3,6 +3,8 @@ have kernels."""
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import torch
 from work import (Case, Tensors, blank, check_merged, combine_case, dense_case, fixup_case, lses, merge_case, payload, ragged_case)
 
@@ -101,7 +103,7 @@ def mask_case(requests: int = 64, tokens: int = 128, heads: int = 128, dim: int 
     `rows`, the case also sets the rows of these tokens to 0. The lse is [H, n]."""
     n = requests * tokens
     lengths = [100 * (request % 2) for request in range(requests)]
-    starts = [sum(lengths[:request]) for request in range(requests + 1)]
+    starts = [0, *accumulate(lengths)]
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         tensors = {"lse": lses(generator, device, heads, n),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Callable
 
 import torch
@@ -124,9 +125,7 @@ def ragged_lengths(segments: int) -> list[int]:
 def ragged_case(segments: int, heads: int = 64, dim: int = 128, dtype: torch.dtype = torch.float16) -> Case:
     """Makes a merge of segments of 1 to 8 states. `indptr` has the bounds of the segments."""
     lengths = ragged_lengths(segments)
-    starts = [0]
-    for length in lengths:
-        starts.append(starts[-1] + length)
+    starts = [0, *accumulate(lengths)]
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
         return {"v": payload(generator, device, starts[-1], heads, dim, dtype=dtype), "s": lses(generator, device, starts[-1], heads),
@@ -151,9 +150,7 @@ def ragged_case(segments: int, heads: int = 64, dim: int = 128, dtype: torch.dty
 def fixup_case(name: str, lengths: list[int], dead: list[bool], heads: int = 128, dim: int = 128, rows_first: bool = False) -> Case:
     """Makes a case that sets the rows of sequences without keys (`dead`) to 0, and the lses of these rows to -inf. The
     lse is [H, n], or [n, H] with `rows_first`."""
-    starts = [0]
-    for length in lengths:
-        starts.append(starts[-1] + length)
+    starts = [0, *accumulate(lengths)]
     n = starts[-1]
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
