@@ -98,13 +98,21 @@ def parts_of(group, of):
 
 
 @inline
+def part_at(j, of):
+    """Returns the row in `of.parts` of the part with index j: part_map[j], or j if there is no map. Returns -1 if the
+    map has no entry j."""
+    i = j
+    if present(of.part_map):
+        i = index(load(of.part_map[j], where=j < of.part_map.shape[0], otherwise=-1))
+    return i
+
+
+@inline
 def merged_parts(group, bounds, of, h, row):
     start, end, named = bounds
     merged = identity(row, base=B)
     for j in range(start, min(end, named) if group.sound else start):
-        i = j
-        if present(of.part_map):
-            i = index(load(of.part_map[j], where=j < of.part_map.shape[0], otherwise=-1))
+        i = part_at(j, of)
         merged = merge(merged, load_state(of.parts[i, h], of.lses[i, h], where=0 <= i < shape("p"), base=B))
     return merged
 
@@ -124,16 +132,6 @@ class Sums:
 
     sums: Any = In[f32, "p H"]
     to_log2: Any = f32
-
-
-@inline
-def part_at(j, of):
-    """Returns the row in `of.parts` of the part with index j: part_map[j], or j if there is no map. Returns -1 if the
-    map has no entry j."""
-    i = j
-    if present(of.part_map):
-        i = index(load(of.part_map[j], where=j < of.part_map.shape[0], otherwise=-1))
-    return i
 
 
 @inline
