@@ -116,7 +116,7 @@ class Operators:
         name, python = BINARY[type(op)]
         one, other = as_number(a), as_number(b)
         if isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
-            self.check_bits(node, op, a_node, a, b_node, b)
+            self.check_bits(op, a_node, a, b_node, b)
         if one is not None and other is not None:
             if (bits := _bits(op, one, other)) > _MOST_BITS:
                 self.ctx.fail(node, f"expected an integer of at most {_MOST_BITS} bits, got one of {describe(bits)}")
@@ -135,7 +135,7 @@ class Operators:
             self.ctx.fail(node, "expected integers for // and %, got f32; floor(a / b) rounds down")
         return self.ctx.wrap(self.ctx.builder.binary(name, left.value, right.value, self.ctx.at(node)))
 
-    def check_bits(self, node: ast.AST, op: ast.operator, a_node: ast.AST, a: Any, b_node: ast.AST, b: Any) -> None:
+    def check_bits(self, op: ast.operator, a_node: ast.AST, a: Any, b_node: ast.AST, b: Any) -> None:
         """Fails for operands of & | and ^ that are floats."""
         for place, value in ((a_node, a), (b_node, b)):
             if isinstance(value, float) or (isinstance(value, Dyn) and value.type.kind != "state" and value.type.dtype == "f32"):

@@ -171,7 +171,7 @@ class Statements:
         self.ctx.builder.begin_if(condition.value, at)
         self.run(node.body)
         self.keep_lists(before, node)
-        then = {name: self.branch_value(name, node) for name in merged}
+        then = {name: self.carried(name, node) for name in merged}
         if merged or node.orelse:
             self.ctx.builder.begin_else([value.value for value in then.values()], at)
         self.ctx.env = dict(before)
@@ -180,7 +180,7 @@ class Statements:
         self.keep_lists(before, node)
         other = {}
         for name in merged:
-            other[name] = self.branch_value(name, node, then[name].type.dtype)
+            other[name] = self.carried(name, node, then[name].type.dtype)
             if not alike(other[name].type, then[name].type):
                 self.ctx.fail(
                     node,
@@ -198,11 +198,9 @@ class Statements:
     def has_value(env: dict[str, Any], name: str) -> bool:
         return name in env and not isinstance(env[name], Gone)
 
-    def branch_value(self, name: str, node: ast.AST, dtype: str = "") -> Dyn:
-        """Returns the value of a name at the end of a branch. A constant becomes a value of `dtype`."""
-        return self.carried(self.ctx.env[name], name, node, dtype)
-
-    def carried(self, value: Any, name: str, node: ast.AST, dtype: str = "") -> Dyn:
+    def carried(self, name: str, node: ast.AST, dtype: str = "") -> Dyn:
+        """Returns the value of a name that a branch or a loop changes. A constant becomes a value of `dtype`."""
+        value = self.ctx.env[name]
         if not isinstance(value, Dyn) and as_number(value) is None:
             self.ctx.fail(node, f"expected a scalar, a row or a state for '{name}', which changes here, got {describe(value)}")
         return self.ctx.lift(value, node, dtype)
@@ -261,7 +259,7 @@ class Statements:
         body = self.assigned(node.body)
         names = [name for name in body if self.has_value(self.ctx.env, name)]
         names = [name for name in names if name != node.target.id]
-        initial = {name: self.carried(self.ctx.env[name], name, node) for name in names}
+        initial = {name: self.carried(name, node) for name in names}
         at = self.ctx.at(node)
         inside = self.ctx.builder.begin_for(
             lower.value, upper.value, step.value, [value.value for value in initial.values()], at
@@ -274,7 +272,7 @@ class Statements:
         self.keep_lists(before, node)
         following = []
         for name in names:
-            value = self.carried(self.ctx.env[name], name, node, initial[name].type.dtype)
+            value = self.carried(name, node, initial[name].type.dtype)
             if not alike(value.type, initial[name].type):
                 self.ctx.fail(
                     node,
