@@ -143,8 +143,7 @@ def difference(theirs: Any, ours: Any) -> float:
         return 0.0
     a, b = theirs.float(), ours.float()
     same = (a == b) | (a.isnan() & b.isnan())
-    largest = float((a - b).abs().masked_fill(same, 0.0).nan_to_num(nan=float("inf"), posinf=float("inf")).max())
-    return largest
+    return float((a - b).abs().masked_fill(same, 0.0).nan_to_num(nan=float("inf"), posinf=float("inf")).max())
 
 
 def _captures() -> bool:
