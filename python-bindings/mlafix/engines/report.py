@@ -43,9 +43,9 @@ def _misfit(engine: str, seam: Seam, read: source.Read) -> str:
     if seam.kind == "operator":
         # A wheel contains the schemas of its operators only in machine code, so this checks the Python function of
         # vLLM that calls the operator. It has the same arguments in another order, which `unknown` ignores.
-        return unknown(source.signature(read, "vllm._custom_ops", seam.function), seam.parameters)
+        return unknown(source.signature(read, "vllm._custom_ops", seam.function).parameters, seam.parameters)
     own = source.signature(read, seam.module, seam.attribute)
-    return unknown(own, seams.MERGE_KERNEL) if seam.kind == "kernel" else misfit(own, inspect.signature(seams.drop_in(engine, seam.function)))
+    return unknown(own.parameters, seams.MERGE_KERNEL) if seam.kind == "kernel" else misfit(own, inspect.signature(seams.drop_in(engine, seam.function)))
 
 
 def table(engine: str, version: str, read: source.Read) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Container, Iterable
 
 
 def release_of(version: str) -> tuple[int, ...]:
@@ -25,9 +26,10 @@ def outside(since: str, last: str, version: str) -> str:
     return ""
 
 
-def unknown(own: inspect.Signature, known: tuple[str, ...]) -> str:
-    """Returns the reason why a function with the parameters `known` cannot stand in for `own`. Returns "" if it can."""
-    strange = [name for name in own.parameters if name not in known]
+def unknown(own: Iterable[str], known: Container[str]) -> str:
+    """Returns the reason why a function with the parameters `known` cannot stand in for one with the parameters `own`.
+    Returns "" if it can."""
+    strange = [name for name in own if name not in known]
     return f"parameters that mlafix does not know: {', '.join(strange)}" if strange else ""
 
 
@@ -38,8 +40,8 @@ def misfit(own: inspect.Signature, mine: inspect.Signature) -> str:
     parameters of `mine` must have defaults. `own` must not have ``*args`` or ``**kwargs``.
     """
     known = mine.parameters
-    if unknown := [name for name in own.parameters if name not in known]:
-        return f"parameters that mlafix does not know: {', '.join(unknown)}"
+    if reason := unknown(own.parameters, known):
+        return reason
     if list(own.parameters) != [name for name in known if name in own.parameters]:
         return f"parameters in another order: {', '.join(own.parameters)}"
     for name, parameter in own.parameters.items():

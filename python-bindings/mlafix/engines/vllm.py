@@ -17,6 +17,7 @@ from . import seams
 from .imports import when_imported
 from .replace import Make, find, fitting, installed, replace_all
 from .seams import Seam
+from .signatures import unknown
 from .switch import Function, Log, Replaced, choice_of, rebind
 from .warm import requests, warm
 
@@ -68,8 +69,8 @@ def replace_operator(seam: Seam, make: Make, key: str = "CUDA") -> str:
     if operator is None:
         return f"torch has no operator {seam.place} here"
     names = tuple(argument.name for argument in operator.default._schema.arguments)
-    if unknown := [argument for argument in names if argument not in seam.parameters]:
-        return f"parameters that mlafix does not know: {', '.join(unknown)}"
+    if reason := unknown(names, seam.parameters):
+        return reason
     if not hasattr(torch.library, "get_kernel"):
         return f"torch {torch.__version__} does not give the operator's own kernel away (torch.library.get_kernel)"
     kernel = torch.library.get_kernel(operator.default, key)
