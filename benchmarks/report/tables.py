@@ -8,7 +8,7 @@ from typing import Any
 from engines import behind, engine_name, ranges_rows, ratio_of, time_text
 from goals import BASELINE_CHAINS, CHAINS, all_goals, chain_time
 from picture import bytes_text
-from results import NOT_MEASURED, OURS, ROOFS, Results, Run, best_roof, ours_of, percent_of_roof, roof_time, time_of, timed, total_bytes
+from results import NOT_MEASURED, OURS, Results, Run, best_roof, ours_of, percent_of_roof, roof_time, time_of, timed, total_bytes
 
 NOTHING = "_No results of this kind are in `benchmarks/results/` yet._"
 

@@ -30,7 +30,7 @@ import alike
 import wheel_calls
 
 import mlafix
-from mlafix import _runtime, cache
+from mlafix import _runtime
 from mlafix._files import archive, keys, toolchain
 
 _HEADER, _ALIGNMENT = 64, 64
