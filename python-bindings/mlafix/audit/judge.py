@@ -34,7 +34,7 @@ def wrong_rows(kind: str, what: str, where: torch.Tensor, got: torch.Tensor, wan
     return [Fault(kind, f"{what}{place} of {float(want[at]):.9g}", f"{float(got[at]):.9g}, {count}", severity)]
 
 
-def compare(got: Got, want: Want, case: Case, adapter: Adapter) -> list[Fault]:
+def compare(got: Got, want: Want, adapter: Adapter) -> list[Fault]:
     """Compares the results of a call with the reference and returns the faults.
 
     Live rows must be within their bounds. Rows without keys must be exactly 0 and -inf. No memory but the outputs may
@@ -129,5 +129,5 @@ def check_call(case: Case, adapter: Adapter) -> list[Fault]:
     """Makes one call and compares it with the reference, including the padding rows."""
     values, want = expected(case, adapter)
     got = run(case, adapter, values)
-    faults = compare(got, want, case, adapter)
+    faults = compare(got, want, adapter)
     return faults + pads(got, case, adapter, want.out.shape[0])

@@ -32,7 +32,7 @@ def bits_of_rows(case: Case, adapter: Adapter) -> list[Fault]:
     def rows(one: Case) -> torch.Tensor:
         values, want = expected(one, adapter)
         got = run(one, adapter, values)
-        faults.extend(compare(got, want, one, adapter))  # wrong values are reported instead of different bits
+        faults.extend(compare(got, want, adapter))  # wrong values are reported instead of different bits
         return got.out
 
     whole = rows(case)

@@ -73,7 +73,7 @@ def overlapping(case: Case, adapter: Adapter) -> list[Fault]:
                 results.append(invoke(adapter, call.arguments, call.given))
         torch.cuda.synchronize()
         for one, call, result in zip(cases, calls, results):
-            if faults := compare(got_of(result, adapter), reference(one, adapter, call.values), one, adapter):
+            if faults := compare(got_of(result, adapter), reference(one, adapter, call.values), adapter):
                 return [replace(fault, kind=f"{fault.kind}, beside a call of another stream") for fault in faults]
     return []
 

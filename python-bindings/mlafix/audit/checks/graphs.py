@@ -94,7 +94,7 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
         torch.cuda.synchronize()
         want = reference(content, adapter, new.values)
         got = got_of(result, adapter)
-        found = compare(got, want, content, adapter) + pads(got, content, adapter, want.out.shape[0])
+        found = compare(got, want, adapter) + pads(got, content, adapter, want.out.shape[0])
         for fault in found:
             faults.setdefault(fault.kind, replace(fault, kind=f"replay {number + 1}: {fault.kind}"))
     return list(faults.values())

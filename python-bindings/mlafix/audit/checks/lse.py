@@ -35,7 +35,7 @@ def check_lse(case: Case, adapter: Adapter) -> list[Fault]:
     readings = {adapter.lse_layout: got.lse}
     if adapter.form != "dense" and got.raw_lse is not None and got.raw_lse.dim() == 2:
         raw = got.raw_lse.cpu()
-        readings = {**readings, **{"nh": raw, "hn": raw.T}}
+        readings |= {"nh": raw, "hn": raw.T}
     for layout, lse in readings.items():
         if lse is None or not n or lse.shape[0] < n or lse.shape[1] != heads:
             continue
@@ -46,7 +46,7 @@ def check_lse(case: Case, adapter: Adapter) -> list[Fault]:
             return [Fault("layout of the lse", adapter.lse_layout, layout)]
         if base_:
             break
-    found = compare(got, want, case, adapter)
+    found = compare(got, want, adapter)
     if not any("rows" in fault.kind for fault in found):
         return found
     if case.sinks and got.lse is not None:
@@ -73,7 +73,7 @@ def ignored(case: Case, adapter: Adapter, values: Values, got: Got) -> list[Faul
         if other == case:
             continue
         want = reference(other, adapter, replace(values, sinks=values.sinks if other.sinks else None))
-        if all(fault.kind.endswith("was written") for fault in compare(got, want, other, adapter)):
+        if all(fault.kind.endswith("was written") for fault in compare(got, want, adapter)):
             return [Fault(kind, "a result that follows it", "that of a call without it" if kind.endswith("ignored") else "that of such a call")]
     return []
 
