@@ -86,3 +86,15 @@ class Arguments:
 def literal(node: ast.expr) -> object:
     """Returns the value of a literal. Returns None for any other expression."""
     return node.value if isinstance(node, ast.Constant) else None
+
+
+class BuiltIns:
+    """The base of classes that translate calls of built-ins. Their method `call_NAME` translates the calls of NAME."""
+
+    def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
+        self.ctx = expressions.ctx
+        self.expressions = expressions
+        self.memory = expressions.memory
+        self.operators = expressions.operators
+        self.rows = expressions.rows
+        self.arguments = arguments

@@ -6,9 +6,8 @@ import ast
 from typing import Any
 
 from . import hints
-from .arguments import Arguments
+from .arguments import BuiltIns
 from .built_ins import BuiltIn
-from .expressions import Expressions
 from .operators import extreme, integer, rounded
 from .rows import MOST_IN_ROW
 from .types import FLOATS, INTEGER_BITS, ScalarType
@@ -19,17 +18,9 @@ _MOST_FOUND = 16
 _CONVERSIONS = ("f32", "i32", "i64", "index", "bool")
 
 
-class ArithmeticBuiltIns:
+class ArithmeticBuiltIns(BuiltIns):
     """Translates calls of functions such as exp, fma, copysign, where and splat, of Python's functions, and of
     conversions."""
-
-    def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
-        self.ctx = expressions.ctx
-        self.expressions = expressions
-        self.memory = expressions.memory
-        self.operators = expressions.operators
-        self.rows = expressions.rows
-        self.arguments = arguments
 
     def call_unary(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         operand = self.arguments.float_value(self.arguments.by_name(node, built_in, "x")["x"], f"{built_in.name}(…)")

@@ -6,9 +6,8 @@ import ast
 from typing import Any
 
 from . import hints
-from .arguments import Arguments
+from .arguments import BuiltIns
 from .built_ins import BuiltIn
-from .expressions import Expressions
 from .values import Dyn, Element, Tensor, describe
 
 # The least value of `first` in ``load(…, into=…)``. It is a difference of two element indices, which are at most
@@ -16,14 +15,8 @@ from .values import Dyn, Element, Tensor, describe
 _LEAST_FIRST = -(2**31 - 1)
 
 
-class MemoryBuiltIns:
+class MemoryBuiltIns(BuiltIns):
     """Translates calls of load, store, present, ranks, shape, turn and exchange."""
-
-    def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
-        self.ctx = expressions.ctx
-        self.expressions = expressions
-        self.memory = expressions.memory
-        self.arguments = arguments
 
     def call_load(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         found = self.arguments.by_name(node, built_in, "element", "where otherwise into first each")

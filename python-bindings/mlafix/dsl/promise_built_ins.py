@@ -6,19 +6,13 @@ import ast
 
 from .._files.toolchain import utf8
 from . import hints
-from .arguments import Arguments
+from .arguments import BuiltIns
 from .built_ins import BuiltIn
-from .expressions import Expressions
 from .values import Dyn, Tensor, as_number, describe
 
 
-class PromiseBuiltIns:
+class PromiseBuiltIns(BuiltIns):
     """Translates calls of assume, distinct and print."""
-
-    def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
-        self.ctx = expressions.ctx
-        self.expressions = expressions
-        self.arguments = arguments
 
     def call_assume(self, node: ast.Call, built_in: BuiltIn) -> None:
         argument = self.arguments.by_name(node, built_in, "condition")["condition"]

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from .arguments import Arguments, literal
+from .arguments import BuiltIns, literal
 from .built_ins import BuiltIn
-from .expressions import Expressions
 from .values import Dyn, Element, Sink, describe
 
 
-class StateBuiltIns:
+class StateBuiltIns(BuiltIns):
     """Translates calls of load_state, store_state, make_state, sink, identity, merge, mask, rebase, payload and
     lse_of."""
-
-    def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
-        self.ctx = expressions.ctx
-        self.expressions = expressions
-        self.arguments = arguments
 
     def call_load_state(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         found = self.arguments.by_name(node, built_in, "out lse", "where base sink")
