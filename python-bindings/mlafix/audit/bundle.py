@@ -85,6 +85,12 @@ class Bundle:
     def text(self) -> str:
         return "\n\n\n".join(self.parts.values())
 
+    def head(self, title: str) -> list[str]:
+        """Returns the first lines of a script: its docstring and its imports."""
+        imports = sorted({"import sys", "import torch", *self.imports}, key=lambda line: (line.startswith("from"), line))
+        future = ["from __future__ import annotations\n"] if self.parts else []
+        return [f'"""{title}\n\nExits with status 1 while it is so. Needs torch and the backend.\n"""\n', *future, *imports, ""]
+
 
 def literal(instance: Any, skipped: tuple[str, ...] = ()) -> str:
     """Writes a dataclass as a constructor call that passes only its non-default fields."""
@@ -120,11 +126,8 @@ def script(faults: Any, case: Any, adapter: Adapter, title: str, died: bool = Fa
     bundle.add(f"{PACKAGE}.attempt", "attempt")
     run = f"attempt({faults.__name__}, CASE, ADAPTER)"
     run = f"deaths(lambda: {run}, {seconds})" if died else run
-    bundle.imports |= {"import sys", "import torch"}
-    imports = sorted(bundle.imports, key=lambda line: (line.startswith("from"), line))
     return "\n".join([
-        f'"""{title}\n\nExits with status 1 while it is so. Needs torch and the backend.\n"""\n',
-        "from __future__ import annotations\n", *imports, "", *backend, "", "",
+        *bundle.head(title), *backend, "", "",
         bundle.text(), "", "",
         f"CASE = {literal(case)}",
         *([f"EARLIER = [{', '.join(map(literal, earlier))}]"] if earlier else []),

@@ -48,9 +48,7 @@ def short_script(faults: Any, case: Any, adapter: Adapter, kind: str, title: str
     bundle = Bundle({})
     backend = backend_lines(place, bundle)
     names = ["q", "kv_cache"] if adapter.latent else ["q", "k_cache", "v_cache"] if adapter.form in PAGED else ["q", "k", "v"]
-    imports = sorted({"import sys", "import torch", *bundle.imports}, key=lambda line: (line.startswith("from"), line))
-    future = ["from __future__ import annotations\n"] if bundle.parts else []
-    lines = [f'"""{title}\n\nExits with status 1 while it is so. Needs torch and the backend.\n"""\n', *future, *imports, "", *backend]
+    lines = [*bundle.head(title), *backend]
     lines += ["\n", bundle.text(), "\n"] if bundle.parts else []
     lines += ["", *assignments(zip(names, arguments)), *assignments((name, value) for name, value in given.items() if isinstance(value, torch.Tensor))]
     lines += memory_lines(case)
