@@ -29,6 +29,15 @@ class Finding:
     origin_words: list[str] = field(default_factory=list)  # the expected and the actual value in the case `origin`
     waived: str = ""  # the reason why the finding does not count; "" if it counts
 
+    @property
+    def repair_words(self) -> str:
+        """The repaired call, its status, and its cost if it was timed. "" if no repair was tried."""
+        repair = self.repair
+        if not repair or not repair["call"]:
+            return ""
+        cost = f", {repair['repair_us']:g} us on a call of {repair['backend_us']:g} us" if repair["backend_us"] else ""
+        return f"{repair['call']}: {repair['status']}{cost}"
+
 
 @dataclass
 class Outcome:

@@ -116,10 +116,7 @@ def outcome_row(outcome: Outcome) -> str:
 def finding_html(finding: Finding) -> str:
     """Returns the HTML of a finding. Its script is folded."""
     rows = [("clause", ", ".join(f"{clause} {CLAUSES.get(clause, '')}" for clause in finding.clauses)), ("expected", finding.expected), ("got", finding.got),
-            ("in", finding.call), ("waived", finding.waived)]  # fmt: skip
-    if finding.repair and finding.repair["call"]:
-        cost = f", {finding.repair['repair_us']:g} us on a call of {finding.repair['backend_us']:g} us" if finding.repair["backend_us"] else ""
-        rows.append(("repair", f"{finding.repair['call']}: {finding.repair['status']}{cost}"))
+            ("in", finding.call), ("waived", finding.waived), ("repair", finding.repair_words)]  # fmt: skip
     cells = "".join(f"<tr><td>{name}</td><td><code>{escape(text)}</code></td></tr>" for name, text in rows if text)
     links = ", ".join(f'<a href="{escape(link(report))}">{escape(report)}</a>' for report in finding.reports)
     cells += f"<tr><td>as in</td><td>{links}</td></tr>" if links else ""

@@ -139,10 +139,8 @@ def finding_lines(finding: Finding) -> list[str]:
         lines.append(f"  waived   {finding.waived}")
     if finding.call:
         lines.append(f"  in       {finding.call}")
-    if finding.repair and finding.repair["call"]:
-        repair = finding.repair
-        cost = f", {repair['repair_us']:g} us on a call of {repair['backend_us']:g} us" if repair["backend_us"] else ""
-        lines.append(f"  repair   {repair['call']}: {repair['status']}{cost}")
+    if finding.repair_words:
+        lines.append(f"  repair   {finding.repair_words}")
     if finding.script_status:
         lines.append(f"  script   {finding.script_status}")
     if finding.reports:
