@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 HOLDS, DOES_NOT, NOT_APPLICABLE, NOT_RUN = STATUSES = ("holds", "does not hold", "not applicable", "not run")
@@ -61,12 +61,8 @@ class Outcome:
         return f"{self.status}, {self.cases} of {self.total} cases" if self.status == HOLDS and self.cases < self.total else self.status
 
 
-def to_dict(instance: Any) -> dict[str, Any]:
-    return asdict(instance)
-
-
 def outcome_of(data: dict[str, Any]) -> Outcome:
-    """Rebuilds an Outcome from the data that `to_dict` returned. Ignores unknown fields of findings."""
+    """Rebuilds an Outcome from the data that `asdict` returned. Ignores unknown fields of findings."""
     known = {one.name for one in fields(Finding)}
     findings = [Finding(**{name: value for name, value in one.items() if name in known}) for one in data["findings"]]
     return Outcome(**{**{one.name: data[one.name] for one in fields(Outcome) if one.name in data}, "findings": findings})

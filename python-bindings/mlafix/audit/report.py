@@ -4,13 +4,13 @@ results."""
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from textwrap import shorten
 from typing import Any
 
 from ..errors import ArgumentError
 from .clauses import CLAUSES, CONTRACT, Waiver
-from .findings import DOES_NOT, HOLDS, NOT_RUN, SEVERITIES, STATUSES, Finding, Outcome, outcome_of, to_dict
+from .findings import DOES_NOT, HOLDS, NOT_RUN, SEVERITIES, STATUSES, Finding, Outcome, outcome_of
 
 VERSION = 1
 
@@ -99,7 +99,7 @@ class Report:
         `scripts` is false, the scripts of findings are left out."""
         data: dict[str, Any] = {"version": VERSION, "backend": self.backend, "summary": self.summary(), "adapter": self.adapter, "machine": self.machine,
                 "measured": self.measured, "seconds": self.seconds, "cases": self.cases, "contract": CONTRACT, "claim": self.claim,
-                "claims": self.claims(), "outcomes": [to_dict(outcome) for outcome in self.outcomes]}  # fmt: skip
+                "claims": self.claims(), "outcomes": [asdict(outcome) for outcome in self.outcomes]}  # fmt: skip
         if not scripts:
             for finding in (finding for outcome in data["outcomes"] for finding in outcome["findings"]):
                 finding["script"] = ""

@@ -19,7 +19,7 @@ from .bundle import literal, script
 from .cases import Adapter, Fault
 from .checks import CHECKS
 from .clauses import Claim
-from .findings import DOES_NOT, NOT_RUN, Finding, Outcome, outcome_of, to_dict
+from .findings import DOES_NOT, NOT_RUN, Finding, Outcome, outcome_of
 from .processes import INSIDE, Event, server, watched
 from .progress import Progress
 from .repair import Repaired, repair_for
@@ -250,7 +250,7 @@ class Run:
             answers: list[Event] = []
             died = self.job({"job": "repair", "check": number, "kind": fault.kind, "case": packed(case)}, answers.append)
             repaired = [event["repaired"] for event in answers if "repaired" in event]
-            finding.repair = repaired[0] if repaired else to_dict(Repaired(repair.text, f"still there: {died}"))
+            finding.repair = repaired[0] if repaired else asdict(Repaired(repair.text, f"still there: {died}"))
             self.is_repairable = bool(repaired)
         outcome.findings = [finding]
         self.progress.done(outcome)

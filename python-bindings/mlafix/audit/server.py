@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import types
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -14,7 +15,6 @@ from .adapter import Place
 from .attempt import attempt
 from .cases import Adapter
 from .checks import CHECKS
-from .findings import to_dict
 from .processes import Emit, Event, watched
 from .repair import try_repair
 from .worker import Limits, unpacked, work
@@ -66,7 +66,7 @@ def run_job(job: Event, adapter: Adapter, emit: Emit) -> None:
     else:
         emit({"limit": 10.0})
         repaired = try_repair(CHECKS[job["check"]], adapter, job["kind"], unpacked(job["case"]), died=True)
-        emit({"repaired": to_dict(repaired) if repaired else None})
+        emit({"repaired": asdict(repaired) if repaired else None})
 
 
 def adapter_of(data: dict[str, Any]) -> Adapter:

@@ -7,7 +7,7 @@ import math
 import resource
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from .attempt import attempt, is_broken
@@ -16,7 +16,7 @@ from .cases import Adapter, Case, Fault, StateCase
 from .checks import CHECKS, Check
 from .checks.check import STATES
 from .clauses import clauses_in, clauses_of, clauses_of_case
-from .findings import DOES_NOT, HOLDS, NOT_APPLICABLE, NOT_RUN, Finding, Outcome, to_dict
+from .findings import DOES_NOT, HOLDS, NOT_APPLICABLE, NOT_RUN, Finding, Outcome
 from .repair import try_repair
 from .reports import reports_of
 from .short import short_script
@@ -130,12 +130,12 @@ def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequen
         # A5 alone uses the declared base and layout of the lse, so that an error in them is one finding.
         run = CheckRun(CHECKS[number], adapter if number == "A5" else measured, replace(limits, check=min(limits.check, share)), emit, known, pace)
         outcome = run.outcome()
-        emit({"outcome": to_dict(outcome)})
+        emit({"outcome": asdict(outcome)})
         if any(is_broken(finding.got) for finding in outcome.findings):
             raise BrokenContext
         if number == "A0" and outcome.why.startswith(DOES_NOT_FIT):
             for left in numbers[position + 1 :]:
-                emit({"outcome": to_dict(Outcome(left, CHECKS[left].title, NOT_RUN, "A0 does not hold: the adapter does not fit", clauses=list(CHECKS[left].clauses)))})
+                emit({"outcome": asdict(Outcome(left, CHECKS[left].title, NOT_RUN, "A0 does not hold: the adapter does not fit", clauses=list(CHECKS[left].clauses)))})
             return
 
 
@@ -299,7 +299,7 @@ class CheckRun:
             self.emit({"limit": 20.0, "at": [self.check.number, packed(case), "repair"]})  # the repair may have to compile a kernel
             repaired = try_repair(self.check, self.adapter, fault.kind, case, seconds=self.limits.repair)
             self.emit({"limit": self.limits.case, "at": [self.check.number, packed(case)]})
-            finding.repair = to_dict(repaired) if repaired else None
+            finding.repair = asdict(repaired) if repaired else None
         return finding
 
 
@@ -370,7 +370,7 @@ def finding_of(check: Check, adapter: Adapter, fault: Fault, case: Any, died: bo
 
 def packed(case: Any) -> dict[str, Any]:
     """Returns a case as data for JSON. Infinities become text."""
-    values = {name: str(value) if isinstance(value, float) and math.isinf(value) else value for name, value in to_dict(case).items()}
+    values = {name: str(value) if isinstance(value, float) and math.isinf(value) else value for name, value in asdict(case).items()}
     return {"type": type(case).__name__, **values}
 
 
