@@ -617,12 +617,11 @@ class ConvertFp8Pass : public mlafix::impl::ConvertFp8PassBase<ConvertFp8Pass> {
 public:
   void runOnOperation() override {
     // `asBits`: narrowing to fp4 takes the minimum of three positive floats.
-    // Compare them as integers unless the target has packed f32 arithmetic:
-    // sm_90 has a three-operand minimum for integers, and targets with packed
-    // arithmetic have one for floats.
+    // Compare them as integers if the target has no three-operand minimum for
+    // floats: sm_90 has one for integers.
     MachineModel machine = getMachine(getOperation());
     Conversions has{isGPU(getTarget(getOperation())),
-                    machine.fp8Conversion != 0, machine.pairArithmetic == 0};
+                    machine.fp8Conversion != 0, machine.minimumOfThree == 0};
     getOperation().walk(foldPower);
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {

@@ -574,7 +574,7 @@ void NarrowRowsPass::runOnOperation() {
   if (!isGPU(getTarget(kernel)))
     return;
   separate.clear(); // Ops of another kernel may have the same addresses.
-  bool hasWords = !machine.pairArithmetic;
+  bool hasWords = machine.narrowWords;
   if (hasWords) {
     delayWidening(machine);
     kernel.walk(selectWords);

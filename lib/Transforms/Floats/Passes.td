@@ -36,8 +36,8 @@ def NarrowRowsPass : Pass<"mlafix-narrow-rows", "::mlafix::KernelOp"> {
     Between bf16 and f16 it chooses f16, which overflows at 65504, whereas bf16 reaches 3.4e38. So a kernel that narrows
     to f16 always widens bf16 by integer arithmetic, which LLVM does not recognise.
 
-    For GPUs only: a CPU converts bf16 by integer arithmetic anyway (`mlafix-expand-math`). On targets that compute with
-    two f32 at once, only two things apply: the widening in branches, and the integer arithmetic in kernels that narrow
+    For GPUs only: a CPU converts bf16 by integer arithmetic anyway (`mlafix-expand-math`). If `narrowWords` is 0, as it
+    is from sm_100 on, only two things apply: the widening in branches, and the integer arithmetic in kernels that narrow
     to f16. LLVM's code for words takes more registers there.
 
     ```mlir

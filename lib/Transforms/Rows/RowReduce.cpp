@@ -468,7 +468,7 @@ Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
 
 bool mlafix::isNarrowExtreme(ReduceOp op) {
   MachineModel machine = getMachine(op);
-  if (!machine.narrowExtremes || machine.pairArithmetic ||
+  if (!machine.narrowExtremes || !machine.narrowWords ||
       op.getKind() == ReduceKind::add || isRowTile(op.getType()))
     return false;
   Value row = op.getSource();

@@ -466,7 +466,7 @@ public:
     bool isOnGPU = isGPU(target);
     int64_t inBlock =
         isOnGPU ? model->sharedElements * model->threadsPerBlock : 0;
-    bool isSeparate = model->bf16Conversion && !model->pairArithmetic;
+    bool isSeparate = model->bf16Conversion && model->narrowWords;
     populateLowerReductionPatterns(
         patterns, converter, isOnGPU ? model->byIndexElements : 0,
         model->byLaneElements, inBlock,

@@ -50,6 +50,8 @@ TEST(MachineModel, capabilities_begin_where_ptx_has_them) {
   EXPECT_EQ(get("sm_90").dependentLaunch, 1);
   EXPECT_EQ(get("sm_90").accessBytes, 16);
   EXPECT_EQ(get("sm_100").accessBytes, 32);
+  EXPECT_EQ(get("sm_90").minimumOfThree, 0);
+  EXPECT_EQ(get("sm_100").minimumOfThree, 1);
   EXPECT_EQ(get("sm_121").fp8Conversion, 1);
 }
 
