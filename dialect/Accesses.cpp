@@ -194,7 +194,7 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
     return op->emitOpError() << "expected the " << what
                              << " to be an argument of the kernel, got "
                              << describeOrigin(memref);
-  auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+  KernelOp kernel = getKernelOf(argument);
   StringRef name = kernel.getArgName(argument.getArgNumber());
   StringRef access = kernel.getArgAccess(argument.getArgNumber());
   if (writes && access == "read")
@@ -290,8 +290,7 @@ static bool isOfIntegerVariable(Value memref) {
   Type element = cast<MemRefType>(memref.getType()).getElementType();
   if (element.isInteger() && !element.isInteger(1))
     return true;
-  auto kernel =
-      cast<KernelOp>(getKernelArgument(memref).getOwner()->getParentOp());
+  KernelOp kernel = getKernelOf(getKernelArgument(memref));
   std::optional<DictionaryAttr> bindings = kernel.getBindings();
   return bindings && bindings->contains(variable);
 }
@@ -392,8 +391,7 @@ LogicalResult LoadIntoOp::verify() {
     return failure();
   std::optional<RowSlice> slice = sliceOf(*this);
   BlockArgument argument = getKernelArgument(getSource());
-  StringRef name = cast<KernelOp>(argument.getOwner()->getParentOp())
-                       .getArgName(argument.getArgNumber());
+  StringRef name = getKernelOf(argument).getArgName(argument.getArgNumber());
   return failure((slice && failed(verifySlice(*this, name, dim, *slice,
                                               type.getElementType()))) ||
                  failed(verifyLoaded(*this, getSource(), getType())));

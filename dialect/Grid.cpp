@@ -41,8 +41,7 @@ static BlockArgument getArgumentOfDim(Value index) {
 }
 
 static bool isOptional(BlockArgument argument) {
-  return cast<KernelOp>(argument.getOwner()->getParentOp())
-      .isArgOptional(argument.getArgNumber());
+  return getKernelOf(argument).isArgOptional(argument.getArgNumber());
 }
 
 bool mlafix::isKnownAtLaunch(Value index) {
@@ -68,7 +67,7 @@ static bool isBoundSize(memref::DimOp dim) {
     return false;
   if (!type.isDynamicDim(*position))
     return true;
-  auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+  KernelOp kernel = getKernelOf(argument);
   ArrayAttr dims = kernel.getArgDims(argument.getArgNumber());
   StringRef name = dims ? cast<StringAttr>(dims[*position]).getValue() : "";
   return Factors::of(name) || (!name.empty() && llvm::isUpper(name.front()));
@@ -108,7 +107,7 @@ static LogicalResult verifyExtent(Operation *op, Value extent) {
   if (!isBound && isKnownOnceBound(extent))
     return success();
   if (BlockArgument argument = getArgumentOfDim(extent)) {
-    auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+    KernelOp kernel = getKernelOf(argument);
     return op->emitOpError()
            << "expected extents of tensors that are always given, got a dim of "
               "'"

@@ -99,6 +99,8 @@ DimAttr getTileDim(mlir::Type tile);
 
 /// Returns `memref` if it is a kernel argument, else null.
 mlir::BlockArgument getKernelArgument(mlir::Value memref);
+/// Returns the kernel of a kernel argument.
+KernelOp getKernelOf(mlir::BlockArgument argument);
 /// Returns dim `position` of a kernel argument: a product, a static size, a
 /// name with a bound, or a name. Returns null if the dim has neither a size nor
 /// a name, or if `memref` is not a kernel argument.

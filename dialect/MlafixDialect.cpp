@@ -267,11 +267,15 @@ BlockArgument mlafix::getKernelArgument(Value memref) {
   return {};
 }
 
+KernelOp mlafix::getKernelOf(BlockArgument argument) {
+  return cast<KernelOp>(argument.getOwner()->getParentOp());
+}
+
 StringAttr mlafix::getDTypeVariable(Value memref) {
   BlockArgument argument = getKernelArgument(memref);
   if (!argument)
     return {};
-  auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+  KernelOp kernel = getKernelOf(argument);
   return kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                              kDTypeAttr);
 }
@@ -281,7 +285,7 @@ DimAttr mlafix::getArgumentDim(Value memref, unsigned position) {
   auto type = dyn_cast<MemRefType>(memref.getType());
   if (!argument || !type || position >= type.getRank())
     return {};
-  auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+  KernelOp kernel = getKernelOf(argument);
   ArrayAttr dims = kernel.getArgDims(argument.getArgNumber());
   StringRef name;
   if (dims && position < dims.size())
@@ -370,8 +374,8 @@ bool mlafix::sharesByte(Type type) {
 
 bool mlafix::isSwizzled(Value memref) {
   BlockArgument argument = getKernelArgument(memref);
-  return argument && cast<KernelOp>(argument.getOwner()->getParentOp())
-                         .getArgAttr(argument.getArgNumber(), kSwizzleAttr);
+  return argument && getKernelOf(argument).getArgAttr(argument.getArgNumber(),
+                                                      kSwizzleAttr);
 }
 
 int64_t mlafix::getTileRows(StringRef swizzle) {
@@ -383,7 +387,7 @@ int64_t mlafix::getTileRows(StringRef swizzle) {
 
 int64_t mlafix::getTileRows(Value memref) {
   BlockArgument argument = getKernelArgument(memref);
-  auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+  KernelOp kernel = getKernelOf(argument);
   return getTileRows(
       cast<StringAttr>(kernel.getArgAttr(argument.getArgNumber(), kSwizzleAttr))
           .getValue());

@@ -219,8 +219,8 @@ void StoreOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 
 LogicalResult PresentOp::verify() {
   BlockArgument argument = getKernelArgument(getSource());
-  if (!argument || !cast<KernelOp>(argument.getOwner()->getParentOp())
-                        .isArgOptional(argument.getArgNumber()))
+  if (!argument ||
+      !getKernelOf(argument).isArgOptional(argument.getArgNumber()))
     return emitOpError() << "expected an argument of the kernel with '"
                          << kOptionalAttr << "', got "
                          << (argument ? "one without it"

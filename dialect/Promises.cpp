@@ -43,7 +43,7 @@ LogicalResult DistinctOp::verify() {
   if (!argument)
     return emitOpError() << "expected an argument of the kernel, got "
                          << describeOrigin(getTable());
-  auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+  KernelOp kernel = getKernelOf(argument);
   StringRef access = kernel.getArgAccess(argument.getArgNumber());
   Type element = cast<MemRefType>(getTable().getType()).getElementType();
   if (access != "read")

@@ -716,15 +716,13 @@ std::string mlafix::describe(const Variable &variable) {
     return "a value that is not linear";
   if (BlockArgument argument = getKernelArgument(variable.value))
     return ("the entries of " +
-            cast<KernelOp>(argument.getOwner()->getParentOp())
-                .getArgName(argument.getArgNumber()))
+            getKernelOf(argument).getArgName(argument.getArgNumber()))
         .str();
   Operation *op = variable.value.getDefiningOp();
   if (auto load = dyn_cast_or_null<LoadOp>(op))
     if (BlockArgument argument = getKernelArgument(load.getSource()))
       return ("what is read from " +
-              cast<KernelOp>(argument.getOwner()->getParentOp())
-                  .getArgName(argument.getArgNumber()))
+              getKernelOf(argument).getArgName(argument.getArgNumber()))
           .str();
   if (isa_and_nonnull<arith::CmpFOp>(op))
     return "a comparison of floats";

@@ -15,8 +15,8 @@ using namespace mlafix;
 
 Value mlafix::buildPresent(OpBuilder &b, Location loc, Value memref) {
   BlockArgument argument = getKernelArgument(memref);
-  if (!argument || !cast<KernelOp>(argument.getOwner()->getParentOp())
-                        .isArgOptional(argument.getArgNumber()))
+  if (!argument ||
+      !getKernelOf(argument).isArgOptional(argument.getArgNumber()))
     return {};
   return PresentOp::create(b, loc, memref);
 }

@@ -22,7 +22,7 @@ static void replaceSame(OpBuilder &b, SameTensorOp same, Value argument) {
   Location loc = same.getLoc();
   Value other = same.getLhs() == argument ? same.getRhs() : same.getLhs();
   BlockArgument given = getKernelArgument(other);
-  auto kernel = cast<KernelOp>(given.getOwner()->getParentOp());
+  KernelOp kernel = getKernelOf(given);
   bool isAbsent = other == argument || kernel.isArgAbsent(given.getArgNumber());
   Value result = arith::ConstantIntOp::create(b, loc, isAbsent, 1);
   if (Value present = isAbsent ? Value() : buildPresent(b, loc, other))

@@ -235,7 +235,7 @@ static bool isRepeated(const MemoryAccess &access) {
   if (access.slice)
     return true;
   unsigned argument = access.getArgNumber();
-  auto kernel = cast<KernelOp>(access.getArgument().getOwner()->getParentOp());
+  KernelOp kernel = getKernelOf(access.getArgument());
   ArrayAttr dims = kernel.getArgDims(argument);
   return !kernel.getMostOf(cast<StringAttr>(dims[dims.size() - 1]).getValue());
 }
