@@ -56,9 +56,8 @@ LogicalResult mlafix::verifyExchange(KernelOp kernel) {
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (kernel.isArgPeers(i) &&
         (kernel.getArgAccess(i) == "update") != bool(exchange))
-      return kernel.emitOpError()
-             << "argument '" << kernel.getArgName(i) << "': expected access \""
-             << (exchange ? "update" : "read")
+      return failAt(kernel, i)
+             << "expected access \"" << (exchange ? "update" : "read")
              << "\" of a tensor of all ranks in a kernel with"
              << (exchange ? " an exchange" : "out an exchange") << ", got \""
              << kernel.getArgAccess(i) << "\"; declare it Peers["

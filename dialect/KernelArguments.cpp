@@ -18,6 +18,14 @@
 using namespace mlir;
 using namespace mlafix;
 
+static LogicalResult verifyStorage(KernelOp kernel, unsigned index,
+                                   MemRefType type);
+
+InFlightDiagnostic mlafix::failAt(KernelOp kernel, unsigned index) {
+  return kernel.emitOpError()
+         << "argument '" << kernel.getArgName(index) << "': ";
+}
+
 //===----------------------------------------------------------------------===//
 // Types and attributes
 //===----------------------------------------------------------------------===//
@@ -60,10 +68,7 @@ private:
   LogicalResult verifyRanks(unsigned index, MemRefType type);
   LogicalResult verifyList(unsigned index, MemRefType type);
 
-  InFlightDiagnostic fail(unsigned index) {
-    return kernel.emitOpError()
-           << "argument '" << kernel.getArgName(index) << "': ";
-  }
+  InFlightDiagnostic fail(unsigned index) { return failAt(kernel, index); }
 
   KernelOp kernel;
   llvm::StringMap<int64_t> sizes; ///< size of each dim, by its name
@@ -296,18 +301,15 @@ static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
   for (NamedAttribute attr :
        function_interface_impl::getArgAttrs(kernel, index)) {
     StringRef name = attr.getName();
-    auto fail = [&] {
-      return kernel.emitOpError()
-             << "argument '" << kernel.getArgName(index) << "': ";
-    };
     if (name.starts_with("mlafix.") && !llvm::is_contained(known, name))
-      return fail() << "expected one of "
-                    << llvm::join(llvm::ArrayRef(known), ", ") << ", got "
-                    << name;
+      return failAt(kernel, index)
+             << "expected one of " << llvm::join(llvm::ArrayRef(known), ", ")
+             << ", got " << name;
     if ((name == kOptionalAttr || name == kPeersAttr) &&
         !isa<UnitAttr>(attr.getValue()))
-      return fail() << "expected '" << name << "' without a value, got "
-                    << attr.getValue();
+      return failAt(kernel, index)
+             << "expected '" << name << "' without a value, got "
+             << attr.getValue();
   }
   return success();
 }
@@ -316,30 +318,28 @@ static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
 /// call passes.
 static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
                                   const llvm::StringSet<> &givenDims) {
-  auto fail = [&] {
-    return kernel.emitOpError()
-           << "argument '" << kernel.getArgName(index) << "': ";
-  };
   if (!type.isIndex() && !type.isInteger(64) && !type.isInteger(32) &&
       !type.isInteger(1) && !type.isF32())
-    return fail() << "expected a memref or one of index, i64, i32, f32, i1, "
-                     "got "
-                  << type;
+    return failAt(kernel, index)
+           << "expected a memref or one of index, i64, i32, f32, i1, "
+              "got "
+           << type;
   if (kernel.isArgMany(index))
-    return fail() << "expected '"
-                  << (kernel.isArgPeers(index) ? kPeersAttr : kListAttr)
-                  << "' of a tensor, got " << type;
+    return failAt(kernel, index)
+           << "expected '"
+           << (kernel.isArgPeers(index) ? kPeersAttr : kListAttr)
+           << "' of a tensor, got " << type;
   Attribute bound = kernel.getArgAttr(index, kAtMostAttr);
   if (!bound)
     return success();
   if (!type.isIntOrIndex())
-    return fail() << "expected '" << kAtMostAttr
-                  << "' of an integer, got one of " << type;
+    return failAt(kernel, index) << "expected '" << kAtMostAttr
+                                 << "' of an integer, got one of " << type;
   auto dim = dyn_cast<StringAttr>(bound);
   if (!dim || !givenDims.contains(dim.getValue()))
-    return fail() << "expected '" << kAtMostAttr
-                  << "' to name a dim of a tensor that is always given, got "
-                  << bound;
+    return failAt(kernel, index)
+           << "expected '" << kAtMostAttr
+           << "' to name a dim of a tensor that is always given, got " << bound;
   return success();
 }
 
@@ -387,9 +387,8 @@ LogicalResult mlafix::verifyArguments(KernelOp kernel) {
     if (failed(verifyArgAttrs(kernel, index)))
       return failure();
     if (!names.insert(kernel.getArgName(index)).second)
-      return kernel.emitOpError()
-             << "argument '" << kernel.getArgName(index)
-             << "': expected a name that no other argument has, got it twice";
+      return failAt(kernel, index)
+             << "expected a name that no other argument has, got it twice";
     if (!isa<MemRefType>(type) &&
         failed(verifyScalar(kernel, index, type, givenDims)))
       return failure();
@@ -400,11 +399,6 @@ LogicalResult mlafix::verifyArguments(KernelOp kernel) {
 //===----------------------------------------------------------------------===//
 // Layout of elements in memory
 //===----------------------------------------------------------------------===//
-
-static InFlightDiagnostic failAt(KernelOp kernel, unsigned index) {
-  return kernel.emitOpError()
-         << "argument '" << kernel.getArgName(index) << "': ";
-}
 
 /// Checks a tensor in which two elements share a byte. Each row must start at a
 /// byte boundary, and neither a dtype variable nor a fill is allowed.
@@ -499,8 +493,8 @@ static LogicalResult verifySwizzle(KernelOp kernel, unsigned index,
                                << kSwizzleAttr << "', got " << rows;
 }
 
-LogicalResult mlafix::verifyStorage(KernelOp kernel, unsigned index,
-                                    MemRefType type) {
+static LogicalResult verifyStorage(KernelOp kernel, unsigned index,
+                                   MemRefType type) {
   return failure(failed(verifyPairs(kernel, index, type)) ||
                  failed(verifySwizzle(kernel, index, type)));
 }

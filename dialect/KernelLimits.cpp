@@ -40,21 +40,18 @@ static LogicalResult verifyText(KernelOp kernel, StringRef text,
 
 static LogicalResult verifyTensor(KernelOp kernel, unsigned index,
                                   MemRefType type) {
-  auto fail = [&] {
-    return kernel.emitOpError()
-           << "argument '" << kernel.getArgName(index) << "': ";
-  };
   if (type.getRank() > MLAFIX_MAX_DIMS)
-    return fail() << "expected at most " << int(MLAFIX_MAX_DIMS)
-                  << " dims, got " << type.getRank();
+    return failAt(kernel, index) << "expected at most " << int(MLAFIX_MAX_DIMS)
+                                 << " dims, got " << type.getRank();
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)))
     return success(); // TensorVerifier reports the layout
   for (int64_t stride : strides)
     if (stride < 0 && !ShapedType::isDynamic(stride))
-      return fail() << "expected strides of at least 0, or dynamic ones, got "
-                    << stride;
+      return failAt(kernel, index)
+             << "expected strides of at least 0, or dynamic ones, got "
+             << stride;
   if (ArrayAttr dims = kernel.getArgDims(index))
     for (auto [position, attr] : llvm::enumerate(dims))
       if (auto name = dyn_cast<StringAttr>(attr))

@@ -12,6 +12,9 @@
 
 namespace mlafix {
 
+/// Emits an error of `kernel` that begins with the name of argument `index`.
+mlir::InFlightDiagnostic failAt(KernelOp kernel, unsigned index);
+
 // Each function below emits an error if its check fails.
 
 /// Checks the limits of units (mlafix/UnitLimits.h) for the kernel's name, and
@@ -30,11 +33,6 @@ llvm::LogicalResult verifyArguments(KernelOp kernel);
 /// "read" without one. Stores to peers' tensors must be before the exchange.
 /// Loads of peers' tensors, and all other stores, must be after the exchange.
 llvm::LogicalResult verifyExchange(KernelOp kernel);
-
-/// Checks a tensor argument in which two elements share a byte, or which is
-/// stored in tiles. Accepts all other tensors.
-llvm::LogicalResult verifyStorage(KernelOp kernel, unsigned index,
-                                  mlir::MemRefType type);
 
 /// Checks that each name stands for one kind of thing: a dim, a dtype, a base
 /// or an optional argument. Checks that only upper-case dims, dtypes and bases
