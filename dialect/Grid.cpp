@@ -13,7 +13,6 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -70,7 +69,7 @@ static bool isBoundSize(memref::DimOp dim) {
   KernelOp kernel = getKernelOf(argument);
   ArrayAttr dims = kernel.getArgDims(argument.getArgNumber());
   StringRef name = dims ? cast<StringAttr>(dims[*position]).getValue() : "";
-  return Factors::of(name) || (!name.empty() && llvm::isUpper(name.front()));
+  return Factors::of(name) || isConstantName(name);
 }
 
 bool mlafix::isKnownOnceBound(Value index) {

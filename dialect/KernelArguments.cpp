@@ -30,12 +30,6 @@ InFlightDiagnostic mlafix::failAt(KernelOp kernel, unsigned index) {
 // Types and attributes
 //===----------------------------------------------------------------------===//
 
-/// Returns true if `name` begins with an upper-case letter, as the names of
-/// compile-time dims and dtype variables do.
-static bool isConstantName(StringRef name) {
-  return !name.empty() && llvm::isUpper(name.front());
-}
-
 static std::string spellSize(int64_t size) {
   return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
 }
@@ -534,17 +528,11 @@ static std::string spellDefault(KernelOp kernel, StringRef name) {
   return getDefaultText(kernel, name).str();
 }
 
-static bool isBase(StringRef text) { return text == "e" || text == "2"; }
-
-static bool isBaseName(StringRef text) {
-  return !text.empty() && llvm::isUpper(text.front());
-}
-
 StringRef
 mlafix::resolveBase(KernelOp kernel, StringRef name,
                     llvm::function_ref<StringRef(StringRef)> getBound) {
   // This loop ends, since the verifier refuses cycles of defaults.
-  while (isBaseName(name)) {
+  while (isConstantName(name)) {
     StringRef bound = getBound(name);
     name = bound.empty() ? getDefaultText(kernel, name) : bound;
   }
@@ -567,9 +555,9 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
         continue;
       if (std::optional<Factors> factors = Factors::of(name)) {
         for (StringRef factor : {factors->groups, factors->group})
-          if (llvm::isUpper(factor.front()))
+          if (isConstantName(factor))
             dims.insert({factor, BindableName::Dim});
-      } else if (llvm::isUpper(name.front()))
+      } else if (isConstantName(name))
         dims.insert({name, BindableName::Dim});
       else
         dynamic.insert({name, BindableName::DynamicDim});
@@ -586,7 +574,7 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
       // Also add dims that no argument has, for example that of a state of
       // which only the lse is stored.
       for (StringRef name : getLengthNames(type))
-        if (llvm::isUpper(name.front()))
+        if (isConstantName(name))
           dims.insert({name, BindableName::Dim});
     }
   });
@@ -596,7 +584,7 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
       llvm::to_vector(llvm::make_first_range(bases));
   while (!pending.empty()) {
     StringRef other = getDefaultText(kernel, pending.pop_back_val());
-    if (isBaseName(other) && !(bound && bound.contains(other)) &&
+    if (isConstantName(other) && !(bound && bound.contains(other)) &&
         bases.insert({other, BindableName::Base}).second)
       pending.push_back(other);
   }
@@ -614,11 +602,11 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
 static bool isSoundBase(KernelOp kernel, StringRef name) {
   llvm::StringSet<> seen;
   StringRef text = getDefaultText(kernel, name);
-  while (isBaseName(text) && text != name && seen.insert(text).second)
+  while (isConstantName(text) && text != name && seen.insert(text).second)
     text = getDefaultText(kernel, text);
   // `text` is "" if the last base has no default. If `text` is still the name
   // of a base, the defaults form a cycle.
-  return isBase(text) || (text.empty() && !seen.empty());
+  return text == "e" || text == "2" || (text.empty() && !seen.empty());
 }
 
 LogicalResult mlafix::verifyNames(KernelOp kernel) {

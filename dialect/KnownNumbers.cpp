@@ -7,8 +7,6 @@
 
 #include "dialect/KnownNumbers.h"
 
-#include "llvm/ADT/StringExtras.h"
-
 #include <limits>
 
 using namespace mlir;
@@ -26,7 +24,7 @@ static std::optional<KnownNumber> getFixed(MemRefType type, unsigned dim) {
 /// fixes the size. If a specialised kernel, which has bindings, still has an
 /// upper-case name, the name was bound to "any".
 static KnownNumber getOpen(KernelOp kernel, StringRef name) {
-  if (name.empty() || !llvm::isUpper(name.front()))
+  if (!isConstantName(name))
     return {Decider::Launch, 0, kernel.getMostOf(name)};
   if (kernel.getBindings())
     return {Decider::LaunchOfOpenName};

@@ -97,6 +97,10 @@ mlir::RankedTensorType getRowTileType(DimAttr dim, mlir::Type elementType);
 /// Returns the dim of a row tile.
 DimAttr getTileDim(mlir::Type tile);
 
+/// Returns true if `name` begins with an upper-case letter, as the names of
+/// compile-time dims, dtype variables and bases do.
+bool isConstantName(llvm::StringRef name);
+
 /// Returns `memref` if it is a kernel argument, else null.
 mlir::BlockArgument getKernelArgument(mlir::Value memref);
 /// Returns the kernel of a kernel argument.

@@ -149,8 +149,7 @@ StringRef BaseAttr::getName() const {
 LogicalResult BaseAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                StringAttr value) {
   StringRef text = value.getValue();
-  if (text == "e" || text == "2" ||
-      (!text.empty() && llvm::isUpper(text.front())))
+  if (text == "e" || text == "2" || isConstantName(text))
     return success();
   return emitError() << "expected base e, 2 or an upper-case name in quotes, "
                         "got \""
@@ -258,6 +257,10 @@ RankedTensorType mlafix::getRowTileType(DimAttr dim, Type elementType) {
 
 DimAttr mlafix::getTileDim(Type tile) {
   return cast<DimAttr>(cast<RankedTensorType>(tile).getEncoding());
+}
+
+bool mlafix::isConstantName(StringRef name) {
+  return !name.empty() && llvm::isUpper(name.front());
 }
 
 BlockArgument mlafix::getKernelArgument(Value memref) {
@@ -679,9 +682,9 @@ static bool isFactor(StringRef text) {
   int64_t size;
   if (!text.getAsInteger(10, size))
     return size >= 1 && llvm::isDigit(text.front());
-  return !text.empty() && llvm::isUpper(text.front()) &&
-         llvm::all_of(text,
-                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
+  return isConstantName(text) && llvm::all_of(text, [](char c) {
+           return llvm::isAlnum(c) || c == '_';
+         });
 }
 
 bool Factors::isValid() const { return isFactor(groups) && isFactor(group); }

@@ -8,7 +8,6 @@
 #include "lib/Frontend/BuilderImpl.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -293,8 +292,7 @@ KernelBuilder::Value KernelBuilder::turn(const SourceLocation &location) {
 
 BaseAttr mlafix::parseBase(Impl &impl, std::string_view text,
                            const SourceLocation &location) {
-  if (text == "e" || text == "2" ||
-      (!text.empty() && llvm::isUpper(text.front())))
+  if (text == "e" || text == "2" || isConstantName(text))
     return BaseAttr::get(impl.context.get(), llvm::StringRef(text));
   impl.fail(location) << "expected base e, 2 or an upper-case name, got '"
                       << llvm::StringRef(text) << "'";
