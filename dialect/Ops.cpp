@@ -47,8 +47,8 @@ static void printStoreTypes(OpAsmPrinter &printer, Operation *, Type state,
 
 /// Parses the type of a row and the result type of its reduction. If no result
 /// type follows, it is `scalar`, or the row's element type if `scalar` is null.
-static ParseResult parseRowAndResult(OpAsmParser &parser, Type &source,
-                                     Type &result, Type scalar) {
+static ParseResult parseReduceTypes(OpAsmParser &parser, Type &source,
+                                    Type &result, Type scalar = {}) {
   if (parser.parseType(source))
     return failure();
   if (succeeded(parser.parseOptionalArrow()))
@@ -57,31 +57,22 @@ static ParseResult parseRowAndResult(OpAsmParser &parser, Type &source,
   return success();
 }
 
-static void printRowAndResult(OpAsmPrinter &printer, Type source, Type result) {
+static void printReduceTypes(OpAsmPrinter &printer, Operation *, Type source,
+                             Type result) {
   printer << source;
   if (isRowTile(result))
     printer << " -> " << result;
 }
 
-static ParseResult parseReduceTypes(OpAsmParser &parser, Type &source,
-                                    Type &result) {
-  return parseRowAndResult(parser, source, result, Type());
-}
-
-static void printReduceTypes(OpAsmPrinter &printer, Operation *, Type source,
-                             Type result) {
-  printRowAndResult(printer, source, result);
-}
-
 static ParseResult parseArgReduceTypes(OpAsmParser &parser, Type &source,
                                        Type &result) {
-  return parseRowAndResult(parser, source, result,
-                           parser.getBuilder().getI32Type());
+  return parseReduceTypes(parser, source, result,
+                          parser.getBuilder().getI32Type());
 }
 
-static void printArgReduceTypes(OpAsmPrinter &printer, Operation *, Type source,
-                                Type result) {
-  printRowAndResult(printer, source, result);
+static void printArgReduceTypes(OpAsmPrinter &printer, Operation *op,
+                                Type source, Type result) {
+  printReduceTypes(printer, op, source, result);
 }
 
 /// Parses the result types of a mlafix.top_k: a list whose first half has the
