@@ -560,16 +560,12 @@ std::optional<MemoryAccess> mlafix::getSingleAccess(Operation *op) {
 }
 
 bool mlafix::mayWrite(Operation *op) {
-  return op
-      ->walk([](Operation *nested) {
-        auto effects = dyn_cast<MemoryEffectOpInterface>(nested);
-        bool isHarmless =
-            nested->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
-            isMemoryEffectFree(nested) ||
-            (effects && effects.onlyHasEffect<MemoryEffects::Read>());
-        return isHarmless ? WalkResult::advance() : WalkResult::interrupt();
-      })
-      .wasInterrupted();
+  return anyOp(op, [](Operation *nested) {
+    auto effects = dyn_cast<MemoryEffectOpInterface>(nested);
+    return !nested->hasTrait<OpTrait::HasRecursiveMemoryEffects>() &&
+           !isMemoryEffectFree(nested) &&
+           !(effects && effects.onlyHasEffect<MemoryEffects::Read>());
+  });
 }
 
 bool mlafix::mayWriteBetween(Operation *first, Operation *last) {

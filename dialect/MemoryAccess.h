@@ -94,6 +94,18 @@ llvm::SmallVector<MemoryAccess> collectAccesses(mlir::Operation *root);
 /// state. Otherwise returns nullopt.
 std::optional<MemoryAccess> getSingleAccess(mlir::Operation *op);
 
+/// Returns true if `isSuch` holds for `root` or a nested operation. If `OpTy`
+/// is given, asks only operations of this kind.
+template <typename OpTy = mlir::Operation *, typename Predicate>
+bool anyOp(mlir::Operation *root, Predicate isSuch) {
+  return root
+      ->walk([&](OpTy op) {
+        return isSuch(op) ? mlir::WalkResult::interrupt()
+                          : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Returns true if `op` or a nested operation may have a memory effect other
 /// than reading.
 bool mayWrite(mlir::Operation *op);

@@ -158,15 +158,11 @@ void LseValues::number(Value value, unsigned loop, bool isDependent) {
 
 bool LseValues::isDependent(Operation &op) const {
   auto depends = [&](Value value) { return dependsOnLse(value); };
-  if (llvm::any_of(op.getOperands(), depends))
-    return true;
-  WalkResult result = op.walk([&](Operation *inner) {
+  return anyOp(&op, [&](Operation *inner) {
     auto load = dyn_cast<LoadOp>(inner);
-    bool found = (load && isLse(load.getSource())) ||
-                 llvm::any_of(inner->getOperands(), depends);
-    return found ? WalkResult::interrupt() : WalkResult::advance();
+    return (load && isLse(load.getSource())) ||
+           llvm::any_of(inner->getOperands(), depends);
   });
-  return result.wasInterrupted();
 }
 
 void LseValues::visit(Block &block, unsigned loop) {

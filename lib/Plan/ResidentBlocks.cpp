@@ -29,12 +29,7 @@ static int64_t getHalf(const MachineModel &machine) {
 /// True if a loop of unknown length reduces rows. Such a loop has the rows of
 /// many iterations in flight, so it needs fewer warps to hide latency.
 static bool reducesInLoop(KernelOp version) {
-  return version
-      .walk([](scf::ForOp loop) {
-        return reducesRowsInFlight(loop) ? WalkResult::interrupt()
-                                         : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return anyOp<scf::ForOp>(version, reducesRowsInFlight);
 }
 
 int64_t mlafix::planResident(KernelOp version, LayoutAttr layout,
@@ -85,30 +80,20 @@ static int64_t countRowRegisters(KernelOp kernel) {
 /// True if a loop loads rows, and its lower bound is not computed from loaded
 /// values. The rows of its first iteration can then be prefetched.
 static bool loadsInLoop(KernelOp kernel) {
-  return kernel
-      .walk([](Operation *op) {
-        if (!isa<vector::LoadOp, vector::MaskedLoadOp>(op))
-          return WalkResult::advance();
-        auto loop = op->getParentOfType<scf::ForOp>();
-        return loop && !comesFromMemory(loop.getLowerBound())
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return anyOp(kernel, [](Operation *op) {
+    auto loop = op->getParentOfType<scf::ForOp>();
+    return isa<vector::LoadOp, vector::MaskedLoadOp>(op) && loop &&
+           !comesFromMemory(loop.getLowerBound());
+  });
 }
 
 /// True if the distance between rows is known only at launch.
 static bool hasStridedRows(KernelOp kernel) {
-  return kernel
-      .walk([&](Operation *op) {
-        if (!isa<vector::LoadOp, vector::MaskedLoadOp>(op) ||
-            cast<VectorType>(op->getResult(0).getType()).getNumElements() == 1)
-          return WalkResult::advance();
-        return hasUnknownStride(kernel, op->getOperand(0))
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return anyOp(kernel, [&](Operation *op) {
+    return isa<vector::LoadOp, vector::MaskedLoadOp>(op) &&
+           cast<VectorType>(op->getResult(0).getType()).getNumElements() > 1 &&
+           hasUnknownStride(kernel, op->getOperand(0));
+  });
 }
 
 /// True if lanes exchange their parts of a row, in a kernel that sends no rows.
@@ -116,12 +101,7 @@ static bool hasStridedRows(KernelOp kernel) {
 /// it does not need registers for both at once.)
 static bool reducesRows(KernelOp kernel) {
   bool isSent = !kernel.getBody().getOps<BeginExchangeOp>().empty();
-  return !isSent && kernel
-                        .walk([](Operation *op) {
-                          return isShuffle(op) ? WalkResult::interrupt()
-                                               : WalkResult::advance();
-                        })
-                        .wasInterrupted();
+  return !isSent && anyOp(kernel, isShuffle);
 }
 
 /// Returns the number of blocks for which a multiprocessor has registers. A
