@@ -216,12 +216,7 @@ Type mlafix::getTableType(ParamAttr param, unsigned addressSpace) {
 
 VariantAttr mlafix::describeCodeVersion(KernelOp kernel,
                                         ArrayRef<ParamAttr> params) {
-  bool waits = kernel
-                   .walk([](Operation *op) {
-                     return isGridControl(op) ? WalkResult::interrupt()
-                                              : WalkResult::advance();
-                   })
-                   .wasInterrupted();
+  bool waits = anyOp(kernel, isGridControl);
   auto guards = kernel.getGuardsAttr().getAsRange<GuardAttr>();
   return VariantAttr::get(
       kernel.getContext(), kernel.getSymNameAttr(), llvm::to_vector(guards),

@@ -93,12 +93,6 @@ bool mlafix::comesFromMemory(Value value) {
   BackwardSliceOptions options;
   options.inclusive = true;
   return failed(getBackwardSlice(value, &slice, options)) ||
-         llvm::any_of(slice, [](Operation *op) {
-           return op
-               ->walk([](Operation *nested) {
-                 return getAccess(nested) ? WalkResult::interrupt()
-                                          : WalkResult::advance();
-               })
-               .wasInterrupted();
-         });
+         llvm::any_of(slice,
+                      [](Operation *op) { return anyOp(op, getAccess); });
 }

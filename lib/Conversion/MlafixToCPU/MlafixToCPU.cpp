@@ -39,13 +39,8 @@ static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned first,
 /// stores. The fence completes the streaming stores before the function
 /// returns, so before its caller reports the rows as done.
 static void finishStreamedStores(LLVM::LLVMFuncOp function) {
-  bool isStreamed = function
-                        .walk([](LLVM::StoreOp store) {
-                          return store.getNontemporal()
-                                     ? WalkResult::interrupt()
-                                     : WalkResult::advance();
-                        })
-                        .wasInterrupted();
+  bool isStreamed = anyOp<LLVM::StoreOp>(
+      function, [](LLVM::StoreOp store) { return store.getNontemporal(); });
   if (!isStreamed)
     return;
   function.walk([](LLVM::ReturnOp end) {

@@ -80,11 +80,9 @@ static void expectPushes(OpBuilder &b, KernelOp kernel) {
 static void beginCluster(KernelOp kernel) {
   Block &body = kernel.getBody().front();
   for (Operation &op : body) {
-    bool meets = op.walk([](Operation *nested) {
-                     return isa<PushOp>(nested) || isClusterBarrier(nested)
-                                ? WalkResult::interrupt()
-                                : WalkResult::advance();
-                   }).wasInterrupted();
+    bool meets = anyOp(&op, [](Operation *nested) {
+      return isa<PushOp>(nested) || isClusterBarrier(nested);
+    });
     if (!meets)
       continue;
     OpBuilder b(&op);

@@ -18,12 +18,8 @@ using namespace mlir;
 using namespace mlafix;
 
 static bool mayStore(Operation *op) {
-  return op
-      ->walk([](LLVM::StoreOp store) {
-        return isGlobal(store.getAddr()) ? WalkResult::interrupt()
-                                         : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return anyOp<LLVM::StoreOp>(
+      op, [](LLVM::StoreOp store) { return isGlobal(store.getAddr()); });
 }
 
 /// Returns the unconditional loads in `guard` that may move before it. If the
@@ -85,14 +81,9 @@ static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
 /// come from a table, so they are not known before `begin`. A store whose
 /// address is known before `begin` therefore goes to an own tensor.
 static bool storesOwn(Operation *op, Operation *begin) {
-  return op
-      ->walk([&](LLVM::StoreOp store) {
-        return isGlobal(store.getAddr()) &&
-                       isKnownBefore(store.getAddr(), begin)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return anyOp<LLVM::StoreOp>(op, [&](LLVM::StoreOp store) {
+    return isGlobal(store.getAddr()) && isKnownBefore(store.getAddr(), begin);
+  });
 }
 
 void mlafix::loadAheadOfWaits(BeginExchangeOp begin) {

@@ -209,7 +209,7 @@ public:
 /// a row. Returns null if there is none.
 static Operation *findProgram(KernelOp kernel) {
   for (Operation &op : kernel.getBody().front())
-    if (op.walk([](RowOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    if (anyOp(&op, llvm::IsaPred<RowOp>))
       return &op;
   return nullptr;
 }

@@ -553,16 +553,11 @@ private:
 
 /// Returns true if `op`, or an op nested in it, uses a result of `ops`.
 bool JoinedReciprocals::needs(Operation &op) const {
-  return op
-      .walk([&](Operation *inner) {
-        return llvm::any_of(inner->getOperands(),
-                            [&](Value value) {
-                              return ops.contains(value.getDefiningOp());
-                            })
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return anyOp(&op, [&](Operation *inner) {
+    return llvm::any_of(inner->getOperands(), [&](Value value) {
+      return ops.contains(value.getDefiningOp());
+    });
+  });
 }
 
 /// Returns true if reciprocals after `op` in the block may still join the

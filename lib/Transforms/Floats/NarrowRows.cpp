@@ -244,13 +244,7 @@ static void computeInTurn(Block *block) {
 
 /// Returns true if `kernel` stores rows.
 static bool storesRows(KernelOp kernel) {
-  return kernel
-      .walk([](Operation *op) {
-        return isa<vector::StoreOp, vector::MaskedStoreOp>(op)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return anyOp(kernel, llvm::IsaPred<vector::StoreOp, vector::MaskedStoreOp>);
 }
 
 //===----------------------------------------------------------------------===//

@@ -90,15 +90,13 @@ static constexpr StringLiteral kAny = "any";
 /// Returns true if some rows have the length `dim`. Their layout depends on
 /// this length, so the launch cannot decide it.
 static bool isRowLength(KernelOp kernel, StringRef dim) {
-  return kernel
-      .walk([&](Operation *op) {
-        for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
-                                                  op->getResultTypes()))
-          if (llvm::is_contained(getLengthNames(type), dim))
-            return WalkResult::interrupt();
-        return WalkResult::advance();
-      })
-      .wasInterrupted();
+  auto isOfLength = [&](Type type) {
+    return llvm::is_contained(getLengthNames(type), dim);
+  };
+  return anyOp(kernel, [&](Operation *op) {
+    return llvm::any_of(op->getOperandTypes(), isOfLength) ||
+           llvm::any_of(op->getResultTypes(), isOfLength);
+  });
 }
 
 LogicalResult SpecializePass::bindOne(KernelOp kernel, Names &names,
@@ -185,22 +183,18 @@ static bool isLengthRead(KernelOp kernel, StringRef dim) {
       if (!kernel.isArgAbsent(index) &&
           llvm::any_of(dims.getAsValueRange<StringAttr>(), isHere))
         return true;
-  return kernel
-      .walk([&](Operation *op) {
-        auto reduce = dyn_cast<ReduceOp>(op);
-        auto scan = dyn_cast<ScanOp>(op);
-        Value row;
-        if (isa<IotaOp>(op))
-          row = op->getResult(0);
-        else if (reduce && reduce.getKind() == ReduceKind::add)
-          row = reduce.getSource();
-        else if (scan && scan.getKind() == ReduceKind::add)
-          row = scan.getSource();
-        bool counts = row && llvm::is_contained(
-                                 getTileDim(row.getType()).getNames(), dim);
-        return counts ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return anyOp(kernel, [&](Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    auto scan = dyn_cast<ScanOp>(op);
+    Value row;
+    if (isa<IotaOp>(op))
+      row = op->getResult(0);
+    else if (reduce && reduce.getKind() == ReduceKind::add)
+      row = reduce.getSource();
+    else if (scan && scan.getKind() == ReduceKind::add)
+      row = scan.getSource();
+    return row && llvm::is_contained(getTileDim(row.getType()).getNames(), dim);
+  });
 }
 
 /// Binds names that are missing from `bindings`. Names that only absent

@@ -69,14 +69,10 @@ const llvm::BitVector &AccessKinds::getConflicts(unsigned kind) {
 /// Returns true if a row is reduced, scanned or swapped, or if two accesses
 /// conflict.
 static bool lanesSynchronise(KernelOp kernel, AccessKinds kinds) {
-  bool reduces =
-      kernel
-          .walk([](Operation *op) {
-            auto reduce = dyn_cast<ReduceOp>(op);
-            bool meets = reduce ? !reduce.getInLane() : isa<ScanOp, SwapOp>(op);
-            return meets ? WalkResult::interrupt() : WalkResult::advance();
-          })
-          .wasInterrupted();
+  bool reduces = anyOp(kernel, [](Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    return reduce ? !reduce.getInLane() : isa<ScanOp, SwapOp>(op);
+  });
   if (reduces)
     return true;
   for (const MemoryAccess &access : collectAccesses(kernel))

@@ -443,14 +443,10 @@ static scf::IfOp getGuard(Operation *launch) {
 }
 
 static bool loadsOnly(scf::IfOp branch) {
-  return !branch
-              ->walk([](Operation *op) {
-                bool loads = isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(op);
-                return loads || op->getNumRegions() || isMemoryEffectFree(op)
-                           ? WalkResult::advance()
-                           : WalkResult::interrupt();
-              })
-              .wasInterrupted();
+  return !anyOp(branch, [](Operation *op) {
+    return !isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(op) && !op->getNumRegions() &&
+           !isMemoryEffectFree(op);
+  });
 }
 
 /// Returns the last of the branches after `launch` that load the first chunk of

@@ -40,12 +40,10 @@ static bool isTreeOp(Operation *op) {
 }
 
 static bool onlyReads(scf::ForOp loop) {
-  WalkResult walk = loop.getBody()->walk([](Operation *op) {
-    bool reads = isPure(op) || isa<LoadOp, LoadStateOp>(op) ||
-                 op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
-    return reads ? WalkResult::advance() : WalkResult::interrupt();
+  return !anyOp(loop, [](Operation *op) {
+    return !isPure(op) && !isa<LoadOp, LoadStateOp>(op) &&
+           !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
   });
-  return !walk.wasInterrupted();
 }
 
 namespace {

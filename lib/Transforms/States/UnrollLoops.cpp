@@ -57,27 +57,21 @@ static bool waitsForRows(Operation *write, scf::ForOp loop) {
     if (failed(getBackwardSlice(op, &slice, options)))
       return true;
   auto isOfRows = [&](Operation *op) {
-    bool isOf = readsRow(*op) || llvm::any_of(op->getOperands(), [&](Value x) {
-                  return llvm::is_contained(loop.getRegionIterArgs(), x);
-                });
-    return isOf ? WalkResult::interrupt() : WalkResult::advance();
+    return readsRow(*op) || llvm::any_of(op->getOperands(), [&](Value x) {
+             return llvm::is_contained(loop.getRegionIterArgs(), x);
+           });
   };
-  return llvm::any_of(slice, [&](Operation *op) {
-    return op->walk(isOfRows).wasInterrupted();
-  });
+  return llvm::any_of(slice,
+                      [&](Operation *op) { return anyOp(op, isOfRows); });
 }
 
 /// Returns true if the rows of an iteration must arrive before the loads of the
 /// next iteration are issued. This is so if a store depends on these rows,
 /// since the loads of the next iteration cannot pass the store.
 static bool readsRowByRow(scf::ForOp loop) {
-  return loop.getBody()
-      ->walk([&](Operation *op) {
-        bool isWrite = op->getNumRegions() == 0 && mayWrite(op);
-        return isWrite && waitsForRows(op, loop) ? WalkResult::interrupt()
-                                                 : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return anyOp(loop, [&](Operation *op) {
+    return op->getNumRegions() == 0 && mayWrite(op) && waitsForRows(op, loop);
+  });
 }
 
 /// Rewrites a loop so that its trip count is upper - lower and not negative, as
