@@ -13,6 +13,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-guard-bounds"
@@ -196,21 +197,17 @@ void GuardBoundsPass::runOnOperation() {
   }
   if (!eraseNotes(getOperation()) && open.empty())
     return markAllAnalysesPreserved();
-  for (auto &[op, checks] : open) {
+  for (auto &entry : open) {
+    Operation *op = entry.first;
+    const OpChecks &checks = entry.second;
     LDBG() << *op << ": " << checks.all().size() << " checks of indices";
     OpBuilder b(op);
-    if (auto load = dyn_cast<LoadOp>(op))
-      guard(load, checks.all());
-    else if (auto load = dyn_cast<LoadIntoOp>(op))
-      load.getPredicateMutable().assign(
-          narrow(b, load.getLoc(), load.getPredicate(), checks.all()));
-    else if (auto store = dyn_cast<StoreStateOp>(op))
-      guard(store, checks);
-    else if (auto load = dyn_cast<LoadStateOp>(op))
-      load.getPredicateMutable().assign(
-          narrow(b, load.getLoc(), load.getPredicate(), checks.all()));
-    else if (auto store = dyn_cast<StoreOp>(op))
-      store.getPredicateMutable().assign(
-          narrow(b, store.getLoc(), store.getPredicate(), checks.all()));
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](LoadOp load) { guard(load, checks.all()); })
+        .Case([&](StoreStateOp store) { guard(store, checks); })
+        .Case<LoadIntoOp, LoadStateOp, StoreOp>([&](auto access) {
+          access.getPredicateMutable().assign(
+              narrow(b, access.getLoc(), access.getPredicate(), checks.all()));
+        });
   }
 }
