@@ -125,13 +125,6 @@ std::string describePromise(mlir::Operation *promise);
 /// element}. A unit's manifest uses the same format (docs/UnitFormat.md).
 inline constexpr llvm::StringLiteral kProofsAttr = "mlafix.proofs";
 
-/// Sets `kProofsAttr`. Truncates reasons to the length limit of the manifest.
-void recordAnswers(KernelOp kernel, llvm::ArrayRef<Answer> answers);
-
-/// Reports `answer` with `severity` at its access, unless it is Proved.
-void emitAnswer(KernelOp kernel, const Answer &answer,
-                mlir::DiagnosticSeverity severity);
-
 } // namespace mlafix
 
 #endif // MLAFIX_ANALYSIS_PROOFS_H

@@ -25,10 +25,9 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-void mlafix::emitAnswer(KernelOp kernel, const Answer &answer,
-                        DiagnosticSeverity severity) {
+static void emitAnswer(KernelOp kernel, const Answer &answer) {
   Location loc = answer.op ? answer.op->getLoc() : kernel.getLoc();
-  Diagnostic diag(loc, severity);
+  InFlightDiagnostic diag = mlir::emitRemark(loc);
   diag << kernel.getArgName(answer.argument) << ": "
        << spelling(answer.question) << ": " << spelling(answer.verdict);
   if (!answer.reason.empty())
@@ -37,7 +36,6 @@ void mlafix::emitAnswer(KernelOp kernel, const Answer &answer,
     diag << ": " << answer.element;
   if (answer.other && answer.other != answer.op)
     diag.attachNote(answer.other->getLoc()) << "the other row's access";
-  kernel.getContext()->getDiagEngine().emit(std::move(diag));
 }
 
 static void refuseCoverage(KernelOp kernel, const Answer &answer,
@@ -207,7 +205,8 @@ static StringRef cutText(StringRef text) {
   return text.take_front(end);
 }
 
-void mlafix::recordAnswers(KernelOp kernel, ArrayRef<Answer> answers) {
+/// Sets `kProofsAttr`. Truncates reasons to the length limit of the manifest.
+static void recordAnswers(KernelOp kernel, ArrayRef<Answer> answers) {
   Builder b(kernel.getContext());
   SmallVector<Attribute> all;
   for (const Answer &answer : answers) {
@@ -245,7 +244,7 @@ public:
       return;
     }
     for (const Answer &answer : answers)
-      emitAnswer(kernel, answer, DiagnosticSeverity::Remark);
+      emitAnswer(kernel, answer);
     if (exhaustive < 1)
       return;
     for (const Violation &violation : runSmallLaunches(kernel, exhaustive))
