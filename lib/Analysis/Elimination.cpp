@@ -68,9 +68,8 @@ static bool isImpossible(const SparseRow &row) {
   return row.isEquality && row.constant % getDivisor(row) != 0;
 }
 
-/// Returns x * a + y * b, or nullopt on overflow.
-static std::optional<SparseRow> combine(const SparseRow &x, int64_t a,
-                                        const SparseRow &y, int64_t b) {
+std::optional<SparseRow> mlafix::combineRows(const SparseRow &x, int64_t a,
+                                             const SparseRow &y, int64_t b) {
   SparseRow sum;
   sum.isEquality = x.isEquality && y.isEquality;
   int64_t constant;
@@ -78,16 +77,13 @@ static std::optional<SparseRow> combine(const SparseRow &x, int64_t a,
       llvm::MulOverflow(y.constant, b, constant) ||
       llvm::AddOverflow(sum.constant, constant, sum.constant))
     return std::nullopt;
-  auto addTerms = [&](const SparseRow &row, int64_t factor) {
-    return llvm::all_of(row.terms, [&](const auto &term) {
+  for (auto [row, factor] : {std::pair(&x, a), std::pair(&y, b)})
+    for (auto [column, coefficient] : row->terms) {
       int64_t product;
-      bool fits = !llvm::MulOverflow(term.second, factor, product);
-      sum.terms.push_back({term.first, product});
-      return fits;
-    });
-  };
-  if (!addTerms(x, a) || !addTerms(y, b) || !normalize(sum))
-    return std::nullopt;
+      if (llvm::MulOverflow(coefficient, factor, product))
+        return std::nullopt;
+      sum.terms.push_back({column, product});
+    }
   return sum;
 }
 
@@ -167,10 +163,11 @@ bool Elimination::solveEquality() {
         if (factor == 0 || &row == &equality)
           return true;
         std::optional<SparseRow> sum =
-            combine(row, 1, equality, -coefficient * factor);
-        if (sum)
-          solved.push_back(std::move(*sum));
-        return sum.has_value();
+            combineRows(row, 1, equality, -coefficient * factor);
+        if (!sum || !normalize(*sum))
+          return false;
+        solved.push_back(std::move(*sum));
+        return true;
       });
       if (!fits)
         continue;
@@ -228,8 +225,8 @@ bool Elimination::combineBounds(unsigned column) {
       int64_t b = high.getCoefficient(column);
       if (b >= 0)
         continue;
-      std::optional<SparseRow> sum = combine(low, -b, high, a);
-      if (!sum)
+      std::optional<SparseRow> sum = combineRows(low, -b, high, a);
+      if (!sum || !normalize(*sum))
         return false;
       others.push_back(std::move(*sum));
     }

@@ -17,6 +17,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <optional>
 #include <vector>
 
 namespace mlafix {
@@ -31,6 +32,11 @@ struct SparseRow {
   /// Returns the first coefficient of `column`, or 0 if there is none.
   int64_t getCoefficient(unsigned column) const;
 };
+
+/// Returns x * a + y * b, which is an equality if `x` and `y` are. Its columns
+/// may repeat. Returns nullopt on overflow.
+std::optional<SparseRow> combineRows(const SparseRow &x, int64_t a,
+                                     const SparseRow &y, int64_t b);
 
 /// Replaces a set of integer points by one with fewer columns. The new set is
 /// empty if and only if the original set is.

@@ -193,27 +193,6 @@ std::optional<bool> PointSearch::search(Rows rows, unsigned depth) {
   return std::nullopt;
 }
 
-/// Returns x * a + y * b - room, or nullopt on overflow.
-static std::optional<SparseRow> combine(const SparseRow &x, int64_t a,
-                                        const SparseRow &y, int64_t b,
-                                        int64_t room) {
-  SparseRow sum;
-  int64_t p, q;
-  if (llvm::MulOverflow(x.constant, a, p) ||
-      llvm::MulOverflow(y.constant, b, q) ||
-      llvm::AddOverflow(p, q, sum.constant) ||
-      llvm::SubOverflow(sum.constant, room, sum.constant))
-    return std::nullopt;
-  for (auto [row, factor] : {std::pair(&x, a), std::pair(&y, b)})
-    for (auto [column, coefficient] : row->terms) {
-      int64_t product;
-      if (llvm::MulOverflow(coefficient, factor, product))
-        return std::nullopt;
-      sum.terms.push_back({column, product});
-    }
-  return sum;
-}
-
 /// Eliminates `column` by combining each lower bound with each upper bound.
 /// With `isDark` (the dark shadow of the Omega test), keeps only points for
 /// which an integer surely lies between the bounds.
@@ -229,9 +208,9 @@ static std::optional<Rows> project(const Rows &rows, unsigned column,
               b = -high->getCoefficient(column), room;
       if (llvm::MulOverflow(a - 1, b - 1, room))
         return std::nullopt;
-      std::optional<SparseRow> sum =
-          combine(*low, b, *high, a, isDark ? room : 0);
-      if (!sum)
+      std::optional<SparseRow> sum = combineRows(*low, b, *high, a);
+      if (!sum ||
+          (isDark && llvm::SubOverflow(sum->constant, room, sum->constant)))
         return std::nullopt;
       result.push_back(std::move(*sum));
     }
