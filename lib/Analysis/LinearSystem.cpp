@@ -224,31 +224,17 @@ bool LinearSystem::isOverBudget() const {
          });
 }
 
-IntegerPolyhedron LinearSystem::getPolyhedron(const Disjunct &disjunct,
-                                              unsigned numDims) const {
-  IntegerPolyhedron polyhedron(
-      PresburgerSpace::getSetSpace(numDims, 0, numColumns - numDims));
-  SmallVector<int64_t> row;
-  for (const Row &constraint : disjunct) {
-    row.assign(numColumns + 1, 0);
-    row.back() = constraint.form.constant;
-    for (auto [column, coefficient] : constraint.form.terms)
-      row[column] += coefficient;
-    if (constraint.isEquality)
-      polyhedron.addEquality(row);
-    else
-      polyhedron.addInequality(row);
-  }
-  return polyhedron;
-}
-
-std::optional<bool> LinearSystem::hasPoint(const Disjunct &disjunct) const {
+std::vector<SparseRow> LinearSystem::getRows(const Disjunct &disjunct) {
   std::vector<SparseRow> rows;
   for (const Row &row : disjunct)
     rows.push_back({{row.form.terms.begin(), row.form.terms.end()},
                     row.form.constant,
                     row.isEquality});
-  return mlafix::hasPoint(rows, *work);
+  return rows;
+}
+
+std::optional<bool> LinearSystem::hasPoint(const Disjunct &disjunct) const {
+  return mlafix::hasPoint(getRows(disjunct), *work);
 }
 
 std::optional<bool> LinearSystem::isEmpty() const {
@@ -343,7 +329,7 @@ PresburgerSet LinearSystem::getSet() const {
   PresburgerSet set =
       PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numColumns));
   for (const Disjunct &disjunct : disjuncts)
-    set.unionInPlace(getPolyhedron(disjunct, numColumns));
+    set.unionInPlace(getPolyhedron(getRows(disjunct), numColumns, numColumns));
   return set;
 }
 
@@ -374,7 +360,8 @@ std::optional<PresburgerSet> LinearSystem::project(unsigned numDims) const {
   PresburgerSet set =
       PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numDims));
   for (const Disjunct &disjunct : disjuncts) {
-    IntegerPolyhedron solved = solveLocals(getPolyhedron(disjunct, numDims));
+    IntegerPolyhedron solved =
+        solveLocals(getPolyhedron(getRows(disjunct), numDims, numColumns));
     if (!isSoonSolved(solved) || !work->spend(numColumns * disjunct.size()))
       return std::nullopt;
     set.unionInPlace(solved);
@@ -394,6 +381,24 @@ toPoint(ArrayRef<DynamicAPInt> numbers) {
     point.push_back(int64_t(number));
   }
   return point;
+}
+
+IntegerPolyhedron mlafix::getPolyhedron(ArrayRef<SparseRow> rows,
+                                        unsigned numDims, unsigned numColumns) {
+  IntegerPolyhedron polyhedron(
+      PresburgerSpace::getSetSpace(numDims, 0, numColumns - numDims));
+  SmallVector<int64_t> dense;
+  for (const SparseRow &row : rows) {
+    dense.assign(numColumns + 1, 0);
+    dense.back() = row.constant;
+    for (auto [column, coefficient] : row.terms)
+      dense[column] += coefficient;
+    if (row.isEquality)
+      polyhedron.addEquality(dense);
+    else
+      polyhedron.addInequality(dense);
+  }
+  return polyhedron;
 }
 
 std::optional<std::vector<SparseRow>>

@@ -117,9 +117,7 @@ private:
   static std::optional<std::pair<Form, int64_t>>
   findRemainder(const Disjunct &disjunct);
   void dropEmpty(std::vector<Disjunct> &cases) const;
-
-  mlir::presburger::IntegerPolyhedron getPolyhedron(const Disjunct &disjunct,
-                                                    unsigned numDims) const;
+  static std::vector<SparseRow> getRows(const Disjunct &disjunct);
 
   const RowModel *model;
   Work *work;
@@ -130,6 +128,11 @@ private:
   bool isTooLarge = false;
 };
 
+/// Returns the polyhedron with the constraints `rows`. The first `numDims`
+/// columns are its dims, the next its locals.
+mlir::presburger::IntegerPolyhedron
+getPolyhedron(llvm::ArrayRef<SparseRow> rows, unsigned numDims,
+              unsigned numColumns);
 /// Returns the constraints of `set`. The first columns are the dims of `set`,
 /// the next its locals. Returns nullopt if a number overflows 64 bits.
 std::optional<std::vector<SparseRow>>

@@ -295,21 +295,8 @@ bool Difference::subtract(const Piece &piece,
 PresburgerSet Difference::getResult() const {
   PresburgerSet result =
       PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numDims));
-  for (const Piece &piece : left) {
-    IntegerPolyhedron set(
-        PresburgerSpace::getSetSpace(numDims, 0, piece.numColumns - numDims));
-    for (const SparseRow &row : piece.rows) {
-      SmallVector<int64_t> dense(piece.numColumns + 1);
-      for (auto [column, coefficient] : row.terms)
-        dense[column] += coefficient;
-      dense.back() = row.constant;
-      if (row.isEquality)
-        set.addEquality(dense);
-      else
-        set.addInequality(dense);
-    }
-    result.unionInPlace(set);
-  }
+  for (const Piece &piece : left)
+    result.unionInPlace(getPolyhedron(piece.rows, numDims, piece.numColumns));
   return result;
 }
 
