@@ -72,6 +72,12 @@ struct Condition {
   static Condition of(Linear linear, bool isEquality = false) {
     return {{Conjunct{{std::move(linear), isEquality}}}};
   }
+  /// Returns the condition that `var` has the value `value`.
+  static Condition is(Var var, int64_t value) {
+    Linear difference = Linear::of(var);
+    difference.constant = -value;
+    return of(std::move(difference), /*isEquality=*/true);
+  }
   bool isAlways() const {
     return disjuncts.size() == 1 && disjuncts.front().empty();
   }

@@ -539,8 +539,7 @@ bool Prover::isLoaded(const LinearSystem &pair, LoadOp load,
   };
   unsigned table = getKernelArgument(load.getSource()).getArgNumber();
   if (kernel.isArgOptional(table) &&
-      !isCertain(Condition::of(Linear::of(model.getPresent(table)),
-                               /*isEquality=*/true)))
+      !isCertain(Condition::is(model.getPresent(table), 0)))
     return false;
   if (load.getPredicate() &&
       !isCertain(model.getCondition(load.getPredicate(), false)))

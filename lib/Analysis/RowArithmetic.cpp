@@ -481,9 +481,7 @@ Condition RowModel::addOpaqueCondition(Value value, bool holds) {
     it = opaqueConditions.find(value);
     it->second = *truth.getVar();
   }
-  Linear linear = Linear::of(it->second);
-  linear.constant = holds ? -1 : 0;
-  return Condition::of(linear, /*isEquality=*/true);
+  return Condition::is(it->second, holds);
 }
 
 static std::optional<Condition> join(bool conjunction, const Condition &a,
@@ -544,9 +542,7 @@ Condition RowModel::buildCondition(Value value, bool holds) {
                        getKernelArgument(op.getSource()).getArgNumber();
                    if (!kernel.isArgOptional(argument))
                      return holds ? Condition::always() : Condition::never();
-                   Linear linear = Linear::of(getPresent(argument));
-                   linear.constant = holds ? -1 : 0;
-                   return Condition::of(linear, /*isEquality=*/true);
+                   return Condition::is(getPresent(argument), holds);
                  })
                  .Default([](Operation *) { return std::nullopt; });
   return result ? *result : addOpaqueCondition(value, holds);

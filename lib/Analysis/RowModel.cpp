@@ -295,9 +295,7 @@ void RowModel::addSegments(RaggedForallOp grid) {
 Condition RowModel::isGiven(unsigned argument) {
   if (!kernel.isArgOptional(argument))
     return Condition::always();
-  Linear absent = Linear::of(getPresent(argument));
-  absent.constant = -1;
-  return Condition::of(absent, /*isEquality=*/true);
+  return Condition::is(getPresent(argument), 1);
 }
 
 void RowModel::addAccess(const MemoryAccess &access) {
@@ -316,8 +314,7 @@ void RowModel::addAccess(const MemoryAccess &access) {
       return *all;
     // The conjunction has too many cases. An unknown variable of range [0, 1]
     // stands for the conjunction and admits more points.
-    return Condition::of(Linear::of(addUnknown(Value(), {0, 1})),
-                         /*isEquality=*/true);
+    return Condition::is(addUnknown(Value(), {0, 1}), 0);
   };
   auto restrict = [&](const Condition &condition) {
     row.executes = narrow(row.executes, condition);
@@ -344,10 +341,9 @@ void RowModel::addAccess(const MemoryAccess &access) {
       continue;
     // The loop runs an unknown number of times, perhaps none. An unknown
     // variable of range [0, 1] stands for the condition that it runs.
-    Linear runs = Linear::of(addUnknown(
-        parent->getNumOperands() ? parent->getOperand(0) : Value(), {0, 1}));
-    runs.constant = -1;
-    restrict(Condition::of(runs, /*isEquality=*/true));
+    Var runs = addUnknown(
+        parent->getNumOperands() ? parent->getOperand(0) : Value(), {0, 1});
+    restrict(Condition::is(runs, 1));
   }
   row.condition = narrow(row.executes, hasSlice(access));
   accesses.push_back(std::move(row));
