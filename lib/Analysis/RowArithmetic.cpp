@@ -370,20 +370,7 @@ std::optional<Linear> ValueBuilder::extend(Operation *op, bool isUnsigned) {
   if (source.getType().isInteger(1)) {
     if (!isUnsigned)
       return std::nullopt;
-    Condition holds = model.getCondition(source, true),
-              fails = model.getCondition(source, false);
-    Var var = model.addDerived(
-        value, {0, 1}, [&](Var var) -> std::optional<Condition> {
-          Linear isOne = Linear::of(var);
-          isOne.constant = -1;
-          std::optional<Condition> one =
-                                       both(holds, Condition::of(isOne, true)),
-                                   zero = both(
-                                       fails,
-                                       Condition::of(Linear::of(var), true));
-          return one && zero ? either(*one, *zero) : std::nullopt;
-        });
-    return Linear::of(var);
+    return model.chooseLinear(value, source, Linear::of(int64_t(1)), Linear());
   }
   Linear x = operand(op, 0);
   if (isUnsigned && !isNegativeFree(x))
