@@ -142,3 +142,11 @@ std::optional<Condition> mlafix::either(const Condition &a,
   llvm::append_range(result.disjuncts, b.disjuncts);
   return result;
 }
+
+std::optional<Condition> mlafix::isBelow(const Linear &index,
+                                         const Linear &extent) {
+  std::optional<Linear> room = add(extent, index, -1);
+  if (!room || __builtin_sub_overflow(room->constant, 1, &room->constant))
+    return std::nullopt;
+  return both(Condition::of(index), Condition::of(*room));
+}

@@ -92,6 +92,9 @@ inline constexpr size_t kMaxDisjuncts = 32;
 std::optional<Condition> both(const Condition &a, const Condition &b);
 std::optional<Condition> either(const Condition &a, const Condition &b);
 
+/// Returns the condition 0 <= index < extent, or nullopt on overflow.
+std::optional<Condition> isBelow(const Linear &index, const Linear &extent);
+
 } // namespace mlafix
 
 #endif // MLAFIX_ANALYSIS_LINEAR_H

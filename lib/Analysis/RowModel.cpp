@@ -214,25 +214,22 @@ llvm::SmallSetVector<Var, 16> RowModel::getVariables(const RowAccess &access,
 // The grid and its accesses
 //===----------------------------------------------------------------------===//
 
-/// Returns the condition 0 <= index < extent.
-static std::optional<Condition> isBelow(const Linear &index,
-                                        const Linear &extent) {
-  std::optional<Linear> room = add(extent, index, -1);
-  if (!room || __builtin_sub_overflow(room->constant, 1, &room->constant))
-    return std::nullopt;
-  return both(Condition::of(index), Condition::of(*room));
+Var RowModel::addIndex(Value value, const Linear &extent, Variable::Kind kind,
+                       StringRef name) {
+  Interval most = getRange(extent);
+  Var var =
+      addDerived(value, {0, std::max<__int128>(most.high - 1, 0)},
+                 [&](Var var) { return isBelow(Linear::of(var), extent); });
+  variables[var].kind = kind;
+  variables[var].isLaunch = false;
+  variables[var].name = name.str();
+  return var;
 }
 
 void RowModel::addGrid() {
-  auto addIndex = [&](BlockArgument argument, const Linear &extent) {
-    Interval most = getRange(extent);
-    Var var =
-        addDerived(argument, {0, std::max<__int128>(most.high - 1, 0)},
-                   [&](Var var) { return isBelow(Linear::of(var), extent); });
-    variables[var].kind = Variable::Grid;
-    variables[var].isLaunch = false;
-    variables[var].name =
-        std::string(1, char('i' + std::min<size_t>(gridIndices.size(), 16)));
+  auto addGridIndex = [&](BlockArgument argument, const Linear &extent) {
+    char name = 'i' + std::min<size_t>(gridIndices.size(), 16);
+    Var var = addIndex(argument, extent, Variable::Grid, StringRef(&name, 1));
     gridVars[argument] = var;
     gridIndices.push_back(var);
     if (!(extent.isConstant() && extent.constant == 1))
@@ -241,14 +238,14 @@ void RowModel::addGrid() {
   if (auto grid = dyn_cast<ForallOp>(kernel.getGrid())) {
     for (auto [argument, extent] :
          llvm::zip(grid.getBody().getArguments(), grid.getExtents()))
-      addIndex(argument, getValue(extent));
+      addGridIndex(argument, getValue(extent));
     return;
   }
   auto grid = cast<RaggedForallOp>(kernel.getGrid());
   addSegments(grid);
   for (auto [argument, extent] :
        llvm::zip(grid.getBody().getArguments().drop_front(2), grid.getInner()))
-    addIndex(argument, getValue(extent));
+    addGridIndex(argument, getValue(extent));
 }
 
 /// Adds the indices of a ragged grid. They satisfy 0 <= segment < entries - 1
@@ -257,15 +254,9 @@ void RowModel::addSegments(RaggedForallOp grid) {
   unsigned argument = getKernelArgument(grid.getCuSeqlens()).getArgNumber();
   Linear entries = getSize(argument, 0), rows = getValue(grid.getRows());
   Value segment = grid.getBody().getArgument(0);
-  Interval most = getRange(entries);
   Linear segments = entries;
   segments.constant -= 1;
-  Var var =
-      addDerived(segment, {0, std::max<__int128>(most.high - 2, 0)},
-                 [&](Var var) { return isBelow(Linear::of(var), segments); });
-  variables[var].kind = Variable::Grid;
-  variables[var].isLaunch = false;
-  variables[var].name = "segment";
+  Var var = addIndex(segment, segments, Variable::Grid, "segment");
   gridVars[segment] = var;
   gridVars[grid.getPredicate().getArgument(0)] = var;
   gridIndices.push_back(var);
@@ -637,15 +628,10 @@ Linear RowModel::buildElementIndex(Value index, Value row) {
                               : Linear::of(getNamedSize(dim.getName()));
   Var var = addDerived(
       index, {0, kMaxSize - 1}, [&](Var var) -> std::optional<Condition> {
-        std::optional<Linear> after = add(size, Linear::of(var), -1);
-        if (!after ||
-            __builtin_sub_overflow(after->constant, 1, &after->constant))
-          return std::nullopt;
-        std::optional<Condition> isBelow =
-            both(Condition::of(Linear::of(var)), Condition::of(*after));
-        if (!isBelow || !dim.isBounded())
-          return isBelow;
-        return either(*isBelow,
+        std::optional<Condition> isInside = isBelow(Linear::of(var), size);
+        if (!isInside || !dim.isBounded())
+          return isInside;
+        return either(*isInside,
                       {{Conjunct{{size, true}, {Linear::of(var), true}}}});
       });
   return Linear::of(var);

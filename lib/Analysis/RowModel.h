@@ -200,6 +200,9 @@ private:
   std::optional<Condition> buildSignTest(mlir::arith::XOrIOp op, bool differ);
   std::optional<Condition> buildComparison(mlir::arith::CmpFOp op, bool holds);
   void addValues();
+  /// Adds an index that `value` stands for: 0 <= index < extent.
+  Var addIndex(mlir::Value value, const Linear &extent, Variable::Kind kind,
+               llvm::StringRef name);
   void addGrid();
   void addSegments(RaggedForallOp grid);
   void addAccess(const MemoryAccess &access);

@@ -55,21 +55,9 @@ Var RowModel::getGroupIndex(DimAttr product, unsigned argument) {
   auto it = groupIndices.find(product);
   if (it != groupIndices.end())
     return it->second;
-  Linear groups = getSize(argument, getRank(argument) - 2);
-  Interval most = getRange(groups);
-  Var var = addDerived(
-      Value(), {0, std::max<__int128>(most.high - 1, 0)},
-      [&](Var var) -> std::optional<Condition> {
-        std::optional<Linear> room = add(groups, Linear::of(var), -1);
-        if (!room)
-          return std::nullopt;
-        room->constant -= 1;
-        return both(Condition::of(Linear::of(var)), Condition::of(*room));
-      });
-  variables[var].kind = Variable::Loop;
-  variables[var].isLaunch = false;
+  Var var = addIndex(Value(), getSize(argument, getRank(argument) - 2),
+                     Variable::Loop, "group");
   variables[var].isOfAccess = true;
-  variables[var].name = "group";
   return groupIndices[product] = var;
 }
 
