@@ -280,7 +280,8 @@ Answer Prover::concludePair(Question question, unsigned argument,
         }))
       continue;
     Answer open = makeUnknown(question, argument, access, "");
-    open.table = findTable(apart, a, b);
+    if (auto table = findTable(apart, a, b, /*isPromised=*/false))
+      open.table = kernel.getArgName(*table).str();
     return open;
   }
   Answer answer = conclude(question, argument, &b, pair, pair.findPoint());
@@ -629,16 +630,16 @@ bool Prover::areApart(const LinearSystem &pair, Var x, Var y) {
   });
 }
 
-std::string Prover::findTable(const LinearSystem &pair, const RowAccess &a,
-                              const RowAccess &b) {
-  for (Var x : findEntries(a, /*isPromised=*/false))
-    for (Var y : findEntries(b, /*isPromised=*/false))
+std::optional<unsigned> Prover::findTable(const LinearSystem &pair,
+                                          const RowAccess &a,
+                                          const RowAccess &b, bool isPromised) {
+  for (Var x : findEntries(a, isPromised))
+    for (Var y : findEntries(b, isPromised))
       if (areApart(pair, x, y)) {
         auto load = model[x].value.getDefiningOp<LoadOp>();
-        unsigned table = getKernelArgument(load.getSource()).getArgNumber();
-        return kernel.getArgName(table).str();
+        return getKernelArgument(load.getSource()).getArgNumber();
       }
-  return "";
+  return std::nullopt;
 }
 
 std::optional<std::string> Prover::keepByPromise(LinearSystem pair,
@@ -653,14 +654,8 @@ std::optional<std::string> Prover::keepByPromise(LinearSystem pair,
   if (kernel.getBody().getOps<DistinctOp>().empty())
     return std::nullopt;
   restrictSigns(pair, a);
-  for (Var x : findEntries(a, /*isPromised=*/true))
-    for (Var y : findEntries(b, /*isPromised=*/true))
-      if (areApart(pair, x, y)) {
-        auto load = model[x].value.getDefiningOp<LoadOp>();
-        return describeDistinct(
-            kernel, getKernelArgument(load.getSource()).getArgNumber());
-      }
-  return std::nullopt;
+  std::optional<unsigned> table = findTable(pair, a, b, /*isPromised=*/true);
+  return table ? std::optional(describeDistinct(kernel, *table)) : std::nullopt;
 }
 
 std::optional<std::string> Prover::keepBySegments(const LinearSystem &pair,

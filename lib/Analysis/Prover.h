@@ -125,10 +125,12 @@ private:
   llvm::SmallVector<Var, 2> findEntries(const RowAccess &access,
                                         bool isPromised);
   bool areApart(const LinearSystem &pair, Var x, Var y);
-  /// Returns the name of a table that would keep the two rows of `pair` apart
-  /// if its entries were distinct. Returns "" if there is none.
-  std::string findTable(const LinearSystem &pair, const RowAccess &a,
-                        const RowAccess &b);
+  /// Returns a table that would keep the two rows of `pair` apart if its
+  /// entries were distinct, or nullopt if there is none. `isPromised` is as in
+  /// findEntries().
+  std::optional<unsigned> findTable(const LinearSystem &pair,
+                                    const RowAccess &a, const RowAccess &b,
+                                    bool isPromised);
 
   /// Executes the launch that `point` describes. Returns Refuted if the run
   /// violates the question; otherwise Unknown.
