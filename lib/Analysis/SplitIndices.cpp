@@ -18,7 +18,6 @@
 #include "lib/Analysis/AccessLog.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -31,18 +30,12 @@ struct Division {
 };
 } // namespace
 
-static bool isInteger(Value value, int64_t number) {
-  APInt constant;
-  return matchPattern(value, m_ConstantInt(&constant)) &&
-         constant.getBitWidth() <= 64 && constant.getSExtValue() == number;
-}
-
 /// True if `test` compares `value` for equality with `number`.
 static bool isEqualTo(Value test, Value value, int64_t number) {
   auto compare = test.getDefiningOp<arith::CmpIOp>();
   return compare && compare.getPredicate() == arith::CmpIPredicate::eq &&
          isSameNumber(compare.getLhs(), value) &&
-         isInteger(compare.getRhs(), number);
+         getInteger(compare.getRhs()) == number;
 }
 
 /// Returns the divisor that the kernel's source has. If that divisor is 0 or,
@@ -51,7 +44,7 @@ static bool isEqualTo(Value test, Value value, int64_t number) {
 /// select, returns `used`.
 static Value getDivisor(Value used, bool isSigned) {
   auto select = used.getDefiningOp<arith::SelectOp>();
-  if (!select || !isInteger(select.getTrueValue(), 1))
+  if (!select || getInteger(select.getTrueValue()) != 1)
     return used;
   Value divisor = select.getFalseValue(), test = select.getCondition();
   if (isEqualTo(test, divisor, 0) && !isSigned)
@@ -82,7 +75,7 @@ static std::optional<Division> matchToZero(Value value) {
   std::optional<Division> inner;
   auto quotient = select.getFalseValue().getDefiningOp<arith::DivSIOp>();
   auto negated = select.getTrueValue().getDefiningOp<arith::SubIOp>();
-  if (!quotient || !negated || !isInteger(negated.getLhs(), 0))
+  if (!quotient || !negated || getInteger(negated.getLhs()) != 0)
     return std::nullopt;
   inner = matchToZero(quotient);
   bool isEdge = inner && isEqualTo(select.getCondition(), inner->divisor, -1) &&
@@ -102,14 +95,14 @@ static bool isCut(Value test, const Division &division) {
   auto isLeft = [&](Value value) {
     auto compare = value.getDefiningOp<arith::CmpIOp>();
     return compare && compare.getPredicate() == arith::CmpIPredicate::ne &&
-           isRemainder(compare.getLhs()) && isInteger(compare.getRhs(), 0);
+           isRemainder(compare.getLhs()) && getInteger(compare.getRhs()) == 0;
   };
   auto haveOtherSigns = [&](Value value) {
     auto compare = value.getDefiningOp<arith::CmpIOp>();
     auto signs = compare ? compare.getLhs().getDefiningOp<arith::XOrIOp>()
                          : arith::XOrIOp();
     return signs && compare.getPredicate() == arith::CmpIPredicate::slt &&
-           isInteger(compare.getRhs(), 0) && isRemainder(signs.getLhs()) &&
+           getInteger(compare.getRhs()) == 0 && isRemainder(signs.getLhs()) &&
            isSameNumber(signs.getRhs(), division.divisor);
   };
   auto both = test.getDefiningOp<arith::AndIOp>();
@@ -137,7 +130,7 @@ static std::optional<Division> matchDivision(Value value) {
     return std::nullopt;
   bool isDown = division->isRemainder
                     ? isSameNumber(next.getRhs(), division->divisor)
-                    : isInteger(next.getRhs(), -1);
+                    : getInteger(next.getRhs()) == -1;
   division->rounding = Division::Down;
   return isDown ? division : std::nullopt;
 }
