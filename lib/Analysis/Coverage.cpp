@@ -46,13 +46,10 @@ static Condition dropUncertain(const RowModel &model,
 /// True if the rows, the iterations and the stored element of `store` do not
 /// depend on unknowns.
 bool Prover::isReliable(const RowAccess &store) const {
-  return llvm::none_of(
-             store.indices,
-             [&](const Linear &index) { return model.isUncertain(index); }) &&
-         llvm::none_of(store.loops,
-                       [&](Var var) { return model[var].isUncertain; }) &&
-         llvm::none_of(model.getGridIndices(),
-                       [&](Var var) { return model[var].isUncertain; });
+  auto isUncertain = [&](Var var) { return model[var].isUncertain; };
+  return !model.isUncertain(store.indices) &&
+         llvm::none_of(store.loops, isUncertain) &&
+         llvm::none_of(model.getGridIndices(), isUncertain);
 }
 
 /// Matches a store that every row executes unconditionally, with only grid
@@ -144,6 +141,16 @@ void Prover::placeElement(LinearSystem &system, const RowAccess &store,
     system.restrict(system.getForm(index).add(column, -1), /*isEquality=*/true);
 }
 
+/// Restricts the system to rows and iterations in which `store` accesses
+/// `element`, whatever the unknown values are.
+void Prover::placeReliable(LinearSystem &system, const RowAccess &store,
+                           ArrayRef<Form> element) {
+  for (Var var : llvm::concat<const Var>(model.getGridIndices(), store.loops))
+    (void)system.getColumn(var);
+  placeElement(system, store, element);
+  system.restrict(dropUncertain(model, store.condition));
+}
+
 LinearSystem mlafix::makeElements(RowModel &model, Work &work, KernelOp kernel,
                                   unsigned argument,
                                   SmallVector<Form> &element) {
@@ -161,9 +168,12 @@ LinearSystem mlafix::makeElements(RowModel &model, Work &work, KernelOp kernel,
 
 /// Projects the system onto its first `numDims` columns. If that exceeds the
 /// budget, splits the system into one case per value of a remainder and tries
-/// again.
+/// again. Returns nullopt if the system is too large, or if the budget runs
+/// out.
 static std::optional<PresburgerSet> projectCases(LinearSystem &system,
                                                  unsigned numDims) {
+  if (system.isOverBudget())
+    return std::nullopt;
   std::optional<PresburgerSet> set = system.project(numDims);
   return set || !system.splitRemainders() ? set : system.project(numDims);
 }
@@ -184,15 +194,8 @@ Answer Prover::coverRows(unsigned argument,
     if (!isReliable(*store))
       continue;
     LinearSystem one = elements;
-    for (Var var : model.getGridIndices())
-      (void)one.getColumn(var);
-    for (Var var : store->loops)
-      (void)one.getColumn(var);
-    placeElement(one, *store, element);
-    one.restrict(dropUncertain(model, store->condition));
-    std::optional<PresburgerSet> places;
-    if (!one.isOverBudget())
-      places = projectCases(one, dims);
+    placeReliable(one, *store, element);
+    std::optional<PresburgerSet> places = projectCases(one, dims);
     if (!places)
       return makeUnknown(Question::Coverage, argument, store, kTooManyCases);
     written.unionInPlace(*places);
@@ -234,9 +237,7 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
     if (haveOtherConstants(*store, access))
       continue;
     bool isUncertain = model.isUncertain(store->condition) ||
-                       llvm::any_of(store->indices, [&](const Linear &index) {
-                         return model.isUncertain(index);
-                       });
+                       model.isUncertain(store->indices);
     addLaunch(cases, *store);
     // An unknown may have another value in each iteration. So a store in a loop
     // that does not contain `access` is usable only if the store depends on no
@@ -271,9 +272,7 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
       (void)one.getColumn(var);
     placeElement(one, *store, element);
     one.restrict(store->condition);
-    std::optional<PresburgerSet> places;
-    if (!one.isOverBudget())
-      places = projectCases(one, dims);
+    std::optional<PresburgerSet> places = projectCases(one, dims);
     if (!places)
       return std::nullopt;
     written.unionInPlace(*places);
@@ -294,12 +293,7 @@ Answer Prover::coverCases(unsigned argument,
     SmallVector<Form> element;
     LinearSystem cases = makeElements(model, work, kernel, argument, element);
     assumeLaunch(cases, argument);
-    for (Var var : model.getGridIndices())
-      (void)cases.getColumn(var);
-    for (Var var : store->loops)
-      (void)cases.getColumn(var);
-    placeElement(cases, *store, element);
-    cases.restrict(dropUncertain(model, store->condition));
+    placeReliable(cases, *store, element);
     std::optional<PresburgerSet> missed =
         subtractStores(cases, element, *store, reliable);
     std::optional<bool> none =

@@ -275,9 +275,7 @@ Answer Prover::concludePair(Question question, unsigned argument,
                             const LinearSystem &apart) {
   // If an index depends on memory contents, the answer is unknown.
   for (const RowAccess *access : {&a, &b}) {
-    if (llvm::none_of(access->indices, [&](const Linear &index) {
-          return model.isUncertain(index);
-        }))
+    if (!model.isUncertain(access->indices))
       continue;
     Answer open = makeUnknown(question, argument, access, "");
     if (auto table = findTable(apart, a, b, /*isPromised=*/false))

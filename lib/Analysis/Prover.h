@@ -54,6 +54,8 @@ private:
   bool isReliable(const RowAccess &store) const;
   void placeElement(LinearSystem &system, const RowAccess &store,
                     llvm::ArrayRef<Form> element);
+  void placeReliable(LinearSystem &system, const RowAccess &store,
+                     llvm::ArrayRef<Form> element);
   void assumeLaunch(LinearSystem &system, unsigned argument);
   void addLaunch(LinearSystem &system, const RowAccess &access);
   Answer coverRows(unsigned argument, llvm::ArrayRef<const RowAccess *> stores);

@@ -160,6 +160,10 @@ public:
   Interval getRange(const Linear &linear) const;
   bool isLaunch(const Linear &linear) const;
   bool isUncertain(const Linear &linear) const;
+  bool isUncertain(llvm::ArrayRef<Linear> indices) const {
+    return llvm::any_of(
+        indices, [&](const Linear &index) { return isUncertain(index); });
+  }
   bool isUncertain(const Condition &condition) const;
   /// Returns the variables that an access depends on, without duplicates. First
   /// come the variables of its indices, `also`, its loops and its condition.
