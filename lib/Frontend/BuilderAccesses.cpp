@@ -69,26 +69,13 @@ bool Impl::setBounds(const TensorArgument &argument,
   return true;
 }
 
-static bool checkIndices(Impl &impl, const KernelBuilder::Values &indices,
-                         const SourceLocation &location) {
-  if (!impl.checkVisible(indices, "indices", location))
-    return false;
-  for (KernelBuilder::Value index : indices)
-    if (!impl.get(index).getType().isIndex()) {
-      impl.fail(location) << "expected indices of type index, got "
-                          << impl.spell(index);
-      return false;
-    }
-  return true;
-}
-
 /// Returns true if the tensor, the indices and the optional predicate of an
 /// access are valid; otherwise reports an error.
 static bool checkAccess(Impl &impl, const KernelBuilder::Access &place,
                         const char *what, const SourceLocation &location) {
   return impl.checkOpen(location) &&
          impl.checkTensor(place.tensor, what, location) &&
-         checkIndices(impl, place.indices, location) &&
+         impl.checkIndices(place.indices, "indices", location) &&
          (!place.predicate ||
           impl.checkCondition(place.predicate, "predicate", location));
 }
@@ -103,7 +90,7 @@ static bool checkPart(Impl &impl, const KernelBuilder::Access &place,
       indices.push_back(index);
   if (indices.empty())
     return true;
-  if (!checkIndices(impl, indices, location))
+  if (!impl.checkIndices(indices, "indices", location))
     return false;
   DimAttr dim = impl.rowDim(place.tensor, location);
   if (dim && !dim.isProduct())
@@ -290,8 +277,10 @@ KernelBuilder::Value KernelBuilder::turn(const SourceLocation &location) {
 // States
 //===----------------------------------------------------------------------===//
 
-BaseAttr mlafix::parseBase(Impl &impl, std::string_view text,
-                           const SourceLocation &location) {
+/// Parses the base of an lse. Reports an error and returns null if `text` is
+/// not a base.
+static BaseAttr parseBase(Impl &impl, std::string_view text,
+                          const SourceLocation &location) {
   if (text == "e" || text == "2" || isConstantName(text))
     return BaseAttr::get(impl.context.get(), llvm::StringRef(text));
   impl.fail(location) << "expected base e, 2 or an upper-case name, got '"

@@ -34,13 +34,13 @@ ValueType Impl::typeOf(Type type) {
   return result;
 }
 
-/// Creates a constant whose elements are `value`, of a scalar or row type.
-mlir::Value Impl::constantLike(Type type, int64_t value,
+mlir::Value Impl::constantLike(Type type, double value,
                                const SourceLocation &location) {
   Type element = getElementTypeOrSelf(type);
-  TypedAttr attribute = element.isF32()
-                            ? TypedAttr(builder.getF32FloatAttr(value))
-                            : TypedAttr(builder.getIntegerAttr(element, value));
+  TypedAttr attribute =
+      element.isF32()
+          ? TypedAttr(builder.getF32FloatAttr(value))
+          : TypedAttr(builder.getIntegerAttr(element, int64_t(value)));
   mlir::Value scalar = make<arith::ConstantOp>(location, attribute);
   return isRowTile(type) ? make<SplatOp>(location, type, scalar).getResult()
                          : scalar;
@@ -405,7 +405,6 @@ public:
   KernelBuilder::Value round(Type element);
 
 private:
-  mlir::Value constant(float number);
   /// Returns the operand's type with `element` as the element type.
   Type typed(Type element) const {
     return isRowTile(x.getType())
@@ -464,14 +463,6 @@ KernelBuilder::Value Cast::toInteger(Type element) {
                         : cast<arith::ExtSIOp>(element);
 }
 
-mlir::Value Cast::constant(float number) {
-  mlir::Value scalar = impl.make<arith::ConstantOp>(
-      location, impl.builder.getF32FloatAttr(number));
-  return isRowTile(x.getType())
-             ? impl.make<SplatOp>(location, x.getType(), scalar).getResult()
-             : scalar;
-}
-
 KernelBuilder::Value Cast::round(Type element) {
   // Clamp first: casts to fp8 saturate, but upstream's folds do not.
   if (isFp8(element)) {
@@ -480,8 +471,11 @@ KernelBuilder::Value Cast::round(Type element) {
     bool isPower = isa<Float8E8M0FNUType>(element);
     float most = APFloat::getLargest(fp8).convertToFloat();
     float least = isPower ? 0x1p-127f : -most;
-    x = impl.make<arith::MinimumFOp>(location, x, constant(most));
-    x = impl.make<arith::MaximumFOp>(location, x, constant(least));
+    auto bound = [&](float number) {
+      return impl.constantLike(x.getType(), number, location);
+    };
+    x = impl.make<arith::MinimumFOp>(location, x, bound(most));
+    x = impl.make<arith::MaximumFOp>(location, x, bound(least));
   }
   x = impl.make<arith::TruncFOp>(location, typed(element), x);
   return cast<arith::ExtFOp>(impl.builder.getF32Type());
@@ -624,11 +618,7 @@ KernelBuilder::Values KernelBuilder::topK(Value row, std::int64_t count,
   }
   auto best = impl->make<TopKOp>(location, SmallVector<Type>(count, element),
                                  SmallVector<Type>(count, index), value);
-  Values found;
-  if (best)
-    for (mlir::Value result : best->getResults())
-      found.push_back(impl->wrap(result));
-  return found;
+  return best ? impl->wrapAll(best->getResults()) : Values();
 }
 
 KernelBuilder::Value KernelBuilder::swap(Value row, std::int64_t block,

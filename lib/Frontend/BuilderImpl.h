@@ -100,6 +100,10 @@ struct KernelBuilder::Impl {
   /// error.
   bool checkCondition(Value value, const char *what,
                       const SourceLocation &location);
+  /// Returns true if all of `list` are visible and of type index; otherwise
+  /// reports an error.
+  bool checkIndices(const Values &list, const char *what,
+                    const SourceLocation &location);
   /// Returns true if `value` is a tensor argument; otherwise reports an error.
   bool checkTensor(Value value, const char *what,
                    const SourceLocation &location);
@@ -120,7 +124,8 @@ struct KernelBuilder::Impl {
   Value addArgument(mlir::Type type, const std::string &name,
                     const mlir::NamedAttrList &attributes,
                     const SourceLocation &location);
-  mlir::Value constantLike(mlir::Type type, int64_t value,
+  /// Creates a constant whose elements are `value`, of a scalar or row type.
+  mlir::Value constantLike(mlir::Type type, double value,
                            const SourceLocation &location);
   /// Returns true if the innermost open region is of one of `kinds` and so can
   /// end here; otherwise reports an error.
@@ -179,11 +184,6 @@ struct KernelBuilder::Impl {
   llvm::SmallVector<mlir::Attribute> argNames;
   llvm::SmallVector<mlir::Attribute> argAttrs;
 };
-
-/// Parses the base of an lse. Reports an error and returns null if `text` is
-/// not a base.
-BaseAttr parseBase(KernelBuilder::Impl &impl, std::string_view text,
-                   const SourceLocation &location);
 
 } // namespace mlafix
 

@@ -153,6 +153,19 @@ bool Impl::checkCondition(Value value, const char *what,
   return false;
 }
 
+bool Impl::checkIndices(const Values &list, const char *what,
+                        const SourceLocation &location) {
+  if (!checkVisible(list, what, location))
+    return false;
+  for (Value value : list)
+    if (!get(value).getType().isIndex()) {
+      fail(location) << "expected " << what << " of type index, got "
+                     << spell(value);
+      return false;
+    }
+  return true;
+}
+
 bool Impl::checkTensor(Value value, const char *what,
                        const SourceLocation &location) {
   if (!checkVisible(value, what, location))
@@ -551,17 +564,15 @@ static void buildYield(Impl &impl, const KernelBuilder::Values &values,
 // Grids
 //===----------------------------------------------------------------------===//
 
-static bool checkExtents(Impl &impl, const KernelBuilder::Values &values,
-                         const SourceLocation &location) {
-  if (!impl.checkVisible(values, "extents", location))
+/// Returns true if a grid with these extents can begin; otherwise reports an
+/// error.
+static bool checkGrid(Impl &impl, const KernelBuilder::Values &extents,
+                      const SourceLocation &location) {
+  if (!impl.checkIndices(extents, "extents", location))
     return false;
-  for (KernelBuilder::Value value : values)
-    if (!impl.get(value).getType().isIndex()) {
-      impl.fail(location) << "expected extents of type index, got "
-                          << impl.spell(value);
-      return false;
-    }
-  return true;
+  if (impl.grid)
+    impl.fail(location) << "expected one grid in a kernel, got a second";
+  return !impl.grid;
 }
 
 /// Adds a block to `region`, with `count` index arguments.
@@ -577,12 +588,8 @@ KernelBuilder::Values
 KernelBuilder::beginForall(const Values &extents,
                            const SourceLocation &location) {
   if (!impl->checkOpen(location, /*inGrid=*/false) ||
-      !checkExtents(*impl, extents, location))
+      !checkGrid(*impl, extents, location))
     return {};
-  if (impl->grid) {
-    impl->fail(location) << "expected one grid in a kernel, got a second";
-    return {};
-  }
   if (extents.empty()) {
     impl->fail(location) << "expected at least one extent, got none";
     return {};
@@ -614,12 +621,8 @@ KernelBuilder::beginRaggedForall(Value cuSeqlens, Value rows,
   extents.insert(extents.begin(), rows);
   if (!impl->checkOpen(location, /*inGrid=*/false) ||
       !impl->checkTensor(cuSeqlens, "cu_seqlens", location) ||
-      !checkExtents(*impl, extents, location))
+      !checkGrid(*impl, extents, location))
     return {};
-  if (impl->grid) {
-    impl->fail(location) << "expected one grid in a kernel, got a second";
-    return {};
-  }
   Location loc = impl->at(location);
   OperationState state(loc, RaggedForallOp::getOperationName());
   state.addOperands(impl->get(cuSeqlens));
