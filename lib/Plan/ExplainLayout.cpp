@@ -47,9 +47,18 @@ private:
   void remarkArithmetic();
   StringRef explainOneBlock();
   bool isForAnyAddress() const;
-  int64_t bytesOf(int64_t argument) const {
-    return shape.argDims.at(argument).getSize() *
-           shape.elementBits.at(argument) / 8;
+  /// Returns the names of arguments, separated by ", ".
+  std::string namesOf(ArrayRef<int64_t> arguments) {
+    auto nameOf = [&](int64_t arg) { return version.getArgName(arg); };
+    return llvm::join(llvm::map_range(arguments, nameOf), ", ");
+  }
+  /// Returns the bytes of one row of each argument, added up.
+  int64_t bytesOf(ArrayRef<int64_t> arguments) const {
+    int64_t bytes = 0;
+    for (int64_t argument : arguments)
+      bytes += shape.argDims.at(argument).getSize() *
+               shape.elementBits.at(argument) / 8;
+    return bytes;
   }
   std::string explainPack(DimAttr dim, int64_t wanted);
   std::string explainNarrow(DimAttr dim, int64_t bits);
@@ -127,10 +136,7 @@ std::string Explanation::describe(GuardAttr guard) {
     if (size_t at = text.find(what.str()); at != std::string::npos)
       text.replace(at, what.size(), by);
   };
-  SmallVector<std::string> names;
-  for (int64_t arg : guard.getArgs())
-    names.push_back(version.getArgName(arg).str());
-  replace("{args}", llvm::join(names, ", "));
+  replace("{args}", namesOf(guard.getArgs()));
   replace("{dim}", std::to_string(guard.getDim()));
   replace("{number}", std::to_string(guard.getNumber()));
   return text;
@@ -286,21 +292,14 @@ void Explanation::remarkNarrowAccesses() {
     if (moved < machine.accessBytes)
       narrow[{moved, explainNarrow(dim, bits)}].push_back(argument);
   }
-  for (const auto &[how, arguments] : narrow) {
-    SmallVector<StringRef> names;
-    int64_t bytes = 0;
-    for (int64_t argument : arguments) {
-      names.push_back(version.getArgName(argument));
-      bytes += bytesOf(argument);
-    }
+  for (const auto &[how, arguments] : narrow)
     missed("narrow-access")
         << remark::add(
                "rows of {0} are moved {1} at a time, where the target has "
                "accesses of {2} bytes: {3}",
-               llvm::join(names, ", "), count(how.first, "byte"),
+               namesOf(arguments), count(how.first, "byte"),
                machine.accessBytes, how.second)
-        << remark::metric(kRowBytes, bytes);
-  }
+        << remark::metric(kRowBytes, bytesOf(arguments));
 }
 
 /// Explains why a long row is neither in parts nor over a cluster.
@@ -329,15 +328,14 @@ void Explanation::remarkOneBlock() {
   if (shape.isRagged || layout.isGrouped() || layout.isClustered() ||
       layout.isInParts() || needed <= 2 * machine.threadsPerBlock)
     return;
-  int64_t bytes = 0;
-  for (auto [argument, bits] : shape.elementBits)
-    bytes += bytesOf(argument);
   missed("one-block")
       << remark::add("a row is in one block, {0} in each of {1}, and a launch "
                      "of few rows has as few blocks: {2}",
                      count(layout.getPacks(), "pack"),
                      count(layout.getLanes(), "lane"), explainOneBlock())
-      << remark::metric(kRowBytes, bytes);
+      << remark::metric(kRowBytes,
+                        bytesOf(llvm::to_vector(
+                            llvm::make_first_range(shape.elementBits))));
 }
 
 /// Reports rows that a loop reads again for each of several grid rows: the
@@ -361,12 +359,6 @@ void Explanation::remarkRowsReadAgain() {
   });
   for (auto &[how, arguments] : again) {
     llvm::SmallSetVector<int64_t, 4> all(arguments.begin(), arguments.end());
-    SmallVector<StringRef> names;
-    int64_t bytes = 0;
-    for (int64_t argument : all) {
-      names.push_back(version.getArgName(argument));
-      bytes += bytesOf(argument);
-    }
     std::string rows =
         how.second ? count(how.second, "row")
                    : "all rows along index " + std::to_string(how.first);
@@ -374,8 +366,9 @@ void Explanation::remarkRowsReadAgain() {
                                 "a loop reads the same rows of {0} for {1} of "
                                 "the grid: one row of the grid that computes "
                                 "what several do would read them once",
-                                llvm::join(names, ", "), rows)
-                         << remark::metric(kRowBytes, bytes);
+                                namesOf(all.getArrayRef()), rows)
+                         << remark::metric(kRowBytes,
+                                           bytesOf(all.getArrayRef()));
   }
 }
 
