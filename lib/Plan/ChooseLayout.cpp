@@ -146,14 +146,12 @@ static std::map<int64_t, int64_t> countMovedBits(KernelOp kernel,
 }
 
 int64_t RowShape::packedBits(int64_t percent) const {
-  int64_t widest = 8, all = 0, narrower = 0;
+  int64_t widest = 8, all = movedBits(), narrower = 0;
   if (!peers.empty()) {
     for (int64_t index : peers)
       widest = std::max(widest, elementBits.at(index));
     return widest;
   }
-  for (auto [bits, moved] : movedByBits)
-    all += moved;
   if (all == 0)
     return 8 * this->widest();
   for (auto [bits, moved] : movedByBits) {
@@ -440,10 +438,8 @@ SharedWork mlafix::getSharedWork(const MachineModel &machine,
       pack < machine.sharedDivisions &&
       pack * machine.sharedPacks >= machine.sharedDivisions)
     return SharedWork::Divisions;
-  int64_t bits = 0;
-  for (auto [width, moved] : shape.movedByBits)
-    bits += moved;
-  return shape.converts() && pack * bits < 8 * machine.convertedBytes
+  return shape.converts() &&
+                 pack * shape.movedBits() < 8 * machine.convertedBytes
              ? SharedWork::Conversions
              : SharedWork::None;
 }
@@ -616,14 +612,12 @@ PlanAttr mlafix::chooseParts(MLIRContext *context, const MachineModel &machine,
   if (needed <= 2 * machine.threadsPerBlock)
     return {};
   int64_t threads = chooseBlock(machine, shape, pack, BlockRule::Bytes);
-  int64_t bits = 0; // bits moved per element, of all rows together
-  for (auto [width, moved] : shape.movedByBits)
-    bits += moved;
   int64_t most = std::max<int64_t>(1, machine.heldAccesses /
                                           std::max<int64_t>(1, shape.moves));
   int64_t packs = std::clamp<int64_t>(
-      llvm::divideCeil(8 * machine.blockBytes,
-                       std::max<int64_t>(1, threads * pack * bits)),
+      llvm::divideCeil(
+          8 * machine.blockBytes,
+          std::max<int64_t>(1, threads * pack * shape.movedBits())),
       1, most);
   int64_t parts = llvm::divideCeil(needed, threads * packs);
   return PlanAttr::get(LayoutAttr::get(context, threads, packs, pack,

@@ -67,6 +67,13 @@ struct RowShape {
   /// widest access of an argument counts.
   void addAccess(int64_t argument, DimAttr dim, int64_t bits);
   bool reduces() const { return reductions > 0; }
+  /// Returns the bits moved per element, of all rows together.
+  int64_t movedBits() const {
+    int64_t bits = 0;
+    for (auto [width, moved] : movedByBits)
+      bits += moved;
+    return bits;
+  }
   /// Returns the alias mode that holds for every code version.
   AliasMode aliasMode() const {
     bool isUpdate = llvm::any_of(
