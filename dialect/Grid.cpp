@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Extents.h"
 #include "dialect/Mlafix.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -72,7 +71,10 @@ static bool isBoundSize(memref::DimOp dim) {
   return Factors::of(name) || isConstantName(name);
 }
 
-bool mlafix::isKnownOnceBound(Value index) {
+/// Returns true if `index` becomes a constant when the kernel's names are
+/// bound, because it is arithmetic on constants and on sizes that binding
+/// fixes. Until the names are bound, a grid extent may also be such a value.
+static bool isKnownOnceBound(Value index) {
   SetVector<Value> pending;
   pending.insert(index);
   for (size_t i = 0; i < pending.size(); ++i) { // `pending` grows meanwhile

@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Bases.h"
 #include "dialect/KernelVerifier.h"
 #include "mlafix/UnitLimits.h"
 

@@ -168,6 +168,20 @@ struct BindableName {
 /// arguments, and then dtypes, bases, dynamic dims and optional arguments.
 llvm::SmallVector<BindableName> getBindableNames(KernelOp kernel);
 
+/// Returns the base for which `name` stands: "e" or "2". A name stands for what
+/// `getBound` returns for it or, if that is "", for the name's default. Either
+/// may be the name of another base, which is resolved in the same way. Returns
+/// "" if a name is reached that is neither bound nor has a default.
+llvm::StringRef
+resolveBase(KernelOp kernel, llvm::StringRef name,
+            llvm::function_ref<llvm::StringRef(llvm::StringRef)> getBound);
+
+/// Returns true if a launch knows `index` without running the kernel: a
+/// constant, an integer argument (also one that is cast to index, but no
+/// boolean), or a size of a tensor that every call passes. Once the kernel's
+/// names are bound, grid extents must be such values.
+bool isKnownAtLaunch(mlir::Value index);
+
 /// Returns the unbound names in the dim of `type`, which is a row tile or a
 /// state. Returns an empty list for other types.
 llvm::SmallVector<llvm::StringRef, 2> getLengthNames(mlir::Type type);

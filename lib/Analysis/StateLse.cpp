@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/StateLse.h"
-#include "dialect/Bases.h"
 
 #include <algorithm>
 #include <cmath>

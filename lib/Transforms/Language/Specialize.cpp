@@ -5,8 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Bases.h"
-#include "dialect/Extents.h"
 #include "lib/Transforms/Language/OpaqueElements.h"
 #include "lib/Transforms/Language/Presence.h"
 #include "lib/Transforms/Passes.h"

@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Bases.h"
 #include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/States/F32Builder.h"
