@@ -73,9 +73,10 @@ bool mlafix::hasUnknownStride(KernelOp kernel, Value memref) {
   return false;
 }
 
-bool mlafix::hasRowBound(ArrayAttr guards) {
-  return guards &&
-         llvm::any_of(guards.getAsRange<GuardAttr>(), [](GuardAttr guard) {
-           return guard.getKind() == GuardKind::MaxRows;
-         });
+std::optional<int64_t> mlafix::getRowBound(ArrayAttr guards) {
+  if (guards)
+    for (GuardAttr guard : guards.getAsRange<GuardAttr>())
+      if (guard.getKind() == GuardKind::MaxRows)
+        return guard.getNumber();
+  return std::nullopt;
 }

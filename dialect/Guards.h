@@ -40,8 +40,9 @@ int64_t getGuardedMultiple(KernelOp kernel, llvm::StringRef dim);
 /// that a guard ensures to be packed. `memref` is an argument or thread-local
 /// memory.
 bool hasUnknownStride(KernelOp kernel, mlir::Value memref);
-/// Returns true if a guard ensures that the number of rows fits 32 bits.
-bool hasRowBound(mlir::ArrayAttr guards);
+/// Returns the most rows that a guard admits, so that their numbers fit 32
+/// bits. Returns nullopt if there is no such guard.
+std::optional<int64_t> getRowBound(mlir::ArrayAttr guards);
 
 } // namespace mlafix
 

@@ -264,7 +264,7 @@ Value BodyLowering::joinPacked(Location loc, unsigned arg, unsigned dim,
                                Value index, Value next) {
   auto [of, position] = getSizeOwner(kernel, arg, dim + 1);
   Value size = find(ParamKind::Size, of, position);
-  if (hasRowBound(kernel.getGuardsAttr()))
+  if (getRowBound(kernel.getGuardsAttr()))
     size = arith::ExtUIOp::create(
         b, loc, b.getI64Type(),
         arith::TruncIOp::create(b, loc, b.getI32Type(), size));

@@ -170,15 +170,6 @@ static int64_t getMostRows(LayoutAttr layout) {
          (layout.isInParts() ? layout.getParts() : layout.getLanes());
 }
 
-/// Returns the number in the guard MaxRows of `version`, or nullopt if there is
-/// no such guard.
-static std::optional<int64_t> getRowLimit(KernelOp version) {
-  for (auto guard : version.getGuardsAttr().getAsRange<GuardAttr>())
-    if (guard.getKind() == GuardKind::MaxRows)
-      return guard.getNumber();
-  return std::nullopt;
-}
-
 /// Sets the number in the guard MaxRows of `version`, if there is such a guard.
 static void limitRows(KernelOp version, int64_t most) {
   SmallVector<Attribute> guards;
@@ -623,7 +614,7 @@ static LogicalResult adaptLayout(KernelOp version, StringRef name,
            << adapted->getParts();
   version.setPlanAttr(plan.with(*adapted));
   // Keep the bound of a version for few rows.
-  if (getRowLimit(version) == getMostRows(layout))
+  if (getRowBound(version.getGuardsAttr()) == getMostRows(layout))
     limitRows(version, getMostRows(*adapted));
   return success();
 }

@@ -41,7 +41,8 @@ llvm::LogicalResult verifyLanes(KernelOp kernel);
 class GridRows {
 public:
   GridRows(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall)
-      : b(b), forall(forall), isNarrow(hasRowBound(kernel.getGuardsAttr())) {}
+      : b(b), forall(forall),
+        isNarrow(getRowBound(kernel.getGuardsAttr()).has_value()) {}
 
   /// Converts an i32 to the type of row numbers.
   mlir::Value number(mlir::Value i32);
