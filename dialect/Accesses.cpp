@@ -290,9 +290,9 @@ static bool isOfIntegerVariable(Value memref) {
   Type element = cast<MemRefType>(memref.getType()).getElementType();
   if (element.isInteger() && !element.isInteger(1))
     return true;
-  KernelOp kernel = getKernelOf(getKernelArgument(memref));
-  std::optional<DictionaryAttr> bindings = kernel.getBindings();
-  return bindings && bindings->contains(variable);
+  DictionaryAttr bindings =
+      getKernelOf(getKernelArgument(memref)).getBindingsAttr();
+  return bindings && bindings.contains(variable);
 }
 
 /// Checks the type of a stored value. An integer dtype variable has an unknown

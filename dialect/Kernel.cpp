@@ -135,8 +135,8 @@ bool KernelOp::isArgAbsent(unsigned index) {
 }
 
 std::optional<int64_t> KernelOp::getMostOf(StringRef dim) {
-  std::optional<DictionaryAttr> bounds = getMost();
-  auto most = bounds ? bounds->getAs<IntegerAttr>(dim) : IntegerAttr();
+  DictionaryAttr bounds = getMostAttr();
+  auto most = bounds ? bounds.getAs<IntegerAttr>(dim) : IntegerAttr();
   return most ? std::optional(most.getInt()) : std::nullopt;
 }
 
@@ -162,13 +162,13 @@ Operation *KernelOp::getGrid() {
 /// Drops the default of each name that neither occurs in the kernel nor is
 /// bound. Folding may have removed the last use of such a name.
 LogicalResult KernelOp::canonicalize(KernelOp op, PatternRewriter &rewriter) {
-  DictionaryAttr defaults = op.getDefaults().value_or(DictionaryAttr());
+  DictionaryAttr defaults = op.getDefaultsAttr();
   if (!defaults)
     return rewriter.notifyMatchFailure(op, "no defaults");
   llvm::StringSet<> names;
   for (const BindableName &name : getBindableNames(op))
     names.insert(name.name);
-  DictionaryAttr bound = op.getBindings().value_or(DictionaryAttr());
+  DictionaryAttr bound = op.getBindingsAttr();
   SmallVector<NamedAttribute> kept;
   for (NamedAttribute entry : defaults)
     if (names.contains(entry.getName()) ||

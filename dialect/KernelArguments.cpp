@@ -511,7 +511,7 @@ SmallVector<StringRef, 2> mlafix::getLengthNames(Type type) {
 }
 
 static Attribute getDefault(KernelOp kernel, StringRef name) {
-  DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr());
+  DictionaryAttr defaults = kernel.getDefaultsAttr();
   return defaults ? defaults.get(name) : Attribute();
 }
 
@@ -541,7 +541,7 @@ mlafix::resolveBase(KernelOp kernel, StringRef name,
 SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
   llvm::MapVector<StringRef, BindableName::Kind> dims, dtypes, bases, dynamic,
       presence;
-  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  DictionaryAttr bound = kernel.getBindingsAttr();
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     auto memref = dyn_cast<MemRefType>(type);
     if (!memref || kernel.isArgAbsent(index))
@@ -616,7 +616,7 @@ LogicalResult mlafix::verifyNames(KernelOp kernel) {
              << "expected different names for dims, dtypes, bases and optional "
                 "arguments, got '"
              << name.name << "' for two of them";
-  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  DictionaryAttr bound = kernel.getBindingsAttr();
   for (NamedAttribute entry : kernel.getDefaults().value_or(
            DictionaryAttr::get(kernel.getContext()))) {
     StringRef name = entry.getName();

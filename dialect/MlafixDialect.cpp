@@ -690,7 +690,7 @@ static bool isFactor(StringRef text) {
 bool Factors::isValid() const { return isFactor(groups) && isFactor(group); }
 
 DimAttr Factors::getDim(KernelOp kernel) const {
-  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  DictionaryAttr bound = kernel.getBindingsAttr();
   return getDim(kernel.getContext())
       .bind([&](StringRef name) -> std::optional<int64_t> {
         auto size = bound ? bound.getAs<IntegerAttr>(name) : IntegerAttr();

@@ -96,7 +96,7 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
       checks.push_back(built);
   if (!checks.empty())
     fields.push_back(b.getNamedAttr("checks", b.getArrayAttr(checks)));
-  if (DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr()))
+  if (DictionaryAttr defaults = kernel.getDefaultsAttr())
     fields.push_back(b.getNamedAttr("defaults", defaults));
   if (auto proofs = kernel->getAttrOfType<ArrayAttr>(kProofsAttr))
     fields.push_back(b.getNamedAttr("proofs", proofs));

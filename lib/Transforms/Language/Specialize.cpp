@@ -388,7 +388,7 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
   });
 
   SmallVector<NamedAttribute> bindings;
-  if (DictionaryAttr previous = kernel.getBindings().value_or(DictionaryAttr()))
+  if (DictionaryAttr previous = kernel.getBindingsAttr())
     llvm::append_range(bindings, previous);
   for (auto [name, size] : names.dims)
     if (!names.lengthless.contains(name))
