@@ -213,7 +213,7 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
     return failure();
   if (!isOfRow)
     return success();
-  DimAttr last = getArgumentDim(memref, type.getRank() - 1);
+  DimAttr last = getLastDim(memref);
   if (part.slice && (failed(verifySlice(op, name, last, *part.slice,
                                         type.getElementType())) ||
                      failed(verifyOfSlice(op, name, dim, *part.slice))))
@@ -370,8 +370,7 @@ LogicalResult LoadIntoOp::verify() {
                          << " and each >= 1, got first = " << first
                          << " and each = " << each;
   auto type = cast<MemRefType>(getSource().getType());
-  DimAttr dim = type.getRank() ? getArgumentDim(getSource(), type.getRank() - 1)
-                               : DimAttr();
+  DimAttr dim = getLastDim(getSource());
   if (!dim)
     return emitOpError() << "expected an argument of the kernel whose last dim "
                             "has a name or a size, got "
@@ -445,8 +444,7 @@ DimAttr MemoryAccess::getRowDim() const {
   if (!isRow)
     return {};
   if (isa<LoadIntoOp>(op)) // the result has another dim
-    return getArgumentDim(memref,
-                          cast<MemRefType>(memref.getType()).getRank() - 1);
+    return getLastDim(memref);
   for (Type type :
        llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
     if (isRowTile(type))
@@ -471,8 +469,7 @@ bool MemoryAccess::isPerGroup() const {
 }
 
 DimAttr MemoryAccess::getProduct() const {
-  int64_t rank = cast<MemRefType>(memref.getType()).getRank();
-  DimAttr dim = rank ? getArgumentDim(memref, rank - 1) : DimAttr();
+  DimAttr dim = getLastDim(memref);
   return dim && dim.isProduct() ? dim : DimAttr();
 }
 

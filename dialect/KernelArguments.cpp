@@ -271,13 +271,10 @@ LogicalResult TensorVerifier::verifyMany(unsigned index, MemRefType type) {
                        << type.getRank();
   if (failed(isList ? verifyList(index, type) : verifyRanks(index, type)))
     return failure();
-  int64_t offset;
-  SmallVector<int64_t> strides;
-  (void)type.getStridesAndOffset(strides, offset);
-  if (!ShapedType::isDynamic(strides[0]))
+  int64_t stride = type.getStridesAndOffset().first[0];
+  if (!ShapedType::isDynamic(stride))
     return fail(index) << "expected a dynamic stride between the tensors of "
-                       << (isList ? "a list" : "ranks") << ", got "
-                       << strides[0];
+                       << (isList ? "a list" : "ranks") << ", got " << stride;
   if (++many > limits::peers)
     return fail(index) << "expected at most " << limits::peers
                        << " arguments with '" << kPeersAttr << "' or '"

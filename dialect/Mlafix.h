@@ -109,6 +109,9 @@ KernelOp getKernelOf(mlir::BlockArgument argument);
 /// name with a bound, or a name. Returns null if the dim has neither a size nor
 /// a name, or if `memref` is not a kernel argument.
 DimAttr getArgumentDim(mlir::Value memref, unsigned position);
+/// Returns the last dim of a kernel argument, along which its rows lie. Returns
+/// null as getArgumentDim() does, or if the argument has no dims.
+DimAttr getLastDim(mlir::Value memref);
 /// Returns the last dim of the first argument whose last dim is a product
 /// (`groups` K). Returns null if there is no such argument.
 DimAttr getProductOf(KernelOp kernel, DimAttr groups);

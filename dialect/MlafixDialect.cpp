@@ -304,15 +304,17 @@ DimAttr mlafix::getArgumentDim(Value memref, unsigned position) {
   return name.empty() ? DimAttr() : DimAttr::get(context, name);
 }
 
+DimAttr mlafix::getLastDim(Value memref) {
+  auto type = dyn_cast<MemRefType>(memref.getType());
+  return type && type.getRank() ? getArgumentDim(memref, type.getRank() - 1)
+                                : DimAttr();
+}
+
 DimAttr mlafix::getProductOf(KernelOp kernel, DimAttr groups) {
-  for (BlockArgument argument : kernel.getBody().front().getArguments()) {
-    auto type = dyn_cast<MemRefType>(argument.getType());
-    DimAttr dim = type && type.getRank() > 0
-                      ? getArgumentDim(argument, type.getRank() - 1)
-                      : DimAttr();
-    if (dim && dim.isProduct() && dim.getGroups() == groups)
+  for (BlockArgument argument : kernel.getBody().front().getArguments())
+    if (DimAttr dim = getLastDim(argument);
+        dim && dim.isProduct() && dim.getGroups() == groups)
       return dim;
-  }
   return DimAttr();
 }
 

@@ -21,9 +21,7 @@ using namespace mlafix;
 
 unsigned RowModel::getRank(unsigned argument) {
   auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
-  DimAttr last = type.getRank() ? getArgumentDim(kernel.getArgument(argument),
-                                                 type.getRank() - 1)
-                                : DimAttr();
+  DimAttr last = getLastDim(kernel.getArgument(argument));
   return type.getRank() + (last && parted.contains(last) ? 1 : 0);
 }
 
@@ -31,7 +29,7 @@ Linear RowModel::getSize(unsigned argument, unsigned dim) {
   auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
   unsigned last = type.getRank() - 1;
   if (dim >= last && getRank(argument) > type.getRank()) {
-    DimAttr product = getArgumentDim(kernel.getArgument(argument), last);
+    DimAttr product = getLastDim(kernel.getArgument(argument));
     DimAttr factor = dim == last ? product.getGroups() : product.getGroup();
     return factor.isBound() ? Linear::of(factor.getSize())
                             : Linear::of(getNamedSize(factor.getName()));

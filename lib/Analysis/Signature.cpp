@@ -18,9 +18,6 @@ using namespace mlafix;
 static DictionaryAttr describeTensor(KernelOp kernel, unsigned index,
                                      MemRefType type) {
   Builder b(kernel.getContext());
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  (void)type.getStridesAndOffset(strides, offset);
   auto numbers = [&](ArrayRef<int64_t> values) {
     return b.getArrayAttr(
         llvm::map_to_vector(values, [&](int64_t value) -> Attribute {
@@ -37,7 +34,7 @@ static DictionaryAttr describeTensor(KernelOp kernel, unsigned index,
                      b.getStringAttr(getDTypeName(type.getElementType()))),
       b.getNamedAttr("dims", kernel.getArgDims(index)),
       b.getNamedAttr("shape", numbers(type.getShape())),
-      b.getNamedAttr("strides", numbers(strides)),
+      b.getNamedAttr("strides", numbers(type.getStridesAndOffset().first)),
       b.getNamedAttr("access", b.getStringAttr(kernel.getArgAccess(index))),
       b.getNamedAttr("optional", b.getBoolAttr(kernel.isArgOptional(index))),
   };

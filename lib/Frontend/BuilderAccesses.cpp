@@ -19,8 +19,7 @@ unsigned Impl::rank(Value tensor) const {
 }
 
 DimAttr Impl::rowDim(Value tensor, const SourceLocation &location) {
-  unsigned last = rank(tensor);
-  DimAttr dim = last ? getArgumentDim(get(tensor), last - 1) : DimAttr();
+  DimAttr dim = getLastDim(get(tensor));
   if (!dim)
     fail(location)
         << "expected a tensor whose last dim has a name to take rows "
@@ -484,8 +483,7 @@ void Impl::useRows(Value tensor, bool isSlice) {
   auto type = cast<MemRefType>(value.getType());
   if (type.getStridesAndOffset().first.back() == 1)
     return;
-  DimAttr dim = getArgumentDim(value, type.getRank() - 1);
-  if (!isSlice && getProductOf(KernelOp(kernel), dim)) {
+  if (!isSlice && getProductOf(kernel, getLastDim(value))) {
     groupRows.insert(value);
     return;
   }
@@ -502,11 +500,8 @@ void Impl::settleGroupRows() {
       if (isRowTile(type))
         dims.insert(getTileDim(type));
   });
-  for (mlir::Value tensor : groupRows) {
-    int64_t rank = cast<MemRefType>(tensor.getType()).getRank();
-    DimAttr dim = getArgumentDim(tensor, rank - 1);
-    if (!dims.contains(getProductOf(KernelOp(kernel), dim)))
+  for (mlir::Value tensor : groupRows)
+    if (!dims.contains(getProductOf(kernel, getLastDim(tensor))))
       setUnitStride(tensor);
-  }
   refreshSignature();
 }

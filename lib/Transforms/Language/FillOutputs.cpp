@@ -226,10 +226,8 @@ Value Output::buildFill(OpBuilder &b, Attribute fill) {
   Value value = arith::ConstantOp::create(b, loc, number);
   if (!stores.front().isRow)
     return value;
-  return SplatOp::create(
-      b, loc,
-      getRowTileType(getArgumentDim(memref, type.getRank() - 1), element),
-      value);
+  return SplatOp::create(b, loc, getRowTileType(getLastDim(memref), element),
+                         value);
 }
 
 LogicalResult FillOutputsPass::fill(unsigned argument) {
