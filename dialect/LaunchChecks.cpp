@@ -35,7 +35,11 @@ public:
   Step get(Value value);
   /// Adds steps for the condition that a size is at most `most`.
   void checkAtMost(unsigned argument, unsigned dim, int64_t most);
-  ArrayAttr getSteps() const { return b.getArrayAttr(steps); }
+  /// Returns the condition as a unit stores it.
+  DictionaryAttr getCheck(StringRef text) const {
+    return b.getDictionaryAttr({b.getNamedAttr("steps", b.getArrayAttr(steps)),
+                                b.getNamedAttr("text", b.getStringAttr(text))});
+  }
 
 private:
   Step add(StringRef op, ArrayRef<NamedAttribute> fields);
@@ -237,7 +241,6 @@ void StepBuilder::checkAtMost(unsigned argument, unsigned dim, int64_t most) {
 }
 
 DictionaryAttr mlafix::buildLaunchCheck(KernelOp kernel, StringRef dim) {
-  Builder b(kernel.getContext());
   int64_t most = *kernel.getMostOf(dim);
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
     auto type = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]);
@@ -249,10 +252,7 @@ DictionaryAttr mlafix::buildLaunchCheck(KernelOp kernel, StringRef dim) {
         continue;
       StepBuilder steps(kernel.getContext());
       steps.checkAtMost(i, position, most);
-      std::string text = (dim + " <= " + Twine(most)).str();
-      return b.getDictionaryAttr(
-          {b.getNamedAttr("steps", steps.getSteps()),
-           b.getNamedAttr("text", b.getStringAttr(text))});
+      return steps.getCheck((dim + " <= " + Twine(most)).str());
     }
   }
   return {};
@@ -260,9 +260,6 @@ DictionaryAttr mlafix::buildLaunchCheck(KernelOp kernel, StringRef dim) {
 
 DictionaryAttr mlafix::buildLaunchCheck(AssumeOp op) {
   StepBuilder steps(op.getContext());
-  if (!steps.get(op.getCondition()))
-    return {};
-  Builder b(op.getContext());
-  return b.getDictionaryAttr({b.getNamedAttr("steps", steps.getSteps()),
-                              b.getNamedAttr("text", op.getTextAttr())});
+  return steps.get(op.getCondition()) ? steps.getCheck(op.getText())
+                                      : DictionaryAttr();
 }
