@@ -61,7 +61,8 @@ static bool findsRowsIn(KernelOp kernel, BlockArgument argument) {
   return grid && grid.getCuSeqlens() == argument;
 }
 
-bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
+/// True if the accesses of two arguments allow them to be one tensor.
+static bool mayAlias(KernelOp kernel, unsigned written, unsigned read) {
   SmallVector<MemoryAccess> ofWritten, ofRead;
   for (const MemoryAccess &access : collectAccesses(kernel)) {
     if (access.memref == kernel.getArgument(written))

@@ -12,15 +12,11 @@
 
 namespace mlafix {
 
-/// True if argument `read` may be the same tensor as argument `written` (N11 in
-/// docs/Dialect.md): the accesses show that each row uses only its own elements
-/// of both arguments, and reads no element of `read` after it has written one
-/// of `written`. Also true if the kernel does not access one of the two.
-bool mayAlias(KernelOp kernel, unsigned written, unsigned read);
-
-/// True if a launch may pass the same tensor for `written` and `read`: they
-/// have the same shape and type, the kernel only reads `read`, and mayAlias()
-/// holds.
+/// True if a launch may pass the same tensor for `written` and `read` (N11 in
+/// docs/Dialect.md): they have the same shape and type, the kernel only reads
+/// `read`, and the accesses show that each row uses only its own elements of
+/// both arguments, and reads no element of `read` after it has written one of
+/// `written`. The kernel need not access both.
 bool mayBeOneTensor(KernelOp kernel, unsigned written, unsigned read);
 
 /// True if `aliases`, the pairs in a kernel's signature, contains (a, b) or (b,
