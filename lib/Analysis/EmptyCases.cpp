@@ -293,6 +293,12 @@ bool EmptyCases::holds(Number a, Number b, unsigned wanted) {
 // Decisions
 //===----------------------------------------------------------------------===//
 
+/// Returns the value that one branch of `branch` yields for its result `value`.
+static Value getYielded(scf::IfOp branch, Value value, bool isThen) {
+  scf::YieldOp yield = isThen ? branch.thenYield() : branch.elseYield();
+  return yield.getOperand(cast<OpResult>(value).getResultNumber());
+}
+
 EmptyCases::Decision EmptyCases::decide(Value condition) {
   Memo &memo = memos[values.getNumber(condition)];
   if (memo.decisionEpoch == epochOf(condition))
@@ -338,13 +344,9 @@ EmptyCases::Decision EmptyCases::computeDecision(Value condition) {
       })
       .Case<scf::IfOp>([&](scf::IfOp branch) {
         Decision which = decide(branch.getCondition());
-        Region &region =
-            which.holds ? branch.getThenRegion() : branch.getElseRegion();
-        if (isOver || region.empty())
+        if (isOver)
           return Decision();
-        unsigned result = cast<OpResult>(condition).getResultNumber();
-        Decision chosen =
-            decide(region.front().getTerminator()->getOperand(result));
+        Decision chosen = decide(getYielded(branch, condition, which.holds));
         return Decision{chosen.holds, which.lses | chosen.lses};
       })
       .Case<math::IsNaNOp>(
@@ -457,13 +459,9 @@ EmptyCases::Number EmptyCases::compute(Value value) {
   }
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     Decision decision = decide(branch.getCondition());
-    Region &region =
-        decision.holds ? branch.getThenRegion() : branch.getElseRegion();
-    if (isOver || region.empty())
+    if (isOver)
       return {};
-    Operation *yield = region.front().getTerminator();
-    Number number =
-        eval(yield->getOperand(cast<OpResult>(value).getResultNumber()));
+    Number number = eval(getYielded(branch, value, decision.holds));
     return {number.symbol, number.lses | decision.lses};
   }
   return computeOp(op);
