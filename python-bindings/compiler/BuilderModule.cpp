@@ -77,6 +77,16 @@ auto valueOf(Result (Builder::*method)(Args...)) {
   };
 }
 
+/// Wraps a method that ends a loop or a branch. The function returns the
+/// method's results.
+auto resultsOf(bool (Builder::*method)(const Values &, Values &, const Loc &)) {
+  return [method](Builder &b, const Values &values, const Loc &loc) {
+    Values results;
+    checked(b, (b.*method)(values, results, loc));
+    return results;
+  };
+}
+
 void bindArguments(nb::class_<Builder> &builder) {
   builder
       .def(
@@ -93,12 +103,8 @@ void bindArguments(nb::class_<Builder> &builder) {
           "name"_a, "dims"_a, "dtype"_a, "dtype_name"_a, "access"_a,
           "optional"_a, "sizes"_a, "fill"_a, "peers"_a, "most"_a, "swizzle"_a,
           "bounds"_a, "location"_a)
-      .def(
-          "set_default",
-          [](Builder &b, Text name, Text value, const Loc &loc) {
-            checked(b, b.setDefault(name, value, loc));
-          },
-          "name"_a, "value"_a, "location"_a)
+      .def("set_default", valueOf(&Builder::setDefault), "name"_a, "value"_a,
+           "location"_a)
       .def(
           "add_scalar",
           [](Builder &b, std::string name, std::string dtype,
@@ -108,108 +114,41 @@ void bindArguments(nb::class_<Builder> &builder) {
                                           loc));
           },
           "name"_a, "dtype"_a, "at_most"_a, "location"_a)
-      .def(
-          "dim",
-          [](Builder &b, Value tensor, unsigned position, const Loc &loc) {
-            return checked(b, b.dim(tensor, position, loc));
-          },
-          "tensor"_a, "position"_a, "location"_a);
+      .def("dim", valueOf(&Builder::dim), "tensor"_a, "position"_a,
+           "location"_a);
 }
 
 void bindPromises(nb::class_<Builder> &builder) {
   builder.def("prove_bounds", valueOf(&Builder::proveBounds), "location"_a)
-      .def(
-          "allow",
-          [](Builder &b, Text kind, const Loc &loc) {
-            checked(b, b.allow(kind, loc));
-          },
-          "kind"_a, "location"_a)
-      .def(
-          "plan",
-          [](Builder &b, Text field, const Loc &loc) {
-            checked(b, b.plan(field, loc));
-          },
-          "field"_a, "location"_a)
+      .def("allow", valueOf(&Builder::allow), "kind"_a, "location"_a)
+      .def("plan", valueOf(&Builder::plan), "field"_a, "location"_a)
       .def("distinct", valueOf(&Builder::distinct), "tensor"_a, "location"_a)
-      .def(
-          "assume",
-          [](Builder &b, Value condition, Text text, const Loc &loc) {
-            checked(b, b.assume(condition, text, loc));
-          },
-          "condition"_a, "text"_a, "location"_a)
-      .def(
-          "print",
-          [](Builder &b, Text text, const Values &values, const Loc &loc) {
-            checked(b, b.print(text, values, loc));
-          },
-          "text"_a, "values"_a, "location"_a)
+      .def("assume", valueOf(&Builder::assume), "condition"_a, "text"_a,
+           "location"_a)
+      .def("print", valueOf(&Builder::print), "text"_a, "values"_a,
+           "location"_a)
       .def("exchange", valueOf(&Builder::exchange), "location"_a);
 }
 
 void bindGrid(nb::class_<Builder> &builder) {
   builder
-      .def(
-          "begin_forall",
-          [](Builder &b, const Values &extents, const Loc &loc) {
-            return checked(b, b.beginForall(extents, loc));
-          },
-          "extents"_a, "location"_a)
-      .def(
-          "begin_ragged_forall",
-          [](Builder &b, Value cuSeqlens, Value rows, const Values &inner,
-             const Loc &loc) {
-            return checked(b, b.beginRaggedForall(cuSeqlens, rows, inner, loc));
-          },
-          "cu_seqlens"_a, "rows"_a, "inner"_a, "location"_a)
-      .def(
-          "begin_ragged_body",
-          [](Builder &b, Value predicate, const Loc &loc) {
-            return checked(b, b.beginRaggedBody(predicate, loc));
-          },
-          "predicate"_a, "location"_a)
-      .def(
-          "end_grid",
-          [](Builder &b, const Loc &loc) { checked(b, b.endGrid(loc)); },
-          "location"_a);
+      .def("begin_forall", valueOf(&Builder::beginForall), "extents"_a,
+           "location"_a)
+      .def("begin_ragged_forall", valueOf(&Builder::beginRaggedForall),
+           "cu_seqlens"_a, "rows"_a, "inner"_a, "location"_a)
+      .def("begin_ragged_body", valueOf(&Builder::beginRaggedBody),
+           "predicate"_a, "location"_a)
+      .def("end_grid", valueOf(&Builder::endGrid), "location"_a);
 }
 
 void bindControlFlow(nb::class_<Builder> &builder) {
   builder
-      .def(
-          "begin_for",
-          [](Builder &b, Value lower, Value upper, Value step,
-             const Values &initial, const Loc &loc) {
-            return checked(b, b.beginFor(lower, upper, step, initial, loc));
-          },
-          "lower"_a, "upper"_a, "step"_a, "initial"_a, "location"_a)
-      .def(
-          "end_for",
-          [](Builder &b, const Values &next, const Loc &loc) {
-            Values results;
-            checked(b, b.endFor(next, results, loc));
-            return results;
-          },
-          "next"_a, "location"_a)
-      .def(
-          "begin_if",
-          [](Builder &b, Value condition, const Loc &loc) {
-            checked(b, b.beginIf(condition, loc));
-          },
-          "condition"_a, "location"_a)
-      .def(
-          "begin_else",
-          [](Builder &b, const Values &values, const Loc &loc) {
-            checked(b, b.beginElse(values, loc));
-          },
-          "values"_a, "location"_a)
-      .def(
-          "end_if",
-          [](Builder &b, const Values &values, const Loc &loc) {
-            Values results;
-            checked(b, b.endIf(values, results, loc));
-            return results;
-          },
-          "values"_a, "location"_a);
+      .def("begin_for", valueOf(&Builder::beginFor), "lower"_a, "upper"_a,
+           "step"_a, "initial"_a, "location"_a)
+      .def("end_for", resultsOf(&Builder::endFor), "next"_a, "location"_a)
+      .def("begin_if", valueOf(&Builder::beginIf), "condition"_a, "location"_a)
+      .def("begin_else", valueOf(&Builder::beginElse), "values"_a, "location"_a)
+      .def("end_if", resultsOf(&Builder::endIf), "values"_a, "location"_a);
 }
 
 void bindArithmetic(nb::class_<Builder> &builder) {
@@ -226,30 +165,12 @@ void bindArithmetic(nb::class_<Builder> &builder) {
             return checked(b, b.constant(value, dtype, loc));
           },
           "value"_a, "dtype"_a, "location"_a)
-      .def(
-          "unary",
-          [](Builder &b, Text op, Value operand, const Loc &loc) {
-            return checked(b, b.unary(op, operand, loc));
-          },
-          "op"_a, "operand"_a, "location"_a)
-      .def(
-          "binary",
-          [](Builder &b, Text op, Value lhs, Value rhs, const Loc &loc) {
-            return checked(b, b.binary(op, lhs, rhs, loc));
-          },
-          "op"_a, "lhs"_a, "rhs"_a, "location"_a)
-      .def(
-          "fma",
-          [](Builder &b, Value x, Value y, Value z, const Loc &loc) {
-            return checked(b, b.fma(x, y, z, loc));
-          },
-          "a"_a, "b"_a, "c"_a, "location"_a)
-      .def(
-          "compare",
-          [](Builder &b, Text op, Value lhs, Value rhs, const Loc &loc) {
-            return checked(b, b.compare(op, lhs, rhs, loc));
-          },
-          "op"_a, "lhs"_a, "rhs"_a, "location"_a)
+      .def("unary", valueOf(&Builder::unary), "op"_a, "operand"_a, "location"_a)
+      .def("binary", valueOf(&Builder::binary), "op"_a, "lhs"_a, "rhs"_a,
+           "location"_a)
+      .def("fma", valueOf(&Builder::fma), "a"_a, "b"_a, "c"_a, "location"_a)
+      .def("compare", valueOf(&Builder::compare), "op"_a, "lhs"_a, "rhs"_a,
+           "location"_a)
       .def("select", valueOf(&Builder::select), "condition"_a, "if_true"_a,
            "if_false"_a, "location"_a);
 }
@@ -314,12 +235,8 @@ void bindMemory(nb::class_<Builder> &builder) {
 
 void bindStates(nb::class_<Builder> &builder) {
   builder
-      .def(
-          "identity",
-          [](Builder &b, Text dim, Text base, const Loc &loc) {
-            return checked(b, b.identity(dim, base, loc));
-          },
-          "dim"_a, "base"_a, "location"_a)
+      .def("identity", valueOf(&Builder::identity), "dim"_a, "base"_a,
+           "location"_a)
       .def(
           "load_state",
           [](Builder &b, Value out, const Values &outIndices, Value lse,
@@ -343,31 +260,13 @@ void bindStates(nb::class_<Builder> &builder) {
           },
           "state"_a, "out"_a.none(), "out_indices"_a, "lse"_a.none(),
           "lse_indices"_a, "predicate"_a.none(), "scale"_a.none(), "location"_a)
-      .def(
-          "make_state",
-          [](Builder &b, Value row, Value lse, Text base, bool sink,
-             const Loc &loc) {
-            return checked(b, b.makeState(row, lse, base, sink, loc));
-          },
-          "row"_a, "lse"_a, "base"_a, "sink"_a, "location"_a)
-      .def(
-          "merge",
-          [](Builder &b, const Values &states, const Loc &loc) {
-            return checked(b, b.merge(states, loc));
-          },
-          "states"_a, "location"_a)
-      .def(
-          "mask",
-          [](Builder &b, Value state, Value predicate, const Loc &loc) {
-            return checked(b, b.mask(state, predicate, loc));
-          },
-          "state"_a, "predicate"_a, "location"_a)
-      .def(
-          "rebase",
-          [](Builder &b, Value state, Text base, const Loc &loc) {
-            return checked(b, b.rebase(state, base, loc));
-          },
-          "state"_a, "base"_a, "location"_a)
+      .def("make_state", valueOf(&Builder::makeState), "row"_a, "lse"_a,
+           "base"_a, "sink"_a, "location"_a)
+      .def("merge", valueOf(&Builder::merge), "states"_a, "location"_a)
+      .def("mask", valueOf(&Builder::mask), "state"_a, "predicate"_a,
+           "location"_a)
+      .def("rebase", valueOf(&Builder::rebase), "state"_a, "base"_a,
+           "location"_a)
       .def("payload", valueOf(&Builder::payload), "state"_a, "location"_a)
       .def("lse_of", valueOf(&Builder::lseOf), "state"_a, "location"_a);
 }
