@@ -31,12 +31,6 @@ using Text = std::string_view;
 
 namespace {
 
-[[noreturn]] void throwUsage(const std::string &message) {
-  Diagnostic diagnostic;
-  diagnostic.message = message;
-  throwCompileError({diagnostic}, {}, {});
-}
-
 /// Returns the bytes of a str or bytes object, which are valid as long as the
 /// object lives. Throws TypeError for other objects.
 Text bytesOf(nb::handle source) {
@@ -56,20 +50,18 @@ Text bytesOf(nb::handle source) {
           .c_str());
 }
 
-Emit emitOf(Text name) {
-  Emit emit;
+/// Converts the value of `option` by `parse`. Throws CompileError if `parse`
+/// refuses it.
+template <typename T>
+T parsed(bool (&parse)(Text, T &, std::string &), const std::string &option,
+         Text text) {
+  T value;
   std::string error;
-  if (!parseEmit(name, emit, error))
-    throwUsage("emit: " + error);
-  return emit;
-}
-
-AssemblerKind assemblerOf(Text name) {
-  AssemblerKind kind;
-  std::string error;
-  if (!parseAssembler(name, kind, error))
-    throwUsage("assembler: " + error);
-  return kind;
+  if (parse(text, value, error))
+    return value;
+  Diagnostic diagnostic;
+  diagnostic.message = option + ": " + error;
+  throwCompileError({diagnostic}, {}, {});
 }
 
 CompileResult run(Text source, const std::string &name,
@@ -97,8 +89,8 @@ compileSource(nb::object source, const std::string &name,
   CompileOptions options;
   options.kernel = kernel;
   options.targets = targets;
-  options.emit = emitOf(emit);
-  options.assembler = assemblerOf(assembler);
+  options.emit = parsed(parseEmit, "emit", emit);
+  options.assembler = parsed(parseAssembler, "assembler", assembler);
   options.ptxas = ptxas;
   options.variant = variant;
   options.plan = plan;
