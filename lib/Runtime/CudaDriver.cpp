@@ -160,9 +160,7 @@ mlafix_status mlafix::runtime::cudaError(const CudaDriver &driver,
 
 extern "C" mlafix_status mlafix_cuda_device_count(int32_t *count) noexcept {
   return guarded([&] {
-    if (!count)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"count\": expected a pointer, got null");
+    MLAFIX_TRY(require(count, "count"));
     *count = 0;
     const CudaDriver *driver = nullptr;
     MLAFIX_TRY(getCudaDriver(driver));
@@ -177,10 +175,8 @@ extern "C" mlafix_status
 mlafix_cuda_function(const char *name, int32_t version,
                      mlafix_cuda_entry *entry) noexcept {
   return guarded([&] {
-    if (!name || !entry)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"%s\": expected a pointer, got null",
-                  name ? "entry" : "name");
+    MLAFIX_TRY(require(name, "name"));
+    MLAFIX_TRY(require(entry, "entry"));
     *entry = nullptr;
     const CudaDriver *driver = nullptr;
     MLAFIX_TRY(getCudaDriver(driver));

@@ -102,10 +102,7 @@ extern "C" mlafix_status mlafix_embedded_load(mlafix_embedded *embedded,
 extern "C" mlafix_status mlafix_embedded_unit(mlafix_embedded *embedded,
                                               mlafix_unit **unit) noexcept {
   return guarded([&] {
-    if (!unit)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"unit\": expected a pointer for the result, got "
-                  "null");
+    MLAFIX_TRY(require(unit, "unit", "a pointer for the result"));
     *unit = nullptr;
     MLAFIX_TRY(load(embedded, nullptr));
     *unit = findLoaded(*embedded)->unit.get();
@@ -117,10 +114,7 @@ extern "C" mlafix_status
 mlafix_embedded_kernel(mlafix_embedded *embedded, uint32_t index,
                        const mlafix_kernel **kernel) noexcept {
   return guarded([&] {
-    if (!kernel)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"kernel\": expected a pointer for the result, got "
-                  "null");
+    MLAFIX_TRY(require(kernel, "kernel", "a pointer for the result"));
     *kernel = nullptr;
     MLAFIX_TRY(load(embedded, nullptr));
     if (index >= embedded->num_kernels)

@@ -217,12 +217,9 @@ mlafix_unit_find_kernel(const mlafix_unit *unit, const char *name,
                         const char *bindings,
                         const mlafix_kernel **kernel) noexcept {
   return guarded([&] {
-    if (!unit || !name || !kernel)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"%s\": expected a pointer, got null",
-                  !unit   ? "unit"
-                  : !name ? "name"
-                          : "kernel");
+    MLAFIX_TRY(require(unit, "unit"));
+    MLAFIX_TRY(require(name, "name"));
+    MLAFIX_TRY(require(kernel, "kernel"));
     *kernel = nullptr;
     return findKernel(*unit, name, bindings, *kernel);
   });
@@ -247,10 +244,8 @@ extern "C" mlafix_status
 mlafix_kernel_arg_info(const mlafix_kernel *kernel, uint32_t index,
                        mlafix_arg_info *info) noexcept {
   return guarded([&] {
-    if (!kernel || !info)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"%s\": expected a pointer, got null",
-                  kernel ? "info" : "kernel");
+    MLAFIX_TRY(require(kernel, "kernel"));
+    MLAFIX_TRY(require(info, "info"));
     if (index >= kernel->desc->args.size())
       return noSuch("arguments", index, kernel->desc->args.size());
     const ArgDesc &arg = kernel->desc->args[index];
@@ -279,12 +274,9 @@ extern "C" mlafix_status mlafix_kernel_alias(const mlafix_kernel *kernel,
                                              uint32_t index, uint32_t *a,
                                              uint32_t *b) noexcept {
   return guarded([&] {
-    if (!kernel || !a || !b)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"%s\": expected a pointer, got null",
-                  !kernel ? "kernel"
-                  : !a    ? "a"
-                          : "b");
+    MLAFIX_TRY(require(kernel, "kernel"));
+    MLAFIX_TRY(require(a, "a"));
+    MLAFIX_TRY(require(b, "b"));
     if (index >= kernel->desc->aliases.size())
       return noSuch("aliases", index, kernel->desc->aliases.size());
     *a = kernel->desc->aliases[index].first;
@@ -302,10 +294,8 @@ extern "C" mlafix_status mlafix_kernel_proof(const mlafix_kernel *kernel,
                                              uint32_t index,
                                              mlafix_proof_info *info) noexcept {
   return guarded([&] {
-    if (!kernel || !info)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"%s\": expected a pointer, got null",
-                  kernel ? "info" : "kernel");
+    MLAFIX_TRY(require(kernel, "kernel"));
+    MLAFIX_TRY(require(info, "info"));
     if (index >= kernel->desc->proofs.size())
       return noSuch("proofs", index, kernel->desc->proofs.size());
     const ProofDesc &proof = kernel->desc->proofs[index];
@@ -335,10 +325,8 @@ extern "C" mlafix_status
 mlafix_kernel_code_info(const mlafix_kernel *kernel, mlafix_device device,
                         mlafix_code_info *info) noexcept {
   return guarded([&] {
-    if (!kernel || !info)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"%s\": expected a pointer, got null",
-                  kernel ? "info" : "kernel");
+    MLAFIX_TRY(require(kernel, "kernel"));
+    MLAFIX_TRY(require(info, "info"));
     const PreparedKernel *prepared = nullptr;
     MLAFIX_TRY(prepareKernel(*kernel, device, prepared));
     mlafix_code_info out = MLAFIX_CODE_INFO_INIT;

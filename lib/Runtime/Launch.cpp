@@ -142,20 +142,6 @@ mlafix_status runOnCuda(const PreparedKernel &prepared, const Plan &plan,
   return turn.end();
 }
 
-mlafix_status requireKernel(const mlafix_kernel *kernel) {
-  if (kernel)
-    return MLAFIX_OK;
-  return fail(MLAFIX_INVALID_ARGUMENT,
-              "argument \"kernel\": expected a kernel, got null");
-}
-
-mlafix_status requireBound(const mlafix_bound *bound) {
-  if (bound)
-    return MLAFIX_OK;
-  return fail(MLAFIX_INVALID_ARGUMENT,
-              "argument \"bound\": expected a bound kernel, got null");
-}
-
 mlafix_status named(const KernelDesc &kernel, mlafix_status status) {
   return status == MLAFIX_OK
              ? status
@@ -219,7 +205,7 @@ extern "C" mlafix_status mlafix_launch(const mlafix_kernel *kernel,
                                        uint32_t num_args, mlafix_device device,
                                        void *stream, uint32_t flags) noexcept {
   return guarded([&] {
-    MLAFIX_TRY(requireKernel(kernel));
+    MLAFIX_TRY(require(kernel, "kernel", "a kernel"));
     Plan plan;
     const PreparedKernel *prepared = preparedKernel(*kernel, device);
     if (!prepared ||
@@ -245,7 +231,7 @@ extern "C" mlafix_status mlafix_validate(const mlafix_kernel *kernel,
                                          mlafix_device device,
                                          uint32_t flags) noexcept {
   return guarded([&] {
-    MLAFIX_TRY(requireKernel(kernel));
+    MLAFIX_TRY(require(kernel, "kernel", "a kernel"));
     Call call;
     MLAFIX_TRY(named(*kernel->desc,
                      checkCall(*kernel, args, num_args, device, flags, call)));
@@ -258,12 +244,9 @@ extern "C" mlafix_status mlafix_bind(const mlafix_kernel *kernel,
                                      mlafix_device device, uint32_t flags,
                                      mlafix_bound **bound) noexcept {
   return guarded([&] {
-    if (!bound)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"bound\": expected a pointer for the result, got "
-                  "null");
+    MLAFIX_TRY(require(bound, "bound", "a pointer for the result"));
     *bound = nullptr;
-    MLAFIX_TRY(requireKernel(kernel));
+    MLAFIX_TRY(require(kernel, "kernel", "a kernel"));
     Call call;
     MLAFIX_TRY(named(*kernel->desc,
                      checkCall(*kernel, args, num_args, device, flags, call)));
@@ -345,7 +328,7 @@ extern "C" mlafix_status mlafix_bound_set_args(mlafix_bound *bound,
                                                const mlafix_arg *scalars,
                                                uint32_t num_args) noexcept {
   return guarded([&] {
-    MLAFIX_TRY(requireBound(bound));
+    MLAFIX_TRY(require(bound, "bound", "a bound kernel"));
     const KernelDesc &desc = bound->call.desc();
     Call call = bound->call;
     MLAFIX_TRY(movePointers(call, pointers, num_args));
@@ -362,7 +345,7 @@ extern "C" mlafix_status
 mlafix_bound_set_scalar(mlafix_bound *bound, uint32_t index,
                         const mlafix_arg *value) noexcept {
   return guarded([&] {
-    MLAFIX_TRY(requireBound(bound));
+    MLAFIX_TRY(require(bound, "bound", "a bound kernel"));
     const KernelDesc &desc = bound->call.desc();
     if (index >= desc.args.size() || desc.args[index].isTensor())
       return fail(MLAFIX_INVALID_ARGUMENT,
@@ -381,7 +364,7 @@ extern "C" mlafix_status mlafix_bound_launch(const mlafix_bound *bound,
                                              void *stream,
                                              uint32_t flags) noexcept {
   return guarded([&] {
-    MLAFIX_TRY(requireBound(bound));
+    MLAFIX_TRY(require(bound, "bound", "a bound kernel"));
     MLAFIX_TRY(named(bound->call.desc(), checkGroup(bound->call)));
     return named(bound->call.desc(),
                  runPlan(*bound->prepared, bound->plan, bound->call.device,
@@ -393,7 +376,7 @@ extern "C" mlafix_status
 mlafix_bound_launch_info(const mlafix_bound *bound,
                          mlafix_launch_info *info) noexcept {
   return guarded([&] {
-    MLAFIX_TRY(requireBound(bound));
+    MLAFIX_TRY(require(bound, "bound", "a bound kernel"));
     if (!info || info->struct_size < sizeof(uint32_t))
       return fail(MLAFIX_INVALID_ARGUMENT,
                   "argument \"info\": expected a mlafix_launch_info with "
@@ -434,7 +417,7 @@ extern "C" mlafix_status
 mlafix_bound_variant_info(const mlafix_bound *bound, uint32_t index,
                           mlafix_variant_info *info) noexcept {
   return guarded([&] {
-    MLAFIX_TRY(requireBound(bound));
+    MLAFIX_TRY(require(bound, "bound", "a bound kernel"));
     const auto &variants = bound->prepared->code->variants;
     if (!info || info->struct_size < sizeof(uint32_t))
       return fail(MLAFIX_INVALID_ARGUMENT,

@@ -93,9 +93,7 @@ mlafix_status mlafix::runtime::prepareKernel(const mlafix_kernel &kernel,
 extern "C" mlafix_status mlafix_unit_prepare(mlafix_unit *unit,
                                              mlafix_device device) noexcept {
   return guarded([&] {
-    if (!unit)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"unit\": expected a unit, got null");
+    MLAFIX_TRY(require(unit, "unit", "a unit"));
     size_t slot = 0;
     MLAFIX_TRY(deviceSlot(device, slot));
     bool any = unit->kernels.empty();
@@ -117,9 +115,7 @@ extern "C" mlafix_status mlafix_unit_prepare(mlafix_unit *unit,
 extern "C" mlafix_status mlafix_unit_unload(mlafix_unit *unit,
                                             mlafix_device device) noexcept {
   return guarded([&] {
-    if (!unit)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"unit\": expected a unit, got null");
+    MLAFIX_TRY(require(unit, "unit", "a unit"));
     size_t slot = 0;
     MLAFIX_TRY(deviceSlot(device, slot));
     ForkSafeLock lock(unit->mutex);

@@ -160,6 +160,13 @@ mlafix_status mlafix::runtime::prefixError(mlafix_status status,
   return status;
 }
 
+mlafix_status mlafix::runtime::require(const void *argument, const char *name,
+                                       const char *what) {
+  return argument ? MLAFIX_OK
+                  : fail(MLAFIX_INVALID_ARGUMENT,
+                         "argument \"%s\": expected %s, got null", name, what);
+}
+
 bool mlafix::runtime::isLogged(mlafix_log_level level) {
   return level >= environment().logLevel ||
          sink.wanted.load(std::memory_order_relaxed);

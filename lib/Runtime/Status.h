@@ -31,6 +31,11 @@ mlafix_status fail(mlafix_status status, const char *format, ...)
 mlafix_status prefixError(mlafix_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/// Fails with INVALID_ARGUMENT if the argument called `name` is null. The
+/// message says that `what` was expected.
+mlafix_status require(const void *argument, const char *name,
+                      const char *what = "a pointer");
+
 /// Returns the length of `text` without an incomplete UTF-8 character at its
 /// end.
 size_t wholeLength(const char *text, size_t length);

@@ -77,15 +77,6 @@ mlafix_status readFile(const char *path, std::vector<uint8_t> &bytes) {
   return MLAFIX_OK;
 }
 
-mlafix_status requireResult(mlafix_unit **unit) {
-  if (!unit)
-    return fail(MLAFIX_INVALID_ARGUMENT,
-                "argument \"unit\": expected a pointer for the result, got "
-                "null");
-  *unit = nullptr;
-  return MLAFIX_OK;
-}
-
 } // namespace
 
 mlafix_status mlafix::runtime::loadUnit(std::vector<uint8_t> bytes,
@@ -119,10 +110,9 @@ extern "C" mlafix_status
 mlafix_unit_load_file(const char *path, const mlafix_load_options *options,
                       mlafix_unit **unit) noexcept {
   return guarded([&] {
-    MLAFIX_TRY(requireResult(unit));
-    if (!path)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"path\": expected a file name, got null");
+    MLAFIX_TRY(require(unit, "unit", "a pointer for the result"));
+    *unit = nullptr;
+    MLAFIX_TRY(require(path, "path", "a file name"));
     std::vector<uint8_t> bytes;
     MLAFIX_TRY(readFile(path, bytes));
     mlafix_status status =
@@ -137,7 +127,8 @@ mlafix_unit_load_memory(const void *bytes, size_t size,
                         const mlafix_load_options *options,
                         mlafix_unit **unit) noexcept {
   return guarded([&] {
-    MLAFIX_TRY(requireResult(unit));
+    MLAFIX_TRY(require(unit, "unit", "a pointer for the result"));
+    *unit = nullptr;
     if (!bytes && size > 0)
       return fail(MLAFIX_INVALID_ARGUMENT,
                   "argument \"bytes\": expected %zu bytes, got null", size);
