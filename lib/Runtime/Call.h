@@ -146,8 +146,8 @@ struct ByteRange {
 };
 ByteRange byteRange(const ArgDesc &desc, const CallArg &arg);
 
-/// A launch as it is planned: code version, grid and packed parameters.
-struct Plan {
+/// A planned launch without its parameters: code version and grid.
+struct PlannedGrid {
   const CodeVersion *variant;
   uint32_t index; ///< index of `variant` among the code versions
   uint32_t numParams;
@@ -156,6 +156,10 @@ struct Plan {
   uint32_t groupThreads; ///< threads per lane group (CUDA); 0: no lane groups
   int64_t rows;          ///< number of rows; 0: nothing to launch
   int64_t rowBytes;      ///< approximate bytes touched per row (CPU)
+};
+
+/// A launch as it is planned: code version, grid and packed parameters.
+struct Plan : PlannedGrid {
   uint64_t slots[limits::slots];
 };
 

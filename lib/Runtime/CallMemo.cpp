@@ -177,13 +177,7 @@ bool KnownCall::recall(const mlafix_arg *given, uint32_t count,
   if (!valid || count != numArgs || !matches(given, device, pointers) ||
       !areApart(pointers))
     return false;
-  plan.variant = variant;
-  plan.index = index;
-  plan.numParams = numParams;
-  plan.grid = grid;
-  plan.threads = threads;
-  plan.rows = rows;
-  plan.rowBytes = rowBytes;
+  static_cast<PlannedGrid &>(plan) = planned;
   for (uint32_t i = 0; i < numSlots; ++i)
     plan.slots[i] = pointerOf[i] < 0 ? slots[i] : pointers[pointerOf[i]];
   return true;
@@ -308,22 +302,16 @@ bool KnownCall::remember(const Call &call, const TargetCode &code,
     }
   if (!addGuards(call, code))
     return false;
-  variant = plan.variant;
-  index = plan.index;
-  numParams = plan.numParams;
-  grid = plan.grid;
-  threads = plan.threads;
-  rows = plan.rows;
-  rowBytes = plan.rowBytes;
+  planned = plan;
   std::copy_n(plan.slots, numSlots, slots);
   std::fill_n(pointerOf, numSlots, int8_t(-1));
   uint32_t slot = 0;
-  for (const Param &param : variant->params) {
+  for (const Param &param : plan.variant->params) {
     if (param.kind == ParamKind::Pointer)
       pointerOf[slot] = static_cast<int8_t>(param.arg);
     slot += param.slots;
   }
-  return addTables(call, *variant);
+  return addTables(call, *plan.variant);
 }
 
 bool CallMemo::recall(const mlafix_arg *args, uint32_t numArgs,

@@ -19,15 +19,13 @@
 #ifndef MLAFIX_RUNTIME_CALLMEMO_H
 #define MLAFIX_RUNTIME_CALLMEMO_H
 
-#include "UnitModel.h"
+#include "Call.h"
 
 #include <atomic>
 
 namespace mlafix::runtime {
 
 struct ByteSpan;
-struct Call;
-struct Plan;
 
 /// A call that passed every check, and its plan.
 class KnownCall {
@@ -97,9 +95,8 @@ private:
   Pair pairs[maxPairs];
 
   // The remembered plan.
-  const CodeVersion *variant;
-  uint32_t index, numParams, numSlots, grid, threads;
-  int64_t rows, rowBytes;
+  PlannedGrid planned;
+  uint32_t numSlots;
   uint64_t slots[maxSlots];
   int8_t pointerOf[maxSlots]; ///< argument number of a pointer slot, else -1
   int32_t group;              ///< first slot of the Group parameter, or -1
