@@ -108,6 +108,14 @@ inline uint64_t scalarSlot(const mlafix_arg &arg) {
   }
 }
 
+/// Returns the value of an integer argument, of which a Call has the slot.
+inline int64_t integerOf(const Call &call, uint32_t index) {
+  uint64_t slot = call.args[index].scalar;
+  return call.desc().args[index].kind == MLAFIX_ARG_I32
+             ? static_cast<int32_t>(slot)
+             : static_cast<int64_t>(slot);
+}
+
 /// Returns true if arguments `a` and `b` are tensors that may have the same
 /// address although one of them is written.
 bool mayCoincide(const Call &call, uint32_t a, uint32_t b);

@@ -170,10 +170,7 @@ int64_t readLeaf(const Call &call, const CheckStep &step) {
   const CallArg &arg = call.args[step.arg];
   if (step.kind == CheckStepKind::Size)
     return arg.hasShape ? arg.sizes[step.dim] : 0;
-  auto value = static_cast<int64_t>(arg.scalar);
-  return call.desc().args[step.arg].kind == MLAFIX_ARG_I32
-             ? static_cast<int32_t>(value)
-             : value;
+  return integerOf(call, step.arg);
 }
 
 int64_t compute(CheckStepKind kind, int64_t x, int64_t y, int64_t z) {
@@ -463,13 +460,11 @@ mlafix_status checkNamedDims(const Call &call, int64_t *values) {
 
 mlafix_status checkBounds(const Call &call, const int64_t *dimValues) {
   const KernelDesc &desc = call.desc();
-  for (size_t i = 0; i < desc.args.size(); ++i) {
+  for (uint32_t i = 0; i < desc.args.size(); ++i) {
     const ArgDesc &arg = desc.args[i];
     if (arg.atMostId < 0)
       continue;
-    auto value = static_cast<int64_t>(call.args[i].scalar);
-    if (arg.kind == MLAFIX_ARG_I32)
-      value = static_cast<int32_t>(value);
+    int64_t value = integerOf(call, i);
     int64_t most = dimValues[arg.atMostId];
     if (value < 0 || value > most)
       return WRONG(arg,

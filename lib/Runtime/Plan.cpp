@@ -296,14 +296,13 @@ mlafix_status extentValue(const Call &call, const Extent &extent,
   case Extent::ScalarValue:
     break;
   }
-  const ArgDesc &desc = call.desc().args[extent.arg];
-  value = desc.kind == MLAFIX_ARG_I32 ? static_cast<int32_t>(arg.scalar)
-                                      : static_cast<int64_t>(arg.scalar);
+  value = integerOf(call, extent.arg);
   if (value < 0)
     return fail(MLAFIX_INVALID_ARGUMENT,
                 "argument \"%s\": expected a value of at least 0, since it is "
                 "an extent of the grid, got %lld",
-                desc.name.c_str(), static_cast<long long>(value));
+                call.desc().args[extent.arg].name.c_str(),
+                static_cast<long long>(value));
   return MLAFIX_OK;
 }
 
@@ -442,16 +441,11 @@ mlafix_status computeGroups(const Call &call, const Geometry &geometry,
   if (__builtin_mul_overflow(rows.total, geometry.lanes, &lanes))
     return setBlocks(call, INT64_MAX, plan);
   int64_t pieces = 0;
-  switch (of.pieces.kind) {
-  case Extent::ScalarValue: // a negative value is an empty range, no error
-    pieces = call.desc().args[of.pieces.arg].kind == MLAFIX_ARG_I32
-                 ? static_cast<int32_t>(call.args[of.pieces.arg].scalar)
-                 : static_cast<int64_t>(call.args[of.pieces.arg].scalar);
-    break;
-  case Extent::TensorSize:
-  case Extent::Constant:
+  if (of.pieces.kind == Extent::ScalarValue)
+    // A negative value is an empty range, no error.
+    pieces = integerOf(call, of.pieces.arg);
+  else
     MLAFIX_TRY(extentValue(call, of.pieces, pieces));
-  }
   GroupedGrid grid =
       shareLanes(of, lanes, pieces, geometry.threads, multiprocessors);
   plan.groupThreads = static_cast<uint32_t>(grid.groupThreads);
