@@ -99,16 +99,20 @@ bool holdsSameStrides(const Call &call, const Guard &guard, int64_t) {
   });
 }
 
-/// Returns true if the tensors have more bytes than half of the last-level
-/// cache. The end of the tensors would then evict their beginning from the
-/// cache. glibc's memcpy() uses the same limit.
-bool holdsBeyondCache(const Call &call, const Guard &guard, int64_t) {
+double bytesOf(const Call &call, const Guard &guard) {
   double bytes = 0;
   allOf(guard.args, [&](uint32_t a) {
     bytes += elementBytes(call.desc().args[a], call.args[a]);
     return true;
   });
-  return 2 * bytes > static_cast<double>(lastCacheBytes());
+  return bytes;
+}
+
+/// Returns true if the tensors have more bytes than half of the last-level
+/// cache. The end of the tensors would then evict their beginning from the
+/// cache. glibc's memcpy() uses the same limit.
+bool holdsBeyondCache(const Call &call, const Guard &guard, int64_t) {
+  return 2 * bytesOf(call, guard) > static_cast<double>(lastCacheBytes());
 }
 
 bool holdsMaxRows(const Call &, const Guard &guard, int64_t rows) {
@@ -188,12 +192,7 @@ std::string gotSameStrides(const Call &call, const Guard &guard, int64_t) {
 }
 
 std::string gotBeyondCache(const Call &call, const Guard &guard, int64_t) {
-  double bytes = 0;
-  allOf(guard.args, [&](uint32_t a) {
-    bytes += elementBytes(call.desc().args[a], call.args[a]);
-    return true;
-  });
-  return std::to_string(static_cast<uint64_t>(bytes)) +
+  return std::to_string(static_cast<uint64_t>(bytesOf(call, guard))) +
          " bytes, and a cache of " + std::to_string(lastCacheBytes());
 }
 
