@@ -220,10 +220,7 @@ Relation mlafix::runtime::selfOverlap(const ByteLayout &layout) {
 Relation mlafix::runtime::overlap(const ByteLayout &a, const ByteLayout &b) {
   if (a.empty || b.empty)
     return Relation::Disjoint;
-  // Compare distances and not end addresses, since the end of a tensor at the
-  // top of the address space would overflow.
-  if (a.base <= b.base ? b.base - a.base >= a.extent
-                       : a.base - b.base >= b.extent)
+  if (ByteSpan{a.base, a.extent}.isApartFrom({b.base, b.extent}))
     return Relation::Disjoint;
   if (a.numDims == 1 && b.numDims == 1)
     return Relation::Overlap; // two intervals that intersect

@@ -62,6 +62,8 @@ struct ByteSpan {
   /// Returns true if the intervals are disjoint. If they are not, the layouts
   /// may still be disjoint.
   bool isApartFrom(const ByteSpan &other) const {
+    // Compare distances and not end addresses, since the end of a tensor at the
+    // top of the address space would overflow.
     return base <= other.base ? other.base - base >= extent
                               : base - other.base >= other.extent;
   }

@@ -119,8 +119,6 @@ mlafix_status checkApart(const Call &call, uint32_t other, uint32_t which,
     ByteLayout b = alike;
     b.base += reinterpret_cast<uintptr_t>(call.tables[source.table][r]) -
               reinterpret_cast<uintptr_t>(source.data);
-    if (ByteSpan{a.base, a.extent}.isApartFrom({b.base, b.extent}))
-      continue;
     Relation relation = overlap(a, b);
     if (relation == Relation::Overlap ||
         (relation == Relation::Unknown &&
