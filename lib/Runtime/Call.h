@@ -147,13 +147,6 @@ mlafix_status checkScalarBounds(const Call &call);
 /// Asks the driver whether each pointer is valid memory for the device.
 mlafix_status checkMemory(const Call &call);
 
-/// The bytes from the lowest to the highest byte of a tensor. `bytes` is 0 if
-/// the tensor is empty or absent.
-struct ByteRange {
-  uint64_t begin, bytes;
-};
-ByteRange byteRange(const ArgDesc &desc, const CallArg &arg);
-
 /// A planned launch without its parameters: code version and grid.
 struct PlannedGrid {
   const CodeVersion *variant;

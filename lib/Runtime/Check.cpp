@@ -93,7 +93,7 @@ mlafix_status spanByLayout(const Call &call, uint32_t index, ByteSpan &span) {
   if (!makeByteLayout(arg, given, layout))
     return WRONG(arg, "expected a tensor that fits the address space, got %s",
                  "sizes and strides that lead out of it");
-  span = {layout.base, layout.empty ? 0 : layout.extent};
+  span = {layout.base, layout.extent};
   if (!arg.isWritten())
     return MLAFIX_OK;
   Relation self = selfOverlap(layout);
@@ -151,14 +151,6 @@ static mlafix_status checkOverlaps(const Call &call) {
   return MLAFIX_OK;
 }
 
-ByteRange mlafix::runtime::byteRange(const ArgDesc &desc, const CallArg &arg) {
-  ByteLayout layout;
-  if (!arg.present || !makeByteLayout(desc, arg, layout))
-    return {0, 0};
-  return {layout.base, layout.empty ? 0 : layout.extent};
-}
-
-//===----------------------------------------------------------------------===//
 // Conditions of a launch
 //===----------------------------------------------------------------------===//
 

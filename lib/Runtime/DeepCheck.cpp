@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Call.h"
+#include "Bytes.h"
 #include "Status.h"
 #include "Unit.h"
 
@@ -36,46 +36,44 @@ bool queryPointer(const CudaDriver &driver, uint64_t address,
          cuda::success;
 }
 
-mlafix_status wrong(const ArgDesc &arg, const char *expected, const char *got) {
-  return fail(MLAFIX_INVALID_ARGUMENT, "argument \"%s\": expected %s, got %s",
-              arg.name.c_str(), expected, got);
-}
-
-mlafix_status checkRange(const ArgDesc &arg, const ByteRange &range,
+mlafix_status checkRange(const ArgDesc &arg, const ByteLayout &tensor,
                          const PointerAttributes &facts) {
   if (facts.rangeSize == 0)
     return MLAFIX_OK; // the driver knows no allocation here
-  uint64_t before = range.begin - facts.rangeStart;
-  if (range.begin >= facts.rangeStart && before <= facts.rangeSize &&
-      range.bytes <= facts.rangeSize - before)
+  uint64_t before = tensor.base - facts.rangeStart;
+  if (tensor.base >= facts.rangeStart && before <= facts.rangeSize &&
+      tensor.extent <= facts.rangeSize - before)
     return MLAFIX_OK;
-  return fail(MLAFIX_INVALID_ARGUMENT,
-              "argument \"%s\": expected a tensor within its allocation of %zu "
-              "bytes at 0x%llx, got one of %" PRIu64 " bytes at 0x%" PRIx64,
-              arg.name.c_str(), facts.rangeSize, facts.rangeStart, range.bytes,
-              range.begin);
+  return WRONG(
+      arg,
+      "expected a tensor within its allocation of %zu bytes at 0x%llx, "
+      "got one of %" PRIu64 " bytes at 0x%" PRIx64,
+      facts.rangeSize, facts.rangeStart, tensor.extent, tensor.base);
 }
 
 mlafix_status checkOnCuda(const CudaDriver &driver, const Call &call,
                           const ArgDesc &arg, const CallArg &given) {
   DeviceName device(call.device);
-  ByteRange range = byteRange(arg, given);
   // Ask about the data pointer. It lies inside the tensor even if strides are
   // negative.
   PointerAttributes facts;
   auto address = reinterpret_cast<uintptr_t>(given.data);
   if (!queryPointer(driver, address, facts) || facts.memoryType == 0)
-    return fail(MLAFIX_INVALID_ARGUMENT,
-                "argument \"%s\": expected memory of %s, got %p, which the "
-                "CUDA driver does not know",
-                arg.name.c_str(), device.text, given.data);
+    return WRONG(
+        arg,
+        "expected memory of %s, got %p, which the CUDA driver does not "
+        "know",
+        device.text, given.data);
   // Accept managed memory and registered host memory, which every device can
   // access.
   if (facts.memoryType == cuda::memoryTypeDevice && !facts.isManaged &&
       facts.ordinal != call.device.ordinal)
-    return wrong(arg, device.text,
+    return WRONG(arg, "expected %s, got %s", device.text,
                  DeviceName({MLAFIX_CUDA, facts.ordinal}).text);
-  return checkRange(arg, range, facts);
+  ByteLayout layout;
+  if (!makeByteLayout(arg, given, layout))
+    layout = ByteLayout(); // leads out of the address space: in no allocation
+  return checkRange(arg, layout, facts);
 }
 
 mlafix_status checkOnCpu(const CudaDriver &driver, const ArgDesc &arg,
@@ -85,10 +83,10 @@ mlafix_status checkOnCpu(const CudaDriver &driver, const ArgDesc &arg,
   if (!queryPointer(driver, address, facts))
     return MLAFIX_OK; // not the driver's memory, or no driver in use
   if (facts.memoryType == cuda::memoryTypeDevice && !facts.isManaged)
-    return fail(MLAFIX_INVALID_ARGUMENT,
-                "argument \"%s\": expected memory of the cpu, got %p, which is "
-                "memory of cuda:%d",
-                arg.name.c_str(), given.data, facts.ordinal);
+    return WRONG(arg,
+                 "expected memory of the cpu, got %p, which is memory of "
+                 "cuda:%d",
+                 given.data, facts.ordinal);
   return MLAFIX_OK;
 }
 
