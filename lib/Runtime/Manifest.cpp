@@ -205,20 +205,28 @@ constexpr StepSpec stepSpecs[] = {
 #include "mlafix/CheckSteps.def"
 };
 
+uint32_t argIndex(const Value &value, const KernelDesc &kernel) {
+  return static_cast<uint32_t>(
+      value.integer(0, static_cast<int64_t>(kernel.args.size()) - 1));
+}
+
+uint32_t dimIndex(const Value &value, const ArgDesc &arg) {
+  return static_cast<uint32_t>(
+      value.integer(0, static_cast<int64_t>(arg.dims.size()) - 1));
+}
+
 /// Parses a step that reads a size, a scalar or a constant.
 void parseLeaf(const Value &value, const KernelDesc &kernel, CheckStep &step) {
   if (step.kind == CheckStepKind::Constant) {
     step.value = value.at("value").integer(INT64_MIN, INT64_MAX);
     return;
   }
-  auto last = static_cast<int64_t>(kernel.args.size()) - 1;
-  step.arg = static_cast<uint32_t>(value.at("arg").integer(0, last));
+  step.arg = argIndex(value.at("arg"), kernel);
   const ArgDesc &arg = kernel.args[step.arg];
   if (step.kind == CheckStepKind::Size) {
     if (!arg.isTensor() || arg.ndim() == 0)
       value.at("arg").error("a tensor with dims");
-    step.dim = static_cast<uint32_t>(
-        value.at("dim").integer(0, int64_t(arg.ndim()) - 1));
+    step.dim = dimIndex(value.at("dim"), arg);
   } else if (arg.isTensor() || arg.kind == MLAFIX_ARG_F32) {
     value.at("arg").error("an integer scalar");
   }
@@ -269,11 +277,6 @@ static LaunchCheck parseLaunchCheck(const Value &value,
 
 namespace {
 
-uint32_t argIndex(const Value &value, const KernelDesc &kernel) {
-  return static_cast<uint32_t>(
-      value.integer(0, static_cast<int64_t>(kernel.args.size()) - 1));
-}
-
 /// Parses the index of a tensor argument that is not absent.
 uint32_t tensorIndex(const Value &value, const KernelDesc &kernel) {
   uint32_t index = argIndex(value, kernel);
@@ -282,11 +285,6 @@ uint32_t tensorIndex(const Value &value, const KernelDesc &kernel) {
   if (kernel.args[index].isAbsent())
     value.error("the index of a tensor that is not absent");
   return index;
-}
-
-uint32_t dimIndex(const Value &value, const ArgDesc &arg) {
-  return static_cast<uint32_t>(
-      value.integer(0, static_cast<int64_t>(arg.dims.size()) - 1));
 }
 
 /// Parses a guard's field "args": the tensors that it tests.
@@ -418,22 +416,23 @@ Extent parseExtent(const Value &value, const KernelDesc &kernel) {
   return extent;
 }
 
+int64_t powerOfTwo(const Value &value, int64_t most) {
+  int64_t number = value.integer(1, most);
+  if (number & (number - 1))
+    value.error("a power of two");
+  return number;
+}
+
 void parseGroups(const Value &geometryValue, const KernelDesc &kernel,
                  Geometry &geometry) {
   geometry.lanes = geometryValue.at("lanes").integer(1, INT32_MAX);
   geometry.threads = geometryValue.at("threads").integer(1, limits::threads);
   Value value = geometryValue.at("groups");
   Groups &groups = geometry.groups;
-  auto powerOfTwo = [&](const char *name, int64_t most) {
-    int64_t number = value.at(name).integer(1, most);
-    if (number & (number - 1))
-      value.at(name).error("a power of two");
-    return number;
-  };
-  groups.most = powerOfTwo("most", limits::groups);
+  groups.most = powerOfTwo(value.at("most"), limits::groups);
   groups.chunk = value.at("chunk").integer(1, limits::rowsPerBlock);
   groups.leastThreads =
-      powerOfTwo("least_threads", limits::threads / groups.most);
+      powerOfTwo(value.at("least_threads"), limits::threads / groups.most);
   groups.threadsPerSm =
       value.at("threads_per_sm").integer(1, limits::threadsPerSm);
   groups.pieces = parseExtent(value.at("pieces"), kernel);
@@ -450,9 +449,7 @@ void parseParts(const Value &value, const KernelDesc &kernel,
 }
 
 void parseCluster(const Value &value, Geometry &geometry) {
-  geometry.cluster = value.integer(1, limits::clusterBlocks);
-  if ((geometry.cluster & (geometry.cluster - 1)) != 0)
-    value.error("a power of two");
+  geometry.cluster = powerOfTwo(value, limits::clusterBlocks);
   if (geometry.cluster > 1 && geometry.rowsPerBlock != 1)
     value.error("a cluster only where \"rows_per_block\" is 1");
 }
@@ -658,8 +655,7 @@ parseBindings(const Value &value) {
 
 ProofDesc parseProof(const Value &value, const KernelDesc &kernel) {
   ProofDesc proof;
-  proof.arg = static_cast<uint32_t>(
-      value.at("arg").integer(0, static_cast<int64_t>(kernel.args.size()) - 1));
+  proof.arg = argIndex(value.at("arg"), kernel);
   proof.question = value.at("question").name();
   proof.verdict = value.at("verdict").name();
   if (value.has("reason"))
