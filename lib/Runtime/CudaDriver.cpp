@@ -86,6 +86,16 @@ bool open(Machine &m) {
   return true;
 }
 
+/// Opens the driver at the first call. Returns true if it is usable. The caller
+/// must hold the mutex.
+bool openOnce(Machine &m) {
+  if (!m.tried) {
+    m.tried = true;
+    m.usable = open(m);
+  }
+  return m.usable;
+}
+
 } // namespace
 
 const char *mlafix::runtime::fillCudaDriver(GetProcAddress getProcAddress,
@@ -108,11 +118,7 @@ mlafix_status mlafix::runtime::getCudaDriver(const CudaDriver *&driver) {
     return MLAFIX_OK;
   Machine &m = machine;
   ForkSafeLock lock(m.mutex);
-  if (!m.tried) {
-    m.tried = true;
-    m.usable = open(m);
-  }
-  if (!m.usable)
+  if (!openOnce(m))
     return fail(MLAFIX_NO_DRIVER, "no CUDA driver: %s", m.reason);
   // A failure of cuInit() is not remembered, so the next call tries again.
   CUresult result = m.driver.cuInit(0);
@@ -134,11 +140,7 @@ const CudaDriver *mlafix::runtime::getCudaDriverIfLoaded() {
   dlclose(library); // dlopen() took a reference even with RTLD_NOLOAD
   Machine &m = machine;
   ForkSafeLock lock(m.mutex);
-  if (!m.tried) {
-    m.tried = true;
-    m.usable = open(m);
-  }
-  return m.usable ? &m.driver : nullptr;
+  return openOnce(m) ? &m.driver : nullptr;
 }
 
 void mlafix::runtime::setCudaDriverForTesting(const CudaDriver *driver) {
