@@ -19,15 +19,6 @@ using namespace mlafix::runtime;
 
 namespace {
 
-// Reads an integer byte by byte, since units are little-endian but the machine
-// may not be.
-template <typename T> T readInteger(const uint8_t *bytes) {
-  T value = 0;
-  for (size_t i = 0; i < sizeof(T); ++i)
-    value |= static_cast<T>(bytes[i]) << (8 * i);
-  return value;
-}
-
 uint64_t alignImage(uint64_t offset) {
   return (offset + format::imageAlignment - 1) / format::imageAlignment *
          format::imageAlignment;

@@ -20,6 +20,15 @@ constexpr uint64_t headerBytes = 64;
 constexpr uint64_t imageAlignment = 64;
 } // namespace format
 
+/// Reads an integer byte by byte, since units and cubins are little-endian but
+/// the machine may not be.
+template <typename T> T readInteger(const uint8_t *bytes) {
+  T value = 0;
+  for (size_t i = 0; i < sizeof(T); ++i)
+    value |= static_cast<T>(static_cast<T>(bytes[i]) << (8 * i));
+  return value;
+}
+
 /// Returns the 64-bit FNV-1a hash of a unit's bytes. The bytes of the checksum
 /// field count as zero.
 uint64_t unitChecksum(const uint8_t *bytes, size_t size);

@@ -32,10 +32,7 @@ struct Reader {
   uint64_t size;
 
   template <typename T> T get(uint64_t offset) const {
-    T value = 0;
-    for (size_t i = 0; i < sizeof(T); ++i)
-      value |= static_cast<T>(static_cast<T>(bytes[offset + i]) << (8 * i));
-    return value;
+    return readInteger<T>(bytes + offset);
   }
   bool holds(uint64_t offset, uint64_t length) const {
     return offset <= size && length <= size - offset;
