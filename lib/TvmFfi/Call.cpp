@@ -42,14 +42,11 @@ struct Call {
   mlafix_device device = {MLAFIX_CPU, 0};
 };
 
-Failure failureOf(mlafix_status status) {
-  return {status == MLAFIX_INVALID_ARGUMENT ? "ValueError" : "RuntimeError",
-          mlafix_last_error()};
-}
-
 void check(mlafix_status status) {
   if (status != MLAFIX_OK)
-    throw failureOf(status);
+    throw Failure{status == MLAFIX_INVALID_ARGUMENT ? "ValueError"
+                                                    : "RuntimeError",
+                  mlafix_last_error()};
 }
 
 const char *typeName(const Any &value) {
@@ -79,13 +76,13 @@ const dlpack::Tensor *tensorOf(const Any &value) {
   return nullptr;
 }
 
-[[noreturn]] void failType(const mlafix_kernel *kernel,
-                           const mlafix_arg_info &info, const char *expected,
-                           const std::string &got) {
-  throw Failure{"TypeError", "kernel \"" +
-                                 std::string(mlafix_kernel_name(kernel)) +
-                                 "\": argument \"" + info.name +
-                                 "\": expected " + expected + ", got " + got};
+[[noreturn]] void throwWrong(const char *kind, const mlafix_kernel *kernel,
+                             const std::string &argument,
+                             const std::string &expected,
+                             const std::string &got) {
+  throw Failure{kind, "kernel \"" + std::string(mlafix_kernel_name(kernel)) +
+                          "\": argument \"" + argument + "\": expected " +
+                          expected + ", got " + got};
 }
 
 std::string describeDType(const dlpack::DataType &dtype) {
@@ -102,7 +99,8 @@ mlafix_tensor readTensor(const mlafix_kernel *kernel,
   mlafix_tensor tensor = MLAFIX_TENSOR_INIT;
   tensor.dtype = dlpack::dtypeOf(given.dtype);
   if (!tensor.dtype)
-    failType(kernel, info, info.dtype_name, describeDType(given.dtype));
+    throwWrong("TypeError", kernel, info.name, info.dtype_name,
+               describeDType(given.dtype));
   tensor.ndim = static_cast<uint32_t>(given.ndim);
   tensor.device = {given.device.type, given.device.id};
   tensor.data =
@@ -132,20 +130,14 @@ mlafix_arg readScalar(const mlafix_kernel *kernel, const mlafix_arg_info &info,
     if (isInt && given.integer == static_cast<int32_t>(given.integer))
       return mlafix_i32_arg(static_cast<int32_t>(given.integer));
     if (isInt)
-      throw Failure{"ValueError",
-                    "kernel \"" + std::string(mlafix_kernel_name(kernel)) +
-                        "\": argument \"" + info.name +
-                        "\": expected an integer of 32 bits, got " +
-                        std::to_string(given.integer)};
+      throwWrong("ValueError", kernel, info.name, "an integer of 32 bits",
+                 std::to_string(given.integer));
     break;
   case MLAFIX_ARG_F32:
     if (given.typeIndex == typeFloat) {
       if (mlafix::overflowsF32(given.real))
-        throw Failure{"ValueError",
-                      "kernel \"" + std::string(mlafix_kernel_name(kernel)) +
-                          "\": argument \"" + info.name +
-                          "\": expected a number that an f32 holds, got " +
-                          roundedText(given.real)};
+        throwWrong("ValueError", kernel, info.name,
+                   "a number that an f32 holds", roundedText(given.real));
       return mlafix_f32_arg(mlafix::roundToF32(given.real));
     }
     if (isInt)
@@ -155,11 +147,11 @@ mlafix_arg readScalar(const mlafix_kernel *kernel, const mlafix_arg_info &info,
     if (given.typeIndex == typeBool)
       return mlafix_bool_arg(given.integer != 0);
   }
-  failType(kernel, info,
-           info.kind == MLAFIX_ARG_F32    ? "float"
-           : info.kind == MLAFIX_ARG_BOOL ? "bool"
-                                          : "int",
-           typeName(given));
+  throwWrong("TypeError", kernel, info.name,
+             info.kind == MLAFIX_ARG_F32    ? "float"
+             : info.kind == MLAFIX_ARG_BOOL ? "bool"
+                                            : "int",
+             typeName(given));
 }
 
 /// True if a bool tensor may be passed for this argument: its dtype is u8, and
@@ -174,8 +166,9 @@ void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
   check(mlafix_kernel_arg_info(kernel, index, &info));
   const Any &given = call.given[index];
   if (info.kind == MLAFIX_ARG_PEERS || info.kind == MLAFIX_ARG_LIST)
-    failType(kernel, info, "a kernel of scalars and single tensors",
-             "one with an argument of several");
+    throwWrong("TypeError", kernel, info.name,
+               "a kernel of scalars and single tensors",
+               "one with an argument of several");
   if (info.kind != MLAFIX_ARG_TENSOR) {
     call.args[index] = readScalar(kernel, info, given);
     return;
@@ -185,8 +178,9 @@ void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
     return;
   const dlpack::Tensor *tensor = tensorOf(given);
   if (!tensor)
-    failType(kernel, info, info.optional ? "a tensor or None" : "a tensor",
-             typeName(given));
+    throwWrong("TypeError", kernel, info.name,
+               info.optional ? "a tensor or None" : "a tensor",
+               typeName(given));
   call.tensors[index] = readTensor(kernel, info, *tensor);
   if (takesFlags(info) && call.tensors[index].dtype == MLAFIX_BOOL)
     call.tensors[index].dtype = MLAFIX_U8;
@@ -302,14 +296,12 @@ std::string describeGiven(const Any &given, const Mismatch &mismatch) {
   std::string choice;
   for (const std::string &text : expected)
     choice += (choice.empty() ? "" : " or ") + text;
-  bool isSize = last->aspect == Aspect::Size;
-  throw Failure{
-      last->aspect == Aspect::Tensor ? "TypeError" : "ValueError",
-      "kernel \"" + std::string(mlafix_kernel_name(kernel)) +
-          "\": argument \"" + name + "\": expected " + (isSize ? "size " : "") +
-          choice + (isSize ? " in dim " + std::to_string(last->dim) : "") +
-          ", got " + describeGiven(call.given[last->argument], *last) +
-          "; there are the specialisations " + held};
+  if (last->aspect == Aspect::Size)
+    choice = "size " + choice + " in dim " + std::to_string(last->dim);
+  throwWrong(last->aspect == Aspect::Tensor ? "TypeError" : "ValueError",
+             kernel, name, choice,
+             describeGiven(call.given[last->argument], *last) +
+                 "; there are the specialisations " + held);
 }
 
 /// Returns the first specialisation that matches a call. If there is only one,
