@@ -7,8 +7,6 @@
 
 #include "Npy.h"
 
-#include "NpyHeader.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -18,6 +16,126 @@
 using namespace mlafix::run;
 
 namespace {
+
+/// The contents of the dictionary at the start of an .npy file.
+struct NpyHeader {
+  std::string descr; ///< numpy's name of the dtype, for example "<f4"
+  bool fortranOrder = false;
+  std::vector<int64_t> shape;
+};
+
+/// Parses a header, which is a Python dictionary with three keys: `{'descr':
+/// '<f4', 'fortran_order': False, 'shape': (3, 4), }`. Throws
+/// std::runtime_error for other text.
+class HeaderParser {
+public:
+  explicit HeaderParser(const std::string &text) : text(text) {}
+
+  NpyHeader parse() {
+    NpyHeader header;
+    bool descr = false, order = false, shape = false;
+    expect('{');
+    while (!accept('}')) {
+      std::string key = parseString();
+      expect(':');
+      if (key == "descr") {
+        if (peek() == '[')
+          error("a plain dtype", "a structured one");
+        header.descr = parseString();
+        descr = true;
+      } else if (key == "fortran_order") {
+        header.fortranOrder = parseBool();
+        order = true;
+      } else if (key == "shape") {
+        header.shape = parseTuple();
+        shape = true;
+      } else {
+        error("the keys descr, fortran_order and shape", "\"" + key + "\"");
+      }
+      if (!accept(',')) {
+        expect('}');
+        break;
+      }
+    }
+    if (!descr || !order || !shape)
+      error("the keys descr, fortran_order and shape", "fewer");
+    return header;
+  }
+
+private:
+  [[noreturn]] static void error(const std::string &expected,
+                                 const std::string &got) {
+    throw std::runtime_error("expected " + expected + " in the header, got " +
+                             got);
+  }
+
+  char peek() {
+    while (next < text.size() && (text[next] == ' ' || text[next] == '\n'))
+      ++next;
+    return next < text.size() ? text[next] : '\0';
+  }
+  bool accept(char c) {
+    if (peek() != c)
+      return false;
+    ++next;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c))
+      error(std::string("'") + c + "'",
+            next < text.size() ? "'" + text.substr(next, 8) + "'" : "its end");
+  }
+
+  std::string parseString() {
+    char quote = peek();
+    if (quote != '\'' && quote != '"')
+      error("a string", "'" + text.substr(next, 8) + "'");
+    size_t end = text.find(quote, next + 1);
+    if (end == text.npos)
+      error("the end of a string", "none");
+    std::string result = text.substr(next + 1, end - next - 1);
+    next = end + 1;
+    return result;
+  }
+
+  bool parseBool() {
+    peek();
+    for (bool value : {true, false}) {
+      std::string word = value ? "True" : "False";
+      if (text.compare(next, word.size(), word) == 0) {
+        next += word.size();
+        return value;
+      }
+    }
+    error("True or False", "'" + text.substr(next, 8) + "'");
+  }
+
+  std::vector<int64_t> parseTuple() {
+    std::vector<int64_t> values;
+    expect('(');
+    while (!accept(')')) {
+      int64_t value = 0;
+      char digit = peek();
+      if (digit < '0' || digit > '9' || values.size() == 64)
+        error("a tuple of sizes", "'" + text.substr(next, 8) + "'");
+      for (; next < text.size() && text[next] >= '0' && text[next] <= '9';
+           ++next)
+        if (__builtin_mul_overflow(value, int64_t(10), &value) ||
+            __builtin_add_overflow(value, int64_t(text[next] - '0'), &value))
+          error("sizes that fit 64 bits", "a larger one");
+      accept('L'); // the suffix of Python 2's long integers
+      values.push_back(value);
+      if (!accept(',')) {
+        expect(')');
+        break;
+      }
+    }
+    return values;
+  }
+
+  const std::string &text;
+  size_t next = 0;
+};
 
 constexpr char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 constexpr size_t maxHeaderBytes = 1 << 20;
@@ -82,7 +200,8 @@ NpyHeader readHeader(std::istream &file) {
     throw std::runtime_error("expected a header of at most " +
                              std::to_string(maxHeaderBytes) + " bytes, got " +
                              std::to_string(headerBytes));
-  return parseNpyHeader(readBytes(file, headerBytes));
+  std::string text = readBytes(file, headerBytes);
+  return HeaderParser(text).parse();
 }
 
 uint64_t dataBytes(const std::vector<int64_t> &shape, uint64_t elementBytes) {
