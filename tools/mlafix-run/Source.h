@@ -41,9 +41,9 @@ struct FollowedRows {
 
 /// Interprets the rows of a launch on the host, for the kernel in the .mlir
 /// file at `path`. Collects what they print, and all faults except unwritten
-/// elements (docs/Proofs.md). Returns false and sets `error` on failure.
-/// As with compileSource(), a build has the definition in Follow.cpp or the one
-/// in NoSource.cpp.
+/// elements (docs/Proofs.md). Returns false and sets `error` on failure. As
+/// with compileSource(), a build has the definition in Source.cpp or the one in
+/// NoSource.cpp.
 bool followRows(const std::string &path, const std::string &kernel,
                 const std::string &bindings,
                 const std::vector<LaunchValue> &values, FollowedRows &followed,
