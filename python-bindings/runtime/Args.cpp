@@ -417,16 +417,13 @@ bool readBool(PyObject *object, const ArgContext &place) {
 /// false if the object has none.
 bool streamHandle(PyObject *object, uintptr_t &handle) {
   // The attribute of a torch.cuda.Stream is the handle.
-  nb::object value = nb::steal(PyObject_GetAttrString(object, "cuda_stream"));
+  nb::object value = attributeOf(object, "cuda_stream");
   if (!value.is_valid()) {
-    clearException();
     // The attribute or method of the streams of cuda.core, cupy and numba gives
     // a pair (version, handle).
-    value = nb::steal(PyObject_GetAttrString(object, "__cuda_stream__"));
-    if (!value.is_valid()) {
-      clearException();
+    value = attributeOf(object, "__cuda_stream__");
+    if (!value.is_valid())
       return false;
-    }
     if (PyCallable_Check(value.ptr()))
       value = nb::steal(PyObject_CallNoArgs(value.ptr()));
     if (!value.is_valid())

@@ -102,12 +102,11 @@ void mlafix::python::clearException() {
   PyErr_Clear();
 }
 
-bool mlafix::python::hasAttribute(PyObject *object, const char *name) {
+nb::object mlafix::python::attributeOf(PyObject *object, const char *name) {
   nb::object value = nb::steal(PyObject_GetAttrString(object, name));
-  if (value.is_valid())
-    return true;
-  clearException();
-  return false;
+  if (!value.is_valid())
+    clearException();
+  return value;
 }
 
 std::string mlafix::python::typeName(nb::handle object) {

@@ -42,10 +42,13 @@ std::string formatted(const char *format, va_list args);
 /// that `except Exception` would not catch (SystemExit, KeyboardInterrupt).
 void clearException();
 
-/// True if the object has the attribute, false if reading it raises an
-/// exception. Rethrows SystemExit and KeyboardInterrupt, as clearException
-/// does.
-bool hasAttribute(PyObject *object, const char *name);
+/// Returns the attribute, or null if reading it raises an exception. Rethrows
+/// SystemExit and KeyboardInterrupt, as clearException does.
+nanobind::object attributeOf(PyObject *object, const char *name);
+
+inline bool hasAttribute(PyObject *object, const char *name) {
+  return attributeOf(object, name).is_valid();
+}
 
 /// Returns the name of the object's type with its module: "torch.Tensor".
 /// Leaves out the modules "builtins" and "__main__": "list".

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tensor.h"
-#include "DTypeNames.h"
 #include "Errors.h"
 
 namespace nb = nanobind;
@@ -41,12 +40,7 @@ size_t numKnownTypes = 0;
 /// none that can be used.
 const dlpack::ExchangeApi *findExchangeApi(PyTypeObject *type) {
   auto *holder = reinterpret_cast<PyObject *>(type);
-  nb::object capsule =
-      nb::steal(PyObject_GetAttrString(holder, "__dlpack_c_exchange_api__"));
-  if (!capsule.is_valid()) {
-    clearException();
-    return nullptr;
-  }
+  nb::object capsule = attributeOf(holder, "__dlpack_c_exchange_api__");
   if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api"))
     return nullptr;
   auto *api = static_cast<const dlpack::ExchangeApi *>(
@@ -65,12 +59,8 @@ int relation(PyTypeObject *type, const char *module, const char *name) {
   PyObject *loaded = importedModule(module);
   if (!loaded)
     return 0;
-  nb::object wanted = nb::steal(PyObject_GetAttrString(loaded, name));
-  if (!wanted.is_valid()) {
-    clearException();
-    return 0;
-  }
-  if (!PyType_Check(wanted.ptr()))
+  nb::object wanted = attributeOf(loaded, name);
+  if (!wanted.is_valid() || !PyType_Check(wanted.ptr()))
     return 0;
   auto *base = reinterpret_cast<PyTypeObject *>(wanted.ptr());
   return type == base ? 2 : PyType_IsSubtype(type, base) ? 1 : 0;

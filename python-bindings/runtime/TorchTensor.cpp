@@ -122,11 +122,8 @@ struct Torch {
 const Torch &torch() { return lookedUp<Torch>(); }
 
 std::string attributeText(nb::handle object, const char *attribute) {
-  nb::object value = nb::steal(PyObject_GetAttrString(object.ptr(), attribute));
-  if (value.is_valid())
-    return textOf(value);
-  clearException();
-  return "unknown";
+  nb::object value = attributeOf(object.ptr(), attribute);
+  return value.is_valid() ? textOf(value) : "unknown";
 }
 
 bool truth(PyObject *value) {
