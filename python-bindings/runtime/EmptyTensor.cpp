@@ -109,15 +109,8 @@ private:
   PyObject *(*wrap)(const void *tensor) = nullptr;
 };
 
-nb::object call(PyObject *function) {
-  nb::object result = nb::steal(PyObject_CallNoArgs(function));
-  if (!result.is_valid())
-    nb::raise_python_error();
-  return result;
-}
-
 bool isZero(PyObject *function) {
-  return PyLong_AsLong(call(function).ptr()) == 0;
+  return PyLong_AsLong(nb::handle(function)().ptr()) == 0;
 }
 
 PyObject *keep(nb::object object) { return object.release().ptr(); }
@@ -145,7 +138,7 @@ public:
     if (dispatch && functions && tracing)
       return dispatch() == 0 && functions() == 0 && !tracing();
     return isZero(pythonDispatch) && isZero(pythonFunctions) &&
-           call(pythonTracing).is_none();
+           nb::handle(pythonTracing)().is_none();
   }
 
 private:
@@ -205,11 +198,7 @@ nb::object mlafix::python::makeEmpty(TensorView &view) {
 }
 
 nb::object mlafix::python::makeLike(PyObject *other) {
-  nb::object made =
-      nb::steal(PyObject_Vectorcall(torch().emptyLike, &other, 1, nullptr));
-  if (!made.is_valid())
-    nb::raise_python_error();
-  return made;
+  return nb::handle(torch().emptyLike)(nb::handle(other));
 }
 
 bool mlafix::python::isTorchUnwatched() {

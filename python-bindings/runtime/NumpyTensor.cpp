@@ -40,10 +40,7 @@ PyObject *internedArrayStruct() {
 
 /// Returns the spelling of an array's dtype: "float64", "bfloat16", ">f4".
 std::string dtypeText(PyObject *array) {
-  nb::object dtype = nb::steal(PyObject_GetAttrString(array, "dtype"));
-  if (!dtype.is_valid())
-    nb::raise_python_error();
-  return textOf(dtype);
+  return textOf(nb::handle(array).attr("dtype"));
 }
 
 int32_t dtypeOf(PyObject *array, const ArrayInterface &info) {

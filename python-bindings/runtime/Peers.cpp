@@ -94,10 +94,7 @@ PeerArgs::add(PyObject *object, bool isList, const ArgContext &place,
       !isList && nb::try_cast<PeerTensors *>(nb::handle(object), made) && made;
   if (!isMade && !PyList_Check(object) && !PyTuple_Check(object))
     place.fail("expected %s, got %s", place.expected, typeName(object).c_str());
-  nb::object list =
-      isMade ? nb::object(made->tensors) : nb::steal(PySequence_Tuple(object));
-  if (!list.is_valid())
-    nb::raise_python_error();
+  nb::tuple list = isMade ? made->tensors : nb::tuple(nb::handle(object));
   auto ranks = static_cast<size_t>(NB_TUPLE_GET_SIZE(list.ptr()));
   if (ranks < 1 || ranks > MLAFIX_MAX_RANKS)
     place.fail("expected %s1 to %d %s, got %zu",
@@ -186,11 +183,7 @@ void mlafix::python::bindPeers(nb::module_ &module) {
               throwArgumentError(
                   "argument \"group\": expected a PeerGroup or None, got %s",
                   typeName(group).c_str());
-            nb::object list = nb::steal(PySequence_Tuple(tensors.ptr()));
-            if (!list.is_valid())
-              nb::raise_python_error();
-            new (made)
-                PeerTensors{nb::borrow<nb::tuple>(list), std::move(group)};
+            new (made) PeerTensors{nb::tuple(tensors), std::move(group)};
           },
           nb::arg("tensors"), nb::arg("group").none() = nb::none(),
           nb::sig("def __init__(self, tensors: "

@@ -77,6 +77,15 @@ struct TorchNegation {
 
 } // namespace
 
+/// Returns true for True, and releases the caller's reference. Throws the
+/// pending exception for null.
+static bool truth(PyObject *value) {
+  nb::object owned = nb::steal(value);
+  if (!owned.is_valid())
+    nb::raise_python_error();
+  return owned.ptr() == Py_True;
+}
+
 /// Returns tensor.is_neg(): true if the memory has the tensor's values with the
 /// opposite sign. `isPlain` is true if the tensor was read through the table of
 /// C functions, so that its type is torch.Tensor or Parameter.
@@ -84,11 +93,7 @@ static bool isNegated(PyObject *tensor, bool isPlain) {
   const TorchNegation &torch = lookedUp<TorchNegation>();
   if (isPlain && torch.ask)
     return torch.ask(tensorIn(tensor));
-  nb::object answer =
-      nb::steal(PyObject_CallMethodObjArgs(tensor, torch.isNeg, nullptr));
-  if (!answer.is_valid())
-    nb::raise_python_error();
-  return answer.ptr() == Py_True;
+  return truth(PyObject_CallMethodObjArgs(tensor, torch.isNeg, nullptr));
 }
 
 //===----------------------------------------------------------------------===//
@@ -124,13 +129,6 @@ const Torch &torch() { return lookedUp<Torch>(); }
 std::string attributeText(nb::handle object, const char *attribute) {
   nb::object value = attributeOf(object.ptr(), attribute);
   return value.is_valid() ? textOf(value) : "unknown";
-}
-
-bool truth(PyObject *value) {
-  nb::object owned = nb::steal(value);
-  if (!owned.is_valid())
-    nb::raise_python_error();
-  return owned.ptr() == Py_True;
 }
 
 /// True if tensors that require grad must be refused. Asks torch for the grad
