@@ -21,7 +21,7 @@ static void countHalves(const ArgContext &place, TensorView &view) {
   if (view.dtype != MLAFIX_F4E2M1)
     place.fail("expected dtype uint8 or float4_e2m1fn_x2 (two elements a "
                "byte), got %s",
-               mlafix_dtype_name(static_cast<mlafix_dtype>(view.dtype)));
+               dtypeName(view.dtype));
   if (view.ndim > 0)
     view.sizes[view.ndim - 1] *= 2;
 }
@@ -78,9 +78,8 @@ void CallArgs::fitView(const ArgSpec &spec, const ArgContext &place,
   if (view.dtype == MLAFIX_BOOL && spec.dtype == MLAFIX_U8 && !spec.written)
     view.dtype = MLAFIX_U8;
   if (spec.dtype != 0 && view.dtype != spec.dtype)
-    place.fail("expected dtype %s, got %s",
-               mlafix_dtype_name(static_cast<mlafix_dtype>(spec.dtype)),
-               mlafix_dtype_name(static_cast<mlafix_dtype>(view.dtype)));
+    place.fail("expected dtype %s, got %s", dtypeName(spec.dtype),
+               dtypeName(view.dtype));
   if (spec.written && view.readOnly)
     place.fail("expected a tensor that may be written, got a read-only one");
 }
@@ -107,8 +106,7 @@ void CallArgs::bindKeys(const Signature &signature, const ArgSpec &spec,
     haveDevice = true;
     device = view.device;
     deviceFrom = index;
-  } else if (view.device.type != device.type ||
-             view.device.ordinal != device.ordinal) {
+  } else if (!areSame(view.device, device)) {
     place.fail("expected a tensor on %s, as argument \"%s\", got one on %s",
                DeviceText(device).text, signature.args[deviceFrom].name.c_str(),
                DeviceText(view.device).text);
@@ -120,9 +118,9 @@ void CallArgs::bindKeys(const Signature &signature, const ArgSpec &spec,
       boundBy[spec.dtypeKey] = index;
     } else if (value != view.dtype) {
       place.fail("expected dtype %s, as in argument \"%s\", got %s",
-                 mlafix_dtype_name(static_cast<mlafix_dtype>(value)),
+                 dtypeName(value),
                  signature.args[boundBy[spec.dtypeKey]].name.c_str(),
-                 mlafix_dtype_name(static_cast<mlafix_dtype>(view.dtype)));
+                 dtypeName(view.dtype));
     }
   }
   for (uint32_t i = 0; i < view.ndim; ++i) {
@@ -269,8 +267,7 @@ nb::dict CallArgs::bindings(const Signature &signature) const {
     if (key.values[i] == unbound)
       continue;
     if (name.isDType)
-      out[name.name.c_str()] =
-          mlafix_dtype_name(static_cast<mlafix_dtype>(key.values[i]));
+      out[name.name.c_str()] = dtypeName(key.values[i]);
     else
       out[name.name.c_str()] = nb::str(nb::int_(key.values[i]));
   }

@@ -11,7 +11,6 @@
 #include "Peers.h"
 #include "Signature.h"
 #include "Tensor.h"
-#include <cstdio>
 
 namespace mlafix::python {
 
@@ -29,17 +28,6 @@ inline ArgContext contextOf(const Signature &signature, const ArgSpec &spec) {
   return {signature.name.c_str(), spec.name.c_str(), spec.expected.c_str(),
           spec.dtypes.c_str()};
 }
-
-/// Formats a device for messages: "cpu", "cuda:1".
-struct DeviceText {
-  explicit DeviceText(mlafix_device device) {
-    if (device.type == MLAFIX_CPU)
-      std::snprintf(text, sizeof(text), "cpu");
-    else
-      std::snprintf(text, sizeof(text), "cuda:%d", device.ordinal);
-  }
-  char text[24];
-};
 
 /// The arguments of one call. They are read and checked as far as possible
 /// without the specialised kernel. An object lives on the stack, and its unused

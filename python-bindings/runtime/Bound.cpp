@@ -27,12 +27,8 @@ bool sameShape(const TensorView &a, const TensorView &b) {
 }
 
 std::string shapeText(const TensorView &view) {
-  std::string sizes, strides;
-  for (uint32_t i = 0; i < view.ndim; ++i) {
-    sizes += (i ? ", " : "") + std::to_string(view.sizes[i]);
-    strides += (i ? ", " : "") + std::to_string(view.strides[i]);
-  }
-  return "sizes [" + sizes + "] and strides [" + strides + "]";
+  return "sizes " + listText(view.sizes, view.ndim) + " and strides " +
+         listText(view.strides, view.ndim);
 }
 
 } // namespace
@@ -94,12 +90,11 @@ uint64_t Bound::newPointer(const ArgSpec &spec, nb::handle object,
   const TensorView &was = shapes[index];
   if (view.dtype != was.dtype)
     place.fail("expected dtype %s, as when it was bound, got %s",
-               mlafix_dtype_name(static_cast<mlafix_dtype>(was.dtype)),
-               mlafix_dtype_name(static_cast<mlafix_dtype>(view.dtype)));
+               dtypeName(was.dtype), dtypeName(view.dtype));
   if (!sameShape(view, was))
     place.fail("expected %s, as when it was bound, got %s",
                shapeText(was).c_str(), shapeText(view).c_str());
-  if (view.device.type != device.type || view.device.ordinal != device.ordinal)
+  if (!areSame(view.device, device))
     place.fail("expected a tensor on %s, as when it was bound, got one on %s",
                DeviceText(device).text, DeviceText(view.device).text);
   return reinterpret_cast<uintptr_t>(view.data);

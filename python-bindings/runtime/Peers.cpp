@@ -42,14 +42,6 @@ void PeerGroup::check() const {
   mlafix::python::check(mlafix_group_check(&group));
 }
 
-/// Formats numbers for messages: "[2, 8]".
-static std::string listText(const int64_t *numbers, uint32_t count) {
-  std::string text = "[";
-  for (uint32_t i = 0; i < count; ++i)
-    text += (i ? ", " : "") + std::to_string(numbers[i]);
-  return text + "]";
-}
-
 /// Returns an error message if the tensor `each` differs in dtype, device,
 /// sizes or strides from the first tensor, else "". In the message, `whose` is
 /// the name of the first tensor and `others` is that of `each`. Dim 0 of
@@ -62,18 +54,11 @@ static std::string differenceOf(const TensorView &each, const TensorView &first,
     return std::string("expected the ") + what + " " + wanted + " of " + whose +
            ", got " + got + " of " + others;
   };
-  auto deviceText = [](const TensorView &view) {
-    return view.device.type == MLAFIX_CUDA
-               ? "cuda:" + std::to_string(view.device.ordinal)
-               : std::string("cpu");
-  };
-  auto dtypeText = [](const TensorView &view) {
-    return mlafix_dtype_name(static_cast<mlafix_dtype>(view.dtype));
-  };
   if (each.dtype != first.dtype)
-    return differ("dtype", dtypeText(first), dtypeText(each));
-  if (deviceText(each) != deviceText(first))
-    return differ("device", deviceText(first), deviceText(each));
+    return differ("dtype", dtypeName(first.dtype), dtypeName(each.dtype));
+  if (!areSame(each.device, first.device))
+    return differ("device", DeviceText(first.device).text,
+                  DeviceText(each.device).text);
   uint32_t dims = first.ndim - 1;
   if (each.ndim != dims ||
       !std::equal(each.sizes, each.sizes + dims, first.sizes + 1))

@@ -111,6 +111,13 @@ const char *codeName(uint8_t code) {
 
 } // namespace
 
+std::string mlafix::python::listText(const int64_t *numbers, uint32_t count) {
+  std::string text = "[";
+  for (uint32_t i = 0; i < count; ++i)
+    text += (i ? ", " : "") + std::to_string(numbers[i]);
+  return text + "]";
+}
+
 void ArgContext::fail(const char *format, ...) const {
   va_list args;
   va_start(args, format);

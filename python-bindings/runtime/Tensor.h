@@ -16,6 +16,7 @@
 #include "ManagedDLPack.h"
 #include "mlafix/runtime.h"
 #include <cstdarg>
+#include <cstdio>
 #include <memory>
 #include <nanobind/nanobind.h>
 #include <string>
@@ -34,6 +35,29 @@ struct TensorView {
   int64_t sizes[MLAFIX_MAX_DIMS];
   int64_t strides[MLAFIX_MAX_DIMS];
 };
+
+/// Formats a device for messages: "cpu", "cuda:1".
+struct DeviceText {
+  explicit DeviceText(mlafix_device device) {
+    if (device.type == MLAFIX_CPU)
+      std::snprintf(text, sizeof(text), "cpu");
+    else
+      std::snprintf(text, sizeof(text), "cuda:%d", device.ordinal);
+  }
+  char text[24];
+};
+
+inline bool areSame(mlafix_device a, mlafix_device b) {
+  return a.type == b.type && a.ordinal == b.ordinal;
+}
+
+/// Returns the name of a mlafix_dtype for messages.
+inline const char *dtypeName(int64_t dtype) {
+  return mlafix_dtype_name(static_cast<mlafix_dtype>(dtype));
+}
+
+/// Formats numbers for messages: "[2, 8]".
+std::string listText(const int64_t *numbers, uint32_t count);
 
 /// The names and descriptions of an argument for messages.
 struct ArgContext {
