@@ -113,11 +113,11 @@ bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
   for (uint32_t i = 0; i < call.count; ++i) {
     PyObject *object = CallArgs::argument(args.ptr(), i);
     bool isOutput = i < signature->numOutputs;
-    if (isOutput && (wanted[i] = asNewTensor(object)))
+    if (isOutput && (wanted[i] = as<NewTensor>(object)))
       continue;
     if (!isPlain(signature->args[i], object))
       return false;
-    if (const SizeOf *size = asSizeOf(object)) {
+    if (const SizeOf *size = as<SizeOf>(object)) {
       if (!call.readSize(*signature, i, size->arg, size->dim))
         return false;
       continue;

@@ -62,18 +62,6 @@ bool matches(const TensorView &shape, const ArgSpec &spec,
 
 } // namespace
 
-const NewTensor *mlafix::python::asNewTensor(PyObject *object) {
-  static PyTypeObject *type =
-      reinterpret_cast<PyTypeObject *>(nb::type<NewTensor>().ptr());
-  return Py_TYPE(object) == type ? nb::inst_ptr<NewTensor>(object) : nullptr;
-}
-
-const SizeOf *mlafix::python::asSizeOf(PyObject *object) {
-  static PyTypeObject *type =
-      reinterpret_cast<PyTypeObject *>(nb::type<SizeOf>().ptr());
-  return Py_TYPE(object) == type ? nb::inst_ptr<SizeOf>(object) : nullptr;
-}
-
 NewTensor::NewTensor(const std::string &dtype, int32_t like, nb::object order)
     : like(like) {
 #define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR)                            \

@@ -36,10 +36,14 @@ struct SizeOf {
   SizeOf(int32_t arg, int32_t dim) : arg(arg), dim(dim) {}
 };
 
-/// Return the NewTensor or SizeOf in a Python object, or null if the object is
-/// of another type.
-const NewTensor *asNewTensor(PyObject *object);
-const SizeOf *asSizeOf(PyObject *object);
+/// Returns the Placeholder (NewTensor or SizeOf) in a Python object, or null if
+/// the object is of another type.
+template <typename Placeholder> const Placeholder *as(PyObject *object) {
+  static const PyObject *type = nanobind::type<Placeholder>().ptr();
+  return reinterpret_cast<PyObject *>(Py_TYPE(object)) == type
+             ? nanobind::inst_ptr<Placeholder>(object)
+             : nullptr;
+}
 
 /// Allocates the output `index` of a call with torch, and adds it to `call`,
 /// which must contain the inputs already. `args` is the tuple of arguments.
