@@ -148,18 +148,13 @@ void CallArgs::bindKeys(const Signature &signature, const ArgSpec &spec,
 
 void CallArgs::readMany(const ArgSpec &spec, uint32_t index, PyObject *object,
                         const ArgContext &place) {
-  struct Context {
-    CallArgs &call;
-    const ArgSpec &spec;
-    const ArgContext &place;
-  } context = {*this, spec, place};
-  auto read = [](void *opaque, PyObject *tensor, TensorView &view) {
-    auto &in = *static_cast<Context *>(opaque);
-    readView(in.spec, tensor, in.place, in.call.conversion, view);
+  auto read = [&](PyObject *tensor, TensorView &view) {
+    readView(spec, tensor, place, conversion, view);
   };
   args[index].kind = spec.kind;
+  // std::function allocates no memory for a reference.
   args[index].value.peers = peers.add(object, spec.kind == MLAFIX_ARG_LIST,
-                                      place, read, &context, views[index]);
+                                      place, std::ref(read), views[index]);
 }
 
 void CallArgs::begin(const Signature &signature, PyObject *given,

@@ -72,8 +72,8 @@ static std::string differenceOf(const TensorView &each, const TensorView &first,
 
 const mlafix_peers *
 PeerArgs::add(PyObject *object, bool isList, const ArgContext &place,
-              void (*read)(void *context, PyObject *object, TensorView &view),
-              void *context, TensorView &view) {
+              const std::function<void(PyObject *, TensorView &)> &read,
+              TensorView &view) {
   PeerTensors *made = nullptr;
   bool isMade =
       !isList && nb::try_cast<PeerTensors *>(nb::handle(object), made) && made;
@@ -88,7 +88,7 @@ PeerArgs::add(PyObject *object, bool isList, const ArgContext &place,
   One &one = args[count++];
   TensorView each;
   for (size_t rank = 0; rank < ranks; ++rank) {
-    read(context, NB_TUPLE_GET_ITEM(list.ptr(), rank), each);
+    read(NB_TUPLE_GET_ITEM(list.ptr(), rank), each);
     one.data[rank] = each.data;
     if (rank > 0) {
       std::string difference =

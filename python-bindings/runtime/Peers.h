@@ -11,6 +11,7 @@
 #include "Tensor.h"
 
 #include "mlafix/UnitLimits.h"
+#include <functional>
 #include <vector>
 
 namespace mlafix::python {
@@ -56,8 +57,8 @@ struct PeerArgs {
   /// the pointer for the mlafix_arg. Throws ArgumentError.
   const mlafix_peers *
   add(PyObject *object, bool isList, const ArgContext &place,
-      void (*read)(void *context, PyObject *object, TensorView &view),
-      void *context, TensorView &view);
+      const std::function<void(PyObject *object, TensorView &view)> &read,
+      TensorView &view);
 };
 
 /// True if `object` is a list, a tuple or a PeerTensors of plain torch tensors.
