@@ -14,16 +14,6 @@
 
 using namespace mlir;
 
-/// Returns the first file range in `location`, or null if there is none.
-static FileLineColRange findRange(Location location) {
-  FileLineColRange found;
-  location->walk([&](Location nested) {
-    found = dyn_cast<FileLineColRange>(nested);
-    return found ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  return found;
-}
-
 static LLVM::DIFileAttr getFile(StringAttr path) {
   SmallString<256> absolute(path.getValue());
   // Keep names that are not paths, such as "-" and "<stdin>".
@@ -69,12 +59,12 @@ static LLVM::DISubprogramAttr createScope(LLVM::LLVMFuncOp function,
 
 void mlafix::target::attachLineInfo(ModuleOp module) {
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
-    FileLineColRange start = findRange(function.getLoc());
+    auto start = function.getLoc()->findInstanceOf<FileLineColRange>();
     if (function.isExternal() || !start)
       continue;
     LLVM::DISubprogramAttr scope = createScope(function, start);
     function.getBody().walk([&](Operation *op) {
-      FileLineColRange range = findRange(op->getLoc());
+      auto range = op->getLoc()->findInstanceOf<FileLineColRange>();
       op->setLoc(range ? getPosition(range, scope)
                        : FileLineColLoc::get(start.getFilename(), 0, 0));
     });
