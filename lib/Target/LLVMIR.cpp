@@ -98,17 +98,10 @@ Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
     entries.insert(variant.getEntry().getValue());
   int64_t vectorBytes = cantFail(MachineModel::get(target.name)).registerBytes;
   for (Function &function : *result) {
-    if (function.isDeclaration())
-      continue;
-    if (!entries.contains(function.getName())) {
-      function.setLinkage(GlobalValue::InternalLinkage);
-      continue;
-    }
-    function.setDSOLocal(true);
-  }
-  for (Function &function : *result) {
     if (function.isIntrinsic())
       continue;
+    if (!function.isDeclaration() && !entries.contains(function.getName()))
+      function.setLinkage(GlobalValue::InternalLinkage);
     function.setDSOLocal(true);
     if (target.isGPU() || function.isDeclaration())
       continue;
