@@ -113,10 +113,8 @@ static Assembler *findNvJitLink() {
   for (const std::string &candidate : candidates) {
     if (StringRef(candidate).contains('/') && !sys::fs::exists(candidate))
       continue;
-    Expected<Assembler *> assembler = openNvJitLink(candidate);
-    if (assembler)
+    if (auto assembler = expectedToOptional(openNvJitLink(candidate)))
       return *assembler;
-    consumeError(assembler.takeError());
   }
   return nullptr;
 }
@@ -133,10 +131,8 @@ static Assembler *findPtxas() {
   for (const std::string &candidate : candidates) {
     if (!sys::fs::can_execute(candidate))
       continue;
-    Expected<Assembler *> assembler = openPtxas(candidate);
-    if (assembler)
+    if (auto assembler = expectedToOptional(openPtxas(candidate)))
       return *assembler;
-    consumeError(assembler.takeError());
   }
   return nullptr;
 }

@@ -88,11 +88,8 @@ private:
     StringRef log = result.log;
     if (log.contains("error   :") || log.contains("fatal   :"))
       return false;
-    auto resources = readResources(result.output);
-    if (resources)
-      return !resources->empty();
-    consumeError(resources.takeError());
-    return false;
+    auto resources = expectedToOptional(readResources(result.output));
+    return resources && !resources->empty();
   }
 
   static Expected<std::unique_ptr<Process>>
