@@ -44,6 +44,17 @@ static Error wrong(StringRef name, const Twine &expected,
                            (got ? formatv("{0}", *got).str() : "none"));
 }
 
+static Error readElements(const json::Array &elements, StringRef name,
+                          mlir::Type type, std::vector<int64_t> &numbers) {
+  for (const json::Value &element : elements) {
+    std::optional<int64_t> number = readNumber(element, type);
+    if (!number)
+      return wrong(name, "elements of its dtype", &element);
+    numbers.push_back(*number);
+  }
+  return Error::success();
+}
+
 static Error readTensor(const json::Value &value, StringRef name,
                         mlir::MemRefType type, unsigned index,
                         SmallLaunch &launch) {
@@ -71,14 +82,8 @@ static Error readTensor(const json::Value &value, StringRef name,
     json::Value got = int64_t(elements->size());
     return wrong(name, Twine(count) + " elements, as its sizes say", &got);
   }
-  std::vector<int64_t> &numbers = launch.elements[index];
-  for (const json::Value &element : *elements) {
-    std::optional<int64_t> number = readNumber(element, type.getElementType());
-    if (!number)
-      return wrong(name, "elements of its dtype", &element);
-    numbers.push_back(*number);
-  }
-  return Error::success();
+  return readElements(*elements, name, type.getElementType(),
+                      launch.elements[index]);
 }
 
 /// Reads the expected contents of outputs from {"the tolerance": …, "out":
@@ -89,15 +94,12 @@ static Error readExpected(KernelOp kernel, const json::Object &expected,
   for (auto [index, type] : enumerate(kernel.getArgumentTypes())) {
     StringRef name = kernel.getArgName(index);
     const json::Array *elements = expected.getArray(name);
-    if (!elements)
+    if (!elements || elements->empty())
       continue;
-    for (const json::Value &element : *elements) {
-      std::optional<int64_t> number =
-          readNumber(element, cast<mlir::MemRefType>(type).getElementType());
-      if (!number)
-        return wrong(name, "elements of its dtype", &element);
-      launch.expected[index].push_back(*number);
-    }
+    if (Error error = readElements(
+            *elements, name, cast<mlir::MemRefType>(type).getElementType(),
+            launch.expected[index]))
+      return error;
   }
   return Error::success();
 }
