@@ -45,25 +45,6 @@ using namespace mlafix;
 using mlafix::target::TargetSpec;
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
 
-namespace {
-/// Turns the remarks of passes (mlir/IR/Remarks.h) into diagnostics while in
-/// scope. A diagnostic reads "KERNEL on WHERE: TEXT [KIND: NAME]", where KIND
-/// is passed, missed or analysis. If a remark has a cost, its diagnostic ends
-/// in "[KIND: NAME, N bytes a row]".
-class RemarkMessages {
-public:
-  /// `where` names the target, and whatever else distinguishes the compilations
-  /// of a kernel.
-  RemarkMessages(mlir::MLIRContext &context, std::string where);
-  ~RemarkMessages();
-  RemarkMessages(const RemarkMessages &) = delete;
-  RemarkMessages &operator=(const RemarkMessages &) = delete;
-
-private:
-  mlir::MLIRContext &context;
-};
-} // namespace
-
 //===----------------------------------------------------------------------===//
 // Remarks as messages
 //===----------------------------------------------------------------------===//
@@ -93,20 +74,33 @@ public:
 private:
   std::string where;
 };
+
+/// Turns the remarks of passes (mlir/IR/Remarks.h) into diagnostics while in
+/// scope. A diagnostic reads "KERNEL on WHERE: TEXT [KIND: NAME]", where KIND
+/// is passed, missed or analysis. If a remark has a cost, its diagnostic ends
+/// in "[KIND: NAME, N bytes a row]".
+class RemarkMessages {
+public:
+  /// `where` names the target, and whatever else distinguishes the compilations
+  /// of a kernel.
+  RemarkMessages(mlir::MLIRContext &context, std::string where)
+      : context(context) {
+    mlir::remark::RemarkCategories all;
+    all.passed = all.missed = all.analysis = all.failed = ".*";
+    // This fails if the context already has a remark engine.
+    [[maybe_unused]] auto enabled = mlir::remark::enableOptimizationRemarks(
+        context, std::make_unique<Streamer>(std::move(where)),
+        std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), all);
+    assert(succeeded(enabled) && "expected a context without a remark engine");
+  }
+  ~RemarkMessages() { context.setRemarkEngine(nullptr); }
+  RemarkMessages(const RemarkMessages &) = delete;
+  RemarkMessages &operator=(const RemarkMessages &) = delete;
+
+private:
+  mlir::MLIRContext &context;
+};
 } // namespace
-
-RemarkMessages::RemarkMessages(mlir::MLIRContext &context, std::string where)
-    : context(context) {
-  mlir::remark::RemarkCategories all;
-  all.passed = all.missed = all.analysis = all.failed = ".*";
-  // This fails if the context already has a remark engine.
-  [[maybe_unused]] auto enabled = mlir::remark::enableOptimizationRemarks(
-      context, std::make_unique<Streamer>(std::move(where)),
-      std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), all);
-  assert(succeeded(enabled) && "expected a context without a remark engine");
-}
-
-RemarkMessages::~RemarkMessages() { context.setRemarkEngine(nullptr); }
 
 //===----------------------------------------------------------------------===//
 // Checks of the source
@@ -239,8 +233,7 @@ void Compilation::applyPassOptions(mlir::PassManager &passes) const {
 LogicalResult Compilation::lower(mlir::ModuleOp module,
                                  const Bindings &bindings, StringRef target) {
   PipelineOptions pipeline;
-  for (const auto &binding : bindings)
-    pipeline.bindings.push_back(binding);
+  append_range(pipeline.bindings, bindings);
   pipeline.target = target.str();
   pipeline.variant = options.variant;
   pipeline.plan = options.plan;

@@ -36,9 +36,8 @@ static json::Object describe(const Answer &answer) {
     object["reason"] = answer.reason;
   if (!answer.element.empty())
     object["element"] = answer.element;
-  if (!answer.op)
-    return object;
-  addLocation(object, answer.op);
+  if (answer.op)
+    addLocation(object, answer.op);
   return object;
 }
 
