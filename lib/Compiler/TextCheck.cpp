@@ -116,13 +116,11 @@ private:
     auto isPart = [](char c) {
       return isAlnum(c) || StringRef("$._-").contains(c);
     };
-    size_t end = 1;
-    if (text.size() > 1 && isDigit(text[1]))
-      while (end < text.size() && isDigit(text[end]))
-        ++end;
-    else
-      while (end < text.size() && isPart(text[end]))
-        ++end;
+    StringRef name = text.drop_front();
+    bool isNumbered = !name.empty() && isDigit(name[0]);
+    size_t end =
+        1 + (isNumbered ? name.take_while(isDigit) : name.take_while(isPart))
+                .size();
     // A name with a dot is an attribute or a type of a dialect, not an alias.
     bool isAlias = (text[0] == '#' || text[0] == '!') &&
                    !text.take_front(end).contains('.');
@@ -130,42 +128,27 @@ private:
   }
 
   Token word(StringRef text) {
-    size_t end = 1;
-    while (end < text.size() &&
-           (isAlnum(text[end]) || StringRef("_$.").contains(text[end])))
-      ++end;
-    text = text.take_front(end);
+    text = text.take_while(
+        [](char c) { return isAlnum(c) || StringRef("_$.").contains(c); });
     bool isOperator = text == "mod" || text == "floordiv" || text == "ceildiv";
-    return take(isOperator ? Token::Operator : Token::Word, end);
+    return take(isOperator ? Token::Operator : Token::Word, text.size());
   }
 
   static size_t numberLength(StringRef text) {
-    size_t end = 1;
-    if (text.starts_with("0x") && text.size() > 2 && isHexDigit(text[2])) {
-      end = 2;
-      while (end < text.size() && isHexDigit(text[end]))
-        ++end;
-      return end;
+    if (text.starts_with("0x") && text.size() > 2 && isHexDigit(text[2]))
+      return 2 + text.drop_front(2).take_while(isHexDigit).size();
+    StringRef rest = text.drop_while(isDigit);
+    if (!rest.consume_front("."))
+      return text.size() - rest.size();
+    rest = rest.drop_while(isDigit);
+    StringRef exponent = rest;
+    if (exponent.consume_front("e") || exponent.consume_front("E")) {
+      if (!exponent.consume_front("-"))
+        exponent.consume_front("+");
+      if (!exponent.empty() && isDigit(exponent[0]))
+        rest = exponent.drop_while(isDigit);
     }
-    auto digits = [&] {
-      while (end < text.size() && isDigit(text[end]))
-        ++end;
-    };
-    digits();
-    if (end == text.size() || text[end] != '.')
-      return end;
-    ++end;
-    digits();
-    StringRef exponent = text.substr(end);
-    if (!exponent.consume_front("e") && !exponent.consume_front("E"))
-      return end;
-    if (!exponent.consume_front("-"))
-      exponent.consume_front("+");
-    if (exponent.empty() || !isDigit(exponent[0]))
-      return end;
-    end = exponent.data() - text.data();
-    digits();
-    return end;
+    return text.size() - rest.size();
   }
 
   StringRef source;
