@@ -65,6 +65,22 @@ int64_t Case::bytesPerSet() const {
   return bytes;
 }
 
+std::vector<Implementation>
+mlafix::bench::ours(const std::vector<Launch> &launches) {
+  return {{"mlafix", false, false, "", launches},
+          {"mlafix, dependent", false, true, "", launches}};
+}
+
+std::string mlafix::bench::bindingsOf(int64_t heads, int64_t dim,
+                                      const std::string &others) {
+  return "H=" + std::to_string(heads) + ",D=" + std::to_string(dim) + "," +
+         others;
+}
+
+std::string mlafix::bench::shaped(int64_t heads, int64_t dim) {
+  return "h" + std::to_string(heads) + "_d" + std::to_string(dim);
+}
+
 std::vector<Case> mlafix::bench::allCases() {
   std::vector<Case> cases;
 #define MLAFIX_CASES(name) add##name##Cases(cases);

@@ -138,6 +138,17 @@ struct Case {
   int64_t bytesPerSet() const;
 };
 
+/// Returns the two implementations that launch mlafix's kernels: without and
+/// with dependent launch.
+std::vector<Implementation> ours(const std::vector<Launch> &launches);
+
+/// Returns bindings such as "H=128,D=128,T=bf16".
+std::string bindingsOf(int64_t heads, int64_t dim,
+                       const std::string &others = "T=bf16");
+
+/// Returns a part of a case's name, such as "h128_d128".
+std::string shaped(int64_t heads, int64_t dim);
+
 /// Returns all cases in the order of the table. The groups are sorted by name.
 std::vector<Case> allCases();
 

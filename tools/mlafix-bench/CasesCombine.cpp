@@ -15,22 +15,6 @@ using namespace mlafix::bench;
 
 namespace {
 
-std::string bindings(int64_t heads, int64_t dim, const std::string &types) {
-  return "H=" + std::to_string(heads) + ",D=" + std::to_string(dim) + "," +
-         types;
-}
-
-std::string shaped(int64_t heads, int64_t dim) {
-  return "h" + std::to_string(heads) + "_d" + std::to_string(dim);
-}
-
-/// Returns the two implementations that launch mlafix's kernel: without and
-/// with dependent launch.
-std::vector<Implementation> ours(const Launch &launch) {
-  return {{"mlafix", false, false, "", {launch}},
-          {"mlafix, dependent", false, true, "", {launch}}};
-}
-
 /// Adds a baseline, and its variant for dependent launch.
 void addBaseline(Case &work, const std::string &name, const Launch &launch) {
   Launch dependent = launch;
@@ -82,7 +66,7 @@ Case makeCombine(int64_t splits, int64_t batch, int64_t dim) {
   if (splits <= 8)
     types += ",s=" + std::to_string(splits);
   work.implementations =
-      ours({"combine_split_kv", bindings(heads, dim, types), args});
+      ours({{"combine_split_kv", bindingsOf(heads, dim, types), args}});
   int64_t numRows = batch * length * heads;
   addCombineBaselines(work, args, numRows, splits, dim);
   work.traffic = {splits * numRows * (dim * 4 + 4), numRows * (dim * 2 + 4)};
@@ -129,7 +113,7 @@ Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   View indptr = work.add(MLAFIX_I32, {n + 1}, Content::Values, starts);
   std::vector<Argument> args = {out, outLse, rows, lse, indptr};
   work.implementations =
-      ours({"merge_states_ragged", bindings(heads, dim, "T=f16"), args});
+      ours({{"merge_states_ragged", bindingsOf(heads, dim, "T=f16"), args}});
   args.push_back(n);
   addBaseline(work, "cuda",
               {"merge_ragged_f16_" + shaped(heads, dim), "", args,
@@ -184,12 +168,12 @@ Case makeMapped(int64_t n, int64_t heads, int64_t dim) {
   View parts = work.add(MLAFIX_I32, {total}, Content::Values, partMap);
   View places = work.add(MLAFIX_I32, {n}, Content::Values, rowMap);
   work.implementations =
-      ours({"merge_states_mapped",
-            bindings(heads, dim,
-                     "T=f32,O=bf16,out_lse=present,part_map=present,"
-                     "row_map=present,sinks=absent"),
-            {out, outLse, rows, lse, indptr, parts, places, Argument(),
-             int64_t(0), -INFINITY}});
+      ours({{"merge_states_mapped",
+             bindingsOf(heads, dim,
+                        "T=f32,O=bf16,out_lse=present,part_map=present,"
+                        "row_map=present,sinks=absent"),
+             {out, outLse, rows, lse, indptr, parts, places, Argument(),
+              int64_t(0), -INFINITY}}});
   work.traffic = {total * (heads * (dim * 4 + 4) + 4) + (2 * n + 1) * 4,
                   n * heads * (dim * 2 + 4)};
   MergeCheck check;

@@ -71,7 +71,7 @@ Case makeFixup(const std::string &name,
   FixupBuffers buffers = addFixupBuffers(work, batch);
   std::vector<Argument> args = {buffers.out, buffers.lse, buffers.kvLens,
                                 buffers.starts};
-  Launch ours = {"fixup_zero_kv_rows", bindings, args};
+  work.implementations = ours({{"fixup_zero_kv_rows", bindings, args}});
   auto count = int64_t(batch.kvLens.size());
   args.push_back(batch.tokens());
   args.push_back(count);
@@ -86,14 +86,12 @@ Case makeFixup(const std::string &name,
   Launch scan = {"fixup_scan_bf16_h128_d128", "", args};
   scan.gridX = uint32_t(std::min<int64_t>(batch.tokens(), 1184));
   scan.threads = 256;
-  work.implementations = {{"mlafix", false, false, "", {ours}},
-                          {"mlafix, dependent", false, true, "", {ours}},
-                          {"cuda, scan", true, false, "mlafix", {scan}},
-                          {"cuda, grid", true, false, "mlafix", {grid}}};
+  work.implementations.push_back({"cuda, scan", true, false, "mlafix", {scan}});
   // The number of blocks of "cuda, grid" grows with the longest sequence. Leave
   // this baseline out if it would take most of the time of the benchmark.
-  if (batch.longest * count > 8 << 20)
-    work.implementations.pop_back();
+  if (batch.longest * count <= 8 << 20)
+    work.implementations.push_back(
+        {"cuda, grid", true, false, "mlafix", {grid}});
   work.traffic = {count * 8 + 4, batch.dead * heads * (dim * 2 + 4)};
   work.hasRoof = batch.dead > 0;
   work.check = [=](const Outcome &outcome) {
@@ -126,8 +124,7 @@ Case makeChain(int64_t n) {
       {"merge_attn_states",
        bindings,
        {out, outLse, prefix, prefixLse, chunk.out, chunk.lse, n}}};
-  work.implementations = {{"mlafix", false, false, "", chain},
-                          {"mlafix, dependent", false, true, "", chain}};
+  work.implementations = ours(chain);
   int64_t tokenBytes = heads * (dim * 2 + 4);
   work.traffic = {(2 * n - batch.dead) * tokenBytes,
                   (n + batch.dead) * tokenBytes};

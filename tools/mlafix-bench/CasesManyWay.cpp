@@ -15,14 +15,10 @@ using namespace mlafix::bench;
 
 namespace {
 
-std::string bindings(int64_t heads, int64_t dim) {
-  return "H=" + std::to_string(heads) + ",D=" + std::to_string(dim) + ",T=bf16";
-}
-
 std::string baselineName(const char *form, int64_t ways, int64_t heads,
                          int64_t dim) {
-  return std::string("merge_") + form + "_k" + std::to_string(ways) +
-         "_bf16_h" + std::to_string(heads) + "_d" + std::to_string(dim);
+  return std::string("merge_") + form + "_k" + std::to_string(ways) + "_bf16_" +
+         shaped(heads, dim);
 }
 
 /// Returns the traffic of a merge of `ways` states. Each state, and the result,
@@ -74,7 +70,7 @@ Launch mergePair(const States &result, const States &left,
                  const States &right) {
   const std::vector<int64_t> &sizes = result.rows.sizes;
   return {"merge_attn_states",
-          bindings(sizes[1], sizes[2]),
+          bindingsOf(sizes[1], sizes[2]),
           {result.rows, result.lse.transposed(), left.rows,
            left.lse.transposed(), right.rows, right.lse.transposed(),
            sizes[0]}};
@@ -83,7 +79,7 @@ Launch mergePair(const States &result, const States &left,
 Launch mergeInto(const States &result, const States &, const States &right) {
   const std::vector<int64_t> &sizes = result.rows.sizes;
   return {"merge_state_in_place",
-          bindings(sizes[1], sizes[2]) + ",mask=absent",
+          bindingsOf(sizes[1], sizes[2]) + ",mask=absent",
           {result.rows, result.lse, right.rows, right.lse, Argument()}};
 }
 
@@ -93,8 +89,7 @@ MergeTwo baselineMerge(bool isDependent) {
   return [=](const States &result, const States &left,
              const States &right) -> Launch {
     const std::vector<int64_t> &sizes = result.rows.sizes;
-    return {"merge_bf16_h" + std::to_string(sizes[1]) + "_d" +
-                std::to_string(sizes[2]) + "_rows_first" +
+    return {"merge_bf16_" + shaped(sizes[1], sizes[2]) + "_rows_first" +
                 (isDependent ? "_dependent" : ""),
             "",
             {result.rows, result.lse, left.rows, left.lse, right.rows,
@@ -111,21 +106,17 @@ void addPairs(Case &work, const std::vector<States> &inputs,
   Check inPlace = checkOf(inputs[0].rows, inputs[0].lse, inputs);
   for (bool isDependent : {false, true}) {
     std::string prefix = isBaseline ? "cuda, pairs" : "pairs",
-                how = isDependent ? ", dependent" : "", ours = "mlafix" + how;
+                how = isDependent ? ", dependent" : "",
+                against = "mlafix" + how;
     MergeTwo baseline = baselineMerge(isDependent);
     work.implementations.push_back(
-        {prefix + how, isBaseline, isDependent, ours,
+        {prefix + how, isBaseline, isDependent, against,
          chain(inputs, result, isBaseline ? baseline : mergePair), between});
     work.implementations.push_back(
-        {prefix + ", in place" + how, isBaseline, isDependent, ours,
+        {prefix + ", in place" + how, isBaseline, isDependent, against,
          chain(inputs, inputs[0], isBaseline ? baseline : mergeInto), between,
          inPlace});
   }
-}
-
-void addOurs(Case &work, const Launch &ours) {
-  work.implementations = {{"mlafix", false, false, "", {ours}},
-                          {"mlafix, dependent", false, true, "", {ours}}};
 }
 
 void addBaseline(Case &work, const std::string &baselineFunction,
@@ -154,8 +145,9 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   std::vector<Argument> baselineArgs = args;
   baselineArgs.push_back(n);
   args.resize(2 + 2 * slots); // omit the states after the K-th
-  addOurs(work, {"merge_states_list",
-                 bindings(heads, dim) + (isOpen ? "" : exactly(ways)), args});
+  work.implementations =
+      ours({{"merge_states_list",
+             bindingsOf(heads, dim) + (isOpen ? "" : exactly(ways)), args}});
   if (!isOpen) {
     addPairs(work, inputs, {out, outLse});
     addPairs(work, inputs, {out, outLse}, /*isBaseline=*/true);
@@ -179,8 +171,8 @@ Case makeDense(const std::string &name, int64_t ways, int64_t n, int64_t heads,
   std::vector<States> inputs;
   for (int64_t i = 0; i < ways; ++i)
     inputs.push_back({rows.at(1, i), lse.at(1, i)});
-  addOurs(work,
-          {"merge_states", bindings(heads, dim), {out, outLse, rows, lse}});
+  work.implementations = ours(
+      {{"merge_states", bindingsOf(heads, dim), {out, outLse, rows, lse}}});
   if (hasPairs)
     addPairs(work, inputs, {out, outLse});
   addBaseline(work, baselineName("dense", ways, heads, dim),

@@ -33,18 +33,11 @@ struct MergeShape {
 
 constexpr double fp8Scale = 0.25;
 
-std::string bindings(const MergeShape &shape) {
-  return "H=" + std::to_string(shape.heads) +
-         ",D=" + std::to_string(shape.dim) +
-         ",T=" + mlafix_dtype_name(shape.type);
-}
-
 /// Returns the name of a baseline, which is compiled for one shape:
 /// "merge_bf16_h128_d128".
 std::string baselineName(const MergeShape &shape) {
   return std::string(shape.isFp8 ? "merge_fp8_" : "merge_") +
-         mlafix_dtype_name(shape.type) + "_h" + std::to_string(shape.heads) +
-         "_d" + std::to_string(shape.dim) +
+         mlafix_dtype_name(shape.type) + "_" + shaped(shape.heads, shape.dim) +
          (shape.isRowsFirst ? "_rows_first" : "");
 }
 
@@ -95,8 +88,11 @@ void addLaunches(Case &work, const MergeShape &shape, const Merge &merge) {
   baselineArgs.back() = shape.n;
   baselineArgs.push_back(merge.contextRows);
 
-  Launch ours = {shape.isFp8 ? "merge_attn_states_fp8" : "merge_attn_states",
-                 bindings(shape), args};
+  work.implementations =
+      ours({{shape.isFp8 ? "merge_attn_states_fp8" : "merge_attn_states",
+             bindingsOf(shape.heads, shape.dim,
+                        std::string("T=") + mlafix_dtype_name(shape.type)),
+             args}});
   Launch baseline = {baselineName(shape), "", baselineArgs};
   int64_t width = mlafix_dtype_size(shape.type);
   baseline.items = shape.n * shape.heads * shape.dim * width / 16;
@@ -105,8 +101,6 @@ void addLaunches(Case &work, const MergeShape &shape, const Merge &merge) {
     launch.function += suffixText;
     return std::vector<Launch>{launch};
   };
-  work.implementations = {{"mlafix", false, false, "", {ours}},
-                          {"mlafix, dependent", false, true, "", {ours}}};
   if (shape.hasBaselines) {
     work.implementations.push_back(
         {"cuda", true, false, "mlafix", variant("")});
@@ -161,10 +155,6 @@ int64_t tokensOfLargeMerge(int64_t heads, int64_t dim, int64_t width) {
 
 std::string sized(const std::string &group, int64_t n) {
   return group + "/n" + std::to_string(n);
-}
-
-std::string shaped(int64_t heads, int64_t dim) {
-  return "h" + std::to_string(heads) + "_d" + std::to_string(dim);
 }
 
 } // namespace

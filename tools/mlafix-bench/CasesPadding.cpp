@@ -19,11 +19,6 @@ namespace {
 constexpr int64_t heads = 128, dim = 128;
 const char *const bindings = "H=128,D=128,T=bf16";
 
-void addOurs(Case &work, const Launch &launch) {
-  work.implementations = {{"mlafix", false, false, "", {launch}},
-                          {"mlafix, dependent", false, true, "", {launch}}};
-}
-
 /// Appends the number of live rows to `args`: as a scalar, or as a tensor on
 /// the device.
 void addCount(std::vector<Argument> &args, Case &work, int64_t live,
@@ -58,7 +53,8 @@ Case makePadRows(int64_t capacity, int64_t live, bool isOnDevice) {
   View lse = work.add(MLAFIX_F32, {heads, capacity}, Content::Lse);
   std::vector<Argument> args = {out, lse};
   addCount(args, work, live, isOnDevice);
-  addOurs(work, countedLaunch("fill_pad_rows", bindings, isOnDevice, args));
+  work.implementations =
+      ours({countedLaunch("fill_pad_rows", bindings, isOnDevice, args)});
   work.traffic = {0, (capacity - live) * heads * (dim * 2 + 4)};
   // At the small shapes of serving, the launch takes most of the time, so a
   // comparison with the roof says nothing about the kernel.
@@ -85,7 +81,8 @@ Case makeClearFlags(int64_t capacity, int64_t live, bool isOnDevice) {
                         alternating(capacity, 1, 0));
   std::vector<Argument> args = {flags};
   addCount(args, work, live, isOnDevice);
-  addOurs(work, countedLaunch("clear_pad_flags", "", isOnDevice, args));
+  work.implementations =
+      ours({countedLaunch("clear_pad_flags", "", isOnDevice, args)});
   work.traffic = {0, capacity - live};
   work.hasRoof = false;
   work.check = [=](const Outcome &outcome) {
@@ -107,7 +104,8 @@ Case makePrefilling(int64_t capacity, int64_t live, bool isOnDevice) {
                          alternating(capacity, 500, 500));
   std::vector<Argument> args = {flags, computed, prompt};
   addCount(args, work, live, isOnDevice);
-  addOurs(work, countedLaunch("mark_prefilling", "I=i32", isOnDevice, args));
+  work.implementations =
+      ours({countedLaunch("mark_prefilling", "I=i32", isOnDevice, args)});
   work.traffic = {live * 8, capacity};
   work.hasRoof = false;
   work.check = [=](const Outcome &outcome) {
@@ -133,7 +131,8 @@ Case makeContextLens(int64_t decodes, int64_t live, int64_t next,
   View seqLens = work.add(MLAFIX_I32, {decodes}, Content::Values, lens);
   std::vector<Argument> args = {out, seqLens};
   addCount(args, work, live, isOnDevice);
-  addOurs(work, countedLaunch("expand_context_lens", "", isOnDevice, args));
+  work.implementations =
+      ours({countedLaunch("expand_context_lens", "", isOnDevice, args)});
   work.traffic = {live * 4, decodes * next * 4};
   work.hasRoof = false;
   work.check = [=](const Outcome &outcome) {
@@ -171,7 +170,7 @@ Case makeMask(int64_t requests, int64_t length, bool hasRows) {
       work.add(MLAFIX_I32, {requests + 1}, Content::Values, queries));
   args.push_back(
       work.add(MLAFIX_I32, {requests + 1}, Content::Values, contexts));
-  addOurs(work, {kernel, hasRows ? bindings : "H=128", args});
+  work.implementations = ours({{kernel, hasRows ? bindings : "H=128", args}});
   int64_t dead = (requests + 7) / 8 * length;
   work.traffic = {requests * 8 + 8, dead * heads * (hasRows ? dim * 2 + 4 : 4)};
   work.hasRoof = hasRows;
