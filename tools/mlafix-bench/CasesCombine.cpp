@@ -70,15 +70,10 @@ Case makeCombine(int64_t splits, int64_t batch, int64_t dim) {
   int64_t numRows = batch * length * heads;
   addCombineBaselines(work, args, numRows, splits, dim);
   work.traffic = {splits * numRows * (dim * 4 + 4), numRows * (dim * 2 + 4)};
-  MergeCheck check;
-  check.type = MLAFIX_BF16;
-  check.rows = out.at(1, 0);
-  check.lse = outLse.at(1, 0);
+  MergeCheck check = {MLAFIX_BF16, out.at(1, 0), outLse.at(1, 0)};
   for (int64_t i = 0; i < splits; ++i)
     check.inputs.push_back({rows.at(0, i).at(1, 0), lse.at(0, i).at(1, 0)});
-  work.check = [check](const Outcome &outcome) {
-    return checkMerge(outcome, check);
-  };
+  work.check = checkMerge(check);
   return work;
 }
 
@@ -120,19 +115,14 @@ Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
                n * heads * dim / 8});
   int64_t rowBytes = heads * (dim * 2 + 4);
   work.traffic = {total * rowBytes + (n + 1) * 4, n * rowBytes};
-  MergeCheck check;
-  check.type = MLAFIX_F16;
-  check.rows = out;
-  check.lse = outLse;
+  MergeCheck check = {MLAFIX_F16, out, outLse};
   for (int64_t i = 0; i < most; ++i)
     check.inputs.push_back(
         {rows, lse, [=](int64_t t) { return int64_t(starts[t]) + i; }});
   check.isLive = [starts](size_t index, int64_t t) {
     return double(index) < starts[t + 1] - starts[t];
   };
-  work.check = [check](const Outcome &outcome) {
-    return checkMerge(outcome, check);
-  };
+  work.check = checkMerge(check);
   return work;
 }
 
@@ -176,10 +166,7 @@ Case makeMapped(int64_t n, int64_t heads, int64_t dim) {
               int64_t(0), -INFINITY}}});
   work.traffic = {total * (heads * (dim * 4 + 4) + 4) + (2 * n + 1) * 4,
                   n * heads * (dim * 2 + 4)};
-  MergeCheck check;
-  check.type = MLAFIX_BF16;
-  check.rows = out;
-  check.lse = outLse;
+  MergeCheck check = {MLAFIX_BF16, out, outLse};
   for (int64_t i = 0; i < most; ++i)
     check.inputs.push_back({rows, lse, [=](int64_t t) {
                               auto j = int64_t(starts[groupOf[t]]) + i;
@@ -189,9 +176,7 @@ Case makeMapped(int64_t n, int64_t heads, int64_t dim) {
     auto g = int64_t(groupOf[t]);
     return double(index) < starts[g + 1] - starts[g];
   };
-  work.check = [check](const Outcome &outcome) {
-    return checkMerge(outcome, check);
-  };
+  work.check = checkMerge(check);
   return work;
 }
 

@@ -94,11 +94,9 @@ Case makeFixup(const std::string &name,
         {"cuda, grid", true, false, "mlafix", {grid}});
   work.traffic = {count * 8 + 4, batch.dead * heads * (dim * 2 + 4)};
   work.hasRoof = batch.dead > 0;
-  work.check = [=](const Outcome &outcome) {
-    return checkBlank(outcome,
-                      {buffers.out, buffers.lse.transposed(),
-                       [&](int64_t t) { return batch.isEmptyState[t]; }});
-  };
+  work.check =
+      checkBlank({buffers.out, buffers.lse.transposed(),
+                  [batch](int64_t t) { return batch.isEmptyState[t]; }});
   return work;
 }
 
@@ -128,18 +126,13 @@ Case makeChain(int64_t n) {
   int64_t tokenBytes = heads * (dim * 2 + 4);
   work.traffic = {(2 * n - batch.dead) * tokenBytes,
                   (n + batch.dead) * tokenBytes};
-  MergeCheck check;
-  check.type = MLAFIX_BF16;
-  check.rows = out;
-  check.lse = outLse.transposed();
+  MergeCheck check = {MLAFIX_BF16, out, outLse.transposed()};
   check.inputs = {{prefix, prefixLse.transposed()},
                   {chunk.out, chunk.lse.transposed()}};
   check.isLive = [batch](size_t index, int64_t t) {
     return index == 0 || !batch.isEmptyState[t];
   };
-  work.check = [check](const Outcome &outcome) {
-    return checkMerge(outcome, check);
-  };
+  work.check = checkMerge(check);
   return work;
 }
 

@@ -28,15 +28,6 @@ Traffic trafficOf(int64_t n, int64_t heads, int64_t dim, int64_t ways) {
   return {ways * bytes, bytes};
 }
 
-Check checkOf(View out, View outLse, std::vector<States> inputs) {
-  MergeCheck check;
-  check.type = MLAFIX_BF16;
-  check.rows = out;
-  check.lse = outLse;
-  check.inputs = std::move(inputs);
-  return [check](const Outcome &outcome) { return checkMerge(outcome, check); };
-}
-
 /// Returns the bindings of merge_states_list for exactly `ways` states and an
 /// lse as result.
 std::string exactly(int64_t ways) {
@@ -103,7 +94,8 @@ MergeTwo baselineMerge(bool isDependent) {
 void addPairs(Case &work, const std::vector<States> &inputs,
               const States &result, bool isBaseline = false) {
   int between = int(inputs.size()) - 2;
-  Check inPlace = checkOf(inputs[0].rows, inputs[0].lse, inputs);
+  Check inPlace =
+      checkMerge({MLAFIX_BF16, inputs[0].rows, inputs[0].lse, inputs});
   for (bool isDependent : {false, true}) {
     std::string prefix = isBaseline ? "cuda, pairs" : "pairs",
                 how = isDependent ? ", dependent" : "",
@@ -155,7 +147,7 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   addBaseline(work, baselineName("list", ways, heads, dim), baselineArgs,
               n * heads * dim / 8);
   work.traffic = trafficOf(n, heads, dim, ways);
-  work.check = checkOf(out, outLse, inputs);
+  work.check = checkMerge({MLAFIX_BF16, out, outLse, inputs});
   return work;
 }
 
@@ -178,7 +170,7 @@ Case makeDense(const std::string &name, int64_t ways, int64_t n, int64_t heads,
   addBaseline(work, baselineName("dense", ways, heads, dim),
               {out, outLse, rows, lse, n}, n * heads * dim / 8);
   work.traffic = trafficOf(n, heads, dim, ways);
-  work.check = checkOf(out, outLse, inputs);
+  work.check = checkMerge({MLAFIX_BF16, out, outLse, inputs});
   return work;
 }
 

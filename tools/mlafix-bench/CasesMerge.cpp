@@ -129,9 +129,7 @@ Case makeMerge(const MergeShape &shape) {
       rows * (elements * int64_t(mlafix_dtype_size(shape.outType())) +
               (hasLse ? lseBytes : 0));
 
-  MergeCheck check;
-  check.type = shape.outType();
-  check.rows = merge.out;
+  MergeCheck check = {shape.outType(), merge.out};
   if (hasLse)
     check.lse = merge.outLse.view.transposed();
   check.inputs = {{merge.prefix, merge.prefixLse.transposed()},
@@ -140,9 +138,7 @@ Case makeMerge(const MergeShape &shape) {
     return index == 1 || t < contextRows;
   };
   check.scale = shape.isFp8 ? fp8Scale : 1;
-  work.check = [check](const Outcome &outcome) {
-    return checkMerge(outcome, check);
-  };
+  work.check = checkMerge(check);
   return work;
 }
 

@@ -59,10 +59,8 @@ Case makePadRows(int64_t capacity, int64_t live, bool isOnDevice) {
   // At the small shapes of serving, the launch takes most of the time, so a
   // comparison with the roof says nothing about the kernel.
   work.hasRoof = capacity > 64;
-  work.check = [=](const Outcome &outcome) {
-    return checkBlank(outcome, {out, lse.transposed(),
-                                [live](int64_t t) { return t >= live; }});
-  };
+  work.check = checkBlank(
+      {out, lse.transposed(), [live](int64_t t) { return t >= live; }});
   return work;
 }
 
@@ -174,11 +172,9 @@ Case makeMask(int64_t requests, int64_t length, bool hasRows) {
   int64_t dead = (requests + 7) / 8 * length;
   work.traffic = {requests * 8 + 8, dead * heads * (hasRows ? dim * 2 + 4 : 4)};
   work.hasRoof = hasRows;
-  work.check = [=](const Outcome &outcome) {
-    return checkBlank(outcome, {out, lse.transposed(), [=](int64_t t) {
-                                  return t / length % 8 == 0;
-                                }});
-  };
+  work.check = checkBlank({out, lse.transposed(), [length](int64_t t) {
+                             return t / length % 8 == 0;
+                           }});
   return work;
 }
 

@@ -102,47 +102,49 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
 
 } // namespace
 
-std::string mlafix::bench::checkMerge(const Outcome &outcome,
-                                      const MergeCheck &expected) {
-  int64_t heads = expected.rows.sizes[1];
-  // A row takes longer to check if it has many states. Check only as many rows
-  // as have about `mostElements` elements together.
-  constexpr int64_t mostElements = 512 << 10;
-  int64_t perRow = expected.rows.sizes[2] * int64_t(expected.inputs.size());
-  int64_t most = std::clamp<int64_t>(mostElements / perRow, 16, 384);
-  for (int64_t row : sample(expected.rows.sizes[0] * heads, most)) {
-    std::string wrong =
-        checkMergedRow(outcome, expected, row / heads, row % heads);
-    if (!wrong.empty())
-      return wrong;
-  }
-  return "";
+Check mlafix::bench::checkMerge(const MergeCheck &expected) {
+  return [expected](const Outcome &outcome) -> std::string {
+    int64_t heads = expected.rows.sizes[1];
+    // A row takes longer to check if it has many states. Check only as many
+    // rows as have about `mostElements` elements together.
+    constexpr int64_t mostElements = 512 << 10;
+    int64_t perRow = expected.rows.sizes[2] * int64_t(expected.inputs.size());
+    int64_t most = std::clamp<int64_t>(mostElements / perRow, 16, 384);
+    for (int64_t row : sample(expected.rows.sizes[0] * heads, most)) {
+      std::string wrong =
+          checkMergedRow(outcome, expected, row / heads, row % heads);
+      if (!wrong.empty())
+        return wrong;
+    }
+    return "";
+  };
 }
 
-std::string mlafix::bench::checkBlank(const Outcome &outcome,
-                                      const BlankCheck &expected) {
-  const View &shape = expected.lse ? *expected.lse : *expected.rows;
-  int64_t heads = shape.sizes[1];
-  for (int64_t row : sample(shape.sizes[0] * heads)) {
-    int64_t t = row / heads, h = row % heads;
-    bool isIdentity = expected.isIdentity(t);
-    auto isWrong = [&](const View &view, int64_t index, double blank,
-                       double &want, double &got) {
-      want = isIdentity ? blank : outcome.before(view.buffer, index);
-      got = outcome.after(view.buffer, index);
-      return !same(want, got);
-    };
-    double want = 0, got = 0;
-    if (expected.lse && isWrong(*expected.lse, expected.lse->index({t, h}),
-                                -INFINITY, want, got))
-      return sentence(t, h, "an lse of", want, got);
-    for (int64_t d = 0; expected.rows && d < expected.rows->sizes[2]; ++d)
-      if (isWrong(*expected.rows, expected.rows->index({t, h, d}), 0, want,
-                  got))
-        return sentence(t, h, ("element " + std::to_string(d)).c_str(), want,
-                        got);
-  }
-  return "";
+Check mlafix::bench::checkBlank(const BlankCheck &expected) {
+  return [expected](const Outcome &outcome) -> std::string {
+    const View &shape = expected.lse ? *expected.lse : *expected.rows;
+    int64_t heads = shape.sizes[1];
+    for (int64_t row : sample(shape.sizes[0] * heads)) {
+      int64_t t = row / heads, h = row % heads;
+      bool isIdentity = expected.isIdentity(t);
+      auto isWrong = [&](const View &view, int64_t index, double blank,
+                         double &want, double &got) {
+        want = isIdentity ? blank : outcome.before(view.buffer, index);
+        got = outcome.after(view.buffer, index);
+        return !same(want, got);
+      };
+      double want = 0, got = 0;
+      if (expected.lse && isWrong(*expected.lse, expected.lse->index({t, h}),
+                                  -INFINITY, want, got))
+        return sentence(t, h, "an lse of", want, got);
+      for (int64_t d = 0; expected.rows && d < expected.rows->sizes[2]; ++d)
+        if (isWrong(*expected.rows, expected.rows->index({t, h, d}), 0, want,
+                    got))
+          return sentence(t, h, ("element " + std::to_string(d)).c_str(), want,
+                          got);
+    }
+    return "";
+  };
 }
 
 std::string mlafix::bench::checkElements(

@@ -31,17 +31,17 @@ struct States {
 };
 
 struct MergeCheck {
-  mlafix_dtype type;       ///< dtype of the result
-  View rows;               ///< the result, of shape [n, H, D]
-  std::optional<View> lse; ///< its lse, of shape [n, H]
-  std::vector<States> inputs;
+  mlafix_dtype type;            ///< dtype of the result
+  View rows;                    ///< the result, of shape [n, H, D]
+  std::optional<View> lse = {}; ///< its lse, of shape [n, H]
+  std::vector<States> inputs = {};
   /// Returns true if input `index` takes part in token t. If no function
   /// is set, all inputs take part.
-  std::function<bool(size_t index, int64_t t)> isLive;
+  std::function<bool(size_t index, int64_t t)> isLive = {};
   double scale = 1; ///< the result is divided by this number
 };
-/// Checks a merge against the inputs as they were before the run.
-std::string checkMerge(const Outcome &outcome, const MergeCheck &expected);
+/// Returns a check of a merge against the inputs as they were before the run.
+Check checkMerge(const MergeCheck &expected);
 
 /// Describes blanked rows. Rows of tokens for which `isIdentity` is true must
 /// be (0, -inf), and all others must be unchanged. If `rows` or
@@ -51,7 +51,7 @@ struct BlankCheck {
   std::optional<View> lse;  ///< of shape [n, H]
   std::function<bool(int64_t t)> isIdentity;
 };
-std::string checkBlank(const Outcome &outcome, const BlankCheck &expected);
+Check checkBlank(const BlankCheck &expected);
 
 /// Checks that every element of `view` is expected(i, j). The view has one or
 /// two dims.
