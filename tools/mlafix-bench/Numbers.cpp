@@ -33,7 +33,7 @@ struct Format {
   int bias() const { return (1 << (exponent - 1)) - 1; }
 };
 constexpr Format bf16 = {8, 7, true}, f16 = {5, 10, true},
-                 f8e4m3 = {4, 3, false};
+                 f8e4m3 = {4, 3, false}, f32 = {8, 23, true};
 
 double decode(Format format, uint32_t bits) {
   int top = (1 << format.exponent) - 1;
@@ -65,21 +65,16 @@ uint32_t mix(uint32_t value) {
   return value ^ (value >> 16);
 }
 
-/// Sets `mantissa` to the number of mantissa bits, and `least` to the exponent
-/// of the smallest normal number.
-void precisionOf(mlafix_dtype type, int &mantissa, int &least) {
+Format formatOf(mlafix_dtype type) {
   switch (type) {
   case MLAFIX_BF16:
-    mantissa = 7, least = -126;
-    return;
+    return bf16;
   case MLAFIX_F16:
-    mantissa = 10, least = -14;
-    return;
+    return f16;
   case MLAFIX_F8E4M3FN:
-    mantissa = 3, least = -6;
-    return;
+    return f8e4m3;
   default:
-    mantissa = 23, least = -126;
+    return f32;
   }
 }
 
@@ -129,10 +124,10 @@ void mlafix::bench::fromDouble(mlafix_dtype type, double value, void *data) {
 }
 
 double mlafix::bench::unitInLastPlace(mlafix_dtype type, double value) {
-  int mantissa, least, exponent = 0;
-  precisionOf(type, mantissa, least);
+  Format format = formatOf(type);
+  int exponent = 0, least = 1 - format.bias(); // of normal numbers
   std::frexp(value, &exponent); // value = m * 2^exponent, 0.5 <= m < 1
-  return std::ldexp(1.0, std::max(exponent - 1, least) - mantissa);
+  return std::ldexp(1.0, std::max(exponent - 1, least) - format.mantissa);
 }
 
 std::vector<char> mlafix::bench::makePattern(mlafix_dtype type,
@@ -145,8 +140,7 @@ std::vector<char> mlafix::bench::makePattern(mlafix_dtype type,
     if (content == Content::Lse)
       write(at, float(random * (6.0 / 4294967296.0) - 3));
     else if (type == MLAFIX_F32)
-      write(at,
-            float(decode({8, 23, true}, payloadBits({8, 23, true}, random))));
+      write(at, float(decode(f32, payloadBits(f32, random))));
     else if (type == MLAFIX_BF16)
       write(at, uint16_t(payloadBits(bf16, random)));
     else if (type == MLAFIX_F16)
