@@ -171,11 +171,8 @@ void Machine::loadBaselines(const std::string &path) {
                            "\", got the CPU");
 }
 
-std::unique_ptr<Machine> mlafix::bench::openCpuMachine() {
-  return std::make_unique<CpuMachine>();
-}
-
 std::unique_ptr<Machine> mlafix::bench::openMachine(mlafix_device device) {
-  return device.type == MLAFIX_CPU ? openCpuMachine()
-                                   : openCudaMachine(device.ordinal);
+  if (device.type == MLAFIX_CPU)
+    return std::make_unique<CpuMachine>();
+  return openCudaMachine(device.ordinal);
 }

@@ -105,7 +105,6 @@ public:
 
 /// Opens the CPU or a CUDA device. Throws with a sentence about the error.
 std::unique_ptr<Machine> openMachine(mlafix_device device);
-std::unique_ptr<Machine> openCpuMachine();
 std::unique_ptr<Machine> openCudaMachine(int ordinal);
 
 /// Memory on a machine. The destructor frees it.

@@ -59,6 +59,12 @@ public:
     int implementation = roof;
   };
 
+  void add(int implementation, std::function<void(int64_t)> body) {
+    Run &run = runs.emplace_back();
+    run.body = std::move(body);
+    run.implementation = implementation;
+  }
+
   Workload buffers;
   std::unique_ptr<Arena> roofBuffers;
   std::vector<std::unique_ptr<Ready>> readies;
@@ -150,10 +156,8 @@ void Meter::addRoof(const Stream &stream, bool isDependent, Runs &runs,
   if (const std::string &schedule = names.schedules[form.schedule];
       !schedule.empty())
     roof.form += "; " + schedule;
-  Runs::Run run;
-  run.body = streamBody(stream, form);
-  run.implementation = isDependent ? Runs::dependentRoof : Runs::roof;
-  runs.runs.push_back(std::move(run));
+  runs.add(isDependent ? Runs::dependentRoof : Runs::roof,
+           streamBody(stream, form));
 }
 
 void Meter::addRoofs(const Case &work, Runs &runs, CaseResult &result) {
@@ -240,11 +244,9 @@ void Meter::addImplementation(const Implementation &implementation, Runs &runs,
   entry.wrong = runs.buffers.check(implementation);
   runs.buffers.initialise(0);
   if (entry.wrong.empty()) {
-    Runs::Run run;
     const Ready *ready = best.get();
-    run.body = [this, ready](int64_t set) { ready->run(machine, set); };
-    run.implementation = int(result.implementations.size());
-    runs.runs.push_back(std::move(run));
+    runs.add(int(result.implementations.size()),
+             [this, ready](int64_t set) { ready->run(machine, set); });
     runs.readies.push_back(std::move(best));
   }
   result.implementations.push_back(std::move(entry));
@@ -275,12 +277,8 @@ CaseResult Meter::measure(const Case &work) {
   for (const Implementation &implementation : work.implementations)
     addImplementation(implementation, *all, result);
   addRoofs(work, *all, result);
-  if (!work.hasRoof && machine.hasEmptyLaunch()) {
-    Runs::Run run;
-    run.body = [this](int64_t) { machine.launchEmpty(); };
-    run.implementation = Runs::emptyLaunch;
-    all->runs.push_back(std::move(run));
-  }
+  if (!work.hasRoof && machine.hasEmptyLaunch())
+    all->add(Runs::emptyLaunch, [this](int64_t) { machine.launchEmpty(); });
   bool isGraph = machine.device().type == MLAFIX_CUDA;
   for (Runs::Run &run : all->runs) {
     double micros = tryOut(run.body, sets, result.traffic.total());
