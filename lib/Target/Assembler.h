@@ -60,7 +60,7 @@ struct AssemblyOptions {
   /// True if the PTX has only one entry, so that ptxas need not use several
   /// threads.
   bool isSingle = false;
-  /// If true, keeps the line table of the PTX in the cubin (LineInfo.h).
+  /// If true, keeps the line table of the PTX in the cubin (LineInfo.cpp).
   bool lineInfo = false;
   /// If true, assembles with `-O1`, because at its default level ptxas may
   /// compute a wrong address when it spills registers (PtxasFaults.cpp).

@@ -43,6 +43,12 @@ llvm::FailureOr<KernelInfo> takeKernelInfo(mlir::ModuleOp module);
 /// Registers the translations of all dialects that lowered kernels use.
 void registerTranslations(mlir::DialectRegistry &registry);
 
+/// Gives each function of `module` (LLVM dialect) a debug scope with line
+/// directives only, and each operation one source position. The position is the
+/// start of the first file range in the operation's location, or line 0
+/// (unknown) if it has none.
+void attachLineInfo(mlir::ModuleOp module);
+
 /// Translates `module` to LLVM IR for `target` and its code generator
 /// `machine`. Only the entries of `info` stay external. Fails if the
 /// translation emits an error.

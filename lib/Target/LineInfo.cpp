@@ -4,8 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+//
+// Line information lets profilers and disassemblers show the source line of an
+// instruction. PTX has it as `.loc` directives, and a cubin as a line table.
+// Line information contains the path of the source, so it is left out of units
+// whose bytes must not depend on that path.
+//
+//===----------------------------------------------------------------------===//
 
-#include "lib/Target/LineInfo.h"
+#include "lib/Target/LLVMIR.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/BinaryFormat/Dwarf.h"
