@@ -15,7 +15,6 @@
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
 
 using namespace mlafix::runtime;
 using namespace mlafix;

@@ -15,7 +15,6 @@
 #include <sched.h>
 #include <string>
 #include <thread>
-#include <vector>
 
 using namespace mlafix::runtime;
 

@@ -7,8 +7,6 @@
 
 #include "Manifest.h"
 
-#include <cstring>
-
 using namespace mlafix::runtime;
 
 static const DTypeInfo table[] = {

@@ -9,8 +9,6 @@
 #include "Errors.h"
 #include "Tensor.h"
 
-#include <cstring>
-
 namespace nb = nanobind;
 using namespace mlafix::python;
 

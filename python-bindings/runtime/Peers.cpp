@@ -9,7 +9,6 @@
 #include "Errors.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;

@@ -15,7 +15,6 @@
 
 #include "ManagedDLPack.h"
 #include "mlafix/runtime.h"
-#include <cstdarg>
 #include <cstdio>
 #include <memory>
 #include <nanobind/nanobind.h>

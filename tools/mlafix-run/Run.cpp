@@ -10,7 +10,6 @@
 #include "DeviceMemory.h"
 #include "Npy.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
