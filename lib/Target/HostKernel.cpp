@@ -44,28 +44,16 @@ static std::string inLiteral(StringRef text) {
   return escaped;
 }
 
-static StringRef cTypeOf(StringRef dtype) {
-  return StringSwitch<StringRef>(dtype)
-      .Case("bf16", "mlafix::bf16")
-      .Case("f16", "mlafix::f16")
-      .Case("f8e4m3fn", "mlafix::f8e4m3fn")
-      .Case("f8e5m2", "mlafix::f8e5m2")
-      .Case("f8e8m0", "mlafix::f8e8m0")
-      .Case("f4e2m1", "mlafix::f4e2m1")
-      .Case("f32", "float")
-      .Cases({"i64", "index"}, "int64_t")
-      .Case("i32", "int32_t")
-      .Case("i8", "int8_t")
-      .Case("u8", "uint8_t")
-      .Default("bool");
-}
-
-static StringRef makerOf(StringRef dtype) {
-  return StringSwitch<StringRef>(dtype)
-      .Cases({"i64", "index"}, "mlafix_i64_arg")
-      .Case("i32", "mlafix_i32_arg")
-      .Case("f32", "mlafix_f32_arg")
-      .Default("mlafix_bool_arg");
+static std::string cTypeOf(StringRef dtype) {
+  StringRef plain = StringSwitch<StringRef>(dtype)
+                        .Case("f32", "float")
+                        .Cases({"i64", "index"}, "int64_t")
+                        .Case("i32", "int32_t")
+                        .Case("i8", "int8_t")
+                        .Case("u8", "uint8_t")
+                        .Case("bool", "bool")
+                        .Default("");
+  return plain.empty() ? ("mlafix::" + dtype).str() : plain.str();
 }
 
 /// Describes a tensor argument in words, for example "bf16 [n, H = 16, 128],
@@ -108,7 +96,8 @@ static HostArg describeArgument(const json::Object &arg) {
   }
   made.isTensor = kind == "tensor";
   if (!made.isTensor) {
-    made.maker = makerOf(dtype);
+    made.maker =
+        ("mlafix_" + (dtype == "index" ? "i64" : dtype) + "_arg").str();
     made.description = dtype;
     if (std::optional<StringRef> most = arg.getString("at_most"))
       made.description += ", 0 to " + inComment(*most);
