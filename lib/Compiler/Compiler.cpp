@@ -16,7 +16,6 @@
 #include "lib/Compiler/ProofReport.h"
 #include "lib/Compiler/TextCheck.h"
 #include "lib/Target/EmbedUnit.h"
-#include "lib/Target/Header.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
 #include "lib/Transforms/Language/OpaqueElements.h"

@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Target/Header.h"
-
 #include "lib/Target/EmbedUnit.h"
+
 #include "mlafix/runtime/base.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
