@@ -14,8 +14,6 @@
 #include "lib/Target/Cubin.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
-#include "lib/Target/SplitCodeVersions.h"
-#include "lib/Target/TargetCheck.h"
 #include "lib/Target/Unit.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Remarks.h"

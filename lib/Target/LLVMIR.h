@@ -12,10 +12,12 @@
 #include "lib/Target/Targets.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Module.h"
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace llvm {
 class FunctionPass;
@@ -39,6 +41,29 @@ bool isLowered(mlir::ModuleOp module);
 /// Removes `mlafix.signature` and every `mlafix.variant` from `module`, and
 /// returns them. Emits an error and fails if one is missing or malformed.
 llvm::FailureOr<KernelInfo> takeKernelInfo(mlir::ModuleOp module);
+
+/// Emits an error at each operation of `module` (LLVM and NVVM dialects) that
+/// `target`, a GPU, has no instruction for. Fails if there is such an
+/// operation. Without this check, LLVM would abort the process.
+llvm::LogicalResult checkTarget(mlir::ModuleOp module,
+                                const TargetSpec &target);
+
+/// Returns the PTX version (10 * major + minor) that `module` (LLVM dialect)
+/// needs if the lowest version for `target` is too old, else 0. For example,
+/// fp8 needs 8.1 on sm_89. 32-byte accesses need 8.8 on sm_100, since LLVM
+/// would otherwise split them.
+unsigned requiredPtxVersion(mlir::ModuleOp module, const TargetSpec &target);
+
+/// Splits `module` (LLVM dialect) into one module per function of `entries`.
+/// Each module gets all definitions that its entry uses. Definitions move;
+/// declarations are copied. Returns an empty list and leaves `module` unchanged
+/// in these cases:
+///   - there is only one entry, or a function of `entries` is missing;
+///   - two entries share a definition;
+///   - `module` has an op that is no function or global;
+///   - the uses cannot be determined (function pointers, for example).
+std::vector<mlir::OwningOpRef<mlir::ModuleOp>>
+splitCodeVersions(mlir::ModuleOp module, llvm::ArrayRef<std::string> entries);
 
 /// Registers the translations of all dialects that lowered kernels use.
 void registerTranslations(mlir::DialectRegistry &registry);
@@ -92,6 +117,9 @@ llvm::FunctionPass *createWideDivisionsPass();
 /// file. Returns the errors that LLVM would otherwise print.
 llvm::Expected<std::string>
 generateCode(llvm::Module &module, llvm::TargetMachine &machine, bool assembly);
+
+/// Joins the PTX of several modules for the same target into one PTX module.
+std::string joinPtx(llvm::ArrayRef<std::string> modules);
 
 } // namespace mlafix::target
 

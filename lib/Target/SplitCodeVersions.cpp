@@ -4,8 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
+//
+// The code versions of a kernel share no definitions, so code can be generated
+// for them in parallel once they are in separate modules.
+//
+//===----------------------------------------------------------------------===//
 
-#include "lib/Target/SplitCodeVersions.h"
+#include "lib/Target/LLVMIR.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/SymbolTable.h"
