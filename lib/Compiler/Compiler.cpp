@@ -10,7 +10,6 @@
 #include "lib/Compiler/Compilation.h"
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/HostNumbers.h"
-#include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Parallel.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"

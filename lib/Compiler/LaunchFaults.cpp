@@ -5,11 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Compiler/LaunchFaults.h"
+#include "lib/Compiler/ProofReport.h"
 
 #include "lib/Analysis/RowInterpreter.h"
-#include "lib/Compiler/Diagnostics.h"
-#include "lib/Compiler/ProofReport.h"
 
 using namespace llvm;
 using namespace mlafix;

@@ -1,4 +1,4 @@
-//===- ProofReport.h - the proofs about a kernel as JSON --------*- C++ -*-===//
+//===- ProofReport.h - proofs and faults of a kernel as JSON ----*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -9,6 +9,7 @@
 #define MLAFIX_COMPILER_PROOFREPORT_H
 
 #include "dialect/Mlafix.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlafix {
@@ -29,6 +30,20 @@ namespace mlafix {
 /// {"message"} with a location. A promise is {"text", "checked"} with a
 /// location.
 llvm::json::Value reportProofs(KernelOp kernel);
+
+/// Interprets the rows of one launch on the host and reports violations.
+/// `launch` is a JSON object with one entry per argument. A tensor is {"sizes":
+/// […]}, with "elements": […] in row-major order if the kernel reads it element
+/// by element. An omitted tensor is null. A scalar is its value. The optional
+/// entry "against the reference" holds the expected contents of outputs:
+/// {"the tolerance": …, NAME: […]}.
+///
+/// Returns {"faults", "printed", "printed_more", "unknown_rows", "is_whole"}.
+/// Each fault is {"question", "argument", "element", "row", "message"} and the
+/// location of the access, promise or operation to blame. Returns an error if
+/// `launch` is malformed.
+llvm::Expected<llvm::json::Value> findLaunchFaults(KernelOp kernel,
+                                                   llvm::StringRef launch);
 
 /// Adds the location of `op` to `object`, if it is known: "file", "line",
 /// "column", "end_line" and "end_column".
