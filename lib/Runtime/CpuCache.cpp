@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CpuCache.h"
-
 #include "Environment.h"
+
 #include "Fork.h"
 #include "Status.h"
 #include "ThreadPool.h"

@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CpuCache.h"
 #include "Environment.h"
 #include "Fork.h"
 #include "Status.h"

@@ -41,6 +41,11 @@ struct Environment {
 
 const Environment &environment();
 
+/// Returns the total bytes of the last-level caches that this process's threads
+/// use, or the size that the environment sets instead. The first call reads
+/// system files.
+int64_t lastCacheBytes();
+
 /// Returns the lines of a small system file, or none if the file cannot be
 /// read. It does not use C++ streams: they would add 0.4 MB of locales to each
 /// library that links libstdc++ statically.

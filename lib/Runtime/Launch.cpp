@@ -11,7 +11,6 @@
 #include "LocalMemory.h"
 #include "Status.h"
 #include "ThreadPool.h"
-#include "ThreadStack.h"
 #include "Unit.h"
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Call.h"
-#include "CpuCache.h"
 #include "Environment.h"
 #include "Status.h"
 #include "Unit.h"

@@ -10,6 +10,8 @@
 
 #include "mlafix/runtime.h"
 
+#include <cstddef>
+
 namespace mlafix::runtime {
 
 /// Calls task(context, b, e) with ranges that together cover [0, count) once.
@@ -20,6 +22,11 @@ namespace mlafix::runtime {
 /// Nothing is allocated once the pool runs.
 void parallelFor(int64_t count, int64_t grain, int64_t batch, mlafix_task task,
                  void *context);
+
+/// Calls body(context), which needs `bytes` of stack. The call runs on this
+/// thread if its stack has room, else on a new thread. Returns when the call is
+/// done. Returns false, without a call, if the system refuses the new thread.
+bool callWithStack(size_t bytes, void (*body)(void *), void *context);
 
 /// Returns the number of threads that the process may use. The environment can
 /// set this number. Otherwise it is what the processor affinity and the cgroup

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ThreadStack.h"
+#include "ThreadPool.h"
 
 #include <cstdint>
 #include <pthread.h>

@@ -9,7 +9,6 @@
 #include "MachineCode.h"
 #include "TestUnit.h"
 #include "ThreadPool.h"
-#include "ThreadStack.h"
 #include "Unit.h"
 
 #include <algorithm>
