@@ -10,6 +10,7 @@
 #include "mlafix/runtime.hpp"
 
 #include <map>
+#include <stdexcept>
 
 using namespace mlafix;
 using namespace mlafix::tools;
@@ -23,6 +24,19 @@ DriverFunction<CUcontext *, CUdevice> cuDevicePrimaryCtxRetain{
 DriverFunction<CUcontext> cuCtxPushCurrent{"cuCtxPushCurrent", 4000};
 DriverFunction<CUcontext *> cuCtxPopCurrent{"cuCtxPopCurrent", 4000};
 } // namespace
+
+mlafix_device mlafix::tools::parseDevice(const std::string &text) {
+  if (text == "cpu")
+    return {MLAFIX_CPU, 0};
+  if (text == "cuda")
+    return {MLAFIX_CUDA, 0};
+  std::string digits = text.compare(0, 5, "cuda:") == 0 ? text.substr(5) : "";
+  if (digits.empty() || digits.size() > 3 ||
+      digits.find_first_not_of("0123456789") != digits.npos)
+    throw std::runtime_error("--device: expected cpu or cuda:N, got \"" + text +
+                             "\"");
+  return {MLAFIX_CUDA, std::stoi(digits)};
+}
 
 std::string mlafix::tools::describeError(const char *function,
                                          CUresult result) {

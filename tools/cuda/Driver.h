@@ -25,6 +25,10 @@ namespace mlafix::tools {
 
 using namespace mlafix::driver;
 
+/// Parses the value of --device: "cpu", "cuda" (the first GPU) or "cuda:N".
+/// Throws std::runtime_error for any other text.
+mlafix_device parseDevice(const std::string &text);
+
 /// Returns a text such as "cuMemAlloc returned CUDA_ERROR_X (2: text)".
 std::string describeError(const char *function, CUresult result);
 /// Throws mlafix::Error with the text of describeError(). The status is

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
-#include "cuda/Device.h"
+#include "cuda/Driver.h"
 
 #include <stdexcept>
 
