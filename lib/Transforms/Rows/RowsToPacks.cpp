@@ -15,6 +15,7 @@
 #include "lib/Transforms/Rows/RowReduce.h"
 #include "lib/Transforms/Rows/RowScan.h"
 #include "lib/Transforms/Rows/RowSwap.h"
+#include "lib/Transforms/States/MergeStates.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -216,48 +217,6 @@ struct DistributeBroadcast : RowPattern<BroadcastOp> {
 };
 } // namespace
 
-static SmallVector<Value> flatten(ArrayRef<ValueRange> ranges) {
-  SmallVector<Value> values;
-  for (ValueRange range : ranges)
-    llvm::append_range(values, range);
-  return values;
-}
-
-namespace {
-/// Converts the row tiles that a merge loop carries to packs.
-struct DistributeMergeLoop : OpConversionPattern<MergeLoopOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(MergeLoopOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    SmallVector<Value> init = flatten(adaptor.getInit());
-    auto loop = MergeLoopOp::create(
-        rewriter, op.getLoc(), ValueRange(init).getTypes(), op.getLower(),
-        op.getUpper(), op.getStep(), init, op.getBaseAttr(), op.getToFirst());
-    rewriter.inlineRegionBefore(op.getBody(), loop.getBody(),
-                                loop.getBody().end());
-    SmallVector<SmallVector<Value>> results;
-    auto next = loop.getResults().begin();
-    for (ValueRange values : adaptor.getInit()) {
-      results.emplace_back(next, next + values.size());
-      next += values.size();
-    }
-    rewriter.replaceOpWithMultiple(op, std::move(results));
-    return success();
-  }
-};
-
-struct DistributeYield : OpConversionPattern<YieldOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(YieldOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<YieldOp>(op, flatten(adaptor.getValues()));
-    return success();
-  }
-};
-} // namespace
-
 /// Checks that all rows together have at most `most` packs per lane. Each pack
 /// becomes a value, since this pass creates no loops over packs.
 static LogicalResult verifyUnrolled(KernelOp kernel, const RowLayout &layout,
@@ -297,7 +256,7 @@ static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
   patterns.add<DistributeScalarLoad, DistributeScalarStore, DistributePackwise,
                DistributeReduce, DistributeScan, DistributeSwap,
                DistributeBroadcast>(converter, ctx, layout);
-  patterns.add<DistributeMergeLoop, DistributeYield>(converter, ctx);
+  populateMergeLoopPatterns(patterns, converter);
   ConversionTarget target(*ctx);
   target.markUnknownOpDynamicallyLegal(
       [&](Operation *op) { return converter.isLegal(op); });

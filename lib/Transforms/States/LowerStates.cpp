@@ -220,39 +220,6 @@ struct LowerMerge : OpConversionPattern<MergeOp> {
   }
 };
 
-struct LowerMergeLoop : OpConversionPattern<MergeLoopOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(MergeLoopOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    auto type = dyn_cast<StateType>(op.getResultTypes().front());
-    if (!type)
-      return rewriter.notifyMatchFailure(op, "it has no state to lower");
-    ValueRange init = adaptor.getInit().front();
-    auto loop = MergeLoopOp::create(
-        rewriter, op.getLoc(), init.getTypes(), op.getLower(), op.getUpper(),
-        op.getStepAttr(), init, type.getBase(), op.getToFirstAttr());
-    rewriter.inlineRegionBefore(op.getBody(), loop.getBody(),
-                                loop.getBody().end());
-    rewriter.replaceOpWithMultiple(op, {SmallVector<Value>(loop.getResults())});
-    return success();
-  }
-};
-
-/// Lowers the yield of a merge loop to the three values of the chunk.
-struct LowerYield : OpConversionPattern<YieldOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(YieldOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    SmallVector<Value> values;
-    for (ValueRange value : adaptor.getValues())
-      llvm::append_range(values, value);
-    rewriter.replaceOpWithNewOp<YieldOp>(op, values);
-    return success();
-  }
-};
-
 struct LowerMask : OpConversionPattern<MaskOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -459,9 +426,9 @@ public:
     RewritePatternSet patterns(context);
     patterns.add<LowerLoadState, LowerMakeState, LowerIdentity, LowerMaxOf,
                  LowerReference, LowerHasNonfinite, LowerRepair, LowerMerge,
-                 LowerMergeLoop, LowerYield, LowerMask, LowerRebase,
-                 LowerStoreState, LowerPayload, LowerLseOf, LowerSelect>(
-        converter, context);
+                 LowerMask, LowerRebase, LowerStoreState, LowerPayload,
+                 LowerLseOf, LowerSelect>(converter, context);
+    populateMergeLoopPatterns(patterns, converter);
     bool isOnGPU = isGPU(target);
     int64_t inBlock =
         isOnGPU ? model->sharedElements * model->threadsPerBlock : 0;

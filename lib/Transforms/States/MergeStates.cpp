@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -220,4 +221,53 @@ void mlafix::lowerToFor(IRRewriter &rewriter, MergeLoopOp op) {
              [&](ValueRange running, ValueRange chunk) {
                return buildChunkMerge(rewriter, op, running, chunk);
              });
+}
+
+static SmallVector<Value> flatten(ArrayRef<ValueRange> ranges) {
+  SmallVector<Value> values;
+  for (ValueRange range : ranges)
+    llvm::append_range(values, range);
+  return values;
+}
+
+namespace {
+struct ConvertMergeLoop : OpConversionPattern<MergeLoopOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MergeLoopOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> init = flatten(adaptor.getInit());
+    auto state = dyn_cast<StateType>(op.getResultTypes().front());
+    auto loop = MergeLoopOp::create(
+        rewriter, op.getLoc(), ValueRange(init).getTypes(), op.getLower(),
+        op.getUpper(), op.getStep(), init,
+        state ? state.getBase() : op.getBaseAttr(), op.getToFirst());
+    rewriter.inlineRegionBefore(op.getBody(), loop.getBody(),
+                                loop.getBody().end());
+    SmallVector<SmallVector<Value>> results;
+    auto next = loop.getResults().begin();
+    for (ValueRange values : adaptor.getInit()) {
+      results.emplace_back(next, next + values.size());
+      next += values.size();
+    }
+    rewriter.replaceOpWithMultiple(op, std::move(results));
+    return success();
+  }
+};
+
+struct ConvertYield : OpConversionPattern<YieldOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(YieldOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<YieldOp>(op, flatten(adaptor.getValues()));
+    return success();
+  }
+};
+} // namespace
+
+void mlafix::populateMergeLoopPatterns(RewritePatternSet &patterns,
+                                       const TypeConverter &converter) {
+  patterns.add<ConvertMergeLoop, ConvertYield>(converter,
+                                               patterns.getContext());
 }

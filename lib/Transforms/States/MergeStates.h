@@ -11,6 +11,10 @@
 #include "dialect/RowProgram.h"
 #include "mlir/IR/PatternMatch.h"
 
+namespace mlir {
+class TypeConverter;
+} // namespace mlir
+
 namespace mlafix {
 
 /// The values of a lowered state. `max` (f32) is the largest lse; it is -inf if
@@ -73,6 +77,12 @@ void lowerToFor(mlir::IRRewriter &rewriter, MergeLoopOp op, mlir::Value stride,
 /// Converts a merge loop to an scf.for without lane groups. Each iteration
 /// merges the chunk at its index.
 void lowerToFor(mlir::IRRewriter &rewriter, MergeLoopOp op);
+
+/// Adds patterns that convert the values which merge loops carry and yield. One
+/// value may become several. If a loop carries a state, the new loop records
+/// the base of the state.
+void populateMergeLoopPatterns(mlir::RewritePatternSet &patterns,
+                               const mlir::TypeConverter &converter);
 
 } // namespace mlafix
 
