@@ -62,22 +62,11 @@ static void markSummedExponentials(KernelOp kernel) {
 
 namespace {
 
-/// The three values of a state. `acc` is a row tile. The state is empty if and
-/// only if `max` is -inf; `sum` and `acc` are then arbitrary.
-struct Parts {
-  Value max, sum, acc;
-
-  explicit Parts(ValueRange values)
-      : max(values[0]), sum(values[1]), acc(values[2]) {}
-  Parts(Value max, Value sum, Value acc) : max(max), sum(sum), acc(acc) {}
-  SmallVector<Value> values() const { return {max, sum, acc}; }
-};
-
 bool isBaseE(StateType type) { return *type.getBase().getBase() == LogBase::E; }
 
 /// Builds the three values of a state from its lse and its payload in memory.
 /// An lse of +inf means an empty state, too (N2).
-Parts partsOf(F32Builder f, Value lse, Value row) {
+LoweredState partsOf(F32Builder f, Value lse, Value row) {
   Value isInf =
       f.equal(lse, f.constant(std::numeric_limits<float>::infinity()));
   return {f.select(isInf, f.negInf(), lse), f.constant(1.0f), row};
@@ -125,7 +114,8 @@ struct LowerIdentity : OpConversionPattern<IdentityOp> {
     F32Builder f(rewriter, op.getLoc());
     Value zero = f.constant(0.0f);
     rewriter.replaceOpWithMultiple(
-        op, {Parts(f.negInf(), zero, f.splat(zero, op.getType().getTileType()))
+        op, {LoweredState(f.negInf(), zero,
+                          f.splat(zero, op.getType().getTileType()))
                  .values()});
     return success();
   }
@@ -136,7 +126,7 @@ struct LowerMaxOf : OpConversionPattern<MaxOfOp> {
   LogicalResult
   matchAndRewrite(MaxOfOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, Parts(adaptor.getState()).max);
+    rewriter.replaceOp(op, LoweredState(adaptor.getState()).max);
     return success();
   }
 };
@@ -149,7 +139,7 @@ struct LowerReference : OpConversionPattern<ReferenceOp> {
     F32Builder f(rewriter, op.getLoc());
     // Adding -0.0 preserves every number, including -0.0 (N4).
     Value acc = f.splat(f.constant(-0.0f), op.getType().getTileType());
-    Parts parts(adaptor.getMax().front(), f.constant(0.0f), acc);
+    LoweredState parts(adaptor.getMax().front(), f.constant(0.0f), acc);
     rewriter.replaceOpWithMultiple(op, {parts.values()});
     return success();
   }
@@ -157,8 +147,8 @@ struct LowerReference : OpConversionPattern<ReferenceOp> {
 
 /// Builds a row of |acc|. An element is below +inf if and only if the element
 /// of `acc` is finite.
-Value buildMagnitude(OpBuilder &b, Location loc, const Parts &state) {
-  return math::AbsFOp::create(b, loc, state.acc);
+Value buildMagnitude(OpBuilder &b, Location loc, const LoweredState &state) {
+  return math::AbsFOp::create(b, loc, state.acc.front());
 }
 
 struct LowerHasNonfinite : OpConversionPattern<HasNonfiniteOp> {
@@ -168,7 +158,8 @@ struct LowerHasNonfinite : OpConversionPattern<HasNonfiniteOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     F32Builder f(rewriter, loc);
-    Value magnitude = buildMagnitude(rewriter, loc, Parts(adaptor.getState()));
+    Value magnitude =
+        buildMagnitude(rewriter, loc, LoweredState(adaptor.getState()));
     Value largest = ReduceOp::create(rewriter, loc, rewriter.getF32Type(),
                                      ReduceKind::max, magnitude,
                                      /*in_lane=*/true);
@@ -191,13 +182,13 @@ struct LowerRepair : OpConversionPattern<RepairOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     F32Builder f(rewriter, loc);
-    Parts state(adaptor.getState()), again(adaptor.getAgain());
+    LoweredState state(adaptor.getState()), again(adaptor.getAgain());
     Value inf = f.splat(f.constant(std::numeric_limits<float>::infinity()),
-                        state.acc.getType());
+                        state.acc.front().getType());
     Value isFinite = f.less(buildMagnitude(rewriter, loc, state), inf);
-    Value acc = f.select(isFinite, state.acc, again.acc);
-    rewriter.replaceOpWithMultiple(op,
-                                   {Parts(state.max, state.sum, acc).values()});
+    Value acc = f.select(isFinite, state.acc.front(), again.acc.front());
+    rewriter.replaceOpWithMultiple(
+        op, {LoweredState(state.max, state.sum, acc).values()});
     return success();
   }
 };
@@ -226,13 +217,14 @@ struct LowerMask : OpConversionPattern<MaskOp> {
   matchAndRewrite(MaskOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     F32Builder f(rewriter, op.getLoc());
-    Parts state(adaptor.getState());
+    LoweredState state(adaptor.getState());
     Value live = adaptor.getPredicate().front();
     // A merge multiplies the sum of an empty state by the weight 0. The sum may
     // be NaN, and 0 * NaN is NaN, so replace the sum by 0.
     Value sum = f.select(live, state.sum, f.constant(0.0f));
     Value max = f.select(live, state.max, f.negInf());
-    rewriter.replaceOpWithMultiple(op, {Parts(max, sum, state.acc).values()});
+    rewriter.replaceOpWithMultiple(
+        op, {LoweredState(max, sum, state.acc).values()});
     return success();
   }
 };
@@ -243,7 +235,7 @@ struct LowerRebase : OpConversionPattern<RebaseOp> {
   matchAndRewrite(RebaseOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     F32Builder f(rewriter, op.getLoc());
-    Parts state(adaptor.getState());
+    LoweredState state(adaptor.getState());
     bool toE = isBaseE(op.getType());
     float factor = toE ? llvm::numbers::ln2f : llvm::numbers::log2ef;
     Value max = f.mul(state.max, f.constant(factor));
@@ -255,15 +247,15 @@ struct LowerRebase : OpConversionPattern<RebaseOp> {
           f.max(f.min(max, f.constant(largest)), f.constant(-largest));
       max = f.select(f.equal(state.max, f.negInf()), state.max, finite);
     }
-    rewriter.replaceOpWithMultiple(op,
-                                   {Parts(max, state.sum, state.acc).values()});
+    rewriter.replaceOpWithMultiple(
+        op, {LoweredState(max, state.sum, state.acc).values()});
     return success();
   }
 };
 
 /// Normalises a state for a store (N1, N3).
 struct Normalized {
-  Normalized(F32Builder f, const Parts &state, StateType type)
+  Normalized(F32Builder f, const LoweredState &state, StateType type)
       : f(f), state(state), type(type), isEmpty(f.equal(state.max, f.negInf())),
         // Adding max - max, which is 0 or NaN, makes the sum NaN if max is NaN.
         // So a NaN lse reaches the payload even if nothing has been merged
@@ -278,7 +270,7 @@ struct Normalized {
     // A copied row has the sum 1, so `inverse` becomes exactly 1 / scale.
     if (scale)
       inverse = f.mul(inverse, f.div(f.constant(1.0f), scale));
-    Value row = f.mul(state.acc, f.splat(inverse, tile));
+    Value row = f.mul(state.acc.front(), f.splat(inverse, tile));
     return f.select(isEmpty, f.splat(f.constant(0.0f), tile), row);
   }
 
@@ -294,7 +286,7 @@ struct Normalized {
   }
 
   F32Builder f;
-  Parts state;
+  LoweredState state;
   StateType type;
   Value isEmpty, sum;
 };
@@ -305,7 +297,7 @@ struct LowerStoreState : OpConversionPattern<StoreStateOp> {
   matchAndRewrite(StoreStateOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Normalized state({rewriter, loc}, Parts(adaptor.getState()),
+    Normalized state({rewriter, loc}, LoweredState(adaptor.getState()),
                      op.getState().getType());
     if (op.getOut())
       StoreOp::create(rewriter, loc,
@@ -324,7 +316,7 @@ struct LowerPayload : OpConversionPattern<PayloadOp> {
   LogicalResult
   matchAndRewrite(PayloadOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Normalized state({rewriter, op.getLoc()}, Parts(adaptor.getState()),
+    Normalized state({rewriter, op.getLoc()}, LoweredState(adaptor.getState()),
                      op.getState().getType());
     rewriter.replaceOp(op, state.buildPayload(rewriter, op.getLoc(), Value()));
     return success();
@@ -336,7 +328,7 @@ struct LowerLseOf : OpConversionPattern<LseOfOp> {
   LogicalResult
   matchAndRewrite(LseOfOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Parts parts(adaptor.getState());
+    LoweredState parts(adaptor.getState());
     // A state made from a row and its lse has the weight 1, so its lse is the
     // maximum.
     if (op.getState().getDefiningOp<MakeStateOp>()) {

@@ -20,7 +20,8 @@ namespace mlafix {
 /// The values of a lowered state. `max` (f32) is the largest lse; it is -inf if
 /// and only if the state is empty. `sum` (f32) is the sum of the weights
 /// relative to `max`. `acc` is the accumulator before normalisation, as a row
-/// tile or as the packs of a lane.
+/// tile or as the packs of a lane. If the state is empty, `sum` and `acc` are
+/// arbitrary.
 struct LoweredState {
   mlir::Value max, sum;
   llvm::SmallVector<mlir::Value> acc;
