@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/Passes.h"
-#include "lib/Transforms/ShapedBuilder.h"
+#include "lib/Transforms/ElementaryMath.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
@@ -109,20 +109,6 @@ static Value widenFp4(ShapedBuilder s, Value halves) {
 //===----------------------------------------------------------------------===//
 // On GPUs
 //===----------------------------------------------------------------------===//
-
-/// Returns y if `x` is clamp(y, -6, 6), else null.
-static Value getUnbounded(Value x) {
-  auto isBound = [](Value value, float bound) {
-    APFloat number(0.0f);
-    return matchPattern(value, m_ConstantFloat(&number)) &&
-           number.compare(APFloat(bound)) == APFloat::cmpEqual;
-  };
-  auto upper = x.getDefiningOp<arith::MaxNumFOp>();
-  if (!upper || !isBound(upper.getRhs(), -kLargest))
-    return Value();
-  auto lower = upper.getLhs().getDefiningOp<arith::MinNumFOp>();
-  return lower && isBound(lower.getRhs(), kLargest) ? lower.getLhs() : Value();
-}
 
 /// True if a NaN in `x` has no sign bit because `x` is a product: the NaN of a
 /// multiplication is 0x7fffffff (PTX ISA, `mul`). False for a product with a
@@ -243,7 +229,8 @@ Value WordBuilder::gatherSigns(int64_t first, int64_t count) {
 /// of elements is 2, 4 or a multiple of 8. With `asBits`, compares positive
 /// floats as integers.
 static Value narrowFp4OnGPU(ShapedBuilder s, Value x, bool asBits) {
-  Value unbounded = getUnbounded(x);
+  Value unbounded =
+      getUnclamped<arith::MinNumFOp, arith::MaxNumFOp>(x, -kLargest, kLargest);
   Value magnitudes, signs = x;
   if (unbounded && hasPositiveNaN(unbounded))
     signs = unbounded;
@@ -523,16 +510,9 @@ static Value dropBounds(Value x, Type type) {
   bool isE4M3 = isa<Float8E4M3FNType>(getElementTypeOrSelf(type));
   float largest = isPower(type) ? 0x1p127f : isE4M3 ? 448.0f : 57344.0f;
   float least = isPower(type) ? 0x1p-127f : -largest;
-  auto isBound = [](Value value, float bound) {
-    APFloat number(0.0f);
-    return matchPattern(value, m_ConstantFloat(&number)) &&
-           number.compare(APFloat(bound)) == APFloat::cmpEqual;
-  };
-  auto upper = x.getDefiningOp<arith::MaximumFOp>();
-  if (!upper || !isBound(upper.getRhs(), least))
-    return x;
-  auto lower = upper.getLhs().getDefiningOp<arith::MinimumFOp>();
-  return lower && isBound(lower.getRhs(), largest) ? lower.getLhs() : x;
+  Value unbounded =
+      getUnclamped<arith::MinimumFOp, arith::MaximumFOp>(x, least, largest);
+  return unbounded ? unbounded : x;
 }
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/ElementaryMath.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <limits>
@@ -170,6 +171,15 @@ Value mlafix::buildTanh(ShapedBuilder s, Value x, UnaryFn exp2,
   Value small = s.fma(s.op<arith::MulFOp>(size, square), more, size);
   Value isSmall = s.cmp(CmpF::OLT, size, s.f(kMostSmall));
   return s.op<math::CopySignOp>(s.select(isSmall, small, large), x);
+}
+
+bool mlafix::isConstantNumber(Value value, double number) {
+  APFloat real(0.0f);
+  APInt integer;
+  if (matchPattern(value, m_ConstantFloat(&real)))
+    return real.convertToDouble() == number;
+  return matchPattern(value, m_ConstantInt(&integer)) &&
+         static_cast<double>(integer.getSExtValue()) == number;
 }
 
 Value mlafix::extendBF16(ShapedBuilder s, Value x) {

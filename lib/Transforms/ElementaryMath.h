@@ -48,6 +48,22 @@ mlir::Value buildErf(ShapedBuilder s, mlir::Value x, UnaryFn exp2);
 mlir::Value buildTanh(ShapedBuilder s, mlir::Value x, UnaryFn exp2,
                       UnaryFn reciprocal);
 
+/// Returns true if `value` is the constant `number`, an integer or a float, or
+/// a splat of it.
+bool isConstantNumber(mlir::Value value, double number);
+
+/// Returns y if `x` is the maximum (`MaxOp`) of `least` and the minimum
+/// (`MinOp`) of y and `largest`, else null. Constants must be right operands.
+template <typename MinOp, typename MaxOp>
+mlir::Value getUnclamped(mlir::Value x, double least, double largest) {
+  auto upper = x.getDefiningOp<MaxOp>();
+  if (!upper || !isConstantNumber(upper.getRhs(), least))
+    return {};
+  auto lower = upper.getLhs().template getDefiningOp<MinOp>();
+  return lower && isConstantNumber(lower.getRhs(), largest) ? lower.getLhs()
+                                                            : mlir::Value();
+}
+
 /// Extends bf16 to f32 by integer arithmetic.
 mlir::Value extendBF16(ShapedBuilder s, mlir::Value x);
 

@@ -192,43 +192,27 @@ struct SaturatedByte {
 
 /// If `value` is clamped to the range of a byte, returns the value before the
 /// clamp as the source. Otherwise returns a null source.
-template <typename LeastOp, typename MostOp>
+template <typename MinOp, typename MaxOp>
 static SaturatedByte dropByteBounds(Value value) {
-  auto upper = value.getDefiningOp<LeastOp>();
-  auto lower =
-      upper ? upper.getLhs().template getDefiningOp<MostOp>() : MostOp();
-  if (!lower)
-    return {};
-  auto isBound = [](Value bound, int64_t number) {
-    APFloat real(0.0f);
-    APInt integer;
-    if (matchPattern(bound, m_ConstantFloat(&real)))
-      return real.convertToDouble() == static_cast<double>(number);
-    return matchPattern(bound, m_ConstantInt(&integer)) &&
-           integer.getSExtValue() == number;
-  };
-  bool isUnsigned = isBound(upper.getRhs(), 0);
-  return isBound(upper.getRhs(), isUnsigned ? 0 : -128) &&
-                 isBound(lower.getRhs(), isUnsigned ? 255 : 127)
-             ? SaturatedByte{lower.getLhs(), isUnsigned}
-             : SaturatedByte();
+  for (bool isUnsigned : {false, true})
+    if (Value source = getUnclamped<MinOp, MaxOp>(value, isUnsigned ? 0 : -128,
+                                                  isUnsigned ? 255 : 127))
+      return {source, isUnsigned};
+  return {};
 }
 
 /// Matches the conversion from f32 to bytes that `narrow` (RowAccess.cpp)
 /// builds. The source is null if there is no match.
 static SaturatedByte getRounded(arith::FPToSIOp op) {
-  auto isUnit = [](Value value) {
-    APFloat number(0.0f);
-    return matchPattern(value, m_ConstantFloat(&number)) &&
-           number.convertToDouble() == 12582912.0;
-  };
   auto rounded = op.getIn().getDefiningOp<arith::SubFOp>();
   auto sum = rounded ? rounded.getLhs().getDefiningOp<arith::AddFOp>()
                      : arith::AddFOp();
-  if (!sum || !isUnit(sum.getRhs()) || !isUnit(rounded.getRhs()))
+  constexpr double kUnit = 12582912.0;
+  if (!sum || !isConstantNumber(sum.getRhs(), kUnit) ||
+      !isConstantNumber(rounded.getRhs(), kUnit))
     return {};
   SaturatedByte byte =
-      dropByteBounds<arith::MaxNumFOp, arith::MinNumFOp>(sum.getLhs());
+      dropByteBounds<arith::MinNumFOp, arith::MaxNumFOp>(sum.getLhs());
   auto number = byte.source ? byte.source.getDefiningOp<arith::SelectOp>()
                             : arith::SelectOp();
   auto isNaN = number ? number.getCondition().getDefiningOp<arith::CmpFOp>()
@@ -282,7 +266,7 @@ static Value lowerTruncation(OpBuilder &b, arith::TruncIOp op) {
   auto conversion = op.getIn().getDefiningOp<arith::FPToSIOp>();
   SaturatedByte byte =
       conversion ? getRounded(conversion)
-                 : dropByteBounds<arith::MaxSIOp, arith::MinSIOp>(op.getIn());
+                 : dropByteBounds<arith::MinSIOp, arith::MaxSIOp>(op.getIn());
   auto type = dyn_cast<VectorType>(op.getType());
   int64_t count = type ? type.getNumElements() : 1;
   if (!byte.source || (count > 1 && count % 2 != 0))
