@@ -9,6 +9,7 @@
 
 #include "lib/Conversion/MlafixToNVVM/PeerWaitLoads.h"
 #include "lib/Conversion/Params.h"
+#include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/GroupLayout.h"
 #include "mlafix/UnitLimits.h"
@@ -24,87 +25,82 @@ using LLVM::AtomicOrdering;
 
 namespace {
 /// The device-wide scope in NVPTX's spelling.
-inline constexpr llvm::StringLiteral kDevice = "device";
+constexpr StringLiteral kDevice = "device";
 
 /// Builds the synchronisation of ranks at the place of one op.
 class PeerFlags {
 public:
-  PeerFlags(mlir::Operation *op, mlir::Value group, mlir::Type layout,
-            unsigned addressSpace)
-      : b(op), loc(op->getLoc()), group(group), layout(layout),
-        pointer(
-            mlir::LLVM::LLVMPointerType::get(b.getContext(), addressSpace)) {
+  PeerFlags(Operation *op, Value group, Type layout, unsigned addressSpace)
+      : b(op), loc(op->getLoc()), x(b, loc), group(group), layout(layout),
+        pointer(LLVM::LLVMPointerType::get(b.getContext(), addressSpace)) {
     rank = field(kRank, b.getI32Type());
     ranks = field(kRanks, b.getI32Type());
     own = workspace(rank);
     thread = buildThreadId(b, loc);
   }
 
-  mlir::Value wait();
-  mlir::Value release(mlir::Value arrived);
+  Value wait();
+  Value release(Value arrived);
   /// The results of `mlafix.begin_exchange`.
   struct Begin {
-    mlir::Value last; ///< number of the last collective (i64)
-    mlir::Value turn; ///< half of the memory to use: `last` modulo 2 (index)
-    mlir::Value sends;
+    Value last; ///< number of the last collective (i64)
+    Value turn; ///< half of the memory to use: `last` modulo 2 (index)
+    Value sends;
   };
   Begin beginExchange();
-  mlir::Value endExchange(mlir::Value last, mlir::Value sends);
+  Value endExchange(Value last, Value sends);
 
 private:
   /// The fields of the launch's group parameter, in order.
   enum Field { kRank, kRanks, kTimeout, kFailure, kWorkspaces };
 
-  mlir::Value i32(int64_t value) {
-    return mlir::arith::ConstantIntOp::create(b, loc, value, 32);
+  Value i64(int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, value, 64);
   }
-  mlir::Value i64(int64_t value) {
-    return mlir::arith::ConstantIntOp::create(b, loc, value, 64);
+  Value negate(Value p) {
+    return arith::XOrIOp::create(b, loc, p,
+                                 arith::ConstantIntOp::create(b, loc, true, 1));
   }
-  mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value x,
-                      mlir::Value y) {
-    return mlir::arith::CmpIOp::create(b, loc, predicate, x, y);
+  Value toI64(Value i32) {
+    return arith::ExtUIOp::create(b, loc, b.getI64Type(), i32);
   }
-  mlir::Value negate(mlir::Value x) {
-    return mlir::arith::XOrIOp::create(
-        b, loc, x, mlir::arith::ConstantIntOp::create(b, loc, true, 1));
-  }
-  mlir::Value both(mlir::Value x, mlir::Value y) {
-    return mlir::arith::AndIOp::create(b, loc, x, y);
+  /// Returns true (i1) if `p` holds in all threads of the block.
+  Value holdsInBlock(Value p) {
+    Value bits = arith::ExtUIOp::create(b, loc, b.getI32Type(), p);
+    Value all = buildBarrierAnd(b, loc, bits);
+    return x.compare(arith::CmpIPredicate::ne, all, x.i32(0));
   }
 
-  mlir::Value field(Field index, mlir::Type type);
-  mlir::Value workspace(mlir::Value ofRank);
-  mlir::Value buildFirstSlot();
-  mlir::Value at(mlir::Value workspace, int64_t offset,
-                 mlir::Value ofRank = {});
-  mlir::Value load(mlir::Value address, mlir::LLVM::AtomicOrdering ordering,
-                   llvm::StringRef scope = {});
-  void store(mlir::Value value, mlir::Value address,
-             mlir::LLVM::AtomicOrdering ordering, llvm::StringRef scope = {});
-  mlir::Value hasNotFailed();
-  void tell(int64_t flags, mlir::Value epoch, mlir::Value first,
-            mlir::Value step, mlir::LLVM::AtomicOrdering ordering);
-  mlir::Value waitForAll(int64_t flags, mlir::Value epoch, mlir::Value first,
-                         mlir::Value step, mlir::Value failed);
-  mlir::Value poll(mlir::Value flag, mlir::Value epoch);
-  mlir::Value waitFor(mlir::Value flag, mlir::Value epoch);
+  Value field(Field index, Type type);
+  Value workspace(Value ofRank);
+  Value buildFirstSlot();
+  Value at(Value workspace, int64_t offset, Value ofRank = {});
+  Value load(Value address, AtomicOrdering ordering, StringRef scope = {});
+  void store(Value value, Value address, AtomicOrdering ordering,
+             StringRef scope = {});
+  Value hasNotFailed();
+  void tell(int64_t flags, Value epoch, Value first, Value step,
+            AtomicOrdering ordering);
+  Value waitForAll(int64_t flags, Value epoch, Value first, Value step,
+                   Value failed);
+  Value poll(Value flag, Value epoch);
+  Value waitFor(Value flag, Value epoch);
   void reportFailure();
-  mlir::Value countBlock();
-  void finish(mlir::Value epoch, mlir::Value arrived);
-  void countLaunch(mlir::Value epoch);
-  void forEachRank(mlir::Value first, mlir::Value step,
-                   llvm::function_ref<void(mlir::Value)> build);
-  void branch(mlir::Value condition, llvm::function_ref<void()> build);
+  Value countBlock();
+  void finish(Value epoch, Value arrived);
+  void countLaunch(Value epoch);
+  void forEachRank(Value first, Value step, function_ref<void(Value)> build);
+  void branch(Value condition, function_ref<void()> build);
 
-  mlir::OpBuilder b;
-  mlir::Location loc;
-  mlir::Value group;
-  mlir::Type layout;
-  mlir::Type pointer;
-  mlir::Value rank, ranks;
-  mlir::Value own; ///< this rank's workspace
-  mlir::Value thread;
+  OpBuilder b;
+  Location loc;
+  IndexBuilder x;
+  Value group;
+  Type layout;
+  Type pointer;
+  Value rank, ranks;
+  Value own; ///< this rank's workspace
+  Value thread;
 };
 } // namespace
 
@@ -140,7 +136,7 @@ private:
 PeerFlags::Begin PeerFlags::beginExchange() {
   Value last = load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
   Value sends = hasNotFailed();
-  Value turn = arith::AndIOp::create(b, loc, last, i64(1));
+  Value turn = x.band(last, i64(1));
   return {last, arith::IndexCastOp::create(b, loc, b.getIndexType(), turn),
           sends};
 }
@@ -153,10 +149,9 @@ void PeerFlags::countLaunch(Value epoch) {
   Value before = LLVM::AtomicRMWOp::create(b, loc, LLVM::AtomicBinOp::add,
                                            at(own, group::blocks), i64(1),
                                            AtomicOrdering::monotonic, kDevice);
-  Value count =
-      arith::ExtUIOp::create(b, loc, b.getI64Type(), buildGridSize(b, loc));
-  Value isLast = compare(arith::CmpIPredicate::eq,
-                         arith::AddIOp::create(b, loc, before, i64(1)), count);
+  Value count = toI64(buildGridSize(b, loc));
+  Value isLast =
+      x.compare(arith::CmpIPredicate::eq, x.add(before, i64(1)), count);
   branch(isLast, [&] {
     store(i64(0), at(own, group::blocks), AtomicOrdering::monotonic, kDevice);
     store(epoch, at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
@@ -164,27 +159,22 @@ void PeerFlags::countLaunch(Value epoch) {
 }
 
 Value PeerFlags::endExchange(Value last, Value sends) {
-  Type i32Type = b.getI32Type();
   Value step = buildBlockSize(b, loc);
-  Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
+  Value epoch = x.add(last, i64(1));
   // The barrier puts the stores of all threads before the flags.
-  Value sent =
-      buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, sends));
-  sent = compare(arith::CmpIPredicate::ne, sent, i32(0));
+  Value sent = holdsInBlock(sends);
   branch(sent, [&] {
     tell(group::slots, epoch, thread, step, AtomicOrdering::release);
   });
   // Let the last thread count the launch. It waits for no rank if the block has
   // more threads than there are ranks.
-  Value counts = compare(arith::CmpIPredicate::eq,
-                         arith::AddIOp::create(b, loc, thread, i32(1)), step);
+  Value counts =
+      x.compare(arith::CmpIPredicate::eq, x.add(thread, x.i32(1)), step);
   branch(counts, [&] { countLaunch(epoch); });
-  Value first = arith::SelectOp::create(b, loc, sent, thread, ranks);
-  Value failed = arith::SelectOp::create(b, loc, sent, i64(0), i64(1));
+  Value first = x.select(sent, thread, ranks);
+  Value failed = x.select(sent, i64(0), i64(1));
   Value came = waitForAll(group::slots, epoch, first, step, failed);
-  Value all =
-      buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, came));
-  return compare(arith::CmpIPredicate::ne, all, i32(0));
+  return holdsInBlock(came);
 }
 
 //===----------------------------------------------------------------------===//
@@ -211,10 +201,9 @@ Value PeerFlags::workspace(Value ofRank) {
 
 /// Returns the index of this block's first flag among the flags of all blocks.
 Value PeerFlags::buildFirstSlot() {
-  Type i64Type = b.getI64Type();
-  Value block = arith::ExtUIOp::create(b, loc, i64Type, buildBlockId(b, loc));
-  Value count = arith::ExtUIOp::create(b, loc, i64Type, ranks);
-  return arith::MulIOp::create(b, loc, block, count);
+  Value block = toI64(buildBlockId(b, loc));
+  Value count = toI64(ranks);
+  return x.mul(block, count);
 }
 
 /// Returns the address of the u64 at `offset` in `workspace`. If `ofRank` is
@@ -223,10 +212,9 @@ Value PeerFlags::buildFirstSlot() {
 Value PeerFlags::at(Value workspace, int64_t offset, Value ofRank) {
   Value index = i64(offset / 8);
   if (offset == group::slots)
-    index = arith::AddIOp::create(b, loc, index, buildFirstSlot());
+    index = x.add(index, buildFirstSlot());
   if (ofRank)
-    index = arith::AddIOp::create(
-        b, loc, index, arith::ExtUIOp::create(b, loc, b.getI64Type(), ofRank));
+    index = x.add(index, toI64(ofRank));
   return LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(), workspace, index);
 }
 
@@ -246,7 +234,7 @@ void PeerFlags::store(Value value, Value address, AtomicOrdering ordering,
 
 Value PeerFlags::hasNotFailed() {
   Value failed = load(at(own, group::failed), AtomicOrdering::monotonic);
-  return compare(arith::CmpIPredicate::eq, failed, i64(0));
+  return x.compare(arith::CmpIPredicate::eq, failed, i64(0));
 }
 
 //===----------------------------------------------------------------------===//
@@ -287,7 +275,7 @@ void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step,
 /// still read. So the other ranks must know of the failure by then.
 void PeerFlags::reportFailure() {
   Value code = load(at(own, group::failed), AtomicOrdering::monotonic);
-  forEachRank(i32(0), i32(1), [&](Value other) {
+  forEachRank(x.i32(0), x.i32(1), [&](Value other) {
     store(code, at(workspace(other), group::failed), AtomicOrdering::monotonic);
   });
   Value address = field(kFailure, pointer);
@@ -302,15 +290,15 @@ Value PeerFlags::poll(Value flag, Value epoch) {
   // much.
   constexpr int64_t kTimes = 64;
   Type i1 = b.getI1Type(), i32Type = b.getI32Type();
-  auto loop =
-      scf::WhileOp::create(b, loc, TypeRange{i1, i32Type}, ValueRange{i32(0)});
+  auto loop = scf::WhileOp::create(b, loc, TypeRange{i1, i32Type},
+                                   ValueRange{x.i32(0)});
   OpBuilder::InsertionGuard guard(b);
   Block *before = b.createBlock(&loop.getBefore(), {}, {i32Type}, {loc});
-  Value came = compare(arith::CmpIPredicate::uge,
-                       load(flag, AtomicOrdering::acquire), epoch);
-  Value times = arith::AddIOp::create(b, loc, before->getArgument(0), i32(1));
-  Value isMore = compare(arith::CmpIPredicate::ult, times, i32(kTimes));
-  scf::ConditionOp::create(b, loc, both(negate(came), isMore),
+  Value came = x.compare(arith::CmpIPredicate::uge,
+                         load(flag, AtomicOrdering::acquire), epoch);
+  Value times = x.add(before->getArgument(0), x.i32(1));
+  Value isMore = x.ult(times, x.i32(kTimes));
+  scf::ConditionOp::create(b, loc, x.band(negate(came), isMore),
                            ValueRange{came, times});
   Block *after = b.createBlock(&loop.getAfter(), {}, {i1, i32Type}, {loc, loc});
   scf::YieldOp::create(b, loc, after->getArgument(1));
@@ -334,10 +322,9 @@ Value PeerFlags::waitFor(Value flag, Value epoch) {
   b.createBlock(&loop.getBefore());
   Value came = poll(flag, epoch);
   Value now = buildGlobalTimer(b, loc);
-  Value isEarly = compare(arith::CmpIPredicate::ult,
-                          arith::SubIOp::create(b, loc, now, begin), timeout);
+  Value isEarly = x.ult(x.sub(now, begin), timeout);
   scf::ConditionOp::create(
-      b, loc, both(negate(came), both(isEarly, hasNotFailed())), came);
+      b, loc, x.band(negate(came), x.band(isEarly, hasNotFailed())), came);
   b.createBlock(&loop.getAfter(), {}, {i1}, {loc});
   scf::YieldOp::create(b, loc);
   b.setInsertionPointToEnd(op.elseBlock());
@@ -360,56 +347,50 @@ Value PeerFlags::waitForAll(int64_t flags, Value epoch, Value first, Value step,
   Value came = waitFor(at(own, flags, other), epoch);
   branch(negate(came), [&] {
     branch(hasNotFailed(), [&] {
-      Value code = arith::AddIOp::create(
-          b, loc, arith::ExtUIOp::create(b, loc, b.getI64Type(), other),
-          i64(1));
+      Value code = x.add(toI64(other), i64(1));
       store(code, at(own, group::failed), AtomicOrdering::monotonic);
     });
   });
-  scf::YieldOp::create(b, loc, both(loop.getRegionIterArg(0), came));
+  scf::YieldOp::create(b, loc, x.band(loop.getRegionIterArg(0), came));
   b.setInsertionPointAfter(loop);
-  Value all = both(loop.getResult(0),
-                   compare(arith::CmpIPredicate::eq, failed, i64(0)));
-  Value hasWaited = compare(arith::CmpIPredicate::ult, thread, ranks);
-  branch(both(negate(all), hasWaited), [&] { reportFailure(); });
+  Value all = x.band(loop.getResult(0),
+                     x.compare(arith::CmpIPredicate::eq, failed, i64(0)));
+  Value hasWaited = x.ult(thread, ranks);
+  branch(x.band(negate(all), hasWaited), [&] { reportFailure(); });
   return all;
 }
 
 Value PeerFlags::wait() {
-  Type i32Type = b.getI32Type();
   Value step = buildBlockSize(b, loc);
   Value block = buildBlockId(b, loc);
-  Value waits = compare(arith::CmpIPredicate::ult, thread, ranks);
-  Value mine = arith::SelectOp::create(b, loc, waits, thread, i32(0));
+  Value waits = x.ult(thread, ranks);
+  Value mine = x.select(waits, thread, x.i32(0));
   // The three loads are in flight together. If the rank `mine` has already
   // arrived, it is not polled. In the later blocks of a large grid, most ranks
   // have arrived.
   Value last = load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
   Value failed = load(at(own, group::failed), AtomicOrdering::monotonic);
   Value seen = load(at(own, group::arrived, mine), AtomicOrdering::acquire);
-  Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
-  branch(compare(arith::CmpIPredicate::eq, block, i32(0)), [&] {
+  Value epoch = x.add(last, i64(1));
+  branch(x.compare(arith::CmpIPredicate::eq, block, x.i32(0)), [&] {
     tell(group::arrived, epoch, thread, step, AtomicOrdering::release);
   });
-  Value isThere = both(waits, compare(arith::CmpIPredicate::uge, seen, epoch));
-  Value first = arith::SelectOp::create(
-      b, loc, isThere, arith::AddIOp::create(b, loc, thread, step), thread);
+  Value isThere =
+      x.band(waits, x.compare(arith::CmpIPredicate::uge, seen, epoch));
+  Value first = x.select(isThere, x.add(thread, step), thread);
   Value came = waitForAll(group::arrived, epoch, first, step, failed);
-  Value all =
-      buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, came));
-  return compare(arith::CmpIPredicate::ne, all, i32(0));
+  return holdsInBlock(came);
 }
 
 /// Releases the memory of other ranks. The block's first warp does this once
 /// all warps have read what they need. Returns true if no rank has failed so
 /// far.
 Value PeerFlags::release(Value arrived) {
-  Type i1 = b.getI1Type(), i32Type = b.getI32Type();
+  Type i1 = b.getI1Type();
   buildBarrier(b, loc);
-  auto first = scf::IfOp::create(
-      b, loc, i1,
-      compare(arith::CmpIPredicate::ult, thread, i32(limits::warpThreads)),
-      /*withElseRegion=*/true);
+  auto first =
+      scf::IfOp::create(b, loc, i1, x.ult(thread, x.i32(limits::warpThreads)),
+                        /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(first.elseBlock());
@@ -420,21 +401,19 @@ Value PeerFlags::release(Value arrived) {
     // block.
     Value last =
         load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
-    Value isValid = both(arrived, hasNotFailed());
-    Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
+    Value isValid = x.band(arrived, hasNotFailed());
+    Value epoch = x.add(last, i64(1));
     branch(countBlock(), [&] { finish(epoch, arrived); });
     scf::YieldOp::create(b, loc, isValid);
   }
-  Value all = buildBarrierAnd(
-      b, loc, arith::ExtUIOp::create(b, loc, i32Type, first.getResult(0)));
-  return compare(arith::CmpIPredicate::ne, all, i32(0));
+  return holdsInBlock(first.getResult(0));
 }
 
 /// Counts this block as done. Returns an i1 that is the same in all threads of
 /// the warp: true if this was the last block.
 Value PeerFlags::countBlock() {
   Type i32Type = b.getI32Type(), i64Type = b.getI64Type();
-  Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
+  Value isFirst = x.compare(arith::CmpIPredicate::eq, thread, x.i32(0));
   auto count =
       scf::IfOp::create(b, loc, i64Type, isFirst, /*withElseRegion=*/true);
   {
@@ -453,28 +432,27 @@ Value PeerFlags::countBlock() {
   Value mine = arith::TruncIOp::create(b, loc, i32Type, count.getResult(0));
   Value before = buildShuffleFirst(b, loc, mine);
   Value blocks = buildGridSize(b, loc);
-  return compare(arith::CmpIPredicate::eq,
-                 arith::AddIOp::create(b, loc, before, i32(1)), blocks);
+  return x.compare(arith::CmpIPredicate::eq, x.add(before, x.i32(1)), blocks);
 }
 
 /// Ends a collective in its last block. Announces to all ranks that this rank
 /// has finished reading, waits for the others to finish, and prepares the
 /// workspace for the next collective.
 void PeerFlags::finish(Value epoch, Value arrived) {
-  Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
+  Value isFirst = x.compare(arith::CmpIPredicate::eq, thread, x.i32(0));
   branch(arrived, [&] {
     branch(isFirst, [&] {
       // Only thread 0, which counted the blocks, sets the flags. The reads of
       // all blocks precede its count. This fence orders the count, and so these
       // reads, before the flags.
       LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, StringRef());
-      tell(group::done, epoch, i32(0), i32(1), AtomicOrdering::monotonic);
+      tell(group::done, epoch, x.i32(0), x.i32(1), AtomicOrdering::monotonic);
     });
-    buildWarpBarrier(b, loc, i32(-1));
+    buildWarpBarrier(b, loc, x.i32(-1));
     Value failed = load(at(own, group::failed), AtomicOrdering::monotonic);
-    waitForAll(group::done, epoch, thread, i32(limits::warpThreads), failed);
+    waitForAll(group::done, epoch, thread, x.i32(limits::warpThreads), failed);
   });
-  buildWarpBarrier(b, loc, i32(-1));
+  buildWarpBarrier(b, loc, x.i32(-1));
   branch(isFirst, [&] {
     store(i64(0), at(own, group::blocks), AtomicOrdering::monotonic, kDevice);
     store(epoch, at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
