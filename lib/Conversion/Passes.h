@@ -13,27 +13,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
-namespace mlir {
-namespace arith {
-class ArithDialect;
-} // namespace arith
-namespace cf {
-class ControlFlowDialect;
-} // namespace cf
-namespace math {
-class MathDialect;
-} // namespace math
-namespace NVVM {
-class NVVMDialect;
-} // namespace NVVM
-namespace scf {
-class SCFDialect;
-} // namespace scf
-namespace vector {
-class VectorDialect;
-} // namespace vector
-} // namespace mlir
-
 namespace mlafix {
 
 #define GEN_PASS_DECL

@@ -12,33 +12,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
-namespace mlir {
-namespace arith {
-class ArithDialect;
-} // namespace arith
-namespace gpu {
-class GPUDialect;
-} // namespace gpu
-namespace LLVM {
-class LLVMDialect;
-} // namespace LLVM
-namespace math {
-class MathDialect;
-} // namespace math
-namespace memref {
-class MemRefDialect;
-} // namespace memref
-namespace NVVM {
-class NVVMDialect;
-} // namespace NVVM
-namespace scf {
-class SCFDialect;
-} // namespace scf
-namespace vector {
-class VectorDialect;
-} // namespace vector
-} // namespace mlir
-
 namespace mlafix {
 
 /// The metadata key under which the error about an unbound dim holds the dim's

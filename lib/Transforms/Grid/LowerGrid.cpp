@@ -10,8 +10,13 @@
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-lower-grid"
