@@ -9,7 +9,6 @@
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Merges/LoadChunksAhead.h"
-#include "lib/Transforms/Merges/SharedChunks.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/States/F32Builder.h"
 #include "lib/Transforms/States/MergeStates.h"
@@ -22,6 +21,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -112,6 +112,113 @@ static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
     return !all.getDefiningOp()->isAncestor(use.getOwner());
   });
 }
+
+//===----------------------------------------------------------------------===//
+// Chunks in shared memory
+//===----------------------------------------------------------------------===//
+
+/// Returns the number of elements of a pack, or 1 for a number.
+static int64_t countElements(Type type) {
+  auto pack = dyn_cast<VectorType>(type);
+  return pack ? pack.getNumElements() : 1;
+}
+
+/// Returns the alignment of a pack in shared memory: its size in bytes, but at
+/// most 16.
+static llvm::MaybeAlign alignmentOf(VectorType pack) {
+  return llvm::MaybeAlign(std::min<int64_t>(
+      16, pack.getNumElements() * pack.getElementTypeBitWidth() / 8));
+}
+
+namespace {
+/// Shared memory for the chunks of lane groups. Each thread writes its f32
+/// packs and numbers of its group's chunk. One group reads the chunks of all
+/// groups.
+class SharedChunks {
+public:
+  /// Allocates memory for values of `types` of every thread.
+  SharedChunks(OpBuilder &b, Location loc, RowOp row, LayoutAttr layout,
+               TypeRange types);
+
+  /// Writes this thread's values.
+  void write(ValueRange values);
+  /// Reads the values of one thread of `group` (i32): the thread that has the
+  /// same number in `group` as this thread has in its group. A barrier must
+  /// separate the write of that thread from this read.
+  SmallVector<Value> read(Value group);
+
+private:
+  Value indexOf(Value group, int64_t before, int64_t elements);
+
+  OpBuilder &b;
+  Location loc;
+  Value group, groupThreads, member; // i32, copied from `row`
+  // The largest number of threads per block.
+  int64_t threads;
+  SmallVector<Type> types;
+  Value buffer;
+};
+} // namespace
+
+SharedChunks::SharedChunks(OpBuilder &b, Location loc, RowOp row,
+                           LayoutAttr layout, TypeRange types)
+    : b(b), loc(loc), group(row.getGroups()[0]),
+      groupThreads(row.getGroups()[2]), member(row.getGroups()[3]),
+      threads(layout.getThreads()), types(types) {
+  int64_t elements = 0; // elements per thread
+  for (Type type : types) {
+    assert(getElementTypeOrSelf(type).isF32() && "a state is of f32");
+    elements += countElements(type);
+  }
+  buffer = allocShared(b, loc, {threads * elements}, b.getF32Type());
+}
+
+/// Returns the index in the buffer of a value of one thread: the thread of
+/// `group` that has the same number in its group as this thread. The value has
+/// `elements` elements, and `before` elements precede it in the list of values.
+/// The buffer holds the first value of all threads, then the second value of
+/// all threads, and so on.
+Value SharedChunks::indexOf(Value group, int64_t before, int64_t elements) {
+  IndexBuilder x(b, loc);
+  Value thread = x.toIndex(x.add(x.mul(group, groupThreads), member));
+  return x.add(x.constant(before * threads),
+               x.mul(thread, x.constant(elements)));
+}
+
+void SharedChunks::write(ValueRange values) {
+  int64_t before = 0;
+  for (Value value : values) {
+    int64_t count = countElements(value.getType());
+    Value at = indexOf(group, before, count);
+    if (auto type = dyn_cast<VectorType>(value.getType()))
+      vector::StoreOp::create(b, loc, value, buffer, at,
+                              /*nontemporal=*/false, alignmentOf(type));
+    else
+      memref::StoreOp::create(b, loc, value, buffer, at);
+    before += count;
+  }
+}
+
+SmallVector<Value> SharedChunks::read(Value group) {
+  int64_t before = 0;
+  SmallVector<Value> values;
+  for (Type type : types) {
+    int64_t count = countElements(type);
+    Value at = indexOf(group, before, count);
+    if (auto pack = dyn_cast<VectorType>(type))
+      values.push_back(vector::LoadOp::create(b, loc, pack, buffer, at,
+                                              /*nontemporal=*/false,
+                                              alignmentOf(pack)));
+    else
+      values.push_back(memref::LoadOp::create(b, loc, buffer, at));
+    before += count;
+  }
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Merge loops of lane groups
+//===----------------------------------------------------------------------===//
 
 namespace {
 /// Lowers a merge loop on packs, in a layout of lane groups, to an scf.for.
