@@ -196,6 +196,15 @@ Value mlafix::buildBallot(OpBuilder &b, Location loc, Value predicate) {
                                   NVVM::VoteSyncKind::ballot);
 }
 
+Operation *mlafix::buildAssembly(OpBuilder &b, Location loc, TypeRange results,
+                                 ValueRange operands, StringRef text,
+                                 StringRef constraints, bool hasEffects) {
+  return LLVM::InlineAsmOp::create(
+      b, loc, results, operands, text, constraints, hasEffects,
+      /*is_align_stack=*/false, LLVM::tailcallkind::TailCallKind::None,
+      LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
 Value mlafix::buildGlobalTimer(OpBuilder &b, Location loc) {
   return NVVM::GlobalTimerOp::create(b, loc, b.getI64Type());
 }

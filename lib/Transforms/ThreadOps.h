@@ -115,6 +115,14 @@ bool isShuffle(mlir::Operation *op);
 mlir::Value buildBallot(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value predicate);
 
+/// Builds inline PTX (LLVM::InlineAsmOp). PTX without effects may be moved, and
+/// merged with equal PTX on the same operands.
+mlir::Operation *buildAssembly(mlir::OpBuilder &b, mlir::Location loc,
+                               mlir::TypeRange results,
+                               mlir::ValueRange operands, llvm::StringRef text,
+                               llvm::StringRef constraints,
+                               bool hasEffects = true);
+
 /// Builds the time of the device in nanoseconds, i64.
 mlir::Value buildGlobalTimer(mlir::OpBuilder &b, mlir::Location loc);
 

@@ -7,6 +7,7 @@
 
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/ElementaryMath.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -165,12 +166,9 @@ static Value lowerComparison(OpBuilder &b, arith::CmpFOp op) {
     return {};
   Location loc = op.getLoc();
   auto isNumber = [](OpBuilder &b, Location loc, Value v) -> Value {
-    return LLVM::InlineAsmOp::create(
-               b, loc, b.getI1Type(), v, "setp.num.f32 $0, $1, $1;", "=b,f",
-               /*has_side_effects=*/false, /*is_align_stack=*/false,
-               LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
-               ArrayAttr())
-        .getResult(0);
+    return buildAssembly(b, loc, b.getI1Type(), v, "setp.num.f32 $0, $1, $1;",
+                         "=b,f", /*hasEffects=*/false)
+        ->getResult(0);
   };
   Value isOrdered = applyToElements(b, loc, x, isNumber, b.getI1Type());
   return arith::AndIOp::create(b, loc, b.clone(*op)->getResult(0), isOrdered);
@@ -231,12 +229,9 @@ static Value packBytes(OpBuilder &b, Location loc, Value low, Value high,
                        Value above, bool isUnsigned) {
   std::string text = std::string("cvt.pack.sat.") + (isUnsigned ? "u8" : "s8") +
                      ".s32.b32 $0, $2, $1, $3;";
-  return LLVM::InlineAsmOp::create(
-             b, loc, b.getI32Type(), ValueRange{low, high, above}, text,
-             "=r,r,r,r", /*has_side_effects=*/false, /*is_align_stack=*/false,
-             LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
-             ArrayAttr())
-      .getResult(0);
+  return buildAssembly(b, loc, b.getI32Type(), {low, high, above}, text,
+                       "=r,r,r,r", /*hasEffects=*/false)
+      ->getResult(0);
 }
 
 /// Returns the leading bytes of `words` that `op` needs. The last word is not

@@ -146,16 +146,6 @@ static void moveToFront(ArrayRef<Operation *> ops) {
   }
 }
 
-/// Builds inline PTX with one operand, which is an address or a combination of
-/// addresses.
-static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
-                          Value operand) {
-  LLVM::InlineAsmOp::create(b, loc, TypeRange(), operand, text, "l,~{memory}",
-                            /*has_side_effects=*/true, /*is_align_stack=*/false,
-                            LLVM::tailcallkind::TailCallKind::None,
-                            LLVM::AsmDialectAttr(), ArrayAttr());
-}
-
 /// PTX that prefetches a line to L2. LLVM's intrinsic for this instruction
 /// would require a newer PTX ISA than the instruction does.
 static constexpr StringLiteral kPrefetch = "prefetch.global.L2 [$0];";
@@ -328,7 +318,7 @@ void GridWait::prefetch(Operation *wait) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
     for (Value pointer : pointers)
-      buildAssembly(b, loc, text, pointer);
+      buildAssembly(b, loc, {}, pointer, text, "l,~{memory}");
     return branch;
   };
   for (const CandidateLoads &group : loads) {
@@ -355,7 +345,7 @@ void GridWait::prefetchTables() {
       auto branch = scf::IfOp::create(b, op.getLoc(), isLocal,
                                       /*withElseRegion=*/false);
       b.setInsertionPoint(branch.thenBlock()->getTerminator());
-      buildAssembly(b, op.getLoc(), kPrefetch, op.getAddr());
+      buildAssembly(b, op.getLoc(), {}, op.getAddr(), kPrefetch, "l,~{memory}");
     }
     op.erase();
   }
@@ -399,12 +389,12 @@ void GridWait::delay(Operation *wait) {
   // The exit is never taken (ntid is not zero), but ptxas cannot know that. The
   // exit ends the basic block, so ptxas schedules all address arithmetic before
   // the wait.
-  buildAssembly(b, loc,
+  buildAssembly(b, loc, {}, addresses,
                 "{\n\t.reg .pred none;\n\t.reg .b32 threads;\n\t.reg .b64 "
                 "some;\n\tmov.u32 threads, %ntid.x;\n\tcvt.u64.u32 some, "
                 "threads;\n\tor.b64 some, some, $0;\n\tsetp.eq.u64 none, some, "
                 "0;\n\t@none exit;\n\tgriddepcontrol.wait;\n\t}",
-                addresses);
+                "l,~{memory}");
   wait->erase();
 }
 
@@ -521,11 +511,8 @@ static SmallVector<LLVM::LoadOp> collectLoads(Block &block) {
 /// Builds the launch trigger as inline PTX, which LLVM treats as a store. LLVM
 /// would move loads across the intrinsic for the trigger.
 static Operation *buildLaunchAssembly(OpBuilder &b, Location loc) {
-  return LLVM::InlineAsmOp::create(
-      b, loc, TypeRange(), ValueRange(), "griddepcontrol.launch_dependents;",
-      "~{memory}", /*has_side_effects=*/true, /*is_align_stack=*/false,
-      LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
-      ArrayAttr());
+  return buildAssembly(b, loc, {}, {}, "griddepcontrol.launch_dependents;",
+                       "~{memory}");
 }
 
 /// Returns the bytes of rows that `op` loads per thread.
@@ -638,13 +625,9 @@ static void lowerPredicatedLoad(PredicatedLoadOp load) {
                     : Type(LLVM::LLVMStructType::getLiteral(
                           b.getContext(), SmallVector<Type>(words, i32)));
   Value value =
-      LLVM::InlineAsmOp::create(
-          b, loc, loaded, ValueRange{load.getPointer(), load.getCondition()},
-          writePredicatedLoad(words), constraints + "l,b",
-          /*has_side_effects=*/true, /*is_align_stack=*/false,
-          LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
-          ArrayAttr())
-          .getResult(0);
+      buildAssembly(b, loc, loaded, {load.getPointer(), load.getCondition()},
+                    writePredicatedLoad(words), constraints + "l,b")
+          ->getResult(0);
   if (words > 1) {
     Value packed =
         LLVM::PoisonOp::create(b, loc, VectorType::get({int64_t(words)}, i32));
