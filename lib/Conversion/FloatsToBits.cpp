@@ -135,7 +135,7 @@ void BitReplacement::replace(Operation *op) {
 
 LogicalResult BitReplacement::run() {
   SmallVector<Operation *> conversions, moves;
-  WalkResult walk = function.getBody().walk([&](Operation *op) {
+  WalkResult walk = function.getBody().walk([&](Operation *op) -> WalkResult {
     if (!touches(op))
       return WalkResult::advance();
     // Conversions from and to f16 stay: LLVM supports f16 on all targets,
@@ -152,10 +152,10 @@ LogicalResult BitReplacement::run() {
     auto types =
         llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes());
     Type type = *llvm::find_if(types, [&](Type t) { return isReplaced(t); });
-    op->emitError() << "expected only moves and conversions of values of "
-                    << getDTypeName(getElementTypeOrSelf(type)) << ", got '"
-                    << op->getName() << "'; compute in f32";
-    return WalkResult::interrupt();
+    return op->emitError()
+           << "expected only moves and conversions of values of "
+           << getDTypeName(getElementTypeOrSelf(type)) << ", got '"
+           << op->getName() << "'; compute in f32";
   });
   if (walk.wasInterrupted())
     return failure();

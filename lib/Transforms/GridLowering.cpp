@@ -22,14 +22,13 @@ LogicalResult mlafix::verifyPlanned(KernelOp kernel) {
     return kernel.emitError() << "expected a kernel with a plan, got one that "
                                  "mlafix-plan-kernel has not seen";
   // No state may be left: mlafix-lower-states replaces each by three values.
-  auto isState = [](Type type) { return isa<StateType>(type); };
-  WalkResult walk = kernel.getBody().walk([&](Operation *op) {
+  auto isState = llvm::IsaPred<StateType>;
+  WalkResult walk = kernel.getBody().walk([&](Operation *op) -> WalkResult {
     if (llvm::none_of(op->getOperandTypes(), isState) &&
         llvm::none_of(op->getResultTypes(), isState))
       return WalkResult::advance();
-    op->emitError() << "expected rows and scalars, got a state, which "
-                       "mlafix-lower-states has not seen";
-    return WalkResult::interrupt();
+    return op->emitError() << "expected rows and scalars, got a state, which "
+                              "mlafix-lower-states has not seen";
   });
   return failure(walk.wasInterrupted());
 }

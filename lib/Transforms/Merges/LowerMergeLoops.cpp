@@ -512,15 +512,14 @@ public:
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     SmallVector<MergeLoopOp> loops;
-    WalkResult walk = kernel.walk([&](MergeLoopOp loop) {
+    WalkResult walk = kernel.walk([&](MergeLoopOp loop) -> WalkResult {
       loops.push_back(loop);
       bool isOfPacks =
           llvm::none_of(loop.getResultTypes(), isRowTile) && loop.getBase();
       if (loop.isOfNumbers() || isOfPacks)
         return WalkResult::advance();
-      loop.emitError() << "expected a state of packs, got one that "
-                          "mlafix-rows-to-packs has not seen";
-      return WalkResult::interrupt();
+      return loop.emitError() << "expected a state of packs, got one that "
+                                 "mlafix-rows-to-packs has not seen";
     });
     if (walk.wasInterrupted())
       return signalPassFailure();

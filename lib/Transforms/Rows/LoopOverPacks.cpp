@@ -747,7 +747,7 @@ void LoopDistribution::run() {
 
 /// Checks that rows, but uniform ones, are used in their own block only.
 static LogicalResult verifyBlocks(KernelOp kernel) {
-  WalkResult walk = kernel.walk([](Operation *op) {
+  WalkResult walk = kernel.walk([](Operation *op) -> WalkResult {
     bool isApart = llvm::all_of(op->getOperands(), [&](Value operand) {
       Operation *def = operand.getDefiningOp();
       return !isRowTile(operand.getType()) ||
@@ -756,10 +756,9 @@ static LogicalResult verifyBlocks(KernelOp kernel) {
     bool carries = op->getNumRegions() > 0 && isTileOp(op);
     if (isApart && !carries)
       return WalkResult::advance();
-    op->emitError() << "expected long rows to be used where they are made, got "
-                       "one from another block, which mlafix-spill-rows has "
-                       "not seen";
-    return WalkResult::interrupt();
+    return op->emitError() << "expected long rows to be used where they are "
+                              "made, got one from another block, which "
+                              "mlafix-spill-rows has not seen";
   });
   return failure(walk.wasInterrupted());
 }

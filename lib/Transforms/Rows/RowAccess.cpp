@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Rows/RowAccess.h"
+#include "lib/Transforms/Layout/LongRows.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -23,31 +24,23 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
     return kernel.emitError() << "expected a kernel without a grid, got one "
                                  "whose grid is still to become threads or "
                                  "loops";
-  WalkResult walk = kernel.walk([&](Operation *op) {
-    auto isTile = [](Type type) { return isRowTile(type); };
-    if (llvm::none_of(op->getOperandTypes(), isTile) &&
-        llvm::none_of(op->getResultTypes(), isTile))
+  WalkResult walk = kernel.walk([&](Operation *op) -> WalkResult {
+    if (!isTileOp(op) || isPackwise(op) ||
+        isa<ReduceOp, ScanOp, SwapOp, BroadcastOp, MergeLoopOp, YieldOp,
+            scf::ForOp, scf::IfOp, scf::YieldOp, scf::WhileOp,
+            scf::ConditionOp>(op))
       return WalkResult::advance();
-    if (isPackwise(op) || isa<ReduceOp, ScanOp, SwapOp, BroadcastOp,
-                              MergeLoopOp, YieldOp, scf::ForOp, scf::IfOp,
-                              scf::YieldOp, scf::WhileOp, scf::ConditionOp>(op))
-      return WalkResult::advance();
-    if (isa<arith::ConstantOp>(op)) {
-      op->emitError() << "expected a constant row whose elements are all one "
-                         "value, got different elements";
-      return WalkResult::interrupt();
-    }
-    if (isElementwise(op)) {
-      op->emitError()
-          << "expected rows of f32, i1, i8, i32 or i64, got a row of index";
-      return WalkResult::interrupt();
-    }
-    op->emitError()
-        << "expected an elementwise op with one result, a load, a store, a "
-           "reduction, a scan, a swap, a broadcast, a splat, an iota or "
-           "control flow on a row, got '"
-        << op->getName() << "'";
-    return WalkResult::interrupt();
+    if (isa<arith::ConstantOp>(op))
+      return op->emitError() << "expected a constant row whose elements are "
+                                "all one value, got different elements";
+    if (isElementwise(op))
+      return op->emitError()
+             << "expected rows of f32, i1, i8, i32 or i64, got a row of index";
+    return op->emitError()
+           << "expected an elementwise op with one result, a load, a store, a "
+              "reduction, a scan, a swap, a broadcast, a splat, an iota or "
+              "control flow on a row, got '"
+           << op->getName() << "'";
   });
   return failure(walk.wasInterrupted());
 }
