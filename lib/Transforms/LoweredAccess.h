@@ -27,10 +27,6 @@ struct LoweredAccess {
   mlir::Value passThru = {};
   /// True if the op declares that caches need not keep the data.
   bool isStreamed = false;
-
-  mlir::MemRefType getMemRefType() const {
-    return llvm::cast<mlir::MemRefType>(memref.getType());
-  }
 };
 
 /// Returns the memory access of `op`, or nullopt if `op` does not access

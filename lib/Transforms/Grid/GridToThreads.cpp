@@ -206,7 +206,7 @@ void mlafix::lowerToThreads(KernelOp kernel, ForallOp forall) {
     auto guard = scf::IfOp::create(b, loc, isRow, /*withElseRegion=*/false);
     b.setInsertionPoint(guard.thenBlock()->getTerminator());
   }
-  RowOp program = buildRow(b, loc, thread);
+  auto program = RowOp::create(b, loc, thread.lane, thread.mask, ValueRange());
   program.setWholeWarps(fillsWarps(forall, layout));
   b.setInsertionPoint(program.getBody().front().getTerminator());
   prefetchRowsAhead(b, kernel, forall, rows, row, total, thread.lane);

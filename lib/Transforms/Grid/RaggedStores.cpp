@@ -44,8 +44,7 @@ IndexStores mlafix::findIndexStores(Block &body) {
     (void)getBackwardSlice(store.getOperation(), &slice, options);
   }
   if (llvm::any_of(slice, [](Operation *op) {
-        return llvm::any_of(op->getOperandTypes(),
-                            [](Type type) { return isRowTile(type); });
+        return llvm::any_of(op->getOperandTypes(), isRowTile);
       }))
     return {};
   IndexStores found = {stores, {}};

@@ -298,7 +298,7 @@ void RaggedScan::storeScalars(Value base) {
 void RaggedScan::buildRows(Value base) {
   forEachRow(*rowBundle, base, [&](ValueRange indices) {
     OpBuilder::InsertionGuard guard(b);
-    RowOp row = buildRow(b, loc, thread);
+    auto row = RowOp::create(b, loc, thread.lane, thread.mask, ValueRange());
     b.setInsertionPoint(row.getBody().front().getTerminator());
     inlineRow(b, grid.getBody().front(), indices);
   });

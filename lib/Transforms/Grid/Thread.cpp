@@ -220,7 +220,3 @@ SmallVector<Value> GridRows::indicesOf(Value row, Value isBundled,
     value = index(value);
   return indices;
 }
-
-RowOp mlafix::buildRow(OpBuilder &b, Location loc, const Thread &thread) {
-  return RowOp::create(b, loc, thread.lane, thread.mask, ValueRange());
-}

@@ -70,9 +70,6 @@ private:
   llvm::SmallVector<mlir::Value> extents;
 };
 
-/// Creates an empty row program for the lane of `thread`.
-RowOp buildRow(mlir::OpBuilder &b, mlir::Location loc, const Thread &thread);
-
 /// Builds a wait for the preceding grid and then a trigger of the next grid, on
 /// targets with dependent launch. Every thread must execute this code before
 /// its first memory access and before it ends. A grid that ended without
