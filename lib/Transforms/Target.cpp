@@ -13,17 +13,20 @@
 using namespace mlir;
 using namespace mlafix;
 
+static ModuleOp getModule(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  return module ? module : op->getParentOfType<ModuleOp>();
+}
+
 StringRef mlafix::getTarget(Operation *op) {
-  auto module =
-      isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
+  ModuleOp module = getModule(op);
   auto target =
       module ? module->getAttrOfType<StringAttr>(kTargetAttr) : StringAttr();
   return target ? target.getValue() : StringRef();
 }
 
 MachineModel mlafix::getMachine(Operation *op) {
-  auto module =
-      isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
+  ModuleOp module = getModule(op);
   std::vector<std::string> overrides;
   if (module)
     if (auto texts = module->getAttrOfType<ArrayAttr>(kMachineAttr))

@@ -87,12 +87,8 @@ static std::optional<APInt> constantOf(Value value) {
   if (auto splat = value.getDefiningOp<SplatOp>())
     value = splat.getScalar();
   APInt constant;
-  if (matchPattern(value, m_ConstantInt(&constant)))
-    return constant;
-  DenseIntElementsAttr elements;
-  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
-    return elements.getSplatValue<APInt>();
-  return std::nullopt;
+  return matchPattern(value, m_ConstantInt(&constant)) ? std::optional(constant)
+                                                       : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//

@@ -85,12 +85,8 @@ bool OpaqueElements::followDefinition(Value value) {
       values.insert(load.getOther());
     return isHere(load.getSource());
   }
-  if (auto splat = dyn_cast_if_present<SplatOp>(op)) {
-    values.insert(splat.getScalar());
-    return true;
-  }
-  if (auto broadcast = dyn_cast_if_present<BroadcastOp>(op)) {
-    values.insert(broadcast.getSource());
+  if (isa_and_present<SplatOp, BroadcastOp>(op)) {
+    follow(op->getOperands());
     return true;
   }
   if (auto select = dyn_cast_if_present<arith::SelectOp>(op)) {
