@@ -183,10 +183,11 @@ private:
 // The ops
 //===----------------------------------------------------------------------===//
 
-// An absent optional tensor reads as zero, not as the `else` value. That value
-// applies only where the predicate of the load itself is false.
-Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
-                       PackPositionFn positionIn) {
+/// Loads the pack whose position `positionIn` returns. An absent optional
+/// tensor reads as zero, not as the `else` value. That value applies only where
+/// the predicate of the load itself is false.
+static Value loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
+                      PackPositionFn positionIn) {
   Location loc = load.getLoc();
   Value source = load.getSource();
   Value predicate = accessPredicate(b, loc, load.getPredicate(), source);
@@ -322,8 +323,8 @@ static void writePack(OpBuilder &b, Location loc, const RowLayout &layout,
   });
 }
 
-void mlafix::storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
-                       Value pack, PackPositionFn positionIn) {
+static void storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
+                      Value pack, PackPositionFn positionIn) {
   Location loc = store.getLoc();
   Value target = store.getTarget();
   MemoryAccess access = store.getAccesses().front();
@@ -340,9 +341,10 @@ void mlafix::storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
             target, indices, firstOf(access));
 }
 
-void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,
-                          StoreMembersOp store, ValueRange packs,
-                          PackPositionFn positionIn) {
+/// Stores `packs`, one pack of each member of a row along a product.
+static void storeMembers(OpBuilder &b, const RowLayout &layout,
+                         StoreMembersOp store, ValueRange packs,
+                         PackPositionFn positionIn) {
   Location loc = store.getLoc();
   Value target = store.getTarget();
   Value predicate = accessPredicate(b, loc, store.getPredicate(), target);

@@ -26,17 +26,6 @@ llvm::SmallVector<mlir::Value> buildIndices(mlir::OpBuilder &b,
                                             const MemoryAccess &access,
                                             mlir::Value start);
 
-/// Loads the pack whose position `positionIn` returns. Masked-off elements read
-/// as zero, or as the `else` value of `load`.
-mlir::Value loadPack(mlir::OpBuilder &b, const RowLayout &layout, LoadOp load,
-                     PackPositionFn positionIn);
-void storePack(mlir::OpBuilder &b, const RowLayout &layout, StoreOp store,
-               mlir::Value pack, PackPositionFn positionIn);
-/// Stores `packs`, one pack of each member of a row along a product.
-void storeMembers(mlir::OpBuilder &b, const RowLayout &layout,
-                  StoreMembersOp store, mlir::ValueRange packs,
-                  PackPositionFn positionIn);
-
 /// Applies `op`, for which isPackwise() holds, to one pack of a row. `operands`
 /// holds one value per operand of `op`: a pack in place of a row. Returns null
 /// if `op` has no result. Masked-off elements of a load read as zero, or as the
