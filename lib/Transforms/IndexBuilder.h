@@ -73,7 +73,16 @@ public:
   /// Builds the indices of the element at position `linear` of a row-major
   /// array with the extents `extents`. All values have the same integer type.
   llvm::SmallVector<mlir::Value>
-  delinearize(mlir::Value linear, llvm::ArrayRef<mlir::Value> extents);
+  delinearize(mlir::Value linear, llvm::ArrayRef<mlir::Value> extents) {
+    llvm::SmallVector<mlir::Value> indices(extents.size());
+    for (size_t i = extents.size(); i-- > 1;) {
+      indices[i] = rem(linear, extents[i]);
+      linear = div(linear, extents[i]);
+    }
+    if (!extents.empty())
+      indices[0] = linear;
+    return indices;
+  }
 
 private:
   mlir::OpBuilder &b;
