@@ -62,6 +62,10 @@ static void markSummedExponentials(KernelOp kernel) {
 
 namespace {
 
+/// The converted operands of an op. Each state is three values.
+template <typename OpTy>
+using Adaptor = typename OpConversionPattern<OpTy>::OneToNOpAdaptor;
+
 bool isBaseE(StateType type) { return *type.getBase().getBase() == LogBase::E; }
 
 /// Builds the three values of a state from its lse and its payload in memory.
@@ -72,78 +76,53 @@ LoweredState partsOf(F32Builder f, Value lse, Value row) {
   return {f.select(isInf, f.negInf(), lse), f.constant(1.0f), row};
 }
 
-struct LowerLoadState : OpConversionPattern<LoadStateOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(LoadStateOp op, OneToNOpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    F32Builder f(rewriter, loc);
-    Value predicate = statePredicate(rewriter, op);
-    // The payload needs no `else` value. A state with a false predicate has the
-    // lse -inf, so its payload is never used.
-    Value row =
-        LoadOp::create(rewriter, loc, op.getType().getTileType(), op.getOut(),
-                       op.getOutIndices(), predicate, Value());
-    Value lse = LoadOp::create(rewriter, loc, rewriter.getF32Type(),
-                               op.getLse(), op.getLseIndices(), predicate,
-                               predicate ? f.negInf() : Value());
-    rewriter.replaceOpWithMultiple(op, {partsOf(f, lse, row).values()});
-    return success();
-  }
-};
+void lower(LoadStateOp op, Adaptor<LoadStateOp>,
+           ConversionPatternRewriter &rewriter) {
+  Location loc = op.getLoc();
+  F32Builder f(rewriter, loc);
+  Value predicate = statePredicate(rewriter, op);
+  // The payload needs no `else` value. A state with a false predicate has the
+  // lse -inf, so its payload is never used.
+  Value row =
+      LoadOp::create(rewriter, loc, op.getType().getTileType(), op.getOut(),
+                     op.getOutIndices(), predicate, Value());
+  Value lse = LoadOp::create(rewriter, loc, rewriter.getF32Type(), op.getLse(),
+                             op.getLseIndices(), predicate,
+                             predicate ? f.negInf() : Value());
+  rewriter.replaceOpWithMultiple(op, {partsOf(f, lse, row).values()});
+}
 
-struct LowerMakeState : OpConversionPattern<MakeStateOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(MakeStateOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    F32Builder f(rewriter, op.getLoc());
-    rewriter.replaceOpWithMultiple(
-        op, {partsOf(f, adaptor.getLse().front(), adaptor.getRow().front())
-                 .values()});
-    return success();
-  }
-};
+void lower(MakeStateOp op, Adaptor<MakeStateOp> adaptor,
+           ConversionPatternRewriter &rewriter) {
+  F32Builder f(rewriter, op.getLoc());
+  rewriter.replaceOpWithMultiple(
+      op, {partsOf(f, adaptor.getLse().front(), adaptor.getRow().front())
+               .values()});
+}
 
-struct LowerIdentity : OpConversionPattern<IdentityOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(IdentityOp op, OneToNOpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    F32Builder f(rewriter, op.getLoc());
-    Value zero = f.constant(0.0f);
-    rewriter.replaceOpWithMultiple(
-        op, {LoweredState(f.negInf(), zero,
-                          f.splat(zero, op.getType().getTileType()))
-                 .values()});
-    return success();
-  }
-};
+void lower(IdentityOp op, Adaptor<IdentityOp>,
+           ConversionPatternRewriter &rewriter) {
+  F32Builder f(rewriter, op.getLoc());
+  Value zero = f.constant(0.0f);
+  rewriter.replaceOpWithMultiple(
+      op,
+      {LoweredState(f.negInf(), zero, f.splat(zero, op.getType().getTileType()))
+           .values()});
+}
 
-struct LowerMaxOf : OpConversionPattern<MaxOfOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(MaxOfOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, LoweredState(adaptor.getState()).max);
-    return success();
-  }
-};
+void lower(MaxOfOp op, Adaptor<MaxOfOp> adaptor,
+           ConversionPatternRewriter &rewriter) {
+  rewriter.replaceOp(op, LoweredState(adaptor.getState()).max);
+}
 
-struct LowerReference : OpConversionPattern<ReferenceOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(ReferenceOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    F32Builder f(rewriter, op.getLoc());
-    // Adding -0.0 preserves every number, including -0.0 (N4).
-    Value acc = f.splat(f.constant(-0.0f), op.getType().getTileType());
-    LoweredState parts(adaptor.getMax().front(), f.constant(0.0f), acc);
-    rewriter.replaceOpWithMultiple(op, {parts.values()});
-    return success();
-  }
-};
+void lower(ReferenceOp op, Adaptor<ReferenceOp> adaptor,
+           ConversionPatternRewriter &rewriter) {
+  F32Builder f(rewriter, op.getLoc());
+  // Adding -0.0 preserves every number, including -0.0 (N4).
+  Value acc = f.splat(f.constant(-0.0f), op.getType().getTileType());
+  LoweredState parts(adaptor.getMax().front(), f.constant(0.0f), acc);
+  rewriter.replaceOpWithMultiple(op, {parts.values()});
+}
 
 /// Builds a row of |acc|. An element is below +inf if and only if the element
 /// of `acc` is finite.
@@ -151,107 +130,80 @@ Value buildMagnitude(OpBuilder &b, Location loc, const LoweredState &state) {
   return math::AbsFOp::create(b, loc, state.acc.front());
 }
 
-struct LowerHasNonfinite : OpConversionPattern<HasNonfiniteOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(HasNonfiniteOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    F32Builder f(rewriter, loc);
-    Value magnitude =
-        buildMagnitude(rewriter, loc, LoweredState(adaptor.getState()));
-    Value largest = ReduceOp::create(rewriter, loc, rewriter.getF32Type(),
-                                     ReduceKind::max, magnitude,
-                                     /*in_lane=*/true);
-    // The comparison is unordered, so it is also true if the row contains NaN
-    // and `largest` therefore is NaN.
-    Value inf = f.constant(std::numeric_limits<float>::infinity());
-    Value isBad = arith::CmpFOp::create(
-        rewriter, loc, arith::CmpFPredicate::UGE, largest, inf);
-    // LLVM moves the unlikely branch out of line.
-    rewriter.replaceOpWithNewOp<LLVM::ExpectOp>(op, isBad,
-                                                f.constantBool(false));
-    return success();
-  }
-};
+void lower(HasNonfiniteOp op, Adaptor<HasNonfiniteOp> adaptor,
+           ConversionPatternRewriter &rewriter) {
+  Location loc = op.getLoc();
+  F32Builder f(rewriter, loc);
+  Value magnitude =
+      buildMagnitude(rewriter, loc, LoweredState(adaptor.getState()));
+  Value largest = ReduceOp::create(rewriter, loc, rewriter.getF32Type(),
+                                   ReduceKind::max, magnitude,
+                                   /*in_lane=*/true);
+  // The comparison is unordered, so it is also true if the row contains NaN
+  // and `largest` therefore is NaN.
+  Value inf = f.constant(std::numeric_limits<float>::infinity());
+  Value isBad = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::UGE,
+                                      largest, inf);
+  // LLVM moves the unlikely branch out of line.
+  rewriter.replaceOpWithNewOp<LLVM::ExpectOp>(op, isBad, f.constantBool(false));
+}
 
-struct LowerRepair : OpConversionPattern<RepairOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(RepairOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    F32Builder f(rewriter, loc);
-    LoweredState state(adaptor.getState()), again(adaptor.getAgain());
-    Value inf = f.splat(f.constant(std::numeric_limits<float>::infinity()),
-                        state.acc.front().getType());
-    Value isFinite = f.less(buildMagnitude(rewriter, loc, state), inf);
-    Value acc = f.select(isFinite, state.acc.front(), again.acc.front());
-    rewriter.replaceOpWithMultiple(
-        op, {LoweredState(state.max, state.sum, acc).values()});
-    return success();
-  }
-};
+void lower(RepairOp op, Adaptor<RepairOp> adaptor,
+           ConversionPatternRewriter &rewriter) {
+  Location loc = op.getLoc();
+  F32Builder f(rewriter, loc);
+  LoweredState state(adaptor.getState()), again(adaptor.getAgain());
+  Value inf = f.splat(f.constant(std::numeric_limits<float>::infinity()),
+                      state.acc.front().getType());
+  Value isFinite = f.less(buildMagnitude(rewriter, loc, state), inf);
+  Value acc = f.select(isFinite, state.acc.front(), again.acc.front());
+  rewriter.replaceOpWithMultiple(
+      op, {LoweredState(state.max, state.sum, acc).values()});
+}
 
-struct LowerMerge : OpConversionPattern<MergeOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(MergeOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    SmallVector<LoweredState> states;
-    for (ValueRange values : adaptor.getStates())
-      states.emplace_back(values);
-    LDBG() << op.getLoc() << ": a merge of " << states.size() << " states";
-    LogBase base = *op.getType().getBase().getBase();
-    LoweredState merged =
-        op.getToFirst() ? buildMergeToFirst(rewriter, op.getLoc(), states, base)
-                        : buildMerge(rewriter, op.getLoc(), states, base);
-    rewriter.replaceOpWithMultiple(op, {merged.values()});
-    return success();
-  }
-};
+void lower(MergeOp op, Adaptor<MergeOp> adaptor,
+           ConversionPatternRewriter &rewriter) {
+  SmallVector<LoweredState> states;
+  for (ValueRange values : adaptor.getStates())
+    states.emplace_back(values);
+  LDBG() << op.getLoc() << ": a merge of " << states.size() << " states";
+  LogBase base = *op.getType().getBase().getBase();
+  LoweredState merged =
+      op.getToFirst() ? buildMergeToFirst(rewriter, op.getLoc(), states, base)
+                      : buildMerge(rewriter, op.getLoc(), states, base);
+  rewriter.replaceOpWithMultiple(op, {merged.values()});
+}
 
-struct LowerMask : OpConversionPattern<MaskOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(MaskOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    F32Builder f(rewriter, op.getLoc());
-    LoweredState state(adaptor.getState());
-    Value live = adaptor.getPredicate().front();
-    // A merge multiplies the sum of an empty state by the weight 0. The sum may
-    // be NaN, and 0 * NaN is NaN, so replace the sum by 0.
-    Value sum = f.select(live, state.sum, f.constant(0.0f));
-    Value max = f.select(live, state.max, f.negInf());
-    rewriter.replaceOpWithMultiple(
-        op, {LoweredState(max, sum, state.acc).values()});
-    return success();
-  }
-};
+void lower(MaskOp op, Adaptor<MaskOp> adaptor,
+           ConversionPatternRewriter &rewriter) {
+  F32Builder f(rewriter, op.getLoc());
+  LoweredState state(adaptor.getState());
+  Value live = adaptor.getPredicate().front();
+  // A merge multiplies the sum of an empty state by the weight 0. The sum may
+  // be NaN, and 0 * NaN is NaN, so replace the sum by 0.
+  Value sum = f.select(live, state.sum, f.constant(0.0f));
+  Value max = f.select(live, state.max, f.negInf());
+  rewriter.replaceOpWithMultiple(op,
+                                 {LoweredState(max, sum, state.acc).values()});
+}
 
-struct LowerRebase : OpConversionPattern<RebaseOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(RebaseOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    F32Builder f(rewriter, op.getLoc());
-    LoweredState state(adaptor.getState());
-    bool toE = isBaseE(op.getType());
-    float factor = toE ? llvm::numbers::ln2f : llvm::numbers::log2ef;
-    Value max = f.mul(state.max, f.constant(factor));
-    // The product may overflow. Clamp it, since an infinite maximum would mean
-    // an empty state.
-    if (!toE) {
-      float largest = std::numeric_limits<float>::max();
-      Value finite =
-          f.max(f.min(max, f.constant(largest)), f.constant(-largest));
-      max = f.select(f.equal(state.max, f.negInf()), state.max, finite);
-    }
-    rewriter.replaceOpWithMultiple(
-        op, {LoweredState(max, state.sum, state.acc).values()});
-    return success();
+void lower(RebaseOp op, Adaptor<RebaseOp> adaptor,
+           ConversionPatternRewriter &rewriter) {
+  F32Builder f(rewriter, op.getLoc());
+  LoweredState state(adaptor.getState());
+  bool toE = isBaseE(op.getType());
+  float factor = toE ? llvm::numbers::ln2f : llvm::numbers::log2ef;
+  Value max = f.mul(state.max, f.constant(factor));
+  // The product may overflow. Clamp it, since an infinite maximum would mean
+  // an empty state.
+  if (!toE) {
+    float largest = std::numeric_limits<float>::max();
+    Value finite = f.max(f.min(max, f.constant(largest)), f.constant(-largest));
+    max = f.select(f.equal(state.max, f.negInf()), state.max, finite);
   }
-};
+  rewriter.replaceOpWithMultiple(
+      op, {LoweredState(max, state.sum, state.acc).values()});
+}
 
 /// Normalises a state for a store (N1, N3).
 struct Normalized {
@@ -291,55 +243,58 @@ struct Normalized {
   Value isEmpty, sum;
 };
 
-struct LowerStoreState : OpConversionPattern<StoreStateOp> {
-  using OpConversionPattern::OpConversionPattern;
+void lower(StoreStateOp op, Adaptor<StoreStateOp> adaptor,
+           ConversionPatternRewriter &rewriter) {
+  Location loc = op.getLoc();
+  Normalized state({rewriter, loc}, LoweredState(adaptor.getState()),
+                   op.getState().getType());
+  if (op.getOut())
+    StoreOp::create(rewriter, loc,
+                    state.buildPayload(rewriter, loc, op.getScale()),
+                    op.getOut(), op.getOutIndices(), op.getPredicate());
+  if (op.getLse())
+    StoreOp::create(rewriter, loc, state.buildLse(rewriter, loc), op.getLse(),
+                    op.getLseIndices(), op.getPredicate());
+  rewriter.eraseOp(op);
+}
+
+void lower(PayloadOp op, Adaptor<PayloadOp> adaptor,
+           ConversionPatternRewriter &rewriter) {
+  Normalized state({rewriter, op.getLoc()}, LoweredState(adaptor.getState()),
+                   op.getState().getType());
+  rewriter.replaceOp(op, state.buildPayload(rewriter, op.getLoc(), Value()));
+}
+
+void lower(LseOfOp op, Adaptor<LseOfOp> adaptor,
+           ConversionPatternRewriter &rewriter) {
+  LoweredState parts(adaptor.getState());
+  // A state made from a row and its lse has the weight 1, so its lse is the
+  // maximum.
+  if (op.getState().getDefiningOp<MakeStateOp>()) {
+    rewriter.replaceOp(op, parts.max);
+    return;
+  }
+  Normalized state({rewriter, op.getLoc()}, parts, op.getState().getType());
+  rewriter.replaceOp(op, state.buildLse(rewriter, op.getLoc()));
+}
+
+template <typename OpTy> struct Lowering : OpConversionPattern<OpTy> {
+  using OpConversionPattern<OpTy>::OpConversionPattern;
   LogicalResult
-  matchAndRewrite(StoreStateOp op, OneToNOpAdaptor adaptor,
+  matchAndRewrite(OpTy op, Adaptor<OpTy> adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Normalized state({rewriter, loc}, LoweredState(adaptor.getState()),
-                     op.getState().getType());
-    if (op.getOut())
-      StoreOp::create(rewriter, loc,
-                      state.buildPayload(rewriter, loc, op.getScale()),
-                      op.getOut(), op.getOutIndices(), op.getPredicate());
-    if (op.getLse())
-      StoreOp::create(rewriter, loc, state.buildLse(rewriter, loc), op.getLse(),
-                      op.getLseIndices(), op.getPredicate());
-    rewriter.eraseOp(op);
+    lower(op, adaptor, rewriter);
     return success();
   }
 };
 
-struct LowerPayload : OpConversionPattern<PayloadOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(PayloadOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Normalized state({rewriter, op.getLoc()}, LoweredState(adaptor.getState()),
-                     op.getState().getType());
-    rewriter.replaceOp(op, state.buildPayload(rewriter, op.getLoc(), Value()));
-    return success();
-  }
-};
-
-struct LowerLseOf : OpConversionPattern<LseOfOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(LseOfOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    LoweredState parts(adaptor.getState());
-    // A state made from a row and its lse has the weight 1, so its lse is the
-    // maximum.
-    if (op.getState().getDefiningOp<MakeStateOp>()) {
-      rewriter.replaceOp(op, parts.max);
-      return success();
-    }
-    Normalized state({rewriter, op.getLoc()}, parts, op.getState().getType());
-    rewriter.replaceOp(op, state.buildLse(rewriter, op.getLoc()));
-    return success();
-  }
-};
+/// Lowers all ops of the types `OpTys` by the functions above.
+template <typename... OpTys>
+void addLowerings(RewritePatternSet &patterns, ConversionTarget &legal,
+                  const TypeConverter &converter) {
+  patterns.add<Lowering<OpTys>...>(converter, patterns.getContext());
+  legal.addIllegalOp<OpTys...>();
+}
 
 /// Lowers selects of states. Canonicalisation turns `scf.if` into such selects.
 struct LowerSelect : OpConversionPattern<arith::SelectOp> {
@@ -416,10 +371,7 @@ public:
         });
 
     RewritePatternSet patterns(context);
-    patterns.add<LowerLoadState, LowerMakeState, LowerIdentity, LowerMaxOf,
-                 LowerReference, LowerHasNonfinite, LowerRepair, LowerMerge,
-                 LowerMask, LowerRebase, LowerStoreState, LowerPayload,
-                 LowerLseOf, LowerSelect>(converter, context);
+    patterns.add<LowerSelect>(converter, context);
     populateMergeLoopPatterns(patterns, converter);
     bool isOnGPU = isGPU(target);
     int64_t inBlock =
@@ -435,10 +387,10 @@ public:
         [&](Operation *op) { return converter.isLegal(op); });
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          legal);
-    legal.addIllegalOp<LoadStateOp, MakeStateOp, StoreStateOp, IdentityOp,
-                       MaxOfOp, ReferenceOp, HasNonfiniteOp, RepairOp, MergeOp,
-                       MaskOp, RebaseOp, PayloadOp, LseOfOp, ArgReduceOp,
-                       TopKOp>();
+    addLowerings<LoadStateOp, MakeStateOp, StoreStateOp, IdentityOp, MaxOfOp,
+                 ReferenceOp, HasNonfiniteOp, RepairOp, MergeOp, MaskOp,
+                 RebaseOp, PayloadOp, LseOfOp>(patterns, legal, converter);
+    legal.addIllegalOp<ArgReduceOp, TopKOp>();
     legal.addDynamicallyLegalOp<ReduceOp>(reducesNumbers);
     // Kernels and grids stay as they are, since their regions have no states as
     // arguments. Only the ops in these regions are converted.
