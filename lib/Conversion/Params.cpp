@@ -201,11 +201,11 @@ Type mlafix::getParamType(KernelOp kernel, ParamAttr param,
   llvm_unreachable("all kinds are handled");
 }
 
-Type mlafix::getTableType(ParamAttr param, unsigned addressSpace) {
+Type mlafix::getTableType(ParamAttr param) {
   if (!param.getSpec().hasRanks())
     return {};
   MLIRContext *context = param.getContext();
-  auto pointer = LLVM::LLVMPointerType::get(context, addressSpace);
+  auto pointer = LLVM::LLVMPointerType::get(context, kGlobalMemory);
   Type table = LLVM::LLVMArrayType::get(pointer, param.getRanks());
   if (param.getKind() == ParamKind::Peers)
     return table;

@@ -17,6 +17,9 @@ namespace mlafix {
 /// range of a CPU kernel).
 llvm::SmallVector<ParamAttr> collectParams(KernelOp kernel, unsigned last);
 
+/// The LLVM address space of tensors on a GPU. Tensors on a CPU are in 0.
+inline constexpr unsigned kGlobalMemory = 1;
+
 /// Returns the LLVM type of a parameter. Pointers are in `addressSpace`. Values
 /// per rank are passed by a pointer to a table (see getTableType).
 mlir::Type getParamType(KernelOp kernel, ParamAttr param,
@@ -26,7 +29,7 @@ mlir::Type getParamType(KernelOp kernel, ParamAttr param,
 /// for other kinds. For kind Peers, it holds an address per rank. For kind
 /// Group, it holds this rank (i32), the number of ranks (i32), the timeout in
 /// ns (i64), the failure address, and the addresses of all workspaces.
-mlir::Type getTableType(ParamAttr param, unsigned addressSpace);
+mlir::Type getTableType(ParamAttr param);
 
 /// Returns the kernel argument that `param` passes. `param` must not be a size
 /// or a stride.

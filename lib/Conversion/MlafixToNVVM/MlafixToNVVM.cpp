@@ -98,11 +98,10 @@ static void beginCluster(KernelOp kernel) {
 /// (`byval`), so that code can index a table in the memory of the kernel's
 /// parameters.
 static void passTablesByValue(LLVM::LLVMFuncOp function,
-                              ArrayRef<ParamAttr> params,
-                              unsigned addressSpace) {
+                              ArrayRef<ParamAttr> params) {
   OpBuilder b(function.getContext());
   for (auto [index, param] : llvm::enumerate(params))
-    if (Type table = getTableType(param, addressSpace)) {
+    if (Type table = getTableType(param)) {
       function.setArgAttr(index, LLVM::LLVMDialect::getByValAttrName(),
                           TypeAttr::get(table));
       function.setArgAttr(index, LLVM::LLVMDialect::getAlignAttrName(),
@@ -123,7 +122,6 @@ public:
 
 private:
   LogicalResult convert(KernelOp kernel) {
-    constexpr unsigned kGlobal = 1;
     StringRef target = getTarget(kernel);
     if (!kernel.getGeometry() ||
         isa<CpuGeometryAttr>(kernel.getGeometryAttr()) || !isGPU(target))
@@ -131,7 +129,7 @@ private:
              << "expected a kernel distributed for a GPU, got one that is not";
     SmallVector<ParamAttr> params = collectParams(kernel, /*last=*/0);
     SmallVector<Type> types = llvm::map_to_vector(params, [&](ParamAttr param) {
-      return getParamType(kernel, param, kGlobal);
+      return getParamType(kernel, param, kGlobalMemory);
     });
     OpBuilder b(kernel);
     Location loc = kernel.getLoc();
@@ -166,12 +164,12 @@ private:
     function->setAttr(kCodeVersionAttr, variant);
     function->setAttr(kPlanAttr, kernel.getPlanAttr());
     Block *entry = function.addEntryBlock(b);
-    passTablesByValue(function, params, kGlobal);
+    passTablesByValue(function, params);
     if (failed(lowerBody(kernel, function, params, entry->getArguments(),
-                         kGlobal, findListedRows(kernel))))
+                         kGlobalMemory, findListedRows(kernel))))
       return failure();
     kernel.erase();
-    lowerPeerFlags(function, params, kGlobal);
+    lowerPeerFlags(function, params);
     return success();
   }
 };

@@ -32,9 +32,9 @@ constexpr StringLiteral kDevice = "device";
 /// Builds the synchronisation of ranks at the place of one op.
 class PeerFlags {
 public:
-  PeerFlags(Operation *op, Value group, Type layout, unsigned addressSpace)
+  PeerFlags(Operation *op, Value group, Type layout)
       : b(op), loc(op->getLoc()), x(b, loc), group(group), layout(layout),
-        pointer(LLVM::LLVMPointerType::get(b.getContext(), addressSpace)) {
+        pointer(LLVM::LLVMPointerType::get(b.getContext(), kGlobalMemory)) {
     rank = field(kRank, b.getI32Type());
     ranks = field(kRanks, b.getI32Type());
     own = workspace(rank);
@@ -590,17 +590,17 @@ static bool lowerOp(Operation *op, function_ref<PeerFlags()> flags,
 }
 
 void mlafix::lowerPeerFlags(LLVM::LLVMFuncOp function,
-                            ArrayRef<ParamAttr> params, unsigned addressSpace) {
+                            ArrayRef<ParamAttr> params) {
   const auto *found = llvm::find_if(params, [](ParamAttr param) {
     return param.getKind() == ParamKind::Group;
   });
   if (found == params.end())
     return;
   Value group = function.getArgument(found - params.begin());
-  Type layout = getTableType(*found, addressSpace);
+  Type layout = getTableType(*found);
   Value last;
   function.walk([&](Operation *op) {
-    auto flags = [&] { return PeerFlags(op, group, layout, addressSpace); };
+    auto flags = [&] { return PeerFlags(op, group, layout); };
     if (lowerOp(op, flags, last))
       op->erase();
   });

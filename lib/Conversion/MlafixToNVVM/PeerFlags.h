@@ -21,7 +21,7 @@ namespace mlafix {
 /// Flags hold the number of a collective, so they only grow. A launch reads its
 /// number from the workspace, so that a graph may replay it.
 void lowerPeerFlags(mlir::LLVM::LLVMFuncOp function,
-                    llvm::ArrayRef<ParamAttr> params, unsigned addressSpace);
+                    llvm::ArrayRef<ParamAttr> params);
 
 } // namespace mlafix
 
