@@ -357,11 +357,8 @@ static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
   SmallVector<Value> partials;
   for (Value pack : packs) {
     Value magnitudes = math::AbsFOp::create(b, loc, pack);
-    SmallVector<Value> values;
-    for (int64_t i = 0, n = cast<VectorType>(pack.getType()).getNumElements();
-         i < n; ++i)
-      values.push_back(vector::ExtractOp::create(b, loc, magnitudes, i));
-    partials.push_back(reduceTree(b, loc, ReduceKind::max, std::move(values)));
+    partials.push_back(
+        reduceTree(b, loc, ReduceKind::max, toElements(b, loc, magnitudes)));
   }
   return reduceTree(b, loc, ReduceKind::max, std::move(partials));
 }

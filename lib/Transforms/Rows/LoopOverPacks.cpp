@@ -268,11 +268,8 @@ Value WalkPartials::finish(OpBuilder &b) {
     Location loc = op.getLoc();
     Value zero = IndexBuilder(b, loc).constant(0);
     Value pack = vector::LoadOp::create(b, loc, type, buffer, ValueRange{zero});
-    SmallVector<Value> elements;
-    for (int64_t i = 0; i < type.getNumElements(); ++i)
-      elements.push_back(vector::ExtractOp::create(b, loc, pack, i));
-    memref::StoreOp::create(b, loc, reduceTree(b, loc, op.getKind(), elements),
-                            buffer, ValueRange{zero});
+    Value whole = reduceTree(b, loc, op.getKind(), toElements(b, loc, pack));
+    memref::StoreOp::create(b, loc, whole, buffer, ValueRange{zero});
     return buffer;
   }
   if (!blocks) {

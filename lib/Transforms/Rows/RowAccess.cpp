@@ -263,6 +263,14 @@ Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
   return guarded.getResult(0);
 }
 
+SmallVector<Value> mlafix::toElements(OpBuilder &b, Location loc, Value pack) {
+  SmallVector<Value> elements;
+  for (int64_t i = 0, n = cast<VectorType>(pack.getType()).getNumElements();
+       i < n; ++i)
+    elements.push_back(vector::ExtractOp::create(b, loc, pack, i));
+  return elements;
+}
+
 void mlafix::writeIf(OpBuilder &b, Location loc, Value predicate,
                      function_ref<void(OpBuilder &)> write) {
   if (!predicate)

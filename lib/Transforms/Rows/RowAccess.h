@@ -38,6 +38,10 @@ mlir::Value readMemory(mlir::OpBuilder &b, mlir::Location loc,
                        mlir::Type type, mlir::Value source,
                        mlir::ValueRange indices, int64_t first = 0);
 
+/// Extracts the elements of `pack`, in order.
+llvm::SmallVector<mlir::Value> toElements(mlir::OpBuilder &b,
+                                          mlir::Location loc, mlir::Value pack);
+
 /// Builds the ops of `write`, in a branch on `predicate` if that is not null.
 void writeIf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value predicate,
              llvm::function_ref<void(mlir::OpBuilder &)> write);

@@ -24,14 +24,6 @@ bool mlafix::swapsInStep(const RowLayout &layout, SwapOp op) {
   return block < layout.walkStep(op.getType());
 }
 
-static SmallVector<Value> toElements(OpBuilder &b, Location loc, Value pack) {
-  SmallVector<Value> elements;
-  for (int64_t i = 0, n = cast<VectorType>(pack.getType()).getNumElements();
-       i < n; ++i)
-    elements.push_back(vector::ExtractOp::create(b, loc, pack, i));
-  return elements;
-}
-
 /// Exchanges packs with the lane whose number differs in bit `distance`. The
 /// other lane is in another warp, so elements pass through shared memory. They
 /// do so in batches that need at most MachineModel::swapBytes of this memory.
