@@ -47,6 +47,7 @@ class Device:
         return array
 
     def get(self, array: Any) -> np.ndarray:
+        """Returns the contents of an array after all launches so far, whose faults are raised here."""
         return np.asarray(array)
 
     def write(self, target: Any, array: np.ndarray) -> None:
@@ -60,9 +61,6 @@ class Device:
     def scalar(self, value: int) -> Any:
         """Returns a count as an array [1] of i32 on the device."""
         return self.put(np.array([value], np.int32))
-
-    def synchronize(self) -> None:
-        """Waits for all launches, so that their faults are raised here."""
 
 
 class TorchDevice(Device):
@@ -111,12 +109,6 @@ class TorchDevice(Device):
     def write(self, target: Any, array: np.ndarray) -> None:
         target.copy_(self.put(np.ascontiguousarray(array)))
 
-    def synchronize(self) -> None:
-        if self.where != "cpu":
-            import torch
-
-            torch.cuda.synchronize()
-
 
 class PtxDevice(Device):
     """A CUDA device that is emulated: its memory is host memory, and PTX is interpreted."""
@@ -142,14 +134,11 @@ class PtxDevice(Device):
         return self.make(made, self.device)
 
     def get(self, array: Any) -> np.ndarray:
-        self.synchronize()
+        self.device.check()
         return np.asarray(array.array)
 
     def write(self, target: Any, array: np.ndarray) -> None:
         target.array[...] = array
-
-    def synchronize(self) -> None:
-        self.device.check()
 
 
 def all_devices(*, with_both_hosts: bool = False) -> list[Device]:

@@ -37,7 +37,6 @@ def test_rows_of_int8(cookbook: dict[str, ModuleType], device: Device, rng: np.r
     x = inputs(rng, (37, size), dtype)
     q, scale = device.poisoned(x.shape, np.int8), device.poisoned((37,), F32)
     cookbook["quantize"].quantize_int8(q, scale, device.put(x))
-    device.synchronize()
     wide = x.astype(np.float32)
     want = np.maximum(np.abs(wide).max(axis=1), np.float32(1e-10)) / np.float32(127)
     np.testing.assert_array_equal(device.get(scale), want)
@@ -52,7 +51,6 @@ def test_groups_of_fp8(cookbook: dict[str, ModuleType], device: Device, rng: np.
     q, scale, y = device.poisoned(x.shape, E4M3), device.poisoned((19, groups), F32), device.poisoned(x.shape, dtype)
     cookbook["quantize"].quantize_groups(q[:, None], scale[:, None, None], None, 0, device.put(x)[:, None])
     cookbook["quantize"].dequantize_groups(y, q, scale)
-    device.synchronize()
     wide = each.astype(np.float32)
     want = np.maximum(np.abs(wide).max(axis=2), np.float32(1e-10)) / np.float32(448)
     np.testing.assert_array_equal(device.get(scale), want)
@@ -75,7 +73,6 @@ def test_a_merge_with_scaled_groups(cookbook: dict[str, ModuleType], device: Dev
     out, out_lse = device.poisoned(shape, dtype), device.poisoned(shape[:2], F32)
     none = np.full(shape[:2], -np.inf, F32)
     cookbook["merge_scaled"].merge_scaled(out, out_lse, q, scales, lse, device.put(b), device.put(none))
-    device.synchronize()
     weight_a, weight_b = (np.where(np.isinf(at), 0, np.exp(at.astype(np.float64))) for at in (a_lse, b_lse))
     total = np.where(weight_a + weight_b > 0, weight_a + weight_b, 1)
     row = sum(np.where(w[..., None] > 0, x.astype(np.float64) * (w / total)[..., None], 0) for x, w in ((a, weight_a), (b, weight_b)))
@@ -104,7 +101,6 @@ def test_blocks_are_cleared_and_copied(cookbook: dict[str, ModuleType], device: 
     pairs = np.array([[1, 2], [7, 5], [-4, 6], [2, 9]], np.int64)
     target = device.put(poison(shape, dtype) if dtype != np.bool_ else np.ones(shape, np.bool_))
     cookbook["blocks"].copy_blocks(target, cache, device.put(pairs))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(cache).view(bits), want)
     copied = np.full((*shape, dtype.itemsize), 1 if dtype == np.bool_ else 255, np.uint8).view(bits).reshape(shape)
     copied[2], copied[5], copied[6] = want[1], want[7], 0
@@ -116,7 +112,6 @@ def test_the_table_of_rope(cookbook: dict[str, ModuleType], device: Device, size
     positions = 3000
     table = device.poisoned((positions, 2, size), F32)
     cookbook["rope"].rope_table(table, 10000.0)
-    device.synchronize()
     got = device.get(table).astype(np.float64)
     angle = np.arange(positions)[:, None] * 10000.0 ** (-np.arange(size) / size)
     error = np.maximum(np.abs(got[:, 0] - np.cos(angle)), np.abs(got[:, 1] - np.sin(angle)))
@@ -138,7 +133,6 @@ def test_heads_are_turned_in_place(
     turned = device.put(laid_out.copy())
     kernel = cookbook["rope"].apply_rope if spelled == "halves" else cookbook["rope"].apply_rope_pairs
     kernel(turned, device.put(positions), device.put(table))
-    device.synchronize()
     got = np.asarray(device.get(turned)).reshape(7, 3, *((2, size) if spelled == "halves" else (size, 2)))
     got = (got if spelled == "halves" else got.swapaxes(2, 3)).astype(np.float64)
     angles = np.where(positions[:, None, None] < 20, table[positions % 20].astype(np.float64), 0)[:, None]
@@ -155,7 +149,6 @@ def test_swiglu_of_two_halves(cookbook: dict[str, ModuleType], device: Device, r
     x[0, 0] = -np.inf
     y = device.poisoned((6, size), dtype)
     cookbook["swiglu"].swiglu(y, device.put(x))
-    device.synchronize()
     a, b = np.split(x.astype(np.float64), 2, axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         want = a / (1 + np.exp(-a)) * b
@@ -179,7 +172,6 @@ def test_a_hadamard_transform(cookbook: dict[str, ModuleType], device: Device, r
     x = rng.standard_normal((3, 5, 128)).astype(dtype)
     turned = device.put(x.copy())
     cookbook["hadamard"].hadamard_128(turned)
-    device.synchronize()
     matrix = np.ones((1, 1))
     while len(matrix) < 128:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])

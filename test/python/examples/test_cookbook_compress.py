@@ -63,7 +63,6 @@ class Run:
         old, new = (slots.copy() for slots in self.slots)
         self.kernel(out, self.state, device.put(kv), device.put(score), self.bias, device.put(starts), device.put(np.array(self.done, np.int32)),
                     device.put(old), device.put(new), device.put(rows[:-1]), blocks)
-        device.synchronize()
         moved = [(a + n) % R != 0 and n > 0 for a, n in spans]  # a sequence without new tokens stays in its slot
         self.slots = np.where(moved, self.slots[::-1], self.slots)
         for i, count in enumerate(closed):
@@ -109,7 +108,6 @@ def test_a_step_in_place_leaves_other_slots(compress: ModuleType, device: Device
     for start in (1, R - 1):
         compress.compress(out, held, token, device.put(zeros[:1]), device.put(zeros), *(
             device.put(np.array(x, np.int32)) for x in ([0, 1], [start], [1], [1], [0])), 1)  # fmt: skip
-    device.synchronize()
     got = device.get(held)
     assert (got[[0, 2]] == 7).all()
     # The first step wrote this state. The second step completed the block, and left the state as it was.

@@ -58,7 +58,6 @@ def test_rows_are_packed_with_a_pad(cookbook: dict[str, ModuleType], device: Dev
         x = garbage(rng, (sum(lengths) + 1, size), dtype)
         padded = device.poisoned((len(lengths), most, size), dtype)
         cookbook["pack"].pack_rows(padded, device.put(x), device.put(starts), pad)
-        device.synchronize()
         got, want = device.get(padded), padded_of(x, starts, most, pad)
         np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
 
@@ -73,7 +72,6 @@ def test_rows_of_any_dtype_go_there_and_back(cookbook: dict[str, ModuleType], de
     cookbook["pack"].pack_bits(padded, device.put(bits), device.put(starts))
     back = device.put(poison(bits.shape, dtype))
     cookbook["pack"].unpack_rows(back, padded, device.put(starts))
-    device.synchronize()
     assert same_bits(device.get(padded), padded_of(bits, starts, most, np.zeros((), dtype)))
     want = poison(bits.shape, dtype)
     for first, last in zip(starts, starts[1:]):
@@ -88,7 +86,6 @@ def test_bounds_that_are_none_lead_nowhere(cookbook: dict[str, ModuleType], devi
     padded, back = device.poisoned((4, 3, 16), F32), device.put(x.copy())
     cookbook["pack"].pack_rows(padded, device.put(x), device.put(starts), 7.0)
     cookbook["pack"].unpack_rows(back, padded, device.put(starts))
-    device.synchronize()
     want = np.full((4, 3, 16), 7, F32)
     want[0, :2], want[0, 2], want[2], want[3] = 0, x[0], x[1:4], 0  # rows that do not exist read as zeros
     np.testing.assert_array_equal(device.get(padded), want)
@@ -110,7 +107,6 @@ def test_blocks_of_several_caches_are_cleared(cookbook: dict[str, ModuleType], d
     whole = [device.put(x) for x in wide]
     ids = np.array([3, -1, 8, 9, 0, 3, -(2**40)], np.int64)
     cookbook["blocks"].zero_blocks_of_8(*(x[:, :, :32] for x in whole), *[None] * (8 - count), device.put(ids))
-    device.synchronize()
     for got, want in zip(whole, before):
         want[[3, 8, 0], :, :32] = np.zeros((), dtype)
         assert same_bits(device.get(got), want)
@@ -139,7 +135,6 @@ def test_the_chain_with_one_scale(cookbook: dict[str, ModuleType], device: Devic
     q, lse = device.poisoned((12, 3, dim), E4M3), device.poisoned((12, 3), F32)
     arrays = [device.put(x[name]) for name in ("a", "a_lse", "b", "b_lse", "kv_lens", "starts")]
     cookbook["chain"].chain_static(q, device.put(scale), None, 0, lse, *arrays, 4)
-    device.synchronize()
     there = np.stack([np.broadcast_to(~x["dead"][:, None], (12, 3)), np.ones((12, 3), bool)])
     payload, total = contract.merge(np.stack([x["a"], x["b"]])[:, :10], np.stack([x["a_lse"], x["b_lse"]])[:, :10], out_dtype=E4M3,
                                     scale=0.07, present=there[:, :10])
@@ -169,7 +164,6 @@ def test_the_chain_has_the_bits_of_its_three_launches(cookbook: dict[str, Module
     want, want_scales = device.poisoned((36, dim), E4M3), device.poisoned((36, groups), F32)
     ops.quantize_groups(rows, ops.Fp8Groups(want_scales), out=want)
     want_static = ops.quantize_fp8_static(rows, scale)
-    device.synchronize()
     for got, one in ((q, want), (scales, want_scales), (lse, merged_lse), (q_static, want_static), (lse_static, merged_lse)):
         shape = device.get(got).shape
         assert same_bits(device.get(got)[:10], device.get(one).reshape(shape)[:10])
@@ -182,7 +176,6 @@ def test_the_chain_with_a_scale_for_each_group(cookbook: dict[str, ModuleType], 
     q, lse, scales = device.poisoned((12, 3, groups * size), E4M3), device.poisoned((12, 3), F32), device.poisoned((12, 3, groups), F32)
     arrays = [device.put(x[name]) for name in ("a", "a_lse", "b", "b_lse", "kv_lens", "starts")]
     cookbook["chain"].chain_groups(q, scales.reshape((12, 3, 1, groups)), None, 0, lse, *arrays, 4)
-    device.synchronize()
     there = np.stack([np.broadcast_to(~x["dead"][:, None], (12, 3)), np.ones((12, 3), bool)])
     row, total = contract.merge(np.stack([x["a"], x["b"]])[:, :10], np.stack([x["a_lse"], x["b_lse"]])[:, :10], present=there[:, :10])
     total.check(device.get(lse)[:10], "lse")
@@ -216,7 +209,6 @@ def test_a_merge_into_fp4_has_the_librarys_bits(cookbook: dict[str, ModuleType],
     merged, want_lse = ops.merge_attn_states(*given, lse_layout="nh")
     ops.merge_attn_states(*given, out=want, out_format=ops.NvFp4(want_tiles, number, tiles="128x4", first_row=first, clear_padding=False), lse_layout="nh")
     cookbook["merge_fp4"].quantize_fp4(alone, alone_scales, number, merged, first)
-    device.synchronize()
     np.testing.assert_array_equal(device.get(q), device.get(want))
     np.testing.assert_array_equal(device.get(lse), device.get(want_lse))
     np.testing.assert_array_equal(device.get(alone), device.get(want))
@@ -235,7 +227,6 @@ def test_experts_begin_behind_each_other(cookbook: dict[str, ModuleType], device
     counts = rng.integers(0, 300, (5, experts)).astype(np.int32) * rng.integers(0, 2, (5, experts), np.int32)
     starts, ends = (device.poisoned(counts.shape, np.int32) for _ in range(2))
     cookbook["scan"].expert_offsets(starts, ends, device.put(counts), align)
-    device.synchronize()
     padded = (counts + align - 1) // align * align
     want = np.cumsum(padded, -1) - padded
     np.testing.assert_array_equal(device.get(starts), want)
@@ -248,7 +239,6 @@ def test_the_likeliest_are_kept(cookbook: dict[str, ModuleType], device: Device,
     x = np.sort(rng.dirichlet(np.full(size, 0.2), 4), -1)[:, ::-1].astype(np.float32).astype(dtype)
     kept, total = device.poisoned(x.shape, np.bool_), device.poisoned((4,), F32)
     cookbook["scan"].top_p_mask(kept, total, device.put(np.ascontiguousarray(x)), 0.9)
-    device.synchronize()
     got, wide = device.get(kept), x.astype(np.float64)
     before = np.cumsum(wide, -1) - wide
     np.testing.assert_array_equal(got[np.abs(before - 0.9) > 1e-5], (before < 0.9)[np.abs(before - 0.9) > 1e-5])
@@ -263,7 +253,6 @@ def test_a_sample_has_a_probability(cookbook: dict[str, ModuleType], device: Dev
     u = np.concatenate([[0, np.nextafter(np.float32(1), np.float32(0))], rng.random(62)]).astype(np.float32)
     found = device.poisoned((64,), np.int32)
     cookbook["scan"].sample(found, device.put(p), device.put(u))
-    device.synchronize()
     index = np.array(device.get(found))
     assert (p[np.arange(64), index] > 0).all()
     sums = np.cumsum(p.astype(np.float64), -1)

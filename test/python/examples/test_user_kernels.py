@@ -41,7 +41,6 @@ def test_a_norm_beside_weights_of_another_width(kernels: Any, device: Device, rn
     weight, bias = rows(rng, 384, dtype=F32), rows(rng, 384, dtype=F32)
     y, updated = device.put(poisoned(5, 384, dtype=BF16)), device.put(residual.copy())
     kernels.layernorm_residual(y, updated, device.put(x), device.put(weight), device.put(bias), 1e-5)
-    device.synchronize()
     total = residual.astype(np.float64) + x.astype(np.float64)
     centred = total - total.mean(1, keepdims=True)
     want = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5) * weight + bias
@@ -54,7 +53,6 @@ def test_rows_turned_by_a_table_of_another_width(kernels: Any, device: Device, r
     positions = rng.integers(0, 16, 5).astype(np.int32)
     turned = device.put(x.copy())
     kernels.rope_halves(turned, device.put(positions), device.put(table))
-    device.synchronize()
     c, s = (table[positions, i][:, None].astype(np.float64) for i in range(2))
     a, b = x[:, :, :64].astype(np.float64), x[:, :, 64:].astype(np.float64)
     np.testing.assert_allclose(device.get(turned).astype(F32), np.concatenate([a * c - b * s, b * c + a * s], 2), rtol=2**-7, atol=2**-6)
@@ -65,7 +63,6 @@ def test_the_two_best_experts(kernels: Any, device: Device, rng: np.random.Gener
     logits = np.round(rows(rng, 9, size).astype(F32) * 4).astype(BF16)  # rounded, so that some logits are equal
     weights, experts = device.put(poisoned(9, 2)), device.put(np.full((9, 2), -1, np.int32))
     kernels.top2(weights, experts, device.put(logits))
-    device.synchronize()
     wide = logits.astype(np.float64)
     best = np.argsort(-wide, axis=1, kind="stable")[:, :2]
     values = np.exp(np.take_along_axis(wide, best, 1))
@@ -78,7 +75,6 @@ def test_a_loss_over_a_vocabulary(kernels: Any, device: Device, rng: np.random.G
     logits, labels = rows(rng, 2, size), rng.integers(0, size, 2).astype(np.int32)
     loss, best = device.put(poisoned(2)), device.put(np.full(2, -1, np.int32))
     kernels.cross_entropy(loss, best, device.put(logits), device.put(labels))
-    device.synchronize()
     wide = logits.astype(np.float64)
     want = np.log(np.exp(wide).sum(1)) - wide[[0, 1], labels]
     np.testing.assert_allclose(device.get(loss), want, rtol=1e-5)
@@ -92,7 +88,6 @@ def test_pages_are_gathered_bit_for_bit(kernels: Any, device: Device, rng: np.ra
     before = poisoned(25, 2, 128, dtype=BF16)
     out = device.put(before.copy())
     kernels.gather_pages(out, device.put(pages), device.put(table), device.put(starts))
-    device.synchronize()
     want = before
     for b, length in enumerate(lengths):
         want[starts[b] : starts[b] + length] = pages[table[b]].reshape(16, 2, 128)[:length]
@@ -112,7 +107,6 @@ def test_attention_over_pages(kernels: Any, device: Device, rng: np.random.Gener
     out, lse = (device.put(poisoned(batch, heads, *group, splits, *more)) for more in ((dim,), ()))
     kernel = {1: kernels.decode_split, 4: kernels.decode_of_4, 8: kernels.decode_of_8}[queries]
     kernel(out, lse, *(device.put(x) for x in (q, keys, values, table, lens)), share, scale)
-    device.synchronize()
     got, got_lse = (device.get(x).reshape(batch, heads, queries, splits, -1) for x in (out, lse))
     for b in range(batch):
         k, v = (x[table[b]].reshape(-1, heads, dim)[: lens[b]].astype(np.float64) for x in (keys, values))

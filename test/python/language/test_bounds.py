@@ -157,7 +157,6 @@ def test_a_merge_through_a_table_leaves_out_what_is_not_there(
         indptr = np.array(starts, np.int32)
         out, out_lse = device.poisoned((n, size), np.float32), device.poisoned((n,), np.float32)
         gather_merge(out, out_lse, put(parts), put(lses), put(idx), put(indptr))
-        device.synchronize()
         for t in range(n):
             row, lse = merged(parts, lses, [read(idx, j) for j in range(read(indptr, t), read(indptr, t + 1))])
             np.testing.assert_allclose(device.get(out)[t], row, 1e-4, 1e-5, err_msg=f"row {t}")
@@ -179,7 +178,6 @@ def test_a_paged_copy_reads_zeros_where_there_is_no_page(
     table = hostile(rng, n // 16 - 3, pages, dtype)  # the table also has too few entries
     out, first = device.poisoned((n, size), np.float32), device.poisoned((n,), np.float32)
     paged_copy(out, first, put(cache), put(table))
-    device.synchronize()
     for t in range(n):
         page = read(table, t // 16)
         assert np.array_equal(device.get(out)[t], read(cache, page, t % 16)), t
@@ -200,7 +198,6 @@ def test_a_scatter_drops_what_has_no_slot(
     for given in (True, False):
         cache, lse, kept = put(before), put(lse_before), put(lse_before)
         scatter(cache, lse, kept if given else None, put(x), put(l), put(slots))
-        device.synchronize()
         expected, lse_expected = before.reshape(-1, size).copy(), lse_before.copy()
         for t in range(n):
             if right[t]:
@@ -221,7 +218,6 @@ def test_a_state_is_stored_where_there_is_room(device: Device, put: Callable[[np
     x, l = rng.normal(0, 1, (n, size)).astype(np.float32), rng.normal(0, 1, n).astype(np.float32)
     out, lse, other = (put(np.full(shape, 3.0, np.float32)) for shape in ((m, size), (m,), (q,)))
     scatter_states(out, lse if given else None, other, put(x), put(l), put(slots))
-    device.synchronize()
     expected, lse_expected = np.full((m, size), 3.0, np.float32), np.full(m, 3.0, np.float32)
     expected[slots[right]], lse_expected[slots[right]] = x[right], l[right]
     assert np.array_equal(device.get(out), expected)
@@ -235,7 +231,6 @@ def test_segments_without_a_flag_read_zero(device: Device, put: Callable[[np.nda
     flags, names = np.ones(5, np.bool_), hostile(rng, b - 2, 5, np.int32)
     out = put(np.full(n, -1.0, np.float32))
     blank(out, put(flags), put(names), put(cu))
-    device.synchronize()
     expected = np.full(n, -1.0, np.float32)
     for s in range(b):
         if not read(flags, read(names, s)):

@@ -64,7 +64,6 @@ def test_a_row_for_each_head_of_two_tensors(tmp_path: Path, device: Device, rng:
     w = rng.normal(0, 1, 32).astype(np.float32)
     on = device.put(q.copy()), device.put(k.copy())
     load(tmp_path, TEXT).heads(*on, device.put(w))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(on[0]), q * w)
     np.testing.assert_array_equal(device.get(on[1]), k * w * 2)
 
@@ -74,7 +73,6 @@ def test_a_row_for_each_pair_of_heads(tmp_path: Path, device: Device, rng: np.ra
     x = rng.normal(0, 1, (3, 6, 16)).astype(np.float32)
     y = device.poisoned(x.shape, np.float32)
     module.pairs(y, device.put(x))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y), x.reshape(3, 3, 2, 16)[:, :, ::-1].reshape(x.shape))
     odd = device.put(x[:, :5])
     with pytest.raises(mlafix.ArgumentError, match="shape"):
@@ -94,7 +92,6 @@ def test_a_row_for_each_group(tmp_path: Path, device: Device, rng: np.random.Gen
     starts = np.array([0, 1, 1, 3], np.int32)
     shifted = device.put(x.copy())
     module.ragged(shifted, device.put(starts))
-    device.synchronize()
     wide = x.reshape(4, count, 8)
     np.testing.assert_array_equal(device.get(y), (wide / wide.max(-1, keepdims=True)).reshape(x.shape))
     np.testing.assert_array_equal(device.get(z), (wide * w).reshape(x.shape))

@@ -107,7 +107,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModuleType]:
 def run(device: Device, kernel: Any, shapes: list[tuple[int, ...]], *inputs: np.ndarray, dtypes: Any = None) -> list[np.ndarray]:
     results = [device.put(poison(shape, np.dtype(dtype))) for shape, dtype in zip(shapes, dtypes or [np.float32] * len(shapes))]
     kernel(*results, *[device.put(i) for i in inputs])
-    device.synchronize()
     return [np.array(device.get(result)) for result in results]
 
 

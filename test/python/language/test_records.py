@@ -89,7 +89,6 @@ def test_records_hold_constants_tensors_and_values(tmp_path: Path, device: Devic
     x = np.arange(6 * 40, dtype=np.float32).reshape(6, 40)
     out, sums = device.poisoned(x.shape, np.float32), device.poisoned((6,), np.int32)
     load(tmp_path, TEXT).bundled(out, sums, device.put(x))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(out), 3 * x + 0.25)
     np.testing.assert_array_equal(device.get(sums), x.sum(1))
 
@@ -98,7 +97,6 @@ def test_records_hold_lists_and_defaults(tmp_path: Path, device: Device) -> None
     x = np.arange(8, dtype=np.float32).reshape(4, 2)
     out = device.poisoned(x.shape, np.float32)
     load(tmp_path, TEXT).listed(out, device.put(x))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(out), x + [1, 2])
 
 
@@ -176,7 +174,6 @@ def test_fields_of_a_record_are_arguments(tmp_path: Path, device: Device) -> Non
     out, sums, y = device.poisoned(x.shape, np.float32), device.poisoned((6,), np.int32), device.poisoned(x.shape, np.float32)
     module.flat(out, sums, device.put(x), shift=1.0)
     module.nested(y, device.put(x), None, 2, 5)
-    device.synchronize()
     np.testing.assert_array_equal(device.get(out), 3 * (x + 1) + 0.25)
     np.testing.assert_array_equal(device.get(sums), (x + 1).sum(1))
     np.testing.assert_array_equal(device.get(y), np.where((np.arange(6) < 5) & (np.arange(6) >= 2), 2.5, 0)[:, None] * x)

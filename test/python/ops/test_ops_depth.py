@@ -39,7 +39,6 @@ def test_rows_of_layers_are_mixed_by_their_scores(count: int, dim: int, dtype: n
     given, out = device.put(bank.copy()), device.put(poison((tokens, dim), dtype))
     got = ops.mix_depth(device.put(prefix), given[:, :count], device.put(score_weight), out_weight=device.put(out_weight) if has_norm else None,
                         epsilon=EPSILON, out_epsilon=2 * EPSILON, snapshot=given[:, count], out=out)  # fmt: skip
-    device.synchronize()
     value = want(prefix, bank[:, :count], score_weight, out_weight if has_norm else None, 2 * EPSILON)
     slack = 2e-5 * (1 + np.abs(value)) + np.abs(value) * {F32: 0.0, BF16: 2.0**-8, F16: 2.0**-11}[dtype]
     assert got is out and (np.abs(widen(device.get(out)) - value) <= slack).all()

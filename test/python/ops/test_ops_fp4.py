@@ -84,7 +84,6 @@ def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generat
         shaped = scales[:, None] if name == "split" and not tiled else scales
         where = ops.NvFp4(shaped, GLOBAL, tiles="128x4" if tiled else None, first_row=first, quantize_from=source)
         q, q_lse = call(*given, out_format=where)
-        device.synchronize()
         np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
         want, numbers = nvfp4(device.get(merged).reshape(N, H, D), GLOBAL)
         np.testing.assert_array_equal(scales_in(device.get(scales), layout, first), numbers)
@@ -95,7 +94,6 @@ def test_rows_of_empty_states_and_nan(device: Device, rng: np.random.Generator) 
     call, inputs = two(rng, BF16, D)
     scales = device.put(np.full((N, H, G), POISON, np.uint8))
     q, _ = call(*(device.put(array) for array in inputs), out_format=ops.NvFp4(scales, GLOBAL))
-    device.synchronize()
     q, scales = device.get(q), device.get(scales)
     assert (q[3] == 0).all() and (scales[3] == 0).all()
     assert scales[4, 2, 0] == 0x7F and (q[4, 2, :8] == 0x77).all() and not (scales[4, 2, 1:] == 0x7F).any()
@@ -113,7 +111,6 @@ def test_scales_next_to_ties_of_e4m3(device: Device, rng: np.random.Generator, n
     lse, none = np.zeros((1, largest.size), F32), np.full((1, largest.size), -np.inf, F32)
     scales, given = device.put(np.full((largest.size, 1), POISON, np.uint8)), [device.put(x) for x in (rows, lse, rows, none)]
     q, _ = ops.merge_attn_states(*given, out_format=ops.NvFp4(scales, number))
-    device.synchronize()
     want, numbers = nvfp4(rows, number)
     np.testing.assert_array_equal(device.get(scales), numbers[:, 0])
     np.testing.assert_array_equal(device.get(q), want)
@@ -126,7 +123,6 @@ def test_the_global_scale_may_be_a_tensor(device: Device, rng: np.random.Generat
     for number in (GLOBAL, device.put(np.full((1,), GLOBAL, F32)), device.put(np.full((1, 1), GLOBAL, F32))):
         scales = device.put(np.full((N, H, G), POISON, np.uint8))
         q, _ = call(*given, out_format=ops.NvFp4(scales, number), return_lse=False)
-        device.synchronize()
         results.append((device.get(q), device.get(scales)))
     for q, scales in results[1:]:
         np.testing.assert_array_equal(q, results[0][0])
@@ -143,7 +139,6 @@ def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: 
     a, b = device.put(rows), device.put(lse)
     merged, _ = ops.merge_attn_states(a, b, a, b)
     q, _ = ops.merge_attn_states(a, b, a, b, out_format=ops.NvFp4(memory, 2.0, tiles="128x4", first_row=3, quantize_from="output"))
-    device.synchronize()
     want, numbers = nvfp4(device.get(merged), 2.0)
     np.testing.assert_array_equal(device.get(q), want)
     stored = rows_of(device.get(memory), memory.shape[1])
@@ -170,7 +165,6 @@ def test_vllm_47826_two_launches_share_a_tile(device: Device, rng: np.random.Gen
             some = [device.put(np.ascontiguousarray(x[begin:end] if x.ndim == 3 else x[:, begin:end])) for x in given]
             where = ops.NvFp4(memory, GLOBAL, tiles="128x4", first_row=begin, clear_padding=False)
             ops.merge_attn_states(*some, out=parts[begin:end], out_format=where)
-        device.synchronize()
         np.testing.assert_array_equal(device.get(memory), device.get(whole))
         np.testing.assert_array_equal(device.get(parts), device.get(q))
     assert (rows_of(device.get(whole), H * G)[tokens:] == POISON).all()
@@ -182,7 +176,6 @@ def test_mxfp8_scales_in_tiles(device: Device, rng: np.random.Generator) -> None
     memory = device.put(np.full((128, columns), POISON, np.uint8).view(E8M0))
     merged, _ = call(*given)
     q, _ = call(*given, out_format=ops.MxFp8(memory, tiles="128x4", first_row=20, quantize_from="output"))
-    device.synchronize()
     bits, powers = quantised(device.get(merged), D // 32, True)
     stored = rows_of(device.get(memory).view(np.uint8), columns)
     got = stored[20 : 20 + N].view(E8M0).astype(F32).reshape(N, H, -1)
@@ -198,7 +191,6 @@ def test_mxfp8_in_rows_has_the_bits_of_groups_of_32(device: Device, rng: np.rand
     scales, groups = (device.put(np.full((N, H, D // 32), POISON, np.uint8).view(E8M0)) for _ in range(2))
     q, _ = call(*given, out_format=ops.MxFp8(scales))
     want, _ = call(*given, out_format=ops.Fp8Groups(groups))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(scales).view(np.uint8), device.get(groups).view(np.uint8))
     np.testing.assert_array_equal(device.get(q).view(np.uint8), device.get(want).view(np.uint8))
 
@@ -216,12 +208,10 @@ def test_vllm_45741_no_padding_of_tiles_is_left_unwritten(device: Device, n: int
         scales = ops.NvFp4(memory, 2.0, tiles="128x4", clear_padding=clears)
         if is_bound:
             bound = ops.quantize_groups.bind(x, scales, out=out)
-            device.synchronize()
             assert (device.get(memory) == 0xFF).all()
             bound()
         else:
             ops.quantize_groups(x, scales, out=out)
-        device.synchronize()
         stored = rows_of(device.get(memory), shape[1])
         padding = np.concatenate([stored[:n, columns:].ravel(), stored[n:].ravel()])
         assert (padding == (0 if clears and n else 0xFF)).all() and (stored[:n, :columns] != 0xFF).all()
@@ -230,7 +220,6 @@ def test_vllm_45741_no_padding_of_tiles_is_left_unwritten(device: Device, n: int
 def test_the_kernel_that_clears_padding(device: Device) -> None:
     memory = device.put(np.full((256, 8), 0xFF, np.uint8))
     clear_padding(memory, 3, 130, 200, 5)
-    device.synchronize()
     stored = rows_of(device.get(memory), 8)
     want = np.full((256, 8), 0xFF, np.uint8)
     want[3:130, 5:] = want[130:200] = 0
@@ -244,7 +233,6 @@ def test_new_memory_of_a_bound_call_is_cleared(device: Device) -> None:
     seen = memories[1].view(E4M3) if isinstance(memories[1], np.ndarray) else memories[1].view(sys.modules["torch"].float8_e4m3fn)
     bound.set_pointers((out, seen[:, :5].reshape(128, 1, 5), number, 0, x))
     bound()
-    device.synchronize()
     assert (device.get(memories[0]) == 0xFF).all() and not (device.get(memories[1]) == 0xFF).any()
 
 
@@ -256,7 +244,6 @@ def test_vllm_takes_uint8_outputs_with_both_scales(device: Device, rng: np.rando
     q, scales = device.put(np.full((N, H, D // 2), POISON, np.uint8)), device.put(np.full((128, H * G // 4), 0x5A5A5A5A, np.int32))
     q_lse = device.poisoned((H, N), F32)
     vllm.merge_attn_states(q, *given, q_lse, 5, number, scales)
-    device.synchronize()
     np.testing.assert_array_equal(device.get(q), device.get(want))
     np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
     np.testing.assert_array_equal(device.get(scales).view(np.uint8), device.get(want_scales))
@@ -320,7 +307,6 @@ def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
     where = ops.NvFp4(scales, GLOBAL, tiles="128x4", first_row=9, quantize_from="output")
     bound = ops.merge_attn_states.bind(*given, out=q, return_lse=False, out_format=where)
     bound(None)
-    device.synchronize()
     want, numbers = nvfp4(device.get(merged), GLOBAL)
     np.testing.assert_array_equal(device.get(q), want)
     np.testing.assert_array_equal(rows_of(device.get(scales), H * G)[9 : 9 + N].reshape(N, H, G), numbers)

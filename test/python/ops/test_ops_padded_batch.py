@@ -32,7 +32,6 @@ def test_padding_is_harmless_and_the_live_part_as_it_was(narrow: type, wide: typ
         table = stale(rng, narrow, requests, width)
         arrays = [device.put(x.copy()) for x in (lens, starts, slots, table)]
         ops.pad_metadata(arrays[0], live if where == "host" else device.scalar(live), cu_seqlens=arrays[1], slots=arrays[2], block_table=arrays[3])
-        device.synchronize()
         lens[live:], starts[live + 1 :], table[live:] = 0, starts[live], 0
         slots[starts[live] :] = -1
         for got, want in zip(arrays, (lens, starts, slots, table)):
@@ -42,7 +41,6 @@ def test_padding_is_harmless_and_the_live_part_as_it_was(narrow: type, wide: typ
 def test_arrays_may_be_left_out_and_values_chosen(device: Device) -> None:
     lens, slots, table = (device.put(np.array(x, np.int32)) for x in ([2, 7], [1, 2, 3, 4], [[5, 6], [7, 8]]))
     ops.pad_metadata(lens, 1, slots=slots, block_table=table, live_tokens=device.scalar(3), pad_slot=-9, pad_block=4)
-    device.synchronize()
     assert device.get(lens).tolist() == [2, 0] and device.get(slots).tolist() == [1, 2, 3, -9] and device.get(table).tolist() == [[5, 6], [4, 4]]
     ops.pad_metadata(lens, 2, slots=slots)  # if neither offsets nor a count are passed, all tokens are live
     assert device.get(slots).tolist() == [1, 2, 3, -9]
@@ -55,7 +53,6 @@ def test_offsets_and_tables_of_any_size(entries: int, rows: int, device: Device)
     lens, starts, table = (device.put(np.full(shape, 3, np.int32)) for shape in ((4,), (entries,), (rows, 2)))
     slots = device.put(np.full(5, 3, np.int64))
     ops.pad_metadata(lens, 1, cu_seqlens=starts, slots=slots, block_table=table, live_tokens=2, pad_slot=-(2**63), pad_block=2**31 - 1)
-    device.synchronize()
     assert device.get(lens).tolist() == [3, 0, 0, 0] and device.get(slots).tolist() == [3] * 2 + [-(2**63)] * 3
     assert device.get(starts).tolist() == [3] * entries
     assert device.get(table).tolist() == ([[3, 3]] + [[2**31 - 1] * 2] * (rows - 1) if rows else [])
@@ -66,7 +63,6 @@ def test_vllm_51593_no_length_is_negative(device: Device) -> None:
     (flashinfer#5015). A top-k kernel read this length as unsigned, so one of its blocks waited forever."""
     lens = device.put(np.array([17, -1, -2, -(2**31), 5, -1], np.int32))
     ops.pad_metadata(lens, device.scalar(5))
-    device.synchronize()
     assert device.get(lens).tolist() == [17, 0, 0, 0, 5, 0]
 
 
@@ -79,7 +75,6 @@ def test_torchtitan_3709_offsets_of_a_former_batch_do_not_survive(device: Device
     for now in (2, 0):
         device.write(count, np.array([now], np.int32))
         ops.pad_metadata(lens, count, cu_seqlens=starts)
-        device.synchronize()
         got = device.get(starts)
         assert (np.diff(got) >= 0).all() and (got[now:] == got[now]).all()
 
@@ -90,7 +85,6 @@ def test_sglang_33253_padded_tokens_write_no_kv(device: Device, rng: np.random.G
     slots = stale(rng, np.int64, 64)
     given = device.put(slots.copy())
     ops.pad_metadata(device.put(np.ones(4, np.int32)), 4, slots=given, live_tokens=device.scalar(23))
-    device.synchronize()
     assert same_bits(device.get(given)[:23], slots[:23]) and (device.get(given)[23:] == -1).all()
 
 
@@ -101,7 +95,6 @@ def test_offsets_are_the_sums_of_the_live_lengths(narrow: type, wide: type, wher
         lens = rng.integers(-2, 9, requests).astype(narrow)
         out = device.put(np.full(entries, -7, wide))
         got = ops.cumulate_lens(device.put(lens), live_rows=live if where == "host" else device.scalar(live), out=out)
-        device.synchronize()
         sums = np.concatenate([[0], np.cumsum(np.maximum(lens[:live], 0))])
         assert got is out and device.get(out).tolist() == sums[np.minimum(np.arange(entries), live)].tolist()
 
@@ -112,7 +105,6 @@ def test_lengths_of_ranks_count_the_tokens_that_lie_there(ranks: int, interleave
     for rank in range(ranks):
         owned = [int((np.arange(max(n, 0)) // interleave % ranks == rank).sum()) for n in lens]
         got = ops.lens_of_rank(device.put(lens), rank, ranks, interleave=interleave, live_rows=device.scalar(22), out=device.put(np.full(26, -7, np.int32)))
-        device.synchronize()
         assert device.get(got).tolist() == owned[:22] + [0] * 4
 
 
@@ -125,7 +117,6 @@ def test_lengths_of_ranks_are_exact_where_ranks_and_runs_have_a_product_past_64_
     for rank in (0, 1, ranks - 1):
         got = device.put(np.full(len(lens), -7, dtype))
         library.kernel("lens_of_rank")(got, device.put(np.array(lens, dtype)), rank, ranks, interleave, len(lens), None)
-        device.synchronize()
         whole, rest = zip(*(divmod(n, ranks * interleave) for n in lens))
         want = [runs * interleave + min(max(left - rank * interleave, 0), interleave) for runs, left in zip(whole, rest)]
         assert device.get(got).tolist() == want
@@ -136,7 +127,6 @@ def test_pages_of_a_rank_may_have_any_size(ranks: int, page: int, device: Device
     table, lens = np.arange(1, 41, dtype=np.int64).reshape(1, 40) * 2**55, np.array([40], np.int32)
     out = device.put(np.full((1, 9), -7, np.int64))
     ops.pages_of_rank(out, device.put(table), device.put(np.array([0], np.int32)), device.put(lens), 0, ranks, page, pad_page=3)
-    device.synchronize()
     pages = [j for j in range(9) if j * page < 40]
     want = [int(table[0, j * page * ranks]) // ranks // page if j in pages and j * page * ranks < 40 else 3 for j in range(9)]
     assert device.get(out).tolist() == [want]
@@ -162,7 +152,6 @@ def test_pages_of_a_rank_are_those_of_its_first_tokens(ranks: int, page: int, de
         local = ops.lens_of_rank(device.put(lens), rank, ranks)
         out = device.put(np.full((5, width), -7, np.int32))
         ops.pages_of_rank(out, device.put(places), device.put(requests), local, rank, ranks, page, pad_page=3)
-        device.synchronize()
         used = -(-device.get(local) // page)
         want = np.full((5, width), 3)
         for i in range(3):
@@ -187,7 +176,6 @@ def test_vllm_43990_caches_of_several_page_sizes_are_cleared_in_one_launch(devic
 
     ids = np.array([4, 1, -1, 6, 2**40])
     ops.zero_blocks(layers(given), device.put(ids))
-    device.synchronize()
     slab[[4, 1], :3080] = 0
     assert same_bits(device.get(given), slab)
 
@@ -198,7 +186,6 @@ def test_caches_of_several_dtypes_and_counts_of_blocks(device: Device, rng: np.r
     before = [np.ones((6, 2, 4, 32), BF16), np.ones((3, 5, 64), np.float32), np.ones((9, 7), np.uint8)]
     caches = [device.put(x.copy()) for x in before]
     ops.zero_blocks(caches, device.put(np.array([5, 1, 8], np.int32)))
-    device.synchronize()
     for cache, want in zip(caches, before):
         want[[i for i in (5, 1, 8) if i < len(want)]] = 0
         assert same_bits(device.get(cache), want)

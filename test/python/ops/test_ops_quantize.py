@@ -44,10 +44,8 @@ def test_groups_of_fp8_in_every_layout_of_scales(device: Device, rng: np.random.
             # If rows are [n, D], the scales must be [n, G].
             shaped = scales.reshape((N, H * groups)) if flat and poisoned.ndim == 3 else scales
             assert ops.quantize_groups(given, ops.Fp8Groups(shaped), out=q) is q
-            device.synchronize()
             check(device.get(q).reshape(x.shape), scales_in(device.get(scales), groups), x, groups, powers)
             fresh = ops.quantize_groups(given, ops.Fp8Groups(shaped))
-            device.synchronize()
             assert same_bits(device.get(fresh), device.get(q))
 
 
@@ -59,7 +57,6 @@ def test_the_largest_numbers_and_infinities(device: Device) -> None:
     x[1, 0, 7], x[2, 0, 40] = np.inf, -np.inf
     q, scales = device.poisoned(x.shape, E4M3), device.poisoned((3, 1, 2), F32)
     ops.quantize_groups(device.put(x), ops.Fp8Groups(scales), out=q)
-    device.synchronize()
     check(device.get(q), device.get(scales), x, 2, powers=False)
 
 
@@ -69,7 +66,6 @@ def test_rows_lie_anywhere(device: Device, rng: np.random.Generator, layout: str
     x, out = rows(rng, BF16), lay_out(np.full((N, H, D), np.nan).astype(E4M3), layout)
     q, scales, before = device.put(out), device.poisoned((N, H, 2), F32), buffer_of(out).copy()
     ops.quantize_groups(device.put(lay_out(x, layout)), ops.Fp8Groups(scales), out=q)
-    device.synchronize()
     check(device.get(q), device.get(scales), x, 2, powers=False)
     if isinstance(q, np.ndarray):
         assert untouched_outside(out, before)
@@ -78,7 +74,6 @@ def test_rows_lie_anywhere(device: Device, rng: np.random.Generator, layout: str
 def test_scales_are_rounded_up_to_powers_where_asked(device: Device, rng: np.random.Generator) -> None:
     x, scales = rows(rng, F16), device.poisoned((N, H, 4), F32)
     q = ops.quantize_groups(device.put(x), ops.Fp8Groups(scales, power_of_two=True))
-    device.synchronize()
     check(device.get(q), device.get(scales), x, 4, powers=True)
 
 
@@ -90,7 +85,6 @@ def test_nvfp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator, dt
         scales, first = device.put(poisoned), 3 if layout in ("tiles", "words") else 0
         where = ops.NvFp4(scales, GLOBAL, tiles="128x4" if first else None, first_row=first)
         q = ops.quantize_groups(device.put(x), where)
-        device.synchronize()
         np.testing.assert_array_equal(fp4_in(device.get(scales), layout, first), numbers)
         np.testing.assert_array_equal(device.get(q), want)
 
@@ -104,7 +98,6 @@ def test_mxfp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator, ru
         q = device.put(np.full((N, H, D_FP4 // 2), 0x5A, np.uint8))
         where = ops.MxFp4(scales, rounding=rule, tiles="128x4" if first else None, first_row=first)  # type: ignore[arg-type]
         ops.quantize_groups(device.put(x), where, out=q)
-        device.synchronize()
         np.testing.assert_array_equal(fp4_in(device.get(scales), layout, first), numbers)
         np.testing.assert_array_equal(device.get(q), want)
 
@@ -113,7 +106,6 @@ def test_mxfp8_in_tiles_of_rows_without_heads(device: Device, rng: np.random.Gen
     x = rows(rng, BF16, (130, 96))
     memory = device.put(np.full((256, 4), 0x5A, np.uint8))
     q = ops.quantize_groups(device.put(x), ops.MxFp8(memory, tiles="128x4", first_row=9))
-    device.synchronize()
     bits, powers = quantised(x, 3, True)
     stored = rows_of(device.get(memory), 4)
     np.testing.assert_array_equal(stored[9:139, :3].view(E8M0).astype(F32), powers)
@@ -131,7 +123,6 @@ def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng
     scales, words = device.poisoned((N, 5), F32), device.put(np.full((2, 8), -1, np.int32)[:, :N].T)
     q = ops.quantize_groups(device.put(x.reshape(N, 640)), ops.Fp8Groups(scales))
     powers = ops.quantize_groups(device.put(x.reshape(N, 640)), ops.Fp8Groups(words))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(scales), numbers)
     np.testing.assert_array_equal(device.get(q).astype(F32), want.astype(F32))
     want, numbers = quantised(x.reshape(N, 640), 5, True)
@@ -142,7 +133,6 @@ def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng
     # Here rows are passed as [N, 10, 64], and every two heads share a scale.
     scales = device.poisoned((N, 5), F32)
     q = ops.quantize_groups(device.put(x), ops.Fp8Groups(scales))
-    device.synchronize()
     want, numbers = quantised(x.reshape(N, 640), 5, False)
     np.testing.assert_array_equal(device.get(scales), numbers)
     np.testing.assert_array_equal(device.get(q).reshape(N, 640).astype(F32), want.astype(F32))
@@ -158,7 +148,6 @@ def test_the_bits_of_a_merge_with_one_state(device: Device, rng: np.random.Gener
     q = ops.quantize_groups(x, ops.Fp8Groups(scales))
     lse, none = (device.put(np.full((H, N), value, F32)) for value in (0, -np.inf))
     want, _ = ops.merge_attn_states(x, lse, x, none, out_format=ops.Fp8Groups(merged))
-    device.synchronize()
     assert same_bits(device.get(q), device.get(want)) and same_bits(device.get(scales), device.get(merged))
 
 
@@ -171,7 +160,6 @@ def test_one_scale_of_rows_with_heads(device: Device, rng: np.random.Generator, 
         for scale in (0.07, device.put(np.full((1, 1), 0.07, F32))):
             q = device.put(lay_out(np.full(x.shape, np.nan).astype(E4M3), layout))
             assert ops.quantize_fp8_static(device.put(lay_out(x, layout)), scale, out=q) is q
-            device.synchronize()
             assert same_bits(device.get(q).reshape(-1, D), device.get(want))
 
 
@@ -182,7 +170,6 @@ def test_one_scale_is_a_product_with_its_reciprocal(device: Device) -> None:
     points = ((codes[1:] + codes[:-1]) / 2 * 0.07).astype(F32)
     x = np.concatenate([(points.view(np.int32) + step).view(F32) for step in range(-4, 4)]).reshape(-1, 5, 8)
     q = ops.quantize_fp8_static(device.put(x), 0.07)
-    device.synchronize()
     np.testing.assert_array_equal(device.get(q).astype(F32), (x * (F32.type(1) / F32.type(0.07))).astype(E4M3).astype(F32))
 
 

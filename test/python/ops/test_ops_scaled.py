@@ -152,7 +152,6 @@ def test_vllm_40930_merges_into_groups_of_fp8_have_the_bits_of_the_unfused_seque
         scales = device.put(poisoned)
         shaped = scales[:, None] if name == "split" else scales
         q, q_lse = call(*given, out_format=ops.Fp8Groups(shaped, quantize_from=source))
-        device.synchronize()
         np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
         check(device.get(q).reshape(N, H, D), scales_in(device.get(scales), groups), device.get(merged).reshape(N, H, D), groups, powers)
 
@@ -176,7 +175,6 @@ def test_groups_of_several_heads_have_the_bits_of_the_unfused_sequence(device: D
     for poisoned in places if joined == 2 else [places[list(CALLS).index(name) % 3]]:
         scales = device.put(poisoned)
         q, q_lse = call(*given, out_format=ops.Fp8Groups(scales[:, None] if name == "split" else scales, quantize_from="output"))
-        device.synchronize()
         np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
         check_joined(device.get(q), device.get(scales), device.get(merged).reshape(N, H, SHORT), joined, poisoned.dtype == E8M0)
 
@@ -190,7 +188,6 @@ def test_groups_of_128_over_two_heads_of_64(device: Device, rng: np.random.Gener
     for rounds in (False, True):
         scales = device.poisoned((N, 8), F32)
         q, _ = ops.merge_attn_states(*given, out_format=ops.Fp8Groups(scales, power_of_two=rounds))
-        device.synchronize()
         check_joined(device.get(q), device.get(scales), device.get(merged), 2, rounds)
 
 
@@ -210,7 +207,6 @@ def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: De
         for each in scales:
             out, out_lse = device.poisoned(want.shape, E4M3), device.poisoned(tuple(lse.shape), F32)
             for q, q_lse in (call(*given, out_format=ops.Fp8(each), out=out, out_lse=out_lse), call(*given, out_format=ops.Fp8(each))):
-                device.synchronize()
                 got, nan = device.get(q), np.isnan(want.astype(F32))
                 assert got.dtype == E4M3
                 np.testing.assert_array_equal(np.isnan(got.astype(F32)), nan)
@@ -248,7 +244,6 @@ def test_rows_of_empty_states_are_zeros_with_the_least_scale(device: Device, rng
     call, inputs = two(rng, BF16)
     scales = device.put(np.full((N, H, 2), np.nan, F32))
     q, _ = call(*(device.put(array) for array in inputs), out_format=ops.Fp8Groups(scales))
-    device.synchronize()
     assert (device.get(q)[3].view(np.uint8) == 0).all()
     assert (device.get(scales)[3] == F32.type(1e-10) / F32.type(448)).all()
 
@@ -258,7 +253,6 @@ def test_scales_are_rounded_up_to_powers_where_asked(device: Device, rng: np.ran
     given, scales = [device.put(array) for array in inputs], device.put(np.full((N, H, 2), np.nan, F32))
     merged, _ = call(*given)
     q, _ = call(*given, out_format=ops.Fp8Groups(scales, power_of_two=True, quantize_from="output"))
-    device.synchronize()
     check(device.get(q), device.get(scales), device.get(merged), 2, powers=True)
 
 
@@ -268,7 +262,6 @@ def test_padding_between_columns_is_not_touched(device: Device, rng: np.random.G
     call, inputs = two(rng, BF16)
     memory = device.put(np.full((H * 2, 8), 3.5, F32))
     call(*(device.put(array) for array in inputs), out_format=ops.Fp8Groups(memory[:, :N].T))
-    device.synchronize()
     assert (device.get(memory)[:, N:] == 3.5).all() and not (device.get(memory)[:, :N] == 3.5).any()
 
 
@@ -278,7 +271,6 @@ def test_other_layouts_and_bases_of_the_lse(device: Device, rng: np.random.Gener
     scales = device.put(np.full((N, H, 2), np.nan, F32))
     merged, lse = call(*turned, lse_layout="nh", base="2")
     q, q_lse = call(*turned, out_format=ops.Fp8Groups(scales, quantize_from="output"), lse_layout="nh", base="2")
-    device.synchronize()
     np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
     check(device.get(q), device.get(scales), device.get(merged), 2, powers=False)
 
@@ -291,7 +283,6 @@ def test_vllm_copies_past_the_context_and_scales(device: Device, rng: np.random.
     vllm.merge_attn_states(merged, *given, lse, 6)
     q, scales = device.poisoned((N, H, D), E4M3), device.put(np.full((H * 2, N), np.nan, F32).T)
     vllm.merge_attn_states(q, *given, q_lse, 6, output_block_scale=scales)
-    device.synchronize()
     np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
     check(device.get(q), scales_in(device.get(scales), 2), device.get(merged), 2, powers=False)
 
@@ -331,7 +322,6 @@ def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
     q, scales = device.poisoned((N, H, D), E4M3), device.put(np.full((N, H, 2), np.nan, F32))
     bound = ops.merge_attn_states.bind(*given, out=q, return_lse=False, out_format=ops.Fp8Groups(scales, quantize_from="output"))
     bound(None)
-    device.synchronize()
     check(device.get(q), device.get(scales), device.get(merged), 2, powers=False)
 
 

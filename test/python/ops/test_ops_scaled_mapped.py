@@ -35,7 +35,6 @@ def unfused(groups: Groups, device: Device, given: list[Any], more: dict[str, An
     """Returns the rows, in f32, and the lse of the same merge without a format."""
     out, lse = device.poisoned((groups.rows, HEADS, DIM), dtype), device.poisoned((groups.rows, HEADS), F32)
     ops.merge_states_mapped(out, *given, out_lse=lse, **more)
-    device.synchronize()
     return device.get(out).astype(F32), device.get(lse)
 
 
@@ -57,7 +56,6 @@ def test_rows_that_groups_name_have_the_bits_of_the_unfused_sequence(device: Dev
         q, scales, q_lse = (device.poisoned(shape, kind) for shape, kind in (
             ((groups.rows, HEADS, DIM), E4M3), ((groups.rows, HEADS, 2), F32), ((groups.rows, HEADS), F32)))
         ops.merge_states_mapped(q, *given, out_lse=q_lse, out_format=ops.Fp8Groups(scales, quantize_from=source), **more, **told)
-        device.synchronize()
         same_rows(device.get(q), want, named)
         same_rows(device.get(scales), want_scales, named)
         same_rows(device.get(q_lse), lse, named)
@@ -76,7 +74,6 @@ def test_one_scale_is_given(device: Device, rng: np.random.Generator) -> None:
     named = np.isin(np.arange(groups.rows), list(groups.members))
     q, q_lse = device.poisoned(rows.shape, E4M3), device.poisoned(lse.shape, F32)
     ops.merge_states_mapped(q, *given, out_lse=q_lse, out_format=ops.Fp8(0.03), **more)
-    device.synchronize()
     same_rows(device.get(q), np.clip(rows * (F32.type(1) / F32.type(0.03)), -448, 448).astype(E4M3), named)
     same_rows(device.get(q_lse), lse, named)
 
@@ -90,7 +87,6 @@ def test_words_of_scales_and_their_padding(device: Device, rng: np.random.Genera
     named = np.isin(np.arange(groups.rows), list(groups.members))
     q, words = device.poisoned(rows.shape, E4M3), device.poisoned((groups.rows, 1), np.int32)
     ops.merge_states_mapped(q, *given, out_format=ops.Fp8Groups(words), **more)
-    device.synchronize()
     want, scales = quantised(rows, 1, True)
     powers = np.where(np.isnan(scales[..., 0]), 255, np.frexp(scales[..., 0])[1] - 1 + 127)
     stored = device.get(words).view(np.uint8)
@@ -109,7 +105,6 @@ def test_fp4_in_tiles(device: Device, rng: np.random.Generator) -> None:
     ops.merge_states_mapped(q, *given, out_format=ops.NvFp4(flat, GLOBAL), **more)
     first = device.get(q).copy()
     ops.merge_states_mapped(q, *given, out_format=ops.NvFp4(tiles, GLOBAL, tiles="128x4", first_row=7, clear_padding=False), **more)
-    device.synchronize()
     want, scales = nvfp4(rows, GLOBAL)
     for got, one in ((first, want), (device.get(q), want), (device.get(flat).reshape(scales.shape), scales)):
         np.testing.assert_array_equal(got[named], one[named])
@@ -131,7 +126,6 @@ def test_no_map_leads_out_of_bounds(made: Groups, device: Device, rng: np.random
     named = np.isin(np.arange(made.rows), list(made.members))
     q, scales = device.poisoned(rows.shape, E4M3), device.poisoned((made.rows, HEADS, 1), F32)
     ops.merge_states_mapped(q, *given, out_format=ops.Fp8Groups(scales), **more)
-    device.synchronize()
     want, want_scales = quantised(rows, 1, False)
     same_rows(device.get(q), want, named)
     same_rows(device.get(scales), want_scales, named)
@@ -142,7 +136,6 @@ def test_parts_of_no_weight_hold_anything(device: Device, rng: np.random.Generat
     parts, lses = garbage(rng, (4, 1, 64), BF16), np.array([-np.inf, np.inf, -np.inf, np.inf], F32)[:, None]
     q, scales = device.poisoned((2, 1, 64), E4M3), device.poisoned((2, 1, 1), F32)
     ops.merge_states_mapped(q, device.put(parts), device.put(lses), device.put(np.array([0, 4, 4], np.int32)), out_format=ops.Fp8Groups(scales))
-    device.synchronize()
     assert not device.get(q).view(np.uint8).any() and (device.get(scales) == F32.type(1e-10) / F32.type(448)).all()
 
 

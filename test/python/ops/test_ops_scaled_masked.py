@@ -50,7 +50,6 @@ class Batch:
         prefix, prefix_lse, suffix, suffix_lse = (device.put(x.astype(dtype) if x.ndim == 3 else x.copy()) for x in self.states)
         ops.fixup_zero_kv_rows(prefix, prefix_lse, device.put(self.lens), device.put(self.starts), lse_layout="nh")
         out, lse = ops.merge_attn_states(prefix, prefix_lse, suffix, suffix_lse, lse_layout="nh", base=base)
-        device.synchronize()
         return device.get(out).astype(F32), device.get(lse)
 
     def check(self, got: np.ndarray, want: np.ndarray) -> None:
@@ -72,7 +71,6 @@ def test_rows_without_a_format_have_the_bits_of_the_fixup_and_the_merge(device: 
         for out, out_lse in ((device.poisoned((batch.rows, HEADS, DIM), dtype), device.poisoned((batch.rows, HEADS), F32)), given[:2]):
             old, old_lse = device.get(out).copy(), device.get(out_lse).copy()
             assert ops.fixup_merge(*given, out=out, out_lse=out_lse, base=base) == (out, out_lse)  # type: ignore[arg-type]
-            device.synchronize()
             for got, before_it, wanted in ((device.get(out), old, want.astype(dtype)), (device.get(out_lse), old_lse, want_lse)):
                 assert same_bits(got[~batch.inside], before_it[~batch.inside])
                 np.testing.assert_array_equal(got[batch.inside].astype(F32), wanted[batch.inside].astype(F32))
@@ -87,13 +85,11 @@ def test_one_scale_has_the_bits_of_the_fixup_and_the_merge(device: Device, rng: 
         given, scale = batch.on(device), device.put(np.full(1, 0.07, F32))
         q, lse = device.poisoned((batch.rows, HEADS, DIM), E4M3), device.poisoned((batch.rows, HEADS), F32)
         assert ops.fixup_merge(*given, out=q, out_lse=lse, out_format=ops.Fp8(scale), base=base) == (q, lse)  # type: ignore[arg-type]
-        device.synchronize()
         assert all(same_bits(device.get(x), y) for x, y in zip(given, batch.states))  # the inputs are not changed
         prefix, prefix_lse, suffix, suffix_lse = batch.on(device)[:4]
         fixed, fixed_lse = device.put(batch.states[0].copy()), device.put(batch.states[1].copy())
         ops.fixup_zero_kv_rows(fixed, fixed_lse, *given[4:], lse_layout="nh")
         want, want_lse = ops.merge_attn_states(fixed, fixed_lse, suffix, suffix_lse, out_format=ops.Fp8(scale), lse_layout="nh", base=base)  # type: ignore[arg-type]
-        device.synchronize()
         batch.check(device.get(q), device.get(want))
         batch.check(device.get(lse), device.get(want_lse))
         there = np.stack([np.broadcast_to(~batch.dead[:, None], (batch.rows, HEADS)), np.ones((batch.rows, HEADS), bool)])[:, batch.inside]
@@ -109,7 +105,6 @@ def test_a_group_of_all_heads(device: Device, rng: np.random.Generator, lengths:
     rows, lse = batch.unfused(device, F32)
     q, q_lse, scales = device.poisoned(rows.shape, E4M3), device.poisoned(lse.shape, F32), device.poisoned((batch.rows, 1), F32)
     ops.fixup_merge(*batch.on(device), out=q, out_lse=q_lse, out_format=ops.Fp8Groups(scales))
-    device.synchronize()
     want, numbers = quantised(rows.reshape(batch.rows, HEADS * DIM), 1, False)
     batch.check(device.get(q), want.reshape(rows.shape))
     batch.check(device.get(q_lse), lse)
@@ -128,7 +123,6 @@ def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.G
         memory = device.poisoned((HEADS * groups, n) if columns else (n, HEADS, groups), F32)
         q, q_lse = device.poisoned(rows.shape, E4M3), device.poisoned(lse.shape, F32)
         ops.fixup_merge(*given, out=q, out_lse=q_lse, out_format=ops.Fp8Groups(memory.T if columns else memory, quantize_from=source))
-        device.synchronize()
         want, numbers = quantised(rows, groups, False)
         batch.check(device.get(q), want)
         batch.check(device.get(q_lse), lse)
@@ -136,7 +130,6 @@ def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.G
         batch.check((np.ascontiguousarray(stored.T) if columns else stored).reshape(n, HEADS, groups), numbers)
     q, words = device.poisoned(rows.shape, E4M3), device.poisoned((n, 1), np.int32)
     ops.fixup_merge(*given, out=q, return_lse=False, out_format=ops.Fp8Groups(words, quantize_from=source))
-    device.synchronize()
     want, numbers = quantised(rows, 1, True)
     batch.check(device.get(q), want)
     each = device.get(words).view(np.uint8)
@@ -148,7 +141,6 @@ def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.G
     ):
         q, stored = (device.put(np.full(shape, 255, np.uint8)) for shape in ((n, HEADS, DIM // 2), (n, HEADS, DIM // size)))
         ops.fixup_merge(*given, out=q, return_lse=False, out_format=form(stored))
-        device.synchronize()
         for got, one in zip((q, stored), make(rows) if n else (device.get(q), device.get(stored))):
             batch.check(device.get(got), one)
 
@@ -159,7 +151,6 @@ def test_scales_in_tiles(device: Device, rng: np.random.Generator) -> None:
     rows, _ = batch.unfused(device, F32)
     tiles = device.put(np.full((128, HEADS * DIM // 16), 0xA5, np.uint8))
     ops.fixup_merge(*batch.on(device), out_format=ops.NvFp4(tiles, GLOBAL, tiles="128x4", first_row=50, clear_padding=False))
-    device.synchronize()
     stored, (_, numbers) = rows_of(device.get(tiles), HEADS * DIM // 16), nvfp4(rows, GLOBAL)
     at = 50 + np.flatnonzero(batch.inside)
     np.testing.assert_array_equal(stored[at], numbers[batch.inside].reshape(len(at), -1))
@@ -177,7 +168,6 @@ def test_arrays_lie_anywhere(device: Device, rng: np.random.Generator, layout: s
     outs = [lay_out(poison(shape, kind), layout) for shape, kind in ((rows.shape, E4M3), (turn(lse).shape, F32), (numbers.shape, F32))]
     before, (q, q_lse, scales) = [buffer_of(x).copy() for x in outs], [device.put(x) for x in outs]
     ops.fixup_merge(*(device.put(x) for x in (a, s, b, t, batch.lens, batch.starts)), out=q, out_lse=q_lse, out_format=ops.Fp8Groups(scales), lse_layout=lse_layout)
-    device.synchronize()
     for got, one in ((q, want), (scales, numbers)):
         batch.check(device.get(got), one)
     batch.check(turn(device.get(q_lse)), lse)
@@ -191,7 +181,6 @@ def test_the_lse_may_be_an_input(device: Device, rng: np.random.Generator) -> No
     for which in (1, 3):
         given = [device.put(x.copy()) for x in (*batch.states, batch.lens, batch.starts)]
         q, lse = ops.fixup_merge(*given, out_format=ops.Fp8(0.1), out_lse=given[which])
-        device.synchronize()
         assert lse is given[which] and same_bits(device.get(q)[batch.inside], device.get(want)[batch.inside])
         assert same_bits(device.get(lse)[batch.inside], device.get(want_lse)[batch.inside])
         assert same_bits(device.get(lse)[~batch.inside], batch.states[which][~batch.inside])
@@ -209,7 +198,6 @@ def test_no_offsets_lead_out_of_bounds(device: Device, rng: np.random.Generator,
     merged = ops.merge_attn_states(*given[:4], out_format=ops.Fp8(scale), lse_layout="nh")
     none = device.put(np.full((n, 1), -np.inf, F32))
     alone = ops.merge_attn_states(given[0], none, *given[2:4], out_format=ops.Fp8(scale), lse_layout="nh")
-    device.synchronize()
     made = [(device.get(q).view(np.uint8), device.get(lse)) for q, lse in ((q, lse), merged, alone)]
     made.append((poison((n, 1, 32), np.dtype(np.uint8)), poison((n, 1), F32)))
     for t in range(n):
@@ -222,7 +210,6 @@ def test_more_lengths_than_sequences_and_no_rows(device: Device, rng: np.random.
     want, _ = ops.fixup_merge(*batch.on(device), out_format=ops.Fp8(0.1))
     batch.lens = np.concatenate([batch.lens, [0, -1, 7]]).astype(np.int32)
     q, _ = ops.fixup_merge(*batch.on(device), out_format=ops.Fp8(0.1))
-    device.synchronize()
     assert same_bits(device.get(q)[batch.inside], device.get(want)[batch.inside])
     q, lse = ops.fixup_merge(*Batch(rng, [0, 0], 0, 0, BF16).on(device), out_format=ops.Fp8(0.1))
     assert tuple(q.shape) == (0, HEADS, DIM) and tuple(lse.shape) == (0, HEADS)

@@ -49,7 +49,6 @@ def test_rows_and_their_lse_in_every_layout(device: Device, rng: np.random.Gener
         turned = s if lse_layout == "nh" else np.ascontiguousarray(s.T)
         got = ops.apply_sink(device.put(lay_out(v, layout)), device.put(lay_out(turned, layout)), device.put(SINKS), out=given[0],
                              out_lse=given[1], lse_layout=lse_layout, base=base)
-        device.synchronize()
         assert got[0] is given[0] and got[1] is given[1]
         row.check(device.get(given[0]), "out")
         stored = device.get(given[1])
@@ -63,7 +62,6 @@ def test_dead_rows_are_zeros_with_the_sinks_lse_whatever_they_hold(device: Devic
     v, s = garbage(rng, (ROWS, HEADS, DIM), dtype), np.where(np.arange(ROWS) % 2, np.inf, -np.inf).astype(F32)[:, None].repeat(HEADS, 1)
     sinks = np.array([-np.inf, np.inf, 0, 600, -600, 80, 1.25, -3], F32)
     out, lse = ops.apply_sink(device.put(v), device.put(s), device.put(sinks))
-    device.synchronize()
     assert not device.get(out).view(np.uint8).any()
     np.testing.assert_array_equal(device.get(lse), np.broadcast_to(np.where(np.isinf(sinks), -np.inf, sinks), s.shape))
 
@@ -74,7 +72,6 @@ def test_a_logit_that_is_none_copies_the_row(device: Device, rng: np.random.Gene
     v[0], v[1, 0, :2] = -0.0, [1e-45, np.inf]
     for base in ("e", "2"):
         out, lse = ops.apply_sink(device.put(v), device.put(s), device.put(np.array([-np.inf, np.inf] * 4, F32)), base=base)  # type: ignore[arg-type]
-        device.synchronize()
         assert same_bits(device.get(out), v) and same_bits(device.get(lse), s)
 
 
@@ -85,11 +82,9 @@ def test_in_place_and_without_the_lse(device: Device, rng: np.random.Generator, 
     want, want_lse = (device.get(x).copy() for x in ops.apply_sink(device.put(v), device.put(s), device.put(SINKS), lse_layout=lse_layout))
     rows, lse = device.put(v.copy()), device.put(s.copy())
     assert ops.apply_sink(rows, lse, device.put(SINKS), out=rows, return_lse=False, lse_layout=lse_layout) == (rows, None)
-    device.synchronize()
     assert same_bits(device.get(rows), want) and same_bits(device.get(lse), s)
     rows = device.put(v.copy())
     ops.apply_sink(rows, lse, device.put(SINKS), out=rows, out_lse=lse, lse_layout=lse_layout)
-    device.synchronize()
     assert same_bits(device.get(rows), want) and same_bits(device.get(lse), want_lse)
 
 
@@ -99,7 +94,6 @@ def test_logits_of_16_bits(device: Device, rng: np.random.Generator, dtype: np.d
     sinks = SINKS.astype(dtype)
     out, lse = ops.apply_sink(device.put(v), device.put(s), device.put(sinks))
     want, want_lse = ops.apply_sink(device.put(v), device.put(s), device.put(sinks.astype(F32)))
-    device.synchronize()
     assert same_bits(device.get(out), device.get(want)) and same_bits(device.get(lse), device.get(want_lse))
 
 
@@ -108,7 +102,6 @@ def test_the_bits_of_a_merge_with_zeros(device: Device, rng: np.random.Generator
     out, lse = ops.apply_sink(device.put(v), device.put(s), device.put(SINKS))
     zeros, logits = np.zeros_like(v), np.ascontiguousarray(np.broadcast_to(SINKS, s.shape))
     want, want_lse = ops.merge_attn_states(*(device.put(x) for x in (v, s, zeros, logits)), lse_layout="nh")
-    device.synchronize()
     np.testing.assert_array_equal(device.get(out), device.get(want))
     np.testing.assert_array_equal(device.get(lse), device.get(want_lse))
 

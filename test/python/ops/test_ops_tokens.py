@@ -60,7 +60,6 @@ def test_blocks_of_any_dtype_are_cleared(device: Device, rng: np.random.Generato
         ids = np.array([3, -1, 8, 9, 0, 3, np.iinfo(ids_dtype).max, np.iinfo(ids_dtype).min], ids_dtype)
         cache = device.put(before.copy())
         ops.zero_blocks(cache, device.put(ids))
-        device.synchronize()
         before[[3, 8, 0]] = np.zeros((), dtype)
         assert same_bits(device.get(cache), before)
 
@@ -75,7 +74,6 @@ def test_dtypes_that_kernels_do_not_have_are_moved_as_bits(device: Device, rng: 
     ops.zero_blocks(cache, device.put(np.array([1])))
     padded = ops.pack_rows(cache, starts, 2)
     back = ops.unpack_rows(padded, starts, out=device.put(before.copy()))
-    device.synchronize()
     want = before.copy()
     want[1] = 0
     assert padded.dtype == cache.dtype and same_bits(device.get(cache), want)
@@ -93,7 +91,6 @@ def test_several_caches_are_cleared_in_one_launch(device: Device, rng: np.random
     before = [bits(rng, (6, 2, 4, 32), BF16) for _ in range(count)]
     caches = [device.put(x.copy()) for x in before]
     ops.zero_blocks(caches, device.put(np.array([5, 1, 6])))
-    device.synchronize()
     for cache, want in zip(caches, before):
         want[[5, 1]] = 0
         assert same_bits(device.get(cache), want)
@@ -128,7 +125,6 @@ def test_blocks_may_lie_in_any_order_and_with_gaps(device: Device, rng: np.rando
         before = bits(rng, shape, F16)
         whole = device.put(before.copy())
         ops.zero_blocks(view(whole), device.put(np.array([4, 0])))
-        device.synchronize()
         view(before)[[4, 0]] = 0
         assert same_bits(device.get(whole), before)
 
@@ -139,7 +135,6 @@ def test_vllm_35219_stale_nan_of_another_dtype_is_cleared(device: Device, rng: n
     raw = np.full((6, 4, 64), np.nan, F32)
     cache = device.put(raw.view(BF16))
     ops.zero_blocks(cache, device.put(np.array([4, 0, -1, -1, 6, 2**62])))
-    device.synchronize()
     got = device.get(cache).astype(F32)
     assert (got[[0, 4]] * 0 == 0).all() and np.isnan(got[[1, 2, 3, 5]]).any((1, 2)).all()
 
@@ -154,7 +149,6 @@ def test_vllm_48085_calls_in_a_row_clear_their_own_blocks(device: Device, rng: n
         ops.zero_blocks(cache, ids)
     for launch in [ops.zero_blocks.bind(cache, ids) for ids in lists[5:]]:
         launch(None)
-    device.synchronize()
     before[:30] = 0
     assert same_bits(device.get(cache), before)
 
@@ -165,7 +159,6 @@ def test_vllm_50276_a_block_may_be_longer_than_what_is_cleared_of_it(device: Dev
     slab = bits(rng, (5, 96), np.dtype(np.uint8))
     whole = device.put(slab.copy())
     ops.zero_blocks(whole[:, 32:64], device.put(np.array([4, 1])))
-    device.synchronize()
     slab[[4, 1], 32:64] = 0
     assert same_bits(device.get(whole), slab)
 
@@ -214,7 +207,6 @@ def test_rows_are_packed_and_unpacked(device: Device, rng: np.random.Generator, 
         new = ops.pack_rows(ragged, device.put(starts), most, pad=pad)
         back = device.poisoned(x.shape, dtype)
         assert ops.unpack_rows(out, device.put(starts), out=back) is back
-        device.synchronize()
         assert same_bits(device.get(out), padded_of(x, lengths, most, pad)) and same_bits(device.get(new), device.get(out))
         want, first = poison(x.shape, dtype), 0
         for length in lengths:
@@ -259,7 +251,6 @@ def test_vllm_packs_sequences_by_their_lengths(device: Device, rng: np.random.Ge
     lengths, x = [2, 0, 5, 1], rng.integers(0, 9, (8, 3, 16)).astype(dtype)
     given = device.put(np.array(lengths, np.int32))
     packed = vllm.pack_seq_triton(device.put(x), given, pad) if pad != -np.inf else vllm.pack_seq_triton(device.put(x), given)
-    device.synchronize()
     assert same_bits(device.get(packed), padded_of(x, lengths, 5, pad))
     assert same_bits(device.get(vllm.unpack_seq_triton(packed, given)), x)
 
@@ -280,7 +271,6 @@ def test_heads_are_turned(device: Device, rng: np.random.Generator, dtype: np.dt
     for kind, given in ((np.int64, table), (np.int32, table.reshape(20, 2, dim // 2))):
         x = device.put(whole.copy())
         ops.apply_rope(x[..., :dim], device.put(positions.astype(kind)), device.put(given), interleaved=interleaved)
-        device.synchronize()
         got = device.get(x)
         assert same_bits(got[..., dim:], whole[..., dim:])
         wide, c, s = whole[:3, :, :dim].astype(np.float64), *np.split(table.astype(np.float64)[positions[:3]], 2, 1)
@@ -319,7 +309,6 @@ def test_bound_calls(device: Device, rng: np.random.Generator) -> None:
     assert same_bits(device.get(cache), before)
     for launch in (clear, pack):
         launch(None)
-    device.synchronize()
     before[[1, 2]] = 0
     assert same_bits(device.get(cache), before) and same_bits(device.get(out), padded_of(before[:3], [1, 2], 2, 0))
 

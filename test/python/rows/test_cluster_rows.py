@@ -149,7 +149,6 @@ def test_rows_that_end_at_the_launch(kernels: ModuleType, device: Device, rng: n
     kernels.ends_softmax(y, device.put(x))
     labels = np.array([size - 1, 5], np.int32)
     kernels.ends_entropy(loss, best, device.put(x), device.put(labels))
-    device.synchronize()
     check_probabilities(device.get(y), soft(x)[0])
     np.testing.assert_array_equal(device.get(best), x.astype(np.float32).argmax(1))
     np.testing.assert_allclose(device.get(loss), soft(x)[1] - x[np.arange(2), labels].astype(np.float64), rtol=4e-6, atol=1e-5)
@@ -162,7 +161,6 @@ def test_probabilities(kernels: ModuleType, device: Device, rng: np.random.Gener
     x[1] = -2
     y = device.poisoned(x.shape, dtype)
     kernels.softmax(y, device.put(spaced(x, 16, 8)))
-    device.synchronize()
     check_probabilities(device.get(y), soft(x)[0])
 
 
@@ -174,7 +172,6 @@ def test_cross_entropy_and_the_greatest(kernels: ModuleType, device: Device, rng
     loss, best, greedy = device.poisoned((4,), F32), device.poisoned((4,), np.int32), device.poisoned((4,), np.int32)
     kernels.entropy(loss, best, device.put(x), device.put(labels))
     kernels.greedy(greedy, device.put(x))
-    device.synchronize()
     first = [size // 2, 0, size - 3, int(x[3].astype(np.float32).argmax())]
     np.testing.assert_array_equal(device.get(best), first)
     np.testing.assert_array_equal(device.get(greedy), first)
@@ -192,7 +189,6 @@ def test_bits_of_sums(kernels: ModuleType, device: Device, rng: np.random.Genera
     x = rng.standard_normal((rows, size)).astype(np.float32)
     found = [device.poisoned((rows,), dtype) for dtype in (F32, F32, F32, np.int32)]
     getattr(kernels, kernel)(*found, device.put(x))
-    device.synchronize()
     total, squares, least, ids = (device.get(one) for one in found)
     s = reduced(x)
     np.testing.assert_array_equal(total, s)
@@ -207,7 +203,6 @@ def test_a_row_is_normed_in_place(kernels: ModuleType, device: Device, rng: np.r
     x, w = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 128256), (128256,)))
     y = device.put(x.copy())
     kernels.norm(y, device.put(w), 1e-5)
-    device.synchronize()
     wide = x.astype(np.float64)
     want = wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5) * w.astype(np.float64)
     np.testing.assert_allclose(device.get(y).astype(np.float64), want, rtol=4e-6 if dtype == F32 else 2.0**-8)
@@ -218,7 +213,6 @@ def test_the_three_greatest(kernels: ModuleType, device: Device, rng: np.random.
     x = special(rng, 2, 128256, dtype)
     values, ids = device.poisoned((2, 3), F32), device.poisoned((2, 3), np.int32)
     kernels.best(values, ids, device.put(x))
-    device.synchronize()
     order = np.argsort(-x.astype(np.float32), axis=1, kind="stable")[:, :3]
     np.testing.assert_array_equal(device.get(ids), order)
     np.testing.assert_array_equal(device.get(values), np.take_along_axis(x.astype(np.float32), order, 1))
@@ -232,7 +226,6 @@ def test_reductions_in_loops(kernels: ModuleType, device: Device, rng: np.random
     x, c = whole(rng, (4, 65544)), np.array([0, 1, 2, 4], np.int32)
     total, given = device.poisoned((4,), F32), device.put(x.copy())
     kernels.repeated(total, given, device.put(c))
-    device.synchronize()
     want = np.zeros(4, np.float32)
     for t in range(4):
         for i in range(c[t]):
@@ -247,6 +240,5 @@ def test_a_block_reads_what_another_one_wrote(kernels: ModuleType, device: Devic
     x = np.abs(whole(rng, (2, 65544)))
     given, most = device.put(x.copy()), device.poisoned((2,), F32)
     kernels.one_between(given, most)
-    device.synchronize()
     np.testing.assert_array_equal(device.get(most), x.sum(1))
     np.testing.assert_array_equal(np.array(device.get(given))[:, 40000], x.sum(1))

@@ -74,7 +74,6 @@ def test_a_row_of_numbers_has_them_in_order(tmp_path: Path, device: Device, rng:
     around = np.zeros((7, k + 5), as_type)
     z = device.put(around)
     module.sliced(z, device.put(x))
-    device.synchronize()
     assert_same(device.get(y), x)
     around[:, 2 : k + 2] = x
     assert_same(device.get(z), around)
@@ -106,7 +105,6 @@ def test_the_greatest_numbers_normalised(tmp_path: Path, device: Device, rng: np
     x = rng.permuted(np.tile(np.arange(256) / 32 - 4, (9, 1)), axis=1).astype(BF16)
     values, places = device.poisoned((9, 8), F32), device.poisoned((9, 8), np.int32)
     load(tmp_path, MEMBERS).best(values, places, device.put(x))
-    device.synchronize()
     order = np.argsort(-x.astype(np.float64), axis=1)[:, :8]
     weights = np.exp(np.take_along_axis(x.astype(np.float64), order, 1))
     np.testing.assert_array_equal(device.get(places), order)
@@ -117,7 +115,6 @@ def test_constants_take_the_type_of_the_other_numbers(tmp_path: Path, device: De
     x, t = rng.normal(0, 1, (4, 3)).astype(F32), np.arange(4, dtype=np.int32)
     outs = [device.poisoned((4, 3), F32), device.poisoned((4, 3), np.int32), device.poisoned((4, 1), np.int32), device.put(np.zeros((4, 3), bool))]
     load(tmp_path, MEMBERS).constants(*outs, device.put(x))
-    device.synchronize()
     y, z, w, flags = (device.get(out) for out in outs)
     assert_same(y, x * np.array([1, 2, -0.5], F32))
     np.testing.assert_array_equal(z, np.array([1, -2, 3]) + t[:, None])
@@ -161,7 +158,6 @@ def check(kernel: mlafix.Kernel, device: Device, rng: np.random.Generator, dtype
     x = numbers(rng, (len(at), max(size, 1)), dtype)[:, :size]
     y = device.put(np.ones((len(at), 3), bool)) if dtype == "bool_" else device.poisoned((len(at), 3), DTYPES[stored(dtype)])
     kernel(y, device.put(x), device.put(at), device.put(wide))
-    device.synchronize()
     for column, where in enumerate((at, wide, at.astype(np.int64) + 1)):
         assert_same(device.get(y)[:, column], wanted(x, where))
 
@@ -219,7 +215,6 @@ def test_log_probabilities_of_chosen_tokens(tmp_path: Path, device: Device, rng:
     x, label = rng.normal(0, 2, (6, 1000)).astype(DTYPES[dtype]), rng.integers(0, 1000, 6)
     out = device.poisoned((6,), F32)
     load(tmp_path, LOGPROBS).logprobs(out, device.put(x), device.put(label), None)
-    device.synchronize()
     wide = x.astype(np.float64)
     want = wide[np.arange(6), label] - np.log(np.exp(wide).sum(1))
     np.testing.assert_allclose(device.get(out), want, rtol=1e-5, atol=1e-5)
@@ -231,7 +226,6 @@ def test_an_element_of_a_row_whose_size_no_tensor_must_say(tmp_path: Path, devic
     x, at = rng.normal(0, 1, (5, 9)).astype(F32), np.array([0, 8, 9, -1, 4], np.int32)
     out = device.poisoned((5, 2), F32)
     load(tmp_path, LOGPROBS).absent(out, device.put(x), None, device.put(at))
-    device.synchronize()
     want = x + np.float32(2)
     assert_same(device.get(out)[:, 0], wanted(want, at))
     assert_same(device.get(out)[:, 1], wanted(want, at.astype(np.int64) << 32))
@@ -241,7 +235,6 @@ def test_a_loop_over_elements(tmp_path: Path, device: Device, rng: np.random.Gen
     x, start = rng.integers(-4, 5, (4, 5)).astype(F32), np.array([0, 2, 4, 7], np.int32)
     out = device.poisoned((4,), F32)
     load(tmp_path, LOGPROBS).looped(out, device.put(x), device.put(start))
-    device.synchronize()
     want = [(row[first:] ** 2).sum() if first < 5 else row[0] ** 2 for row, first in zip(x, start)]
     np.testing.assert_array_equal(device.get(out), np.array(want, F32))
 
@@ -276,7 +269,6 @@ def test_an_element_of_each_group(
     members, one = device.put(np.ones((6, count), as_type)), device.put(np.ones(6, as_type))
     given = [device.put(np.ones(size, F32))] if more else []
     load(tmp_path, groups(dtype, product, more)).k(members, one, device.put(x), device.put(g), device.put(at), *given)
-    device.synchronize()
     wide = x.reshape(6, count, size)
     want = np.stack([wanted(wide[:, i], at) for i in range(count)], axis=1)
     assert_same(device.get(members), want)
@@ -300,7 +292,6 @@ def test_pairs_of_a_weighted_row_are_turned(tmp_path: Path, device: Device, rng:
     c, s = rng.normal(0, 1, (2, 5, 32)).astype(F32)
     y = device.poisoned((5, 64), F32)
     load(tmp_path, PAIRS).turn(y, *map(device.put, (x, c, s, w)))
-    device.synchronize()
     row = x.astype(np.float64) * w
     even, odd = row[:, ::2], row[:, 1::2]
     want = np.stack([even * c - odd * s, odd * c + even * s], axis=2).reshape(5, 64)

@@ -100,7 +100,6 @@ def test_what_is_moved_keeps_its_bits(folder: Path, device: Device, rng: np.rand
     outputs = [device.put(a) for a in (poison(x.shape, numpy_dtype), poison(y.shape, numpy_dtype), before.copy(),
                                        poison(x.shape, numpy_dtype), before.copy(), poison(x.shape, numpy_dtype))]  # fmt: skip
     kernel(*outputs, device.put(x), device.put(y), device.put(p), device.put(x))
-    device.synchronize()
     zero = np.zeros((), numpy_dtype)
     chosen = p[:, None]
     wanted = [x, y, np.where(chosen, x, before), np.where(chosen, x, zero), np.where(chosen, zero, before), np.where(chosen, x, zero)]

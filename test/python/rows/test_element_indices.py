@@ -71,7 +71,6 @@ def test_indices_of_elements(tmp_path: Path, device: Device, rng: np.random.Gene
     shapes = [((rows, size), np.int32), ((rows, size), np.float32), *(((rows,), np.dtype(d)) for d in ("i4", "i4", "f4", "i4"))]
     outputs = [device.poisoned(shape, dtype) for shape, dtype in shapes]
     load(tmp_path, TEXT).k(*outputs, device.put(x), device.put(y), device.put(lens))
-    device.synchronize()
     ids, masked, best, least, top, most = (np.array(device.get(o)) for o in outputs)
     np.testing.assert_array_equal(ids, np.broadcast_to(np.arange(size), ids.shape))
     np.testing.assert_array_equal(masked, np.where(np.arange(size) < lens[:, None], x, -np.inf))
@@ -89,7 +88,6 @@ def test_indices_of_narrow_extremes(tmp_path: Path, device: Device, rng: np.rand
     x[1, size - 1], x[2, 0], x[3], x[5] = np.nan, -np.inf, -np.inf, 1.0
     best, least = (device.poisoned((6,), np.int32) for _ in range(2))
     load(tmp_path, TEXT).narrow(best, least, device.put(x))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(best), first(x.astype(np.float64), True))
     np.testing.assert_array_equal(device.get(least), first(x.astype(np.float64), False))
 

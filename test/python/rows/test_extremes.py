@@ -85,7 +85,6 @@ def test_extremes_and_where_they_are(kernels: ModuleType, device: Device, rng: n
     largest = device.poisoned((12,), dtype)
     first, last = device.poisoned((12,), np.int32), device.poisoned((12,), np.int32)
     kernels.extremes(most, least, largest, first, last, device.put(spaced(x, gap, offset)))
-    device.synchronize()
     wide = x.astype(np.float32)
     np.testing.assert_array_equal(device.get(most), wide.max(-1))
     np.testing.assert_array_equal(device.get(least), wide.min(-1))
@@ -105,7 +104,6 @@ def test_a_row_is_used_after_its_extreme(kernels: ModuleType, device: Device, rn
     labels = rng.integers(0, size, 5).astype(np.int32)
     y, loss, best = device.poisoned(x.shape, dtype), device.poisoned((5,), F32), device.poisoned((5,), np.int32)
     kernels.cross_entropy(y, loss, best, device.put(spaced(x, gap, offset)), device.put(labels))
-    device.synchronize()
     want, lse = soft(x)
     check_probabilities(device.get(y), want)
     np.testing.assert_allclose(device.get(loss), lse - x[np.arange(5), labels].astype(np.float64), rtol=4e-6, atol=2e-5)
@@ -119,7 +117,6 @@ def test_some_elements_do_not_count(kernels: ModuleType, device: Device, rng: np
     last = np.array([-1, 0, 1, size // 2, size - 2, size - 1], np.int32)
     most = device.poisoned((6,), F32)
     kernels.within(most, device.put(x), device.put(last))
-    device.synchronize()
     want = np.where(np.arange(size) <= last[:, None], x.astype(np.float32), -1.0).max(-1)
     np.testing.assert_array_equal(device.get(most), want)
 
@@ -131,7 +128,6 @@ def test_numbers_that_the_row_cannot_hold(kernels: ModuleType, device: Device, r
     keep = np.arange(12, dtype=np.int32) % 2
     y, most = device.poisoned(x.shape, F32), device.poisoned((12,), F32)
     kernels.clamped(y, most, device.put(x), device.put(keep))
-    device.synchronize()
     wide = x.astype(np.float32)
     np.testing.assert_array_equal(device.get(y), np.minimum(np.maximum(wide, np.float32(-0.1)), np.float32(0.5)))
     np.testing.assert_array_equal(device.get(most), np.where(keep > 0, wide.max(-1), np.float32(0.1)))

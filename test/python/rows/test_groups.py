@@ -126,7 +126,6 @@ def test_each_group_is_reduced(kernels: ModuleType, device: Device, rng: np.rand
     y, total, top = (device.poisoned(s, F32) for s in (x.shape, (5,), (5,)))
     sums, most, best, least, ids = (device.poisoned(shape, dtype) for dtype in (F32, F32, np.int32, np.int32, np.int32))
     kernels.reduce_groups(y, sums, most, best, least, total, top, ids, device.put(spaced(x, gap, offset)))
-    device.synchronize()
     each = x.reshape(5, groups, size)
     sum_of, most_of = tree(each), np.abs(each).max(2)
     want = {
@@ -150,7 +149,6 @@ def test_rows_of_groups_pass_through_control_flow(
     c = np.array([0, 1, 2, 3, 5, 1], np.int32)
     y, s_out = device.poisoned(x.shape, F32), device.put(s.copy())
     kernels.through_control(y, s_out, device.put(x), device.put(s), device.put(c))
-    device.synchronize()
     scale = s + np.where(c[:, None] > 1, x.reshape(6, groups, size).max(2), 0)
     for i in range(5):
         scale = np.where((i < c)[:, None] & (scale > 2), scale * 0.5, scale)
@@ -168,7 +166,6 @@ def test_an_element_is_updated_in_place(kernels: ModuleType, device: Device, rng
     apart_y, apart = device.poisoned(x.shape, F32), device.put(s.copy())
     kernels.through_control(apart_y, apart, device.put(x), device.put(s), device.put(c))
     kernels.through_control(y, same, device.put(x), same, device.put(c))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y), device.get(apart_y))
     np.testing.assert_array_equal(device.get(same), device.get(apart))
 
@@ -177,7 +174,6 @@ def test_integers_and_a_group_of_a_fixed_size(kernels: ModuleType, device: Devic
     x = rng.integers(-(2**31), 2**31, (7, 24)).astype(np.int32)
     y, most = device.poisoned(x.shape, np.int32), device.poisoned((7, 3), np.int32)
     kernels.integers(y, most, device.put(x))
-    device.synchronize()
     each = x.reshape(7, 3, 8)
     np.testing.assert_array_equal(device.get(most), each.max(2))
     np.testing.assert_array_equal(device.get(y), (each.max(2)[..., None] - each).reshape(7, -1))
@@ -190,7 +186,6 @@ def test_a_ragged_grid(kernels: ModuleType, device: Device, rng: np.random.Gener
     cu, lens = np.array([0, 3, 3, 8, 11], np.int32), np.array([2, 1, 0, 4], np.int32)
     y, sums = device.put(x.copy()), device.put(s.copy())
     kernels.blank_ragged(y, sums, device.put(cu), device.put(lens))
-    device.synchronize()
     live = np.isin(np.arange(11), [0, 1, 2, 8, 9, 10])[:, None]
     most = x.reshape(11, groups, size).max(2)
     np.testing.assert_array_equal(device.get(sums), np.where(live, s + most, s))
@@ -206,7 +201,6 @@ def test_a_merge_with_a_scale_for_each_group(kernels: ModuleType, device: Device
     a[1] = np.nan
     q, scales, lses = device.poisoned(shape, E4M3), device.poisoned((*shape[:2], groups), F32), device.poisoned(shape[:2], F32)
     kernels.merged(q, scales, lses, *(device.put(array) for array in (a, a_lse, b, b_lse)))
-    device.synchronize()
     live_a, live_b = ~np.isinf(a_lse), ~np.isinf(b_lse)
     weight_a, weight_b = (np.where(live, np.exp(lse.astype(np.float64)), 0) for live, lse in ((live_a, a_lse), (live_b, b_lse)))
     weight = np.where(live_a | live_b, weight_a + weight_b, 1)[..., None]
@@ -232,7 +226,6 @@ def test_a_running_merge_of_scaled_parts(
     lse = rng.integers(-3, 3, (parts, 3)).astype(np.float32)
     q, scales = device.poisoned(x.shape[1:], F32), device.poisoned((3, groups), F32)
     kernels.many(q, scales, device.put(x), device.put(s), device.put(lse))
-    device.synchronize()
     weight = np.exp2(lse.astype(np.float64))
     row = x.astype(np.float64) * np.repeat(s, size, 2)
     want = (row * weight[..., None]).sum(0) / weight.sum(0)[:, None]

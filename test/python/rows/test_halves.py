@@ -80,7 +80,6 @@ def test_every_number_becomes_the_nearest_code(tmp_path: Path, device: Device, r
     x = np.resize(some, (-(-some.size // size), size))
     y = device.poisoned((len(x), size // 2), np.uint8)
     load(tmp_path, TEXT).write(y, device.put(x))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y), packed(codes_of(x.astype(np.float32))))
 
 
@@ -90,11 +89,9 @@ def test_every_code_is_read(tmp_path: Path, device: Device, size: int) -> None:
     want = np.where(codes & 8, -MAGNITUDES[codes & 7], MAGNITUDES[codes & 7]).astype(np.float32)
     y = device.poisoned(codes.shape, F32)
     load(tmp_path, TEXT).read(y, device.put(packed(codes)))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y).view(np.uint32), want.view(np.uint32))
     p = np.arange(12) % 3 == 0
     load(tmp_path, TEXT).read(y, device.put(packed(codes)), device.put(p))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y).view(np.uint32), np.where(p[:, None], want, 0).astype(F32).view(np.uint32))
 
 
@@ -105,7 +102,6 @@ def test_an_element_of_a_computed_row(tmp_path: Path, device: Device) -> None:
     values = np.where(codes & 8, -MAGNITUDES[codes & 7], MAGNITUDES[codes & 7]).astype(np.float32)
     y = device.poisoned((7,), F32)
     load(tmp_path, TEXT).element(y, device.put(packed(codes)), device.put(places))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y), [2 * values[t, i] if 0 <= i < 32 else 0 for t, i in enumerate(places)])
 
 
@@ -116,7 +112,6 @@ def test_rows_are_bytes_apart_and_what_is_between_is_not_touched(tmp_path: Path,
     memory = device.put(np.full((5, 3, 13), 0xEE, np.uint8))
     p = np.array([True, False, True, True, False])
     load(tmp_path, TEXT).copy(memory[:, :, 1:11], device.put(source)[:, :, 2:12], device.put(p))
-    device.synchronize()
     want = np.full((5, 3, 13), 0xEE, np.uint8)
     want[:, :, 1:11] = np.where(p[:, None, None], source[:, :, 2:12], 0)
     np.testing.assert_array_equal(device.get(memory), want)
@@ -125,7 +120,6 @@ def test_rows_are_bytes_apart_and_what_is_between_is_not_touched(tmp_path: Path,
 def test_constants_are_rounded_as_numbers_are(tmp_path: Path, device: Device) -> None:
     outputs = [device.poisoned((3, 8), np.uint8) for _ in range(4)]
     load(tmp_path, TEXT).constants(*outputs)
-    device.synchronize()
     assert [np.unique(device.get(y)).tolist() for y in outputs] == [[0x00], [0xFF], [0x77], [0x44]]
 
 
@@ -135,7 +129,6 @@ def test_rows_of_groups(tmp_path: Path, device: Device, rng: np.random.Generator
     y = device.poisoned((7, heads, groups * 8), np.uint8)
     scales = device.poisoned((7, heads, groups), np.dtype("float8_e4m3fn"))
     load(tmp_path, TEXT).scaled(y, scales, device.put(x))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y), packed(codes_of(x.astype(F32))))
 
 

@@ -169,7 +169,6 @@ def test_probabilities_of_a_vocabulary(kernels: ModuleType, device: Device, rng:
     y, lse = device.poisoned(x.shape, dtype), device.poisoned((3,), F32)
     best, least = device.poisoned((3,), np.int32), device.poisoned((3,), np.int32)
     kernels.probabilities(y, lse, best, least, device.put(spaced(x, gap, offset)))
-    device.synchronize()
     want, want_lse = soft(x)
     check_probabilities(device.get(y), want)
     np.testing.assert_allclose(device.get(lse), want_lse, rtol=4e-6)
@@ -185,7 +184,6 @@ def test_bits_of_sums_and_scans(kernels: ModuleType, device: Device, rng: np.ran
     total = device.poisoned((2,), F32)
     outputs = [device.poisoned(x.shape, dtype) for dtype in (F32, np.int32, F32, np.int32)]
     kernels.exact(total, *outputs, device.put(spaced(x, gap, offset)), device.put(spaced(y, gap, offset)))
-    device.synchronize()
     sums, most, centred, ids = (np.array(device.get(output)) for output in outputs)
     s = reduced(x)[:, None]
     v = x - s
@@ -202,7 +200,6 @@ def test_a_row_may_be_replaced(kernels: ModuleType, device: Device, rng: np.rand
     x = (rng.standard_normal((2, size)) * 3).astype(dtype)
     y = device.put(x.copy())
     kernels.in_place(y, 0.5)
-    device.synchronize()
     check_probabilities(device.get(y), soft(x.astype(np.float32) * 0.5)[0])
 
 
@@ -215,7 +212,6 @@ def test_what_was_written_is_not_read_again(kernels: ModuleType, device: Device,
     y = given if alias == "y" else device.poisoned(x.shape, F32)
     z = given if alias == "z" else device.poisoned(x.shape, F32)
     kernels.written_before(y, z, given)
-    device.synchronize()
     v = x - x.max(-1, keepdims=True)
     np.testing.assert_array_equal(device.get(y), v)
     np.testing.assert_array_equal(device.get(z), x + np.abs(v).max(-1, keepdims=True))
@@ -225,7 +221,6 @@ def test_two_rows_change_places(kernels: ModuleType, device: Device, rng: np.ran
     a, b = whole(rng, (2, 128256)), whole(rng, (2, 128256))
     x, y = device.put(a.copy()), device.put(b.copy())
     kernels.swapped(x, y)
-    device.synchronize()
     np.testing.assert_array_equal(device.get(x), b - a.max(-1, keepdims=True))
     np.testing.assert_array_equal(device.get(y), a - b.min(-1, keepdims=True))
 
@@ -235,7 +230,6 @@ def test_an_element_is_written_in_between(kernels: ModuleType, device: Device, r
     a = whole(rng, (2, size)) % 3 - 1
     x, total = device.put(a.copy()), device.poisoned((2,), F32)
     kernels.one_before(x, total)
-    device.synchronize()
     s = a.sum(-1)
     want = a.copy()
     want[:, 1] = s
@@ -249,7 +243,6 @@ def test_rows_that_loops_carry_are_kept(kernels: ModuleType, device: Device, rng
     x[:, :7] = 0
     y = device.poisoned(x.shape, F32)
     kernels.carried(y, device.put(x), device.put(c))
-    device.synchronize()
     for t in range(3):
         acc = x[t] - x[t].max()
         for _ in range(c[t]):
@@ -285,7 +278,6 @@ def test_groups_of_long_rows(kernels: ModuleType, device: Device, rng: np.random
     x = (rng.standard_normal((2, groups * size)) * 3).astype(BF16)
     q, scales, top = device.poisoned(x.shape, E4M3), device.poisoned((2, groups), F32), device.poisoned((2,), F32)
     kernels.quantised(q, scales, top, device.put(x))
-    device.synchronize()
     each = x.astype(np.float32).reshape(2, groups, size)
     want = np.maximum(np.abs(each).max(-1), np.float32(1e-10)) / np.float32(448)
     np.testing.assert_array_equal(device.get(scales), want)
@@ -299,7 +291,6 @@ def test_parts_of_long_rows(kernels: ModuleType, device: Device, rng: np.random.
     x, pairs = whole(rng, (2, 2 * size)), whole(rng, (2, 2 * size))
     y, given = device.poisoned((2, size), F32), device.put(x.copy())
     kernels.parts(y, given, device.put(pairs))
-    device.synchronize()
     gate, up = x[:, :size], x[:, size:]
     m = gate.max(-1, keepdims=True)
     np.testing.assert_array_equal(device.get(y), gate * up - m + pairs[:, 0::2] * pairs[:, 1::2])

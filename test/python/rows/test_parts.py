@@ -138,7 +138,6 @@ def test_groups_are_rows(kernels: ModuleType, device: Device, rng: np.random.Gen
     x = rng.integers(-8, 8, (5, 4 * size)).astype(dtype)
     y = device.put(spaced(np.full_like(x, 3), gap, offset))
     kernels.swap_groups(y, device.put(spaced(x, gap, offset)), 3)
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y).astype(np.float32), x.reshape(5, 4, size)[:, ::-1].reshape(5, -1).astype(np.float32))
 
 
@@ -160,7 +159,6 @@ def test_halves_and_pairs_are_turned_in_place(
     half, pair = device.put(spaced(x, gap, offset)), device.put(spaced(x, gap, offset))
     kernels.turn_halves(half, device.put(angles))
     kernels.turn_pairs(pair, device.put(angles))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(half).astype(np.float64), np.concatenate(turned(*np.split(x, 2, axis=2), angles), axis=2))
     even, odd = turned(x[..., 0::2], x[..., 1::2], angles)
     np.testing.assert_array_equal(device.get(pair).astype(np.float64), np.stack((even, odd), axis=3).reshape(x.shape))
@@ -171,7 +169,6 @@ def test_swiglu(kernels: ModuleType, device: Device, rng: np.random.Generator, s
     x = rng.standard_normal((4, 2 * size)).astype(np.float32)
     y = device.poisoned((4, size), F32)
     kernels.swiglu(y, device.put(x))
-    device.synchronize()
     a, b = np.split(x.astype(np.float64), 2, axis=1)
     np.testing.assert_allclose(device.get(y), a / (1 + np.exp(-a)) * b, rtol=2e-5, atol=1e-6)
 
@@ -183,7 +180,6 @@ def test_members_of_fours(kernels: ModuleType, device: Device, rng: np.random.Ge
     x = rng.integers(-8, 8, (5, 4 * size)).astype(dtype)
     y, sums = device.put(spaced(np.full_like(x, 3), gap, offset)), device.poisoned((5, size), F32)
     kernels.members(y, sums, device.put(spaced(x, gap, offset)))
-    device.synchronize()
     each = x.reshape(5, size, 4).astype(np.float32)
     np.testing.assert_array_equal(device.get(y).astype(np.float32), each[..., ::-1].reshape(5, -1))
     np.testing.assert_array_equal(device.get(sums), each.sum(2))
@@ -195,7 +191,6 @@ def test_one_member_under_a_predicate(kernels: ModuleType, device: Device, rng: 
     c = np.array([0, 1, 2, 3, 0, 1], np.int32)
     got = device.put(x.copy())
     kernels.one_member(got, device.put(c))
-    device.synchronize()
     want = x.reshape(6, size, 2).copy()
     want[..., 1] = np.where(c[:, None] != 2, np.where(c[:, None] > 0, want[..., 0], 7) + 1, want[..., 1])
     np.testing.assert_array_equal(device.get(got), want.reshape(6, -1))
@@ -208,7 +203,6 @@ def test_parts_wholes_and_elements_in_one_row(kernels: ModuleType, device: Devic
     g, k = np.array([0, groups - 1, groups, -1, groups // 2], np.int32), np.array([0, size - 1, 0, size, size // 2], np.int32)
     got, total = device.put(x.copy()), device.poisoned((5,), F32)
     kernels.mixed.specialize(G=groups)(got, total, device.put(g), device.put(k))
-    device.synchronize()
     want = x.reshape(5, groups, size) + 1
     for t in range(5):
         in_group, in_size = 0 <= g[t] < groups, 0 <= k[t] < size
@@ -226,7 +220,6 @@ def test_wholes_and_parts_take_turns(kernels: ModuleType, device: Device, rng: n
     x = rng.integers(-8, 8, (3, 2, size)).astype(np.float32)
     halves, pairs = device.put(x.reshape(3, -1).copy()), device.put(x.swapaxes(1, 2).reshape(3, -1).copy())
     kernels.in_turn(halves, pairs)
-    device.synchronize()
     want = np.stack((2 * (x[:, 1] + 1) + 1, x[:, 1] + 2), axis=1)
     np.testing.assert_array_equal(device.get(halves).reshape(x.shape), want)
     np.testing.assert_array_equal(device.get(pairs).reshape(3, size, 2).swapaxes(1, 2), want)
@@ -237,7 +230,6 @@ def test_a_member_meets_groups(kernels: ModuleType, device: Device, rng: np.rand
     x = rng.integers(-8, 8, (5, groups * size)).astype(np.float32)
     y = device.poisoned(x.shape, F32)
     kernels.scaled.specialize(G=groups)(y, device.put(x))
-    device.synchronize()
     each = x.reshape(5, groups, size)
     want = each - each[..., :1]
     want[..., 0] = each[..., 0] + each.max(2)
@@ -250,7 +242,6 @@ def test_a_ragged_grid(kernels: ModuleType, device: Device, rng: np.random.Gener
     cu, lens = np.array([0, 3, 3, 8, 11], np.int32), np.array([2, 1, 0, 4], np.int32)
     got, elements = device.put(x.copy()), device.put(e.copy())
     kernels.ragged(got, elements, device.put(cu), device.put(lens))
-    device.synchronize()
     live = np.isin(np.arange(11), [0, 1, 2, 8, 9, 10])
     want, want_e = x.reshape(11, 2, size).copy(), e.copy()
     want[live, 1] += want[live, 0]
@@ -265,7 +256,6 @@ def test_groups_by_a_table(kernels: ModuleType, device: Device, rng: np.random.G
     ids, halves = np.array([3, 0, 4, -1, 2], np.int32), np.array([0, 1, 0, 1, 2], np.int32)
     y = device.poisoned((5, 2 * size), F32)
     kernels.gathered(y, device.put(x), device.put(ids), device.put(halves))
-    device.synchronize()
     want = np.zeros((5, 2, size), np.float32)
     for t in range(2):
         want[t] = x.reshape(4, 2, size)[ids[t], [halves[t], 1 - halves[t]]]
@@ -278,7 +268,6 @@ def test_a_row_and_its_parts_are_one_tensor(kernels: ModuleType, device: Device,
     apart, same = device.poisoned(x.shape, F32), device.put(x.copy())
     kernel(apart, device.put(x))
     kernel(same, same)
-    device.synchronize()
     np.testing.assert_array_equal(device.get(same), device.get(apart))
 
 

@@ -97,7 +97,6 @@ def test_every_code_is_read_as_its_power(tmp_path: Path, device: Device, size: i
     want = np.where(codes == 255, np.nan, np.ldexp(1.0, codes.astype(np.int32) - 127)).astype(np.float32)
     y, z = device.poisoned(x.shape, np.float32), device.poisoned(x.shape[:1], np.float32)
     made(tmp_path).read(y, z, device.put(x), device.put(np.ascontiguousarray(x[:, 0])))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y), want)
     np.testing.assert_array_equal(device.get(z), want[:, 0])
 
@@ -111,7 +110,6 @@ def test_numbers_are_rounded_up_and_saturate(tmp_path: Path, device: Device, rng
     x = np.resize(points, (-(-points.size // size), size))
     y, z = device.poisoned(x.shape, E8M0), device.poisoned(x.shape[:1], E8M0)
     made(tmp_path).write(y, z, device.put(x), device.put(np.ascontiguousarray(x[:, 0])))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y).view(np.uint8), codes_of(x))
     np.testing.assert_array_equal(device.get(z).view(np.uint8), codes_of(x[:, 0]))
 
@@ -121,7 +119,6 @@ def test_constants_are_rounded_as_numbers_are(tmp_path: Path, device: Device) ->
     f8e8m0 has no code for zero."""
     y, others = device.poisoned((3, 8), E8M0), [device.poisoned((3,), E8M0) for _ in range(4)]
     made(tmp_path).constants(y, *others)
-    device.synchronize()
     z, negative, large, nan = (device.get(array).view(np.uint8).tolist() for array in others)
     assert (device.get(y).view(np.uint8) == 0).all()
     assert (z, negative, large, nan) == ([0, 129, 0], [0] * 3, [254] * 3, [255] * 3)
@@ -132,7 +129,6 @@ def test_what_is_not_read_is_zero(tmp_path: Path, device: Device) -> None:
     outs = [device.poisoned((4, 8), np.float32), *(device.poisoned((4,), np.float32) for _ in range(3))]
     p = np.array([True, False, True, False])
     made(tmp_path).unread(*outs, device.put(x), device.put(np.ascontiguousarray(x[:, 0])), None, device.put(p))
-    device.synchronize()
     y, z, other, none = (device.get(out) for out in outs)
     np.testing.assert_array_equal(y, np.where(p[:, None], np.float32(8), np.float32(0)).repeat(8, 1))
     assert z.tolist() == [8, 0, 8, 0] and other.tolist() == [8, 7, 8, 7] and none.tolist() == [0] * 4
@@ -142,7 +138,6 @@ def test_bits_are_moved(tmp_path: Path, device: Device) -> None:
     codes = np.arange(256, dtype=np.uint8).reshape(16, 16)
     y, p = device.poisoned((16, 16), E8M0), np.arange(16) % 3 > 0
     made(tmp_path).moved(y, device.put(codes.view(E8M0)), device.put(p))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y).view(np.uint8), np.where(p[:, None], codes, 0))
 
 
@@ -154,7 +149,6 @@ def test_a_number_rounded_in_a_body_is_what_a_store_leaves(tmp_path: Path, devic
     y, z, one = device.poisoned(x.shape, np.float32), device.poisoned((50,), np.float32), device.poisoned((50,), np.float32)
     stored = device.poisoned(x.shape, STORED[dtype])
     made(tmp_path, dtype).rounded(y, z, stored, one, device.put(x))
-    device.synchronize()
     want = np.array(device.get(stored)).astype(np.float32)
     np.testing.assert_array_equal(device.get(y), want)
     np.testing.assert_array_equal(device.get(z), want[:, 0])
@@ -169,7 +163,6 @@ def test_an_element_a_group_has_any_stride(tmp_path: Path, device: Device, rng: 
     memory = device.put(np.full((groups, 24), 255, np.uint8).view(E8M0))
     back = device.poisoned(x.shape, np.float32)
     made(tmp_path).column_major(memory[:, :21].T, back, device.put(x), device.put(given))
-    device.synchronize()
     got = np.array(device.get(memory)).view(np.uint8)
     np.testing.assert_array_equal(got[:, :21].T, codes_of(np.abs(x.reshape(21, groups, 16)).max(2)))
     assert (got[:, 21:] == 255).all()

@@ -73,7 +73,6 @@ def test_rows_are_copied(kernels: ModuleType, device: Device, rng: np.random.Gen
     x = drawn(rng, 3, size, dtype)
     y = device.poisoned(x.shape, dtype)
     getattr(kernels, f"copy_{name}")(y, device.put(x))
-    device.synchronize()
     assert device.get(y).tobytes() == x.tobytes()
 
 
@@ -83,7 +82,6 @@ def test_scalars_beside_a_row_in_place(kernels: ModuleType, device: Device, rng:
     x, scales = drawn(rng, 2, size, F32), np.array([0.5, -2.0], np.float32)
     given, ends = device.put(x.copy()), device.poisoned((2,), F32)
     getattr(kernels, f"scaled_{name}")(given, ends, device.put(scales))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(given), x * scales[:, None])
     np.testing.assert_array_equal(device.get(ends), scales + 1)
 
@@ -95,7 +93,6 @@ def test_a_mask_and_a_penalty(kernels: ModuleType, device: Device, rng: np.rando
     penalty = np.array([2.0, 0.25], np.float32)
     y = device.poisoned(x.shape, BF16)
     getattr(kernels, f"masked_{name}")(y, *map(device.put, (x, allowed, counts, penalty)))
-    device.synchronize()
     row = x.astype(np.float32)
     less = np.where(row > 0, row / penalty[:, None], row * penalty[:, None])
     np.testing.assert_array_equal(device.get(y), np.where(allowed != 0, np.where(counts > 0, less, row), -np.inf).astype(BF16))
@@ -107,7 +104,6 @@ def test_rows_go_where_a_tensor_says(kernels: ModuleType, device: Device, rng: n
     y = np.full((4, 2, size), 7, np.float32)
     given = device.put(y)
     getattr(kernels, f"placed_{name}")(given, device.put(x), device.put(slots))
-    device.synchronize()
     y[slots] = x + np.arange(size, dtype=np.float32)
     np.testing.assert_array_equal(device.get(given), y)
 
@@ -116,6 +112,5 @@ def test_rows_of_several_lengths(kernels: ModuleType, device: Device, rng: np.ra
     x = drawn(rng, 2, 20480, F32)
     y, z = device.poisoned(x.shape, F32), device.poisoned((2, 96), BF16)
     kernels.two(y, z, device.put(x))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y), x + 1)
     np.testing.assert_array_equal(device.get(z), np.full((2, 96), 2, BF16))

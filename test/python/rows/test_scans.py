@@ -146,7 +146,6 @@ def test_rows_are_scanned(kernels: ModuleType, device: Device, rng: np.random.Ge
     outputs = [device.poisoned(x.shape, dtype) for dtype in (F32, F32, F32, np.int32, np.int32)]
     total = device.poisoned((7,), F32)
     kernels.rows(*outputs, total, device.put(spaced(x, gap, offset)), device.put(spaced(y, gap, offset)))
-    device.synchronize()
     sums, most, least, counts, highest = (np.array(device.get(output)) for output in outputs)
     with np.errstate(invalid="ignore"):
         assert_same_bits(sums, scanned(x))
@@ -169,7 +168,6 @@ def test_groups_are_scanned(kernels: ModuleType, device: Device, rng: np.random.
     shapes = [(x.shape, F32), (x.shape, F32), ((5, count), F32), (x.shape, F32), (x.shape, np.int32), ((5,), F32)]
     outputs = [device.poisoned(*shape) for shape in shapes]
     kernels.groups(*outputs, device.put(spaced(x, gap, offset)), device.put(spaced(y, gap, offset)))
-    device.synchronize()
     each, whole, heads, spread, most, total = (np.array(device.get(output)) for output in outputs)
     parts = x.reshape(5, count, size)
     in_groups, before = scanned(parts), scanned(reduced(parts))
@@ -191,7 +189,6 @@ def test_scans_in_loops_and_branches(kernels: ModuleType, device: Device, rng: n
     x, k = rng.standard_normal((4, size)).astype(np.float32), np.arange(4, dtype=np.int32)
     y, last = device.put(x.copy()), device.poisoned((4,), F32)
     kernels.through_control(y, last, device.put(k))
-    device.synchronize()
     row = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
     row /= row.sum(-1, keepdims=True)
     for t in range(4):
@@ -208,7 +205,6 @@ def test_a_running_sum_of_bf16_never_falls(kernels: ModuleType, device: Device, 
     x = (rng.random((3, size)) ** 8).astype(np.float32).astype(BF16)
     outputs = [device.poisoned(x.shape, dtype) for dtype in (F32, F32, F32, np.int32, np.int32)]
     kernels.rows(*outputs, device.poisoned((3,), F32), device.put(x), device.put(np.zeros(x.shape, np.int32)))
-    device.synchronize()
     sums = np.array(device.get(outputs[0]))
     assert_same_bits(sums, scanned(x.astype(np.float32)))
     assert (np.diff(sums, axis=-1) >= 0).all()
@@ -219,14 +215,12 @@ def test_a_row_s_bits_do_not_depend_on_the_others(kernels: ModuleType, device: D
     for rows in (1, 3, 300):
         outputs = [device.poisoned((rows, 1000), dtype) for dtype in (F32, F32, F32, np.int32, np.int32)]
         kernels.rows(*outputs, device.poisoned((rows,), F32), device.put(x[:rows]), device.put(np.zeros((rows, 1000), np.int32)))
-        device.synchronize()
         assert_same_bits(np.array(device.get(outputs[0])), scanned(x[:rows]))
 
 
 def test_an_omitted_tensor_is_scanned_as_zeros(kernels: ModuleType, device: Device) -> None:
     y = device.poisoned((2, 33), F32)
     kernels.optional(y, None)
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y), np.broadcast_to(np.arange(1, 34, dtype=F32), (2, 33)))
 
 

@@ -75,7 +75,6 @@ def test_many_rows_have_the_bits_of_few(kernels: ModuleType, device: Device, rng
         if "attend_dense_few" in [version.entry for version in explained.versions]:
             assert chosen == ("attend_dense_few" if count <= MOST_FEW else "attend_dense")
         kernels.attend(*call)
-        device.synchronize()
         return np.array(device.get(out)), np.array(device.get(lse))
 
     out, lse = run(rows)

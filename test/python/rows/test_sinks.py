@@ -92,7 +92,6 @@ def test_the_sink_takes_weight_once(tmp_path: Path, device: Device, name: str, d
     out, lse = device.poisoned((N, H, size), dtype), device.poisoned((N, H), np.float32)
     kernel = getattr(load(tmp_path, TEXT, HEADER), name).specialize(B=base)
     kernel(out, lse, device.put(x), device.put(x_lse), device.put(LOGITS))
-    device.synchronize()
     payload, without, with_sink = reference(x, x_lse, LOGITS, np.e if base == "e" else 2.0)
     scale = np.abs(x.astype(np.float64)).max()
     np.testing.assert_allclose(device.get(out).astype(np.float64), payload, rtol=relative, atol=4e-6 * scale)
@@ -107,7 +106,6 @@ def test_none_and_infinite_logits_are_no_sinks(tmp_path: Path, device: Device, l
     for logits in (None, None if logit is None else device.put(np.full(H, logit, np.float32))):
         out, lse = device.poisoned(x.shape[1:], np.float32), device.poisoned((N, H), np.float32)
         module.before(out, lse, device.put(x), device.put(x_lse), logits)
-        device.synchronize()
         results.append((np.array(device.get(out)), np.array(device.get(lse))))
     for a, b in zip(*results):
         np.testing.assert_array_equal(a.view(np.uint32), b.view(np.uint32))
@@ -118,7 +116,6 @@ def test_a_nan_logit_makes_the_row_nan(tmp_path: Path, device: Device) -> None:
     out, lse = device.poisoned(x.shape[1:], np.float32), device.poisoned((N, H), np.float32)
     logits = np.array([np.nan, 0, 0, 0], np.float32)
     load(tmp_path, TEXT, HEADER).before(out, lse, device.put(x), device.put(x_lse), device.put(logits))
-    device.synchronize()
     assert np.isnan(device.get(out)[:, 0]).all()
     assert not np.isnan(device.get(out)[:, 1:]).any() and not np.isnan(device.get(lse)).any()
 
@@ -130,7 +127,6 @@ def test_states_with_a_sink_and_without_one_are_one_after_a_choice(tmp_path: Pat
     x, x_lse, value = (rng.normal(size=shape).astype(np.float32) for shape in ((N, 20), (N,), (20,)))
     out, lse = device.poisoned((N, 20), np.float32), device.poisoned((N,), np.float32)
     load(tmp_path, TEXT, HEADER).stored(out, lse, device.put(x), device.put(x_lse), 1.5, device.put(value))
-    device.synchronize()
     own = np.where(np.arange(N) % 2 == 0, 0.0, np.exp(1.5))
     weight, other = np.exp(x_lse.astype(np.float64)), np.exp(0.5)
     payload = (weight[:, None] * x + other * value) / (weight + other + own)[:, None]
@@ -145,7 +141,6 @@ def test_rows_along_a_product_from_a_list(tmp_path: Path, device: Device) -> Non
     parts, lses = rng.normal(size=(3, N, 64)).astype(np.float32), rng.normal(size=(3, N)).astype(np.float32)
     logits, out = rng.normal(size=N).astype(np.float32), device.poisoned((N, 64), np.float32)
     load(tmp_path, TEXT, HEADER).grouped(out, [device.put(part) for part in parts], [device.put(lse) for lse in lses], device.put(logits))
-    device.synchronize()
     weights, own = np.exp(lses.astype(np.float64)), np.exp(logits.astype(np.float64))
     want = (parts * weights[..., None]).sum(0) / (weights.sum(0) + own)[:, None]
     np.testing.assert_allclose(device.get(out), want, rtol=4e-6, atol=4e-6 * 4)

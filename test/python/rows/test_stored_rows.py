@@ -187,7 +187,6 @@ def check(kernel: Any, text: str, device: Device, rng: np.random.Generator, size
             want[alias], put[alias] = want["z"], put["z"]
         run_in_python(text, rows, want | counts, k)
         kernel(*put.values(), *map(device.put, counts.values()), k)
-        device.synchronize()
         for name in ARGUMENTS:
             np.testing.assert_array_equal(device.get(put[name]), want[name], err_msg=f"{name}, in place: {alias or 'nothing'}, {size} elements\n{text}")
 

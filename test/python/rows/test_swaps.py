@@ -39,7 +39,6 @@ def test_swaps_on_a_device(tmp_path: Path, device: Device, rng: np.random.Genera
     x, k = rng.normal(0, 1, (5, size)).astype(np.float32).astype(dtype), rng.integers(-(2**31), 2**31, (5, size)).astype(np.int32)
     y, z, w = device.poisoned(x.shape, dtype), device.poisoned(k.shape, np.int32), device.poisoned((5,), F32)
     kernel(y, z, w, device.put(x), device.put(k))
-    device.synchronize()
     places = np.arange(size) ^ block
     assert same_bits(device.get(y), x[:, places])
     with np.errstate(over="ignore"):
@@ -77,7 +76,6 @@ def test_hadamard_transforms(tmp_path: Path, device: Device, rng: np.random.Gene
     x = rng.integers(-8, 9, (2, size)).astype(F32)
     y = device.poisoned(x.shape, F32)
     kernel(y, device.put(x))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y), transformed(x.astype(np.float64), blocks))
 
 
@@ -99,7 +97,6 @@ def exchanges(y: Out[i32, "n D"], x: In[i32, "n D"]):
     x = rng.integers(-99, 100, (2, size)).astype(np.int32)
     y = device.poisoned(x.shape, np.int32)
     kernel(y, device.put(x))
-    device.synchronize()
     row, total, places = x.copy(), np.zeros(2, np.int32), np.arange(size)
     with np.errstate(over="ignore"):
         for i in range(rounds):
@@ -128,7 +125,6 @@ def test_rows_read_into_longer_ones(tmp_path: Path, device: Device, rng: np.rand
         x, at = rng.normal(0, 1, (6, short)).astype(np.float32).astype(dtype), np.array([0, 5, 3, 6, -1, 2], np.int32)
         y = device.poisoned((len(at), size), F32)
         kernel(y, device.put(x), device.put(at))
-        device.synchronize()
         want = np.zeros((len(at), size), F32)
         for t, row in enumerate(at):
             if 0 <= row < 6 and row != 3:
@@ -151,7 +147,6 @@ def turn_end(x: InOut[T, "n H D"], c: In[f32, "n Z"], s: In[f32, "n Z"]):
     x, angles = rng.normal(0, 1, (3, 2, 48)).astype(F32), rng.uniform(-3, 3, (3, 16))
     held = device.put(x.copy())
     kernel(held, device.put(np.cos(angles).astype(F32)), device.put(np.sin(angles).astype(F32)))
-    device.synchronize()
     want, c, s = x.astype(np.float64), np.cos(angles)[:, None], np.sin(angles)[:, None]
     a, b = want[..., 16::2].copy(), want[..., 17::2].copy()
     want[..., 16::2], want[..., 17::2] = a * c - b * s, b * c + a * s

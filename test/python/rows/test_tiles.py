@@ -63,7 +63,6 @@ def test_scales_of_rows_between_others(tmp_path: Path, device: Device, rng: np.r
     if not device.is_torch:
         view = np.lib.stride_tricks.as_strided(there, (256, heads, groups), (pitch, groups, 1))
     made(tmp_path).scale(view, device.put(x), 100)
-    device.synchronize()
     got = device.get(there)
     largest = x.astype(F32).reshape(61, columns, 16).max(-1)
     want = memory.view(np.uint8).copy()
@@ -87,7 +86,6 @@ def test_scales_in_tiles_of_8_rows(tmp_path: Path, device: Device, rng: np.rando
     else:
         view = np.lib.stride_tricks.as_strided(there, (32, heads, groups), (pitch, groups, 1))
     load(tmp_path, HEADER_OF_S + TEXT.replace("128x4", "8x4")).scale(view, device.put(x), 5)
-    device.synchronize()
     want = memory.view(np.uint8).copy()
     row, column = np.mgrid[5:26, :columns]
     codes = x.astype(F32).reshape(21, columns, 16).max(-1).astype(E4M3)
@@ -107,10 +105,8 @@ def test_two_launches_share_a_tile(tmp_path: Path, device: Device, rng: np.rando
         for launch in order:
             kernel(scales, *((first, 0) if launch == 0 else (second, 70)))
             if launch == order[0]:  # the second launch's rows have not changed yet
-                device.synchronize()
                 rows = rows_of(device.get(scales).view(np.uint8).reshape(128, 8), 8)
                 assert ((rows == 0x5A).all(1) == ((np.arange(128) >= 70) if launch == 0 else (np.arange(128) < 70) | (np.arange(128) >= 109))).all()
-        device.synchronize()
         results.append(device.get(scales).view(np.uint8).reshape(128, 8))
     np.testing.assert_array_equal(*results)
     rows = rows_of(results[0].view(E4M3), 8)
@@ -124,7 +120,6 @@ def test_every_element_has_a_place_of_its_own(tmp_path: Path, device: Device) ->
     x = np.arange(256 * 12, dtype=np.int32).reshape(256, 12)
     y = device.put(np.full((256, 12), -1, np.int32))
     made(tmp_path).numbers(y, device.put(x))
-    device.synchronize()
     np.testing.assert_array_equal(np.sort(device.get(y).reshape(-1)), x.reshape(-1))
     np.testing.assert_array_equal(rows_of(device.get(y), 12), x)
 
@@ -133,7 +128,6 @@ def test_scales_are_read_again(tmp_path: Path, device: Device, rng: np.random.Ge
     x, codes = rng.standard_normal((130, 128)).astype(F32), rng.integers(0x30, 0x50, (256, 8), np.uint8)
     y, scales = device.poisoned(x.shape, F32), codes.view(E4M3)
     made(tmp_path).back(y, device.put(x), device.put(scales))
-    device.synchronize()
     np.testing.assert_array_equal(device.get(y), x * np.repeat(rows_of(scales, 8)[:130].astype(F32), 16, -1))
 
 
@@ -141,7 +135,6 @@ def test_mxfp8_scales_of_whole_tiles(tmp_path: Path, device: Device, rng: np.ran
     x = rng.integers(1, 400, (128, 160)).astype(BF16)
     scales = device.poisoned((128, 8), E8M0)
     made(tmp_path).whole(scales[:, :5], device.put(x))
-    device.synchronize()
     want = np.exp2(np.ceil(np.log2(x.astype(F32).reshape(128, 5, 32).max(-1)))).astype(F32)
     np.testing.assert_array_equal(rows_of(device.get(scales), 5).astype(F32), want)
 
@@ -177,7 +170,6 @@ def test_tiles_are_one_block_of_memory(tmp_path: Path) -> None:
 def test_rows_past_the_tensor_are_not_written(tmp_path: Path, device: Device) -> None:
     scales = device.put(np.full((128, 2, 4), 0x5A, np.uint8).view(E4M3))
     made(tmp_path).scale(scales, device.put(np.ones((100, 2, 64), F32)), 100)
-    device.synchronize()
     rows = rows_of(device.get(scales).view(np.uint8).reshape(128, 8), 8)
     assert (rows[:100] == 0x5A).all() and (rows[100:] == 0x38).all()
 
@@ -208,7 +200,6 @@ def one(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m c"]):
 """
     kernels, memory = load(tmp_path, text), device.put(np.arange(128 * 8, dtype=np.int32).reshape(128, 8))
     kernels.both(memory, memory)
-    device.synchronize()
     np.testing.assert_array_equal(device.get(memory), np.arange(128 * 8, dtype=np.int32).reshape(128, 8) + 1)
     with pytest.raises(ArgumentError, match="expected memory apart from that of argument"):
         kernels.one(memory, memory)
@@ -290,7 +281,6 @@ def k(q: Out[f4e2m1, "n (G 32)"], scales: InOut[f8e8m0, "m G"].swizzle("128x4"),
     x = (rng.standard_normal((70, 160)) * 9).astype(BF16)
     q, scales = device.poisoned((70, 80), np.uint8), device.put(np.full((128, 8), 0x5A, np.uint8).view(E8M0))
     load(tmp_path, text).k(q, scales[:, :5], device.put(x))
-    device.synchronize()
     each = x.astype(F32).reshape(70, 5, 32)
     powers = np.exp2(np.ceil(np.log2(np.abs(each).max(-1) / F32.type(6)))).astype(F32)
     np.testing.assert_array_equal(rows_of(device.get(scales), 5)[:70].astype(F32), powers)

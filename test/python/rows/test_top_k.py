@@ -78,7 +78,6 @@ def test_the_greatest_elements(tmp_path: Path, device: Device, rng: np.random.Ge
     value = np.int32 if dtype == "i32" else F32
     values, found = device.poisoned((6, k), value), device.poisoned((6, k), np.int32)
     load(tmp_path, best(k, dtype)).k(values, found, device.put(x))
-    device.synchronize()
     want = order(x)[:, :k]
     np.testing.assert_array_equal(device.get(found), want)
     np.testing.assert_array_equal(device.get(values), np.take_along_axis(x, want, 1).astype(value))
@@ -95,7 +94,6 @@ def test_the_greatest_along_a_bound(tmp_path: Path, device: Device, rng: np.rand
         x = numbers(rng, 6, max(size, 8), DTYPES[dtype])[:, :size]
         values, found = device.poisoned((6, k), value), device.poisoned((6, k), np.int32)
         kernel(values, found, device.put(x))
-        device.synchronize()
         want = order(x)[:, :k]
         there = min(k, size)
         np.testing.assert_array_equal(device.get(found)[:, :there], want)
@@ -111,7 +109,6 @@ def test_the_greatest_of_each_group(tmp_path: Path, device: Device, rng: np.rand
     value = np.int32 if dtype == "i32" else F32
     values, found = device.poisoned((5, k, groups), value), device.poisoned((5, k, groups), np.int32)
     load(tmp_path, best(k, dtype)).groups(values, found, device.put(x))
-    device.synchronize()
     wide = x.reshape(5, groups, size)
     want = order(wide)[..., :k]
     np.testing.assert_array_equal(device.get(found), want.transpose(0, 2, 1))
@@ -140,7 +137,6 @@ def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], ke
     z = (x.astype(F32) * (1 + 2.0**-20 * rng.integers(-9, 10, x.shape))).astype(F32)
     found = device.poisoned((8, 4, 3), np.int32)
     load(tmp_path, text).k(found, device.put(x), device.put(z), device.put(kept))
-    device.synchronize()
     wide = x.astype(F32)
     rows = [np.where(kept, wide, other) for other in (np.float32(-np.inf), np.float32(0.1), z)]
     rows.append(np.where(np.arange(8)[:, None] > 1, wide, np.float32(0.1)))
@@ -162,7 +158,6 @@ def k(values: Out[f32, "n S=8 K=16"], found: Out[i32, "n S=8 K=16"], x: In[f32, 
     x = numbers(rng, 32, 256, F32).reshape(4, 8, 256)
     values, found = device.poisoned((4, 8, 16), F32), device.poisoned((4, 8, 16), np.int32)
     kernel(values, found, device.put(x))
-    device.synchronize()
     want = order(x.reshape(32, 256)).reshape(4, 8, 256)[..., :16]
     np.testing.assert_array_equal(device.get(found), want)
     np.testing.assert_array_equal(device.get(values), np.take_along_axis(x, want, 2))
@@ -182,7 +177,6 @@ def k(y: Out[f32, "n"], x: In[f32, "n D"], table: In[f32, "D"]):
     x, table = rng.normal(0, 1, (4, 60)).astype(F32), rng.normal(0, 1, 60).astype(F32)
     y = device.poisoned((4,), F32)
     load(tmp_path, text).k(y, device.put(x), device.put(table))
-    device.synchronize()
     first = order(x)[:, :2]
     np.testing.assert_array_equal(device.get(y), table[first[:, 0]] + table[first[:, 1]] + np.take_along_axis(x, first, 1)[:, 1])
 
@@ -211,7 +205,6 @@ def test_any_and_all(tmp_path: Path, device: Device, rng: np.random.Generator, g
     outputs = [device.put(np.zeros(shape, bool)) for shape in ((40,), (40,), (40, groups), (40, groups))]
     count = device.poisoned((40,), np.int32)
     load(tmp_path, LOGIC).k(*outputs, count, device.put(x), device.put(flags))
-    device.synchronize()
     some, every, of_groups, all_of_groups = (np.asarray(device.get(o)) for o in outputs)
     wide = flags.reshape(40, groups, size)
     np.testing.assert_array_equal(some, flags.any(1))
@@ -239,7 +232,6 @@ def test_reductions_of_i64(tmp_path: Path, device: Device, rng: np.random.Genera
     x[0], x[1] = 2**31 - 1, 2**62
     outputs = [device.poisoned(shape, np.int64) for shape in ((4,), (4,), (4,), (4, groups))]
     load(tmp_path, WIDE).k(*outputs, device.put(x))
-    device.synchronize()
     total, most, least, of_groups = (device.get(o) for o in outputs)
     wide = x.reshape(4, groups, size)
     with np.errstate(over="ignore"):

@@ -59,7 +59,6 @@ def test_any_number_of_states_is_merged(module, device: Device, count: int, dtyp
         rows, lses = states(rng, count, n, 64, dtype)
         out, lse = device.poisoned((n, 3, 64), dtype), device.poisoned((n, 3), np.float32)
         kernel(out, lse, [device.put(row) for row in rows], tuple(device.put(one) for one in lses))
-        device.synchronize()
         weights = np.exp(np.array(lses, np.float64))
         total = weights.sum(0)
         payload = (np.array(rows).astype(np.float64) * weights[..., None]).sum(0) / np.where(total > 0, total, 1)[..., None]
@@ -77,7 +76,6 @@ def test_a_list_has_the_bits_of_one_tensor_that_holds_all(module, tmp_path: Path
     for kernel, args in ((module.merged, (rows, lses)), (stacked.merged, (np.array(rows), np.array(lses)))):
         out, lse = device.poisoned((6, 3, 128), BF16), device.poisoned((6, 3), np.float32)
         kernel(out, lse, *([device.put(one) for one in arg] if isinstance(arg, list) else device.put(arg) for arg in args))
-        device.synchronize()
         results.append((np.array(device.get(out)).view(np.uint16), np.array(device.get(lse)).view(np.uint32)))
     for a, b in zip(*results):
         np.testing.assert_array_equal(a, b)
@@ -92,7 +90,6 @@ def test_an_index_beyond_the_list_reads_zeros(module, device: Device, count: int
     for lists in (two, two[:1]):
         out = device.poisoned((40, 20), np.float32)
         module.gathered(out, [device.put(part) for part in parts], device.put(which), device.put(row), [device.put(one) for one in lists])
-        device.synchronize()
         inside = (which >= 0) & (which < count) & (row >= 0) & (row < 4)
         want = np.where(inside[:, None], np.array(parts)[which.clip(0, count - 1), row.clip(0, 3)], 0) + np.float32(count) + two[0][:, None]
         np.testing.assert_array_equal(device.get(out), want.astype(np.float32))
