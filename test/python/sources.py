@@ -1,5 +1,5 @@
-"""Helpers of tests that write the text of a Python kernel to a file and load it. KERNELS is the folder of the library's
-MLIR texts."""
+"""Helpers of tests that write the text of a Python kernel to a file and load it. A file that imports this module is
+skipped if the package was built without the compiler."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+
+import pytest
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 """The folder of the library's MLIR texts."""

@@ -18,8 +18,6 @@ import mlafix
 from mlafix._runtime import GROUP_BYTES, MAX_RANKS, PeerGroup, PeerTensors
 from mlafix.errors import ArgumentError, CompileError
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 SUM = """
 @kernel(allow={"bounds"})
 def total(out: Out[f32, "n D"], parts: Peers[In[T, "n D"]], counts: Peers[In[i32, "n"]]):

@@ -23,8 +23,6 @@ import mlafix
 from mlafix.dsl import built_ins, functions, types
 from mlafix.dsl.built_ins import BuiltIn
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 ROOT = Path(__file__).resolve().parents[3]
 DOCS, README = ROOT / "docs", ROOT / "README.md"
 

@@ -12,8 +12,6 @@ from sources import load
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "llms.txt").read_text(encoding="utf-8")
 
 # A kernel for each message in the page's table, in the order of the table.

@@ -11,8 +11,6 @@ from sources import load, underlined
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def heads(q: InOut[f32, "n Q D"], k: InOut[f32, "n H D"], w: In[f32, "D"]):

@@ -13,8 +13,6 @@ from sources import load
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 HEAD = '@kernel\ndef deep(y: Out[f32, "n D"], x: In[f32, "n D"], c: index):\n    for t in grid("n"):\n'
 BODY = " " * 8
 

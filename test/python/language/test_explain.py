@@ -20,8 +20,6 @@ from mlafix.__main__ import main
 from mlafix.explain.launches import Grid, Sizes, bytes_moved, choose_version, coalescing, find_accesses, plan_grid
 from mlafix.explain.page import guard_text
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 ROOT = KERNELS.parent
 EXAMPLE = ROOT / "examples" / "python" / "merge.py"
 BINDINGS = {"H": "16", "D": "128", "T": "bf16"}

@@ -11,8 +11,6 @@ from sources import load
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def count_i32(z: InOut[f32, "n"], count: i32.at_most("n")):

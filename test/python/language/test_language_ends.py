@@ -15,8 +15,6 @@ from devices import Device
 from numerics import BF16, F16, poison
 from sources import load
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @inline
 def values_of(v):

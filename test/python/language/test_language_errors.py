@@ -14,8 +14,6 @@ from sources import HEADER, load, underlined
 import mlafix
 import mlafix.dsl
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 ARGUMENTS = """y: Out[f32, "n D"], x: In[f32, "n D"], r: In[f32, "n E"], c: In[i32, "n"], u: In[u8, "n"],
       lse: Out[f32, "n"], k: i32, f: f32, b: bool_, o: In[f32, "n D"] | None"""
 

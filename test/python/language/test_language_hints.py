@@ -12,8 +12,6 @@ from sources import load, underlined
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 # The body of a grid over t, the text that the error underlines, and a part of the message.
 BODIES = [
     ("q[t] = 1.5", "1.5", "expected i32 to store to 'q' (i32), got 1.5; i32(…) converts"),

@@ -18,8 +18,6 @@ from sources import HEADER, load
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 KERNEL = """
 @kernel(allow={"bounds"})
 def k(y: Out[f32, "n D"], e: Out[f32, "n"], g: Out[i32, "n"], h: Out[bool_, "n"], a: In[f32, "n D"], b: In[f32, "n D"],

@@ -15,8 +15,6 @@ from sources import load
 import mlafix
 from mlafix import _runtime
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.inline
 def summed(x, low, high, step):

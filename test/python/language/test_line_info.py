@@ -12,8 +12,6 @@ import mlafix
 from mlafix import library
 from mlafix.dsl import In, Out, f32, grid, store
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TARGET = "sm_90"
 
 

@@ -14,10 +14,7 @@ from devices import Device
 from sources import load, underlined
 
 import mlafix
-
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
-from mlafix.dsl import (  # noqa: E402
+from mlafix.dsl import (
     DType,
     In,
     InOut,

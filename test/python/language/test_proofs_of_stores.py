@@ -12,8 +12,6 @@ from sources import load
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 
 def written(tmp_path: Path, arguments: str, lines: list[str], promise: str = "") -> ModuleType:
     """Returns a module with a kernel whose rows execute `lines`."""

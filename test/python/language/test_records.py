@@ -11,8 +11,6 @@ import pytest
 from devices import Device
 from sources import load, underlined
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 import dataclasses
 from typing import Any

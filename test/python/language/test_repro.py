@@ -16,8 +16,6 @@ from sources import load
 import mlafix
 from mlafix._debug import repro
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def mix(y: Out[T, "n D"], x: In[T, "n D"], factor: f32, more: List[In[f32, "n D"], 4], used: In[bool_, "n"] | None):

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from sources import load
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 COUNT = 48
 MANY = range(COUNT)
 Lines = Callable[[range], list[str]]

@@ -18,8 +18,6 @@ from sources import load
 import mlafix
 from mlafix import _runtime, explain
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def cumulate(cu: Out[I, "c<=1025"], lens: In[i32, "b<=1024"]):

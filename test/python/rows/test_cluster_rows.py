@@ -14,8 +14,6 @@ from sources import load
 from test_long_rows import check_probabilities, soft, spaced, whole
 from test_scans import reduced
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def softmax(y: Out[T, "n V"], x: In[T, "n V"]):

@@ -12,8 +12,6 @@ from sources import load, underlined
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 DTYPES = {"f32": F32, "bf16": BF16, "f16": F16, "i32": np.int32, "i64": np.int64, "bool_": np.bool_}
 # For each dtype, an expression for a row that is computed but equals the loaded x[t] bit for bit.
 COMPUTED = {"f32": "-(-x[t])", "bf16": "-(-x[t])", "f16": "-(-x[t])", "i32": "-(-x[t])", "i64": "-(-x[t])", "bool_": "not (not x[t])"}

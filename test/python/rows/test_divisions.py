@@ -12,8 +12,6 @@ from sources import load
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def reciprocals(y: Out[f32, "n"], z: Out[f32, "n"], x: In[f32, "n"], factor: In[f32, "n"]):

@@ -17,8 +17,6 @@ from sources import HEADER, load
 import mlafix
 from mlafix import _runtime, cache
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 STORED = {
     "bf16": BF16, "f16": F16, "f32": F32, "f8e4m3fn": E4M3, "f8e5m2": E5M2, "i32": np.dtype(np.int32), "i64": np.dtype(np.int64),
     "i8": np.dtype(np.int8), "u8": np.dtype(np.uint8), "bool": np.dtype(np.bool_),

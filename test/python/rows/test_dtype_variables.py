@@ -15,8 +15,6 @@ from test_dtype_pairs import ROWS, STORED, machines, specials, values
 import mlafix
 from mlafix import _runtime
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -13,8 +13,6 @@ from sources import load, underlined
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def k(ids: Out[i32, "n D"], masked: Out[f32, "n D"], best: Out[i32, "n"], least: Out[i32, "n"], top: Out[f32, "n"],

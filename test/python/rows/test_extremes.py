@@ -12,8 +12,6 @@ from numerics import BF16, F16, F32
 from sources import load
 from test_long_rows import check_probabilities, soft, spaced
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def extremes(most: Out[f32, "n"], least: Out[f32, "n"], size: Out[T, "n"], first: Out[i32, "n"], last: Out[i32, "n"], x: In[T, "n V"]):

@@ -14,8 +14,6 @@ from sources import HEADER, load, underlined
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def reduce_groups(y: Out[f32, "n (G K)"], sums: Out[f32, "n G"], most: Out[f32, "n G"], best: Out[i32, "n G"], least: Out[i32, "n G"],

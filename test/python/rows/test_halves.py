@@ -14,8 +14,6 @@ from sources import load
 import mlafix
 from mlafix.errors import ArgumentError, CompileError
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def write(y: Out[f4e2m1, "n D"], x: In[T, "n D"]):

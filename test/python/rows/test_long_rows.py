@@ -18,8 +18,6 @@ from test_scans import reduced, scanned, spaced
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def probabilities(y: Out[T, "n V"], lse: Out[f32, "n"], best: Out[i32, "n"], least: Out[i32, "n"], x: In[T, "n V"]):

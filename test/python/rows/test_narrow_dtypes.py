@@ -15,8 +15,6 @@ from sources import load
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 FP8 = {"f8e4m3fn": E4M3, "f8e5m2": E5M2}
 BYTES = {"i8": np.dtype(np.int8), "u8": np.dtype(np.uint8)}
 

@@ -15,8 +15,6 @@ from sources import load, underlined
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def swap_groups(y: Out[T, "n (4 K)"], x: In[T, "n (4 K)"], last: index):

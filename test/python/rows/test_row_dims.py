@@ -11,8 +11,6 @@ import pytest
 from devices import Device
 from sources import load
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 # Inputs are small whole numbers, so results are exact in f32. `acc` is carried by a loop, and `kept` is the result of a
 # branch.
 TWO_DIMS = """

@@ -11,8 +11,6 @@ from devices import Device
 from numerics import BF16, F32
 from sources import load
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 # Each kernel exists for two dims: the size of V is bound at compile time, that of w is only known at the launch.
 TEXT = "".join(
     """

@@ -14,8 +14,6 @@ from sources import load, underlined
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def rows(sums: Out[f32, "n D"], most: Out[f32, "n D"], least: Out[f32, "n D"], counts: Out[i32, "n D"], highest: Out[i32, "n D"],

@@ -13,8 +13,6 @@ from sources import load
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def by_group(y: Out[DTYPE, "n (G 16)"], x: In[f32, "n (G 16)"], s: In[f32, "n G"]):

@@ -15,8 +15,6 @@ from sources import load
 from mlafix import explain
 from mlafix.explain.launches import Sizes, choose_version
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def attend(out: Out[f32, "n G=4 D"], lse: Out[f32, "n G=4"], q: In[bf16, "n G=4 D"], keys: In[bf16, "m D"], values: In[bf16, "m D"],

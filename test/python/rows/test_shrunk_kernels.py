@@ -15,8 +15,6 @@ from sources import load
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 N, D = 3, 5
 FLAGS = np.array([True, False, True])
 WHOLE = np.arange(-8.0, N * D - 8, dtype=F32).reshape(N, D)

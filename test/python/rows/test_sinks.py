@@ -13,8 +13,6 @@ from sources import load
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def before(out: Out[T, "n H D"], lse: Out[f32, "n H"], x: In[T, "k n H D"], x_lse: In[f32, "k n H"], logits: In[f32, "H"] | None):

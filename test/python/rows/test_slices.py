@@ -14,8 +14,6 @@ from sources import load, underlined
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 # Splits a key into its latent part and its rope part, and joins them again.
 PARTS = """
 @mlafix.kernel

@@ -13,8 +13,6 @@ from devices import Device
 from numerics import BF16, F32
 from sources import load
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def one(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[T, "n s D"], lse: In[f32, "n s"]):

@@ -17,8 +17,6 @@ from devices import Device
 from numerics import F32, poison
 from sources import load as load_kernels
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 # rows are overwritten on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:expected a store that something reads")
 

@@ -13,8 +13,6 @@ from sources import load
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 
 def swaps(dim: str, block: int) -> str:
     return f"""

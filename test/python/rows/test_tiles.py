@@ -16,8 +16,6 @@ from packing import codes_of, in_tiles, packed, rows_of
 import mlafix
 from mlafix.errors import ArgumentError
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 @mlafix.kernel
 def scale(scales: InOut[S, "m H G"].swizzle("128x4"), x: In[T, "n H (G 16)"], first: index):

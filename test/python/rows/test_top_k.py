@@ -13,8 +13,6 @@ from sources import load, underlined
 
 import mlafix
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 
 DTYPES = {"f32": F32, "i32": np.int32, "bf16": BF16, "f16": F16, "f8e4m3fn": E4M3}
 

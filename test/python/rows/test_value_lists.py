@@ -6,11 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from devices import Device
 from sources import load
-
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 TEXT = """
 G = 4

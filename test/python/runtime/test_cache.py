@@ -17,10 +17,8 @@ from caching import compiler  # noqa: F401 (a fixture of every test here)
 from compiling import CountingCompiler
 from sources import KERNELS
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 from mlafix import _runtime, cache, library
-from mlafix._files import disk, keys, toolchain  # noqa: E402
+from mlafix._files import disk, keys, toolchain
 
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}

@@ -16,8 +16,6 @@ from pytest import CaptureFixture
 import mlafix
 from mlafix.__main__ import main
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 LIBRARY = KERNELS.parent / "python-bindings" / "mlafix" / "kernels" / "merge.py"
 SOURCE = """
 from factors import FACTOR

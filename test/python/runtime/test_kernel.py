@@ -50,8 +50,6 @@ from mlafix.dsl import (
     where,
 )
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 T = DType("T")
 SCALE = 3
 EPSILON = np.float32(0.5)

@@ -13,8 +13,6 @@ from sources import HEADER, load, underlined
 import mlafix
 from mlafix.errors import ArgumentError, CompileError
 
-pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-
 TEXT = """
 T = DType("T", default=f32)
 
