@@ -7,10 +7,14 @@ import importlib.util
 import itertools
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from mlafix.errors import CompileError
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
@@ -47,3 +51,12 @@ def underlined(message: str) -> str:
     found = re.fullmatch(r"\s*(\^~*)", carets)
     assert found, f"no caret below the line:\n{message}"
     return line[found.start(1) : found.end(1)]
+
+
+@contextmanager
+def refused(message: str, place: str) -> Iterator[None]:
+    """Expects a CompileError whose text contains `message` and underlines `place`."""
+    with pytest.raises(CompileError) as caught:
+        yield
+    assert message in str(caught.value)
+    assert underlined(str(caught.value)) == place

@@ -29,7 +29,6 @@ from mlafix.dsl import (  # noqa: E402
     f32,
     grid,
     i32,
-    i64,
     identity,
     index,
     load,

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import contract
 import mlafix
 from devices import Device
 from mlafix import ops

@@ -10,12 +10,11 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 
-import mlafix
 from calls import CALLS, FUNCTION_OF, FUNCTIONS, H, N, D, Right
 from devices import Device
 from mlafix import ops
 from mlafix.compat import sglang, vllm
-from numerics import F32, same_bits
+from numerics import same_bits
 
 Arguments = dict[str, Any]
 ENTRY = re.compile(r"^    (\w+(?:, \w+)*): (.*(?:\n     .*)*)", re.MULTILINE)

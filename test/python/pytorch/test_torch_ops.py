@@ -3,7 +3,6 @@ that torch sees."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from typing import Any

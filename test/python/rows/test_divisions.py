@@ -10,7 +10,6 @@ import pytest
 from devices import Device
 from sources import load
 
-import mlafix
 
 TEXT = """
 @mlafix.kernel

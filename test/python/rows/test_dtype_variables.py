@@ -10,7 +10,7 @@ import pytest
 from devices import Device
 from numerics import poison
 from sources import load
-from test_dtype_pairs import ROWS, STORED, machines, specials, values
+from test_dtype_pairs import ROWS, STORED, machines, values
 
 import mlafix
 from mlafix import _runtime

@@ -11,7 +11,6 @@ from numerics import BF16, F32
 from packing import MAGNITUDES, codes_of, packed
 from sources import load
 
-import mlafix
 from mlafix.errors import ArgumentError, CompileError
 
 TEXT = """

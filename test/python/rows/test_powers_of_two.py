@@ -11,7 +11,6 @@ from devices import Device
 from numerics import BF16, E4M3, E5M2, E8M0, F16
 from sources import load
 
-import mlafix
 
 TEXT = """
 @mlafix.kernel

@@ -3,7 +3,6 @@ of few rows has twice as many lanes. Results are compared with f64, and have the
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np

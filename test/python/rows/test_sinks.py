@@ -11,7 +11,6 @@ from devices import Device
 from numerics import BF16
 from sources import load
 
-import mlafix
 
 TEXT = """
 @mlafix.kernel

@@ -23,7 +23,7 @@ from compiling import CountingCompiler
 from sources import KERNELS
 
 from mlafix import _runtime, cache
-from mlafix._files import disk, keys, toolchain
+from mlafix._files import disk, keys
 
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}

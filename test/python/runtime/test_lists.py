@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from devices import Device
 from numerics import BF16
-from sources import HEADER, load, underlined
+from sources import load, underlined
 
-import mlafix
 from mlafix.errors import ArgumentError, CompileError
 
 TEXT = """
