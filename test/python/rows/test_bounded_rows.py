@@ -148,11 +148,6 @@ def elements(y: Out[f32, "b<=100"], x: In[f32, "b"], rows: Out[f32, "b<=100 D"])
 SIZES = [0, 1, 2, 31, 32, 33, 63, 127, 200, 272, 299, 300]
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    return load(tmp_path_factory.mktemp("bounded"), TEXT)
-
-
 class Beyond:
     """Makes arrays of `size` elements inside larger memory, and checks that a call changes nothing around them.
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from devices import Device
 from numerics import BF16, F16, F32
-from sources import load
 from test_long_rows import check_probabilities, soft, spaced, whole
 from test_scans import reduced
 
@@ -91,11 +90,6 @@ TEXT += "".join(
 
 # Blocks have 256 or 512 threads, depending on the size. For some sizes, the last packs of some threads hold no element.
 SIZES = [50304, 65544, 128256, 151936]
-
-
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    return load(tmp_path_factory.mktemp("clusters"), TEXT)
 
 
 def special(rng: np.random.Generator, rows: int, size: int, dtype: np.dtype) -> np.ndarray:

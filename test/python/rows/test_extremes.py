@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from devices import Device
 from numerics import BF16, F16, F32
-from sources import load
 from test_long_rows import check_probabilities, soft, spaced
 
 TEXT = """
@@ -48,11 +47,6 @@ def within(most: Out[f32, "n"], x: In[T, "n V"], last: In[i32, "n"]):
 
 SIZES = [2, 5, 8, 24, 64, 96, 512, 1000, 4096, 8192, 16384, 32000, 50304, 128256]
 DTYPES = [BF16, F16]
-
-
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    return load(tmp_path_factory.mktemp("extremes"), TEXT)
 
 
 def hard_rows(rng: np.random.Generator, size: int, dtype: np.dtype) -> np.ndarray:

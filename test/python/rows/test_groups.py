@@ -91,11 +91,6 @@ def many(q: Out[f32, "n (G K)"], scales: Out[f32, "n G"], parts: In[f8e4m3fn, "k
 SHAPES = [(4, 128), (3, 64), (5, 96), (1, 64), (9, 7), (7, 1), (1, 1), (32, 2), (56, 128), (2, 4096), (512, 16), (100, 33), (3, 1000)]
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    return load(tmp_path_factory.mktemp("groups"), TEXT)
-
-
 def tree(rows: np.ndarray) -> np.ndarray:
     """Returns the sum along the last dim in the order that the language defines (N9): neighbours are added first."""
     while rows.shape[-1] > 1:

@@ -131,11 +131,6 @@ def copy(y: Out[f32, "n V"], x: In[f32, "n V"]):
 SIZES = [128256, 151936, 262144, 262145]
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    return load(tmp_path_factory.mktemp("long"), TEXT)
-
-
 def whole(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Returns small whole numbers. Their sums are exact in f32."""
     return rng.integers(-8, 9, shape).astype(np.float32)

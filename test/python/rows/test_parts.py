@@ -114,11 +114,6 @@ def gathered(y: Out[T, "n (2 K)"], x: In[T, "m (2 K)"], ids: In[i32, "n"], halve
 SIZES = [1, 2, 3, 8, 64, 96, 100, 4096, 33000]
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    return load(tmp_path_factory.mktemp("parts"), TEXT)
-
-
 def spaced(array: np.ndarray, gap: int, offset: int) -> np.ndarray:
     """Returns a copy of the array in memory that starts `offset` elements into a buffer, with `gap` elements between
     rows."""

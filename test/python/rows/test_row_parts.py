@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from devices import Device
 from numerics import BF16, F32
-from sources import load
 
 # Each kernel exists for two dims: the size of V is bound at compile time, that of w is only known at the launch.
 TEXT = "".join(
@@ -49,11 +48,6 @@ def two(y: Out[f32, "n V"], z: Out[bf16, "n D"], x: In[f32, "n V"]):
         y[t] = x[t] + 1.0
         z[t] = splat(2.0, "D")
 """
-
-
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    return load(tmp_path_factory.mktemp("parts"), TEXT)
 
 
 def drawn(rng: np.random.Generator, rows: int, size: int, dtype: np.dtype) -> np.ndarray:

@@ -73,11 +73,6 @@ SHAPES = [(4, 128), (3, 64), (5, 96), (1, 64), (9, 7), (7, 1), (1, 1), (32, 2), 
 KINDS = {"add": (np.add, -0.0), "max": (np.maximum, -np.inf), "min": (np.minimum, np.inf)}
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    return load(tmp_path_factory.mktemp("scans"), TEXT)
-
-
 def reduced(x: np.ndarray, kind: str = "add") -> np.ndarray:
     """Reduces the last dim in the order that the language defines (N9): neighbours are combined first, then pairs."""
     combine, neutral = KINDS[kind]

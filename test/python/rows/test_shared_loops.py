@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from devices import Device
 from numerics import BF16
-from sources import load
 
 from mlafix import explain
 from mlafix.explain.launches import Sizes, choose_version
@@ -30,11 +29,6 @@ def attend(out: Out[f32, "n G=4 D"], lse: Out[f32, "n G=4"], q: In[bf16, "n G=4 
 KEYS = 24
 MOST_FEW = 49152 // 32
 """The most rows of 256 bf16, which have 32 lanes, that are few."""
-
-
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    return load(tmp_path_factory.mktemp("shared_loops"), TEXT)
 
 
 def test_a_launch_of_many_rows_has_two_packs_in_each_lane(kernels: ModuleType) -> None:

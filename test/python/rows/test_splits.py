@@ -71,11 +71,6 @@ NAMES = ["one", "behind_the_first", "in_turn", "needed"]
 SPLITS = [0, 1, 3, 4, 5, 32, 33, 100, 130]
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    return load(tmp_path_factory.mktemp("splits"), TEXT)
-
-
 def states(rng: np.random.Generator, splits: int, dim: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
     """Returns states of nine kinds. Among them are empty states with NaN payloads, lses of +inf and NaN, large gaps
     between lses, infinite payloads without weight, and payloads of -0.0."""
